@@ -1,4 +1,4 @@
-"""Lists moorings, asked by SCGI, with nothing but what Python comes with.
+"""Lists moorings over SCGI, using only the standard library of Python.
 
 python3 app.py PORT: listens on 127.0.0.1, on a free port where PORT is 0, and prints where.
 """

@@ -1,4 +1,4 @@
-"""Answers calls of gRPC: with one message, with several, and with each message as it comes.
+"""Serves gRPC calls: with one message, with several, and with each message as it comes.
 
 Messages are bytes as they are, so that no code has to be generated.
 """
@@ -11,14 +11,14 @@ import grpc
 
 
 def say(message, context):
-    """One message, and one back; what the client says of itself comes back behind it."""
+    """One message, and one back; the client's metadata comes back in the trailers."""
     told = dict(context.invocation_metadata())
     context.set_trailing_metadata((("x-length", str(len(message))), ("x-user", told.get("x-user", ""))))
     return message
 
 
 def count(message, context):
-    """One message with a number, and so many back."""
+    """One message with a number, and that many back."""
     for number in range(int(message)):
         yield str(number).encode()
 
@@ -35,12 +35,12 @@ def both(messages, context):
 
 
 def refuse(message, context):
-    """An error, in words."""
+    """An error with a message."""
     context.abort(grpc.StatusCode.NOT_FOUND, "there is no “" + message.decode() + "”")
 
 
 def wait(message, context):
-    """Nothing, until the client gives up; it is told so at the end."""
+    """Nothing, until the client cancels; the cancellation is reported at the end."""
     while context.is_active():
         time.sleep(0.01)
     print("gave up", flush=True)

@@ -1,4 +1,4 @@
-"""Says back what it is told over WebSocket (RFC 6455), with nothing but what Python comes with.
+"""Echoes WebSocket messages (RFC 6455), using only the standard library of Python.
 
 python3 echo.py PORT: listens on 127.0.0.1, on a free port where PORT is 0, and prints where.
 """

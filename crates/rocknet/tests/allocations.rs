@@ -1,5 +1,5 @@
-//! Counts what a worker takes from the allocator: nothing for a request whose answer is ready, little for a connection
-//! that waits under TLS.
+//! Counts a worker's allocations: none for a request served from memory, and few bytes for an idle connection under
+//! TLS.
 
 #![allow(unsafe_code)] // an allocator that counts cannot be had otherwise
 
@@ -33,17 +33,17 @@ thread_local! {
     static WATCHED: Cell<bool> = const { Cell::new(false) };
     static WEIGHED: Cell<bool> = const { Cell::new(false) };
 }
-/// Bytes that threads which are weighed have taken, less those that they have given back.
+/// Bytes allocated less bytes freed by the weighed threads.
 static HELD: AtomicIsize = AtomicIsize::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// The sizes of the latest ones: often enough to tell what they are.
+/// Sizes of the latest allocations, which often identify their source.
 static SIZES: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 
 struct Counting;
 
 impl Counting {
     fn note(size: usize) {
-        // `try_with`: threads allocate while they end, too.
+        // `try_with`: threads allocate while they exit, too.
         if WATCHED.try_with(Cell::get).unwrap_or(false) {
             let number = COUNT.fetch_add(1, Relaxed);
             SIZES[number % SIZES.len()].store(size, Relaxed);
@@ -57,33 +57,33 @@ impl Counting {
     }
 }
 
-// SAFETY: every call goes on to the system's allocator as it came; counting touches no memory but its own statics and a
-// thread-local without a destructor, and allocates nothing.
+// SAFETY: every call is forwarded unchanged to the system's allocator; counting touches no memory but its own statics
+// and a thread-local without a destructor, and allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Counting::note(layout.size());
         Counting::weigh(layout.size(), 0);
-        // SAFETY: the caller keeps the contract of this very method.
+        // SAFETY: the caller keeps the contract of this same method.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         Counting::note(layout.size());
         Counting::weigh(layout.size(), 0);
-        // SAFETY: the caller keeps the contract of this very method.
+        // SAFETY: the caller keeps the contract of this same method.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         Counting::note(size);
         Counting::weigh(size, layout.size());
-        // SAFETY: the caller keeps the contract of this very method, and the memory came from the same allocator.
+        // SAFETY: the caller keeps the contract of this same method, and the memory came from the same allocator.
         unsafe { System.realloc(pointer, layout, size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         Counting::weigh(0, layout.size());
-        // SAFETY: the caller keeps the contract of this very method, and the memory came from the same allocator.
+        // SAFETY: the caller keeps the contract of this same method, and the memory came from the same allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -91,7 +91,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Runs on the worker's thread, and marks it.
+/// Marks the worker's thread, because its handler runs on it.
 struct Mark(&'static std::thread::LocalKey<Cell<bool>>);
 
 impl Handler for Mark {
@@ -103,13 +103,14 @@ impl Handler for Mark {
 
 /// Requests whose allocations are counted.
 const REQUESTS: usize = 1000;
-/// How many are looked at together: a tick of the clock falls into few of such rounds.
+/// Requests counted as one round; few of these rounds contain a tick of the clock.
 const ROUND: usize = 100;
-/// Longest time between two ticks, and what one may allocate: a timer, the deadlines it moves, and every 400 ms a question
-/// to the cache whether the file is still the same; on a busy machine the answer may have to be waited for, once.
+/// Longest time between two ticks, and allocations allowed in one. A tick allocates a timer and the deadlines it moves,
+/// and every 400 ms a query to the cache whether the file is unchanged. On a busy machine a request may have to wait
+/// for that result, once.
 const TICK: Duration = Duration::from_millis(250);
 const ALLOCATIONS_A_TICK: usize = 30;
-/// Far above what it takes on a machine that does other things beside.
+/// Far longer than the test takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 struct Client<S = TcpStream>(S);
@@ -124,16 +125,16 @@ impl Client {
 }
 
 impl<S: Read + Write> Client<S> {
-    /// Asks once, and tells how long the answer is.
-    fn length_of_answer(&mut self, request: &str, status: &str) -> usize {
+    /// Sends a request once and returns the length of its response.
+    fn length_of_response(&mut self, request: &str, status: &str) -> usize {
         self.0.write_all(request.as_bytes()).expect("sent");
-        let mut answer = Vec::new();
+        let mut response = Vec::new();
         let mut byte = [0];
-        while !answer.ends_with(b"\r\n\r\n") {
+        while !response.ends_with(b"\r\n\r\n") {
             self.0.read_exact(&mut byte).expect("an answer");
-            answer.push(byte[0]);
+            response.push(byte[0]);
         }
-        let head = String::from_utf8(answer).expect("text");
+        let head = String::from_utf8(response).expect("text");
         assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
         let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
         let length = length.filter(|_| !request.starts_with("HEAD"));
@@ -142,7 +143,7 @@ impl<S: Read + Write> Client<S> {
         head.len() + body.len()
     }
 
-    /// Reads frames until so many streams have been ended.
+    /// Reads frames until this many streams have ended.
     fn end_of_streams(&mut self, count: usize) {
         let mut ended = 0;
         let mut header = [0; 9];
@@ -159,11 +160,11 @@ impl<S: Read + Write> Client<S> {
     }
 }
 
-/// What is counted within the time between two ticks must not wait for the other test's handshakes.
+/// Serialises the tests, because the count between two ticks must not include a wait for the other test's handshakes.
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
-fn ready_answers_allocate_nothing() {
+fn cached_responses_allocate_nothing() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("small.txt"), "Hello, world!").expect("a file");
@@ -174,7 +175,7 @@ fn ready_answers_allocate_nothing() {
     );
     let (server, address) = start(&text, folder.path(), Mark(&WATCHED));
     let mut client = Client::to(address);
-    client.length_of_answer("GET /mark HTTP/1.1\r\nHost: h\r\n\r\n", "200");
+    client.length_of_response("GET /mark HTTP/1.1\r\nHost: h\r\n\r\n", "200");
     assert_ne!(COUNT.load(Relaxed), 0, "the worker's thread is not watched");
 
     let rows = [
@@ -190,7 +191,7 @@ fn ready_answers_allocate_nothing() {
         ("pipelined", "GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n", "200", 10),
         ("a page", "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n", "200", 1),
         (
-            "as a browser asks",
+            "with the fields of a browser",
             "GET /page.html?a=b HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n\
              Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\nAccept-Language: en\r\n\
              Accept-Encoding: gzip, deflate, br, zstd\r\nConnection: keep-alive\r\nCookie: a=b; c=d\r\n\r\n",
@@ -200,12 +201,12 @@ fn ready_answers_allocate_nothing() {
     ];
     let mut wrong = String::new();
     for (name, request, status, at_once) in rows {
-        let told = allocations(&mut client, request, status, at_once);
-        if let Some(told) = told {
-            let _ = writeln!(wrong, "{name}: {told}");
+        let message = allocations(&mut client, request, status, at_once);
+        if let Some(message) = message {
+            let _ = writeln!(wrong, "{name}: {message}");
         }
     }
-    // HTTP/2: the same, each on a stream of its own.
+    // HTTP/2: the same requests, each on a stream of its own.
     let mut client = Client::to(address);
     client.0.write_all(&wire::open_beginning()).expect("sent");
     let if_any: &[(&str, &str)] = &[("if-none-match", "*")];
@@ -228,7 +229,7 @@ fn ready_answers_allocate_nothing() {
         ("ten pages", "GET", "/page.html", &[], 10),
         ("a stream as a browser asks", "GET", "/page.html?a=b", browser, 1),
     ] {
-        let mut ask = |times: usize| {
+        let mut fetch = |times: usize| {
             for _ in 0..times / at_once {
                 let numbers = (0..at_once as u32).map(|number| stream + 2 * number);
                 let requests: Vec<u8> = numbers
@@ -239,15 +240,15 @@ fn ready_answers_allocate_nothing() {
                 client.end_of_streams(at_once);
             }
         };
-        if let Some(told) = counted(&mut ask) {
-            let _ = writeln!(wrong, "{name}: {told}");
+        if let Some(message) = counted(&mut fetch) {
+            let _ = writeln!(wrong, "{name}: {message}");
         }
     }
     server.stop();
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-/// A server with `mark` at `/mark`.
+/// Starts a server with the handler `mark` at `/mark`.
 fn start(text: &str, folder: &Path, mark: Mark) -> (Server, SocketAddr) {
     let config = rocknet_config::parse(text, &folder.join("rocknet.toml"), &rocknet_config::System)
         .unwrap_or_else(|report| panic!("{report:?}"))
@@ -265,14 +266,14 @@ fn start(text: &str, folder: &Path, mark: Mark) -> (Server, SocketAddr) {
     (server, SocketAddr::from(([127, 0, 0, 1], port)))
 }
 
-/// Connections that wait at once, beside one that was there before.
+/// Idle connections that are open at once, besides the first one.
 const IDLE: usize = 64;
-/// What one may hold. That is all that Rust code takes, and so all but what the cryptography in C keeps for itself; the
-/// bench measures both together.
+/// Bytes one connection may hold. The count covers all allocations of Rust code, but not those of the cryptography in
+/// C; the bench measures both together.
 const IDLE_BYTES: isize = 12 * 1024;
 
 #[test]
-fn an_idle_connection_under_tls_holds_little() {
+fn an_idle_tls_connection_holds_little_memory() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("small.txt"), "Hello, world!").expect("a file");
@@ -307,11 +308,11 @@ fn an_idle_connection_under_tls_holds_little() {
                 client.end_of_streams(1);
             } else {
                 let request = format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n");
-                client.length_of_answer(&request, "200");
+                client.length_of_response(&request, "200");
             }
             client
         };
-        // These let buffers of the worker grow, and mark it.
+        // These requests grow the worker's buffers and mark its thread.
         drop(open("/small.txt"));
         let _beside = open("/mark");
         let before = HELD.load(Relaxed);
@@ -325,41 +326,41 @@ fn an_idle_connection_under_tls_holds_little() {
     server.stop();
 }
 
-/// `None` if all is well.
+/// Returns `None` on success, otherwise a description of the excess.
 fn allocations(client: &mut Client, request: &str, status: &str, at_once: usize) -> Option<String> {
     let requests = request.repeat(at_once);
-    let length = client.length_of_answer(request, status);
-    let mut answers = vec![0; length * at_once];
-    let mut ask = |times: usize| {
+    let length = client.length_of_response(request, status);
+    let mut responses = vec![0; length * at_once];
+    let mut fetch = |times: usize| {
         for _ in 0..times / at_once {
             client.0.write_all(requests.as_bytes()).expect("sent");
-            client.0.read_exact(&mut answers).expect("answers");
+            client.0.read_exact(&mut responses).expect("answers");
         }
     };
-    let told = counted(&mut ask);
-    assert!(answers.starts_with(format!("HTTP/1.1 {status} ").as_bytes()));
-    told
+    let message = counted(&mut fetch);
+    assert!(responses.starts_with(format!("HTTP/1.1 {status} ").as_bytes()));
+    message
 }
 
-/// Asks in rounds; `None` if all is well.
-fn counted(ask: &mut dyn FnMut(usize)) -> Option<String> {
-    // The first ones fill the worker's memory of the path, and let its buffers grow.
-    ask(ROUND);
+/// Sends requests in rounds. Returns `None` on success.
+fn counted(fetch: &mut dyn FnMut(usize)) -> Option<String> {
+    // The first requests fill the worker cache and grow the worker's buffers.
+    fetch(ROUND);
     let began = Instant::now();
     let (mut all, mut least) = (0, usize::MAX);
     for _ in 0..REQUESTS / ROUND {
         let before = COUNT.load(Relaxed);
-        ask(ROUND);
+        fetch(ROUND);
         let round = COUNT.load(Relaxed) - before;
         all += round;
         least = least.min(round);
     }
-    // One at either end: on a busy machine a tick comes late, and the next one in time.
+    // One more at either end, because on a busy machine one tick comes late and the next one in time.
     let ticks = (began.elapsed().as_millis() / TICK.as_millis()) as usize + 2;
     let sizes: Vec<_> = SIZES.iter().map(|size| size.load(Relaxed)).collect();
-    let told = format!(
+    let message = format!(
         "{all} allocations for {REQUESTS} requests within {ticks} ticks, at least {least} in every {ROUND}; of bytes {sizes:?}"
     );
-    println!("{told}");
-    (least > 0 || all > ticks * ALLOCATIONS_A_TICK).then_some(told)
+    println!("{message}");
+    (least > 0 || all > ticks * ALLOCATIONS_A_TICK).then_some(message)
 }

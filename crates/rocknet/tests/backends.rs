@@ -1,5 +1,5 @@
-//! What drives the sockets of the built program: the reason where a ring cannot be had, a ring that fails under load, and
-//! ten thousand connections on one.
+//! I/O back ends of the built program: the logged reason if io_uring is unavailable, a ring that fails under load, and
+//! ten thousand connections on one worker.
 
 mod child;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 use child::{Server, Setup};
 use rocknet_testing::{Need, skip};
 
-/// Whether there is a ring to be tested.
+/// Returns true if io_uring is available to be tested.
 fn has_ring() -> bool {
     match rocknet_io::runtime::io_uring_unavailable() {
         None => true,
@@ -19,7 +19,7 @@ fn has_ring() -> bool {
     }
 }
 
-/// Under strace, which makes calls fail.
+/// A server under strace, which makes system calls fail.
 fn with_fault(backend: &str, fault: &str) -> (Setup, Vec<String>) {
     let setup = Setup::new();
     let nowhere = setup.folder.path().join("calls.txt").display().to_string();
@@ -32,7 +32,7 @@ fn with_fault(backend: &str, fault: &str) -> (Setup, Vec<String>) {
 fn start(backend: &str, fault: &str) -> Server {
     let (mut setup, command) = with_fault(backend, fault);
     setup.under = command;
-    // Which backend was taken, and why, is logged at this level.
+    // The chosen back end and the reason are logged at this level.
     setup.tables.push_str("[log]\nlevel = \"debug\"\n");
     setup.start()
 }
@@ -45,7 +45,7 @@ const NO_RING: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn who_asks_for_a_ring_that_cannot_be_had_is_told_why() {
+fn requiring_io_uring_fails_with_the_reason_where_it_is_unavailable() {
     if !has_ring() {
         return;
     }
@@ -59,36 +59,36 @@ fn who_asks_for_a_ring_that_cannot_be_had_is_told_why() {
             .arg(&file)
             .output()
             .expect("strace");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success(), "{fault}: {told}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{fault}: {message}");
         assert!(
-            told.contains("selects io_uring, which is not available") && told.contains(word),
-            "{fault}: {told}"
+            message.contains("selects io_uring, which is not available") && message.contains(word),
+            "{fault}: {message}"
         );
     }
 }
 
 #[test]
-fn who_leaves_the_choice_gets_epoll_and_the_reason() {
+fn automatic_selection_falls_back_to_epoll_and_logs_the_reason() {
     if !has_ring() {
         return;
     }
     for (fault, word) in NO_RING {
         let server = start("auto", fault);
         assert_eq!(server.get("/small.txt").body, b"Hello, world!", "{fault}");
-        let told = server.error_with("io_uring is not available");
-        assert!(told.contains(word), "{fault}: {told}");
+        let message = server.error_with("io_uring is not available");
+        assert!(message.contains(word), "{fault}: {message}");
     }
 }
 
 #[test]
-fn connections_go_on_when_their_ring_fails() {
+fn connections_survive_a_failing_ring() {
     const CLIENTS: usize = 20;
     const LARGE: usize = 4 << 20;
     if !has_ring() {
         return;
     }
-    // Early and late, and each time for good.
+    // Early and late failures, each of them permanent.
     for when in [20, 60, 150] {
         let (mut setup, command) = with_fault("io_uring", &format!("io_uring_enter:error=EBADFD:when={when}+"));
         setup.file("large.bin", vec![b'x'; LARGE]);
@@ -104,8 +104,8 @@ fn connections_go_on_when_their_ring_fails() {
             for client in &mut clients {
                 let Some(known) = client else { continue };
                 match known.try_get("/small.txt") {
-                    Ok(answer) => assert_eq!(answer.body, b"Hello, world!", "{}", answer.head),
-                    // Its answer was on its way, and nobody knows how far it came.
+                    Ok(response) => assert_eq!(response.body, b"Hello, world!", "{}", response.head),
+                    // Its response was on its way, and how much of it arrived is unknown.
                     Err(_) => {
                         *client = None;
                         cut += 1;
@@ -119,11 +119,11 @@ fn connections_go_on_when_their_ring_fails() {
             server.errors()
         );
         for download in &mut downloads {
-            let answer = download.rest().expect("an end");
+            let response = download.rest().expect("an end");
             assert!(
-                answer.ends_with(b"xxx") && answer.len() > LARGE,
+                response.ends_with(b"xxx") && response.len() > LARGE,
                 "{} bytes",
-                answer.len()
+                response.len()
             );
         }
         server.error_with("io_uring failed");
@@ -138,12 +138,12 @@ fn connections_go_on_when_their_ring_fails() {
 #[test]
 fn ten_thousand_connections_share_one_worker() {
     const MOST: u64 = 10_000;
-    /// Of a connection that is idle.
+    /// Memory of one idle connection.
     const BYTES: u64 = 1024;
     if !has_ring() {
         return;
     }
-    // Both ends of each have a descriptor, here and in the server.
+    // Each connection takes two descriptors, one here and one in the server.
     let count = MOST.min(rocknet_io::descriptors::raise().now.saturating_sub(500));
     let mut server = Setup::new()
         .tables("[limits]\nconnections = 20000\nkeep_alive = \"10m\"\nheader_timeout = \"10m\"")
@@ -165,12 +165,12 @@ fn ten_thousand_connections_share_one_worker() {
     let grown = (server.memory() - before) * 1024;
     println!("{} bytes of a connection", grown / count);
     assert!(grown <= count * BYTES, "{grown} bytes for {count} connections");
-    // All at once, then heard in another order than asked.
+    // All send at once, and responses are read in another order.
     for client in &mut clients {
         client.send("GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n").expect("sent");
     }
     for client in clients.iter_mut().rev() {
-        assert_eq!(client.answer().expect("an answer").body, b"Hello, world!");
+        assert_eq!(client.response().expect("an answer").body, b"Hello, world!");
     }
     drop(clients);
     server.wait_for("connections close", |status| status.open == 0);

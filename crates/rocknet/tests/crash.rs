@@ -1,4 +1,4 @@
-//! What happens to a server from outside: killed, told to stop, halted, its log without a disk.
+//! Servers acted on from outside: killed, stopped, halted, and logging to a full disk.
 
 mod child;
 
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, test_kill_process, w
 const LARGE: u64 = 64 << 20;
 
 #[test]
-fn a_killed_server_starts_again_on_its_port_at_once() {
+fn a_killed_server_restarts_on_its_port_at_once() {
     let mut setup = Setup::new();
     for round in 0..5 {
         let server = setup.start();
@@ -23,7 +23,7 @@ fn a_killed_server_starts_again_on_its_port_at_once() {
         }
         let port = server.address().port();
         setup = server.kill();
-        // Its connections are still there, half closed: they hold the port.
+        // Its connections still exist, half closed, and hold the port.
         setup.port = port;
     }
 }
@@ -50,15 +50,15 @@ fn its_php_ends_with_a_killed_server() {
         while test_kill_process(master).is_ok() && Instant::now() < deadline {
             std::thread::yield_now();
         }
-        assert!(test_kill_process(master).is_err(), "PHP goes on without its server");
-        // What it left is cleared away by the next.
+        assert!(test_kill_process(master).is_err(), "PHP survives its server");
+        // The next server removes the files it left.
         let left = std::fs::read_dir(setup.folder.path().join("state/php")).expect("a folder");
         assert_eq!(left.count(), 1);
     }
 }
 
 #[test]
-fn answers_under_way_are_finished_when_told_to_stop() {
+fn responses_in_progress_are_finished_at_a_stop() {
     const CLIENTS: usize = 8;
     let setup = Setup::new();
     setup.sparse("large.bin", LARGE);
@@ -72,7 +72,7 @@ fn answers_under_way_are_finished_when_told_to_stop() {
     }
     let address = server.address();
     let begun = Barrier::new(CLIENTS + 1);
-    let answered: usize = thread::scope(|scope| {
+    let served: usize = thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {
                 let begun = &begun;
@@ -82,13 +82,13 @@ fn answers_under_way_are_finished_when_told_to_stop() {
                         client.get("/small.txt");
                     }
                     begun.wait();
-                    let mut answered = 0;
-                    while let Ok(answer) = client.try_get("/small.txt") {
-                        assert_eq!(answer.body, b"Hello, world!");
-                        answered += 1;
+                    let mut served = 0;
+                    while let Ok(response) = client.try_get("/small.txt") {
+                        assert_eq!(response.body, b"Hello, world!");
+                        served += 1;
                     }
                     assert_eq!(client.received(), "", "cut in the middle of an answer");
-                    answered
+                    served
                 })
             })
             .collect();
@@ -96,11 +96,11 @@ fn answers_under_way_are_finished_when_told_to_stop() {
         server.signal(Signal::TERM);
         let clients = clients
             .into_iter()
-            .map(|client| client.join().expect("a client that saw whole answers"));
+            .map(|client| client.join().expect("a client that saw whole responses"));
         clients.sum()
     });
-    println!("{answered} answers after the word to stop");
-    assert!(TcpStream::connect(address).is_err(), "still takes connections");
+    println!("{served} responses after the stop");
+    assert!(TcpStream::connect(address).is_err(), "still accepts connections");
     for download in &mut downloads {
         let rest = download.rest().expect("an end");
         assert_eq!(rest.len() as u64, LARGE, "cut");
@@ -110,7 +110,7 @@ fn answers_under_way_are_finished_when_told_to_stop() {
 }
 
 #[test]
-fn a_halted_server_goes_on_where_it_was() {
+fn a_halted_server_resumes() {
     let mut server = Setup::new().start();
     let mut before = server.connect();
     before.get("/small.txt");
@@ -121,25 +121,25 @@ fn a_halted_server_goes_on_where_it_was() {
         "{halted:?}"
     );
     let request = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    before.send(request).expect("the kernel takes it");
+    before.send(request).expect("the kernel accepts it");
     let mut clients: Vec<_> = (0..50).map(|_| server.connect()).collect();
     for client in &mut clients {
-        client.send(request).expect("the kernel takes it");
+        client.send(request).expect("the kernel accepts it");
     }
     server.signal(Signal::CONT);
     for client in clients.iter_mut().chain([&mut before]) {
-        assert_eq!(client.answer().expect("an answer").status, 200);
+        assert_eq!(client.response().expect("an answer").status, 200);
     }
     drop((clients, before));
     server.wait_for("connections close", |status| status.open == 0);
 }
 
 #[test]
-fn a_full_disk_below_the_log_stalls_nobody_and_is_told() {
+fn a_full_disk_under_the_log_stalls_no_request_and_is_reported() {
     let mut server = Setup::new().tables("[log]\naccess = \"/dev/full\"").start();
     let mut client = server.connect();
     let target = format!("/small.txt?{}", "x".repeat(2000));
-    // Some 40 MB of lines: more than all buffers hold.
+    // Some 40 MB of lines, more than all buffers hold.
     for round in 0..20_000 {
         assert_eq!(client.get(&target).status, 200, "request {round}");
     }
@@ -147,11 +147,11 @@ fn a_full_disk_below_the_log_stalls_nobody_and_is_told() {
     assert_eq!(client.get("/small.txt").status, 200);
     let (status, errors) = server.stop();
     assert!(status.success(), "{status}");
-    assert!(errors.contains("/dev/full"), "nothing was told: {errors}");
+    assert!(errors.contains("/dev/full"), "nothing was logged: {errors}");
 }
 
 #[test]
-fn a_log_nobody_reads_stalls_nobody() {
+fn a_log_pipe_without_a_reader_stalls_no_request() {
     // A pipe that is open and never read is full after 64 KiB.
     let setup = Setup::new().tables("[log]\naccess = \"log.fifo\"");
     let fifo = setup.folder.path().join("log.fifo");
@@ -180,7 +180,7 @@ fn a_log_nobody_reads_stalls_nobody() {
 }
 
 impl Server {
-    /// Without a word of warning; gives back what it was started with.
+    /// Kills the server without warning and returns its setup.
     fn kill(mut self) -> Setup {
         self.signal(Signal::KILL);
         self.wait();

@@ -12,7 +12,7 @@ use rocknet_config::{Report, check_text};
 #[path = "cli/program.rs"]
 mod program;
 
-use program::Place;
+use program::ProgramFolder;
 
 /// A machine on which every file and folder of an example exists.
 struct Machine;
@@ -83,7 +83,7 @@ fn an_invalid_configuration_is_found() {
 
 #[test]
 fn commands_in_the_docs_exist() {
-    let place = Place::new(&[]);
+    let dir = ProgramFolder::new(&[]);
     let mut commands = BTreeSet::new();
     for page in pages() {
         let text = read(&page);
@@ -94,8 +94,8 @@ fn commands_in_the_docs_exist() {
     }
     assert!(!commands.is_empty());
     for command in commands {
-        let ended = place.run(&[&command, "--help"]);
-        assert_eq!(ended.code, Some(0), "rocknet {command}: {ended:?}");
+        let output = dir.run(&[&command, "--help"]);
+        assert_eq!(output.code, Some(0), "rocknet {command}: {output:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! System calls that fail now and then, put in by strace: an answer is whole or cut, never wrong, and the server goes on.
+//! System calls that strace makes fail now and then: a response is whole or cut, never wrong, and the server goes on.
 
 mod child;
 
@@ -11,25 +11,25 @@ use child::{Server, Setup};
 const REQUESTS: usize = 200;
 const LARGE: usize = 300_000;
 
-/// What may become of the requests while a call fails.
+/// Allowed effect on the requests while a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// Nobody notices.
+    /// No client notices.
     None,
-    /// Connections are cut, as with a client that has gone; other requests are answered.
+    /// Connections are cut, as if the client had disconnected; other requests succeed.
     Cuts,
-    /// Files that cannot be opened or read are 5xx, or their answers are cut.
+    /// Files that cannot be opened or read give 5xx, or their responses are cut.
     Failures,
 }
 
 #[test]
-fn answers_are_whole_or_cut_whatever_call_fails() {
+fn responses_are_whole_or_cut_whichever_call_fails() {
     let version = Command::new("strace").arg("-V").output();
     assert!(
         version.is_ok_and(|output| output.status.success()),
         "strace is missing: apt-get install strace"
     );
-    // EAGAIN is not among them: with edge-triggered events it is a promise of another event, and strace makes none.
+    // EAGAIN is not among them: with edge-triggered events it promises another event, which strace does not deliver.
     let rows = [
         ("recvfrom:error=EINTR:when=2+3", Effect::None),
         ("recvfrom:error=ECONNRESET:when=5+10", Effect::Cuts),
@@ -47,7 +47,7 @@ fn answers_are_whole_or_cut_whatever_call_fails() {
         ("pread64:error=EIO:when=3+4", Effect::Failures),
         ("epoll_wait:error=EINTR:when=3+5", Effect::None),
     ];
-    // Each waits more than it works.
+    // Each of them waits longer than it works.
     thread::scope(|scope| {
         for (fault, effect) in rows {
             scope.spawn(move || under(fault, effect));
@@ -55,8 +55,8 @@ fn answers_are_whole_or_cut_whatever_call_fails() {
     });
 }
 
-/// Every `connect` fails as it does when no local port is left: requests are refused without further calls for a while, and
-/// files are served beside.
+/// Every `connect` fails as it does when no local port is left: requests are refused without further calls for a while,
+/// and files are still served.
 #[test]
 fn destinations_without_a_local_port_are_paused() {
     const KEYS: &str = r#"
@@ -81,7 +81,7 @@ scgi = "127.0.0.1:5"
         .start();
     let began = Instant::now();
     let mut client = server.connect();
-    // The name has to be looked up first.
+    // The name has to be resolved first.
     while client.get("/named/").status != 503 {
         assert!(began.elapsed() < child::DEADLINE, "{}", server.errors());
     }
@@ -91,7 +91,7 @@ scgi = "127.0.0.1:5"
         }
         assert_eq!(client.get("/small.txt").body, b"Hello, world!");
     }
-    // A check that says nothing of the server makes it no worse.
+    // A health check that fails for a local reason does not mark the server down.
     let errors = server.error_with("cannot be checked");
     let elapsed = began.elapsed();
     assert!(!errors.contains("out of rotation"), "{errors}");
@@ -117,7 +117,7 @@ fn under(fault: &str, effect: Effect) {
     let mut server = setup
         .under(&["strace", "-f", "-qq", "-o", &nowhere, "-e", &inject])
         .start();
-    let mut seen = Seen::default();
+    let mut seen = Outcomes::default();
     for number in 0..REQUESTS {
         let (path, expected) = match number % 4 {
             0 => (
@@ -127,7 +127,7 @@ fn under(fault: &str, effect: Effect) {
             1 => ("/large.bin".to_owned(), vec![b'x'; LARGE]),
             _ => ("/small.txt".to_owned(), b"Hello, world!".to_vec()),
         };
-        ask(&server, &path, &expected, fault, &mut seen);
+        fetch(&server, &path, &expected, fault, &mut seen);
     }
     println!("{fault}: {seen:?}");
     assert!(seen.whole > REQUESTS / 3, "{fault}: {seen:?}");
@@ -146,32 +146,36 @@ fn under(fault: &str, effect: Effect) {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Outcomes {
     whole: usize,
     cut: usize,
     failed: usize,
 }
 
-fn ask(server: &Server, path: &str, expected: &[u8], fault: &str, seen: &mut Seen) {
+fn fetch(server: &Server, path: &str, expected: &[u8], fault: &str, seen: &mut Outcomes) {
     match server.connect().try_get(path) {
-        Ok(answer) if answer.status == 200 => {
+        Ok(response) if response.status == 200 => {
             assert!(
-                answer.body == expected,
-                "{fault}: {path} with other content: {}",
-                answer.head
+                response.body == expected,
+                "{fault}: {path} with other contents: {}",
+                response.head
             );
             seen.whole += 1;
         }
-        Ok(answer) => {
-            // What cannot be opened now is not gone, and not forbidden.
-            assert!(matches!(answer.status, 500 | 503), "{fault}: {path}: {}", answer.head);
+        Ok(response) => {
+            // A file that cannot be opened now is neither missing nor forbidden.
+            assert!(
+                matches!(response.status, 500 | 503),
+                "{fault}: {path}: {}",
+                response.head
+            );
             seen.failed += 1;
         }
         Err(error) => {
             assert_ne!(
                 error.kind(),
                 std::io::ErrorKind::WouldBlock,
-                "{fault}: {path}: no answer and no end"
+                "{fault}: {path}: neither a response nor an end"
             );
             seen.cut += 1;
         }

@@ -9,10 +9,10 @@ use std::thread;
 
 use child::{Client, Setup};
 
-/// Memory that a flood may take beside what the server holds after its first answers, in KiB.
+/// Memory in KiB that a flood may add to what the server holds after its first responses.
 const MOST_KIB: u64 = 32 * 1024;
 
-/// A path of `length` bytes to which no file leads, and which differs for each `number`.
+/// A path of `length` bytes that leads to no file and differs for each `number`.
 fn missing(number: usize, length: usize) -> String {
     const SEGMENT: usize = 200;
     let mut path = format!("/{number:07}");
@@ -24,11 +24,11 @@ fn missing(number: usize, length: usize) -> String {
     path
 }
 
-/// A path that leads to `small.txt`, written in a way that differs for each `number`.
+/// A path that leads to `small.txt`, spelled differently for each `number`.
 fn in_other_letters(number: usize) -> String {
     let mut path = String::from("/");
     for (place, byte) in b"small.txt".iter().enumerate() {
-        // Each letter as it is, or escaped in one of two ways.
+        // Each letter is written literally or escaped in one of two ways.
         match number / 3usize.pow(place as u32) % 3 {
             0 => path.push(char::from(*byte)),
             1 => path.push_str(&format!("%{byte:02x}")),
@@ -38,14 +38,14 @@ fn in_other_letters(number: usize) -> String {
     path
 }
 
-/// Requests on so many connections, each different from all others.
+/// Requests on this many connections, each different from all others.
 struct Flood {
     what: &'static str,
     /// Tables before the site, and keys of the site.
     tables: &'static str,
     keys: &'static str,
     connections: usize,
-    /// On each connection.
+    /// Requests on each connection.
     requests: usize,
     /// Target and host of a request by its number.
     request: fn(usize) -> (String, String),
@@ -65,7 +65,7 @@ impl Flood {
         status: "404",
     };
 
-    /// Sends requests at once on one connection, and reads all answers.
+    /// Sends requests at once on one connection, and reads all responses.
     fn send(&self, client: &Client, numbers: Range<usize>) {
         let start = format!("HTTP/1.1 {} ", self.status);
         let count = numbers.len();
@@ -84,7 +84,7 @@ impl Flood {
                 output.write_all(&batch).expect("a server that reads");
                 output.shutdown(Shutdown::Write).expect("an open socket");
             });
-            let (mut answers, mut kept) = (0, Vec::new());
+            let (mut responses, mut kept) = (0, Vec::new());
             let mut buffer = vec![0; 256 * 1024];
             loop {
                 let got = input.read(&mut buffer).expect("answers");
@@ -92,11 +92,11 @@ impl Flood {
                     break;
                 }
                 kept.extend_from_slice(&buffer[..got]);
-                answers += memchr::memmem::find_iter(&kept, &start).count();
-                // The beginning of an answer may be split between two reads.
+                responses += memchr::memmem::find_iter(&kept, &start).count();
+                // The beginning of a response may be split between two reads.
                 kept.drain(..kept.len() - kept.len().min(start.len() - 1));
             }
-            assert_eq!(answers, count, "{}: answers with {}", self.what, self.status);
+            assert_eq!(responses, count, "{}: responds with {}", self.what, self.status);
         });
     }
 
@@ -156,7 +156,7 @@ fn missing_paths_take_little_memory() {
 }
 
 #[test]
-fn other_words_of_clients_take_little_memory() {
+fn other_strings_of_clients_take_little_memory() {
     for flood in [
         Flood {
             what: "paths that a fallback answers",

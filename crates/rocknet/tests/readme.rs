@@ -1,4 +1,4 @@
-//! The README, held to its word: its sessions are what the program prints, its configurations are good, its links lead.
+//! Checks the README: its sessions match the program's output, its configurations are valid, and its links resolve.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,36 +9,36 @@ use rocknet_config::System;
 #[path = "cli/program.rs"]
 mod program;
 
-use program::Place;
+use program::ProgramFolder;
 
-/// Where the README's sessions take place.
+/// Home folder in the README's sessions.
 const HOME: &str = "/home/me";
 
 #[test]
 fn serving_a_folder_prints_what_the_readme_shows() {
     let session = session("$ rocknet serve ./site\n");
-    let place = Place::new(&[("site/index.html", "home")]);
-    // A pipe stands for the terminal, and the kernel chooses the port: the one shown may be taken.
-    let server = place.serve(&["serve", "./site", "--listen", "127.0.0.1:0", "--console"]);
+    let dir = ProgramFolder::new(&[("site/index.html", "home")]);
+    // A pipe stands for the terminal, and the kernel chooses the port, because the documented one may be taken.
+    let server = dir.serve(&["serve", "./site", "--listen", "127.0.0.1:0", "--console"]);
     let port = server.authority().rsplit_once(':').map_or("", |(_, port)| port);
-    let shown = server.told.replace(&format!(":{port}/"), ":8080/");
-    assert_eq!(at_home(&shown, &place), session);
+    let shown = server.banner.replace(&format!(":{port}/"), ":8080/");
+    assert_eq!(at_home(&shown, &dir), session);
 }
 
 #[test]
-fn a_mistake_is_told_as_the_readme_shows() {
+fn an_error_message_matches_the_readme() {
     let session = session("$ cat rocknet.toml\n");
-    let (settings, told) = session
+    let (settings, message) = session
         .split_once("$ rocknet check\n")
         .expect("the command after the file");
-    let place = Place::new(&[("rocknet.toml", settings)]);
-    let ended = place.run(&["check"]);
-    assert_eq!(ended.code, Some(78), "{ended:?}");
-    assert_eq!(at_home(&ended.err, &place), told);
+    let dir = ProgramFolder::new(&[("rocknet.toml", settings)]);
+    let output = dir.run(&["check"]);
+    assert_eq!(output.code, Some(78), "{output:?}");
+    assert_eq!(at_home(&output.err, &dir), message);
 }
 
 #[test]
-fn configurations_in_the_readme_are_good_and_tidy() {
+fn configurations_in_the_readme_are_valid_and_formatted() {
     let readme = readme();
     let blocks: Vec<&str> = blocks(&readme, "toml").collect();
     assert!(blocks.len() >= 2, "{blocks:?}");
@@ -51,7 +51,7 @@ fn configurations_in_the_readme_are_good_and_tidy() {
 
 /// Every form of a name that the README quotes.
 #[test]
-fn names_in_the_readme_are_taken() {
+fn names_in_the_readme_are_valid() {
     let readme = readme();
     for name in [":8080", "example.com", "*.example.com", "10.0.0.1"] {
         assert!(readme.contains(&format!("`\"{name}\"`")), "{name}");
@@ -62,7 +62,7 @@ fn names_in_the_readme_are_taken() {
 }
 
 #[test]
-fn links_in_the_readme_lead_somewhere() {
+fn links_in_the_readme_resolve() {
     let readme = readme();
     let links: Vec<&str> = readme
         .split("](")
@@ -79,13 +79,13 @@ fn links_in_the_readme_lead_somewhere() {
     }
 }
 
-/// The program's words, with the README's folder in the place of the test's.
-fn at_home(text: &str, place: &Place) -> String {
-    let folder = fs::canonicalize(place.path()).expect("a folder");
+/// Output of the program, with the README's folder in place of the test's.
+fn at_home(text: &str, dir: &ProgramFolder) -> String {
+    let folder = fs::canonicalize(dir.path()).expect("a folder");
     text.replace(&*folder.to_string_lossy(), HOME)
 }
 
-/// What follows `first` in the session that begins with it.
+/// Text after the line `first` in the session that begins with it.
 fn session(first: &str) -> String {
     let readme = readme();
     let mut found = blocks(&readme, "console").filter_map(|block| block.strip_prefix(first));
@@ -95,7 +95,7 @@ fn session(first: &str) -> String {
         .to_owned()
 }
 
-/// The fenced blocks of a language.
+/// Fenced blocks of a language.
 fn blocks<'a>(text: &'a str, language: &str) -> impl Iterator<Item = &'a str> {
     let fence = format!("```{language}\n");
     let starts: Vec<usize> = text.match_indices(&fence).map(|(at, _)| at + fence.len()).collect();
@@ -103,7 +103,7 @@ fn blocks<'a>(text: &'a str, language: &str) -> impl Iterator<Item = &'a str> {
 }
 
 fn readme() -> String {
-    // A checkout on Windows may have turned the line ends.
+    // A checkout on Windows may have changed the line ends.
     let text = fs::read_to_string(repository().join("README.md")).expect("the README");
     text.replace("\r\n", "\n")
 }

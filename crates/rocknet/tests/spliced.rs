@@ -1,5 +1,5 @@
-//! Tunnels that carry much through the built program: the kernel moves it through pipes, and nothing is lost in them,
-//! whoever stops, leaves or breaks off.
+//! Tunnels that carry much through the built program: the kernel moves the data through pipes, and none of it is lost
+//! there, whichever side stalls, closes or resets.
 
 mod child;
 
@@ -15,13 +15,13 @@ use rocknet_testing::{Need, skip};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
-/// Each way. Far more than all buffers on the way hold.
+/// Bytes in each direction, far more than all buffers on the way hold.
 const AMOUNT: usize = 64 << 20;
-/// What is written over and over; of a length that no buffer has.
+/// Length of the repeated pattern, different from the length of every buffer.
 const BLOCK: usize = 1_000_003;
-/// What the kernel holds of a connection of ours, so that a side that does not take is soon felt.
-const ROOM: usize = 64 * 1024;
-/// So often pipes are closed that nobody uses.
+/// Kernel buffer of each of the test's sockets, small so that a side that does not read is noticed soon.
+const SOCKET_BUFFER: usize = 64 * 1024;
+/// Interval at which unused pipes are closed.
 const TICK: Duration = Duration::from_millis(20);
 
 fn backends() -> Vec<&'static str> {
@@ -34,7 +34,7 @@ fn backends() -> Vec<&'static str> {
     }
 }
 
-/// Bytes whose place can be told from them.
+/// Pattern in which each position can be recognised.
 fn block() -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {
@@ -46,21 +46,21 @@ fn block() -> Vec<u8> {
     (0..BLOCK).map(|_| next()).collect()
 }
 
-/// A client, the server behind, and a tunnel between them.
-struct Joined {
+/// A client, the upstream, and a tunnel between them.
+struct TunnelPair {
     server: Server,
     client: TcpStream,
     peer: TcpStream,
-    /// Pipes that the server has for something else.
+    /// Pipes that the server uses for other purposes.
     before: usize,
 }
 
-impl Joined {
-    fn new(backend: &str, limits: &str) -> Joined {
-        Joined::under(&["env", &format!("ROCKNET_BACKEND={backend}")], limits)
+impl TunnelPair {
+    fn new(backend: &str, limits: &str) -> TunnelPair {
+        TunnelPair::under(&["env", &format!("ROCKNET_BACKEND={backend}")], limits)
     }
 
-    fn under(command: &[&str], limits: &str) -> Joined {
+    fn under(command: &[&str], limits: &str) -> TunnelPair {
         let behind = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
         let port = behind.local_addr().expect("its address").port();
         let server = Setup::new()
@@ -73,7 +73,7 @@ impl Joined {
             .start();
         let before = pipes(&server);
         let mut client = TcpStream::connect(server.address()).expect("a connection");
-        sockopt::set_socket_recv_buffer_size(&client, ROOM).expect("an option");
+        sockopt::set_socket_recv_buffer_size(&client, SOCKET_BUFFER).expect("an option");
         client
             .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: much\r\n\r\n")
             .expect("sent");
@@ -82,22 +82,18 @@ impl Joined {
             tv_sec: DEADLINE.as_secs() as i64,
             tv_nsec: 0,
         };
-        assert_eq!(
-            poll(&mut polled, Some(&timeout)),
-            Ok(1),
-            "the server behind is not asked"
-        );
+        assert_eq!(poll(&mut polled, Some(&timeout)), Ok(1), "the upstream gets no request");
         let (mut peer, _) = behind.accept().expect("a connection");
         for socket in [&client, &peer] {
             socket.set_read_timeout(Some(DEADLINE)).expect("an option");
             socket.set_write_timeout(Some(DEADLINE)).expect("an option");
-            sockopt::set_socket_send_buffer_size(socket, ROOM).expect("an option");
+            sockopt::set_socket_send_buffer_size(socket, SOCKET_BUFFER).expect("an option");
         }
         head(&mut peer);
         peer.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: much\r\n\r\n")
             .expect("sent");
         assert!(head(&mut client).starts_with("HTTP/1.1 101 "));
-        Joined {
+        TunnelPair {
             server,
             client,
             peer,
@@ -105,9 +101,9 @@ impl Joined {
         }
     }
 
-    /// The peer floods a client that takes nothing, until nothing more fits anywhere. Tells how much that was; some of it
-    /// is in a pipe.
-    fn stick(&self) -> usize {
+    /// Floods a client that reads nothing until all buffers are full. Returns the number of bytes; some of them are in
+    /// a pipe.
+    fn fill(&self) -> usize {
         let block = block();
         self.peer
             .set_write_timeout(Some(Duration::from_millis(200)))
@@ -118,9 +114,9 @@ impl Joined {
             assert!(written < AMOUNT, "all of it went somewhere");
         }
         self.peer.set_write_timeout(Some(DEADLINE)).expect("an option");
-        // On a busy machine the writing may pause before the server has moved all it can.
+        // On a busy machine the writer may pause before the server has moved all it can.
         wait_for_pipes(&self.server, self.before + 1);
-        // Long enough that one which nobody uses would have been closed.
+        // Long enough that an unused pipe would have been closed.
         let start = Instant::now();
         while start.elapsed() < 10 * TICK {
             assert_eq!(pipes(&self.server), self.before + 1, "{written} bytes, and no pipe");
@@ -137,7 +133,7 @@ fn wait_for_pipes(server: &Server, count: usize) {
     }
 }
 
-/// How many pipes the server has both ends of.
+/// Number of pipes of which the server has both ends.
 fn pipes(server: &Server) -> usize {
     let folder = format!("/proc/{}/fd", server.pid().as_raw_nonzero());
     let all = fs::read_dir(folder).expect("its descriptors").flatten();
@@ -158,8 +154,8 @@ fn head(stream: &mut TcpStream) -> String {
     String::from_utf8(head).expect("text")
 }
 
-/// Writes so much, and ends.
-fn say(mut stream: &TcpStream, amount: usize) {
+/// Writes this many bytes, and ends.
+fn send_pattern(mut stream: &TcpStream, amount: usize) {
     let (block, mut left) = (block(), amount);
     while left > 0 {
         let now = left.min(BLOCK);
@@ -169,8 +165,8 @@ fn say(mut stream: &TcpStream, amount: usize) {
     stream.shutdown(Shutdown::Write).expect("an end");
 }
 
-/// Reads to the end: how much there was, its hash, and how it ended.
-fn hear(mut stream: &TcpStream) -> (usize, Vec<u8>, io::Result<()>) {
+/// Reads to the end. Returns the number of bytes, their hash and the result.
+fn receive(mut stream: &TcpStream) -> (usize, Vec<u8>, io::Result<()>) {
     let (mut hash, mut room, mut all) = (Context::new(&SHA256), vec![0; 100_000], 0);
     let end = loop {
         match stream.read(&mut room) {
@@ -185,7 +181,7 @@ fn hear(mut stream: &TcpStream) -> (usize, Vec<u8>, io::Result<()>) {
     (all, hash.finish().as_ref().to_vec(), end)
 }
 
-/// The hash of so much of what is said.
+/// Hash of this many bytes of the pattern.
 fn hash_of(amount: usize) -> Vec<u8> {
     let (block, mut hash, mut left) = (block(), Context::new(&SHA256), amount);
     while left > 0 {
@@ -196,31 +192,31 @@ fn hash_of(amount: usize) -> Vec<u8> {
     hash.finish().as_ref().to_vec()
 }
 
-/// Both sides say as much as that at the same time, and hear the other.
-fn exchange(joined: &Joined, up: usize, down: usize) {
+/// Both sides send this many bytes at the same time, and receive the other's.
+fn exchange(joined: &TunnelPair, up: usize, down: usize) {
     let (client, peer) = (&joined.client, &joined.peer);
     thread::scope(|scope| {
-        scope.spawn(|| say(client, up));
-        scope.spawn(|| say(peer, down));
+        scope.spawn(|| send_pattern(client, up));
+        scope.spawn(|| send_pattern(peer, down));
         for (stream, amount) in [(client, down), (peer, up)] {
             scope.spawn(move || {
-                let (heard, hash, end) = hear(stream);
-                assert!(end.is_ok(), "cut after {heard} bytes: {end:?}");
-                assert_eq!(heard, amount);
+                let (received, hash, end) = receive(stream);
+                assert!(end.is_ok(), "cut after {received} bytes: {end:?}");
+                assert_eq!(received, amount);
                 assert!(hash == hash_of(amount), "changed on its way");
             });
         }
     });
 }
 
-/// Bytes that splice(2) moved, by strace's account: in and out.
+/// Bytes that splice(2) moved according to strace: in and out.
 fn spliced(account: &str) -> usize {
     let calls = account.lines().filter(|line| line.contains("splice"));
     let results = calls.filter_map(|line| line.rsplit_once(" = ")?.1.split(' ').next()?.parse::<usize>().ok());
     results.sum()
 }
 
-/// What became of 64 MiB each way while strace watches splice(2), or makes a call fail: what it moved.
+/// Sends 64 MiB each way while strace traces splice(2), or makes a call fail. Returns the bytes it moved.
 fn watched(backend: &str, fault: Option<&str>) -> usize {
     let folder = tempfile::tempdir().expect("a folder");
     let account = folder.path().join("calls.txt");
@@ -231,9 +227,9 @@ fn watched(backend: &str, fault: Option<&str>) -> usize {
     if let Some(inject) = &inject {
         command.extend(["-e", inject]);
     }
-    let joined = Joined::under(&command, "");
+    let joined = TunnelPair::under(&command, "");
     exchange(&joined, AMOUNT, AMOUNT);
-    let Joined { server, .. } = joined;
+    let TunnelPair { server, .. } = joined;
     let (_folder, status, errors) = server.end();
     assert!(status.success() && !errors.contains("panic"), "{status}: {errors}");
     let moved = spliced(&fs::read_to_string(&account).expect("strace's account"));
@@ -242,7 +238,7 @@ fn watched(backend: &str, fault: Option<&str>) -> usize {
 }
 
 #[test]
-fn the_kernel_moves_what_is_much() {
+fn the_kernel_moves_large_transfers() {
     for backend in backends() {
         let moved = watched(backend, None);
         // Into a pipe and out of it; the first pieces, and some of what comes unevenly, are copied.
@@ -252,7 +248,7 @@ fn the_kernel_moves_what_is_much() {
 }
 
 #[test]
-fn calls_that_fail_make_copies_of_it() {
+fn failing_splice_calls_fall_back_to_copying() {
     for (fault, is_moved) in [
         ("pipe2:error=EMFILE", false),
         ("splice:error=EINVAL", false),
@@ -266,9 +262,9 @@ fn calls_that_fail_make_copies_of_it() {
 }
 
 #[test]
-fn no_pipe_is_held_when_nothing_flows() {
+fn no_pipe_is_held_while_idle() {
     for backend in backends() {
-        let joined = Joined::new(backend, "");
+        let joined = TunnelPair::new(backend, "");
         let (mut client, mut peer) = (&joined.client, &joined.peer);
         let mut room = vec![0; BLOCK];
         for _ in 0..3 {
@@ -281,7 +277,7 @@ fn no_pipe_is_held_when_nothing_flows() {
                 saying.join().expect("a writer").expect("written");
             });
             wait_for_pipes(&joined.server, joined.before);
-            // Messages in between need none.
+            // Single messages need no pipe.
             for number in 0..100_u32 {
                 peer.write_all(&number.to_be_bytes()).expect("written");
                 client.read_exact(&mut room[..4]).expect("bytes in time");
@@ -294,36 +290,42 @@ fn no_pipe_is_held_when_nothing_flows() {
 }
 
 #[test]
-fn an_end_comes_behind_what_is_in_a_pipe() {
+fn an_end_follows_the_bytes_in_a_pipe() {
     for backend in backends() {
-        let joined = Joined::new(backend, "");
-        let written = joined.stick();
+        let joined = TunnelPair::new(backend, "");
+        let written = joined.fill();
         joined.peer.shutdown(Shutdown::Write).expect("an end");
-        // The other way goes on meanwhile.
+        // The other direction goes on meanwhile.
         let mut word = [0; 4];
         (&joined.client).write_all(b"word").expect("written");
         (&joined.peer).read_exact(&mut word).expect("bytes in time");
-        let (heard, hash, end) = hear(&joined.client);
-        assert!(end.is_ok(), "{backend}: cut after {heard} of {written} bytes: {end:?}");
-        assert_eq!(heard, written, "{backend}");
+        let (received, hash, end) = receive(&joined.client);
+        assert!(
+            end.is_ok(),
+            "{backend}: cut after {received} of {written} bytes: {end:?}"
+        );
+        assert_eq!(received, written, "{backend}");
         assert!(hash == hash_of(written), "{backend}: changed on its way");
         wait_for_pipes(&joined.server, joined.before);
-        say(&joined.client, 3 * BLOCK);
-        let (heard, hash, end) = hear(&joined.peer);
-        assert!(end.is_ok() && heard == 3 * BLOCK && hash == hash_of(heard), "{backend}");
+        send_pattern(&joined.client, 3 * BLOCK);
+        let (received, hash, end) = receive(&joined.peer);
+        assert!(
+            end.is_ok() && received == 3 * BLOCK && hash == hash_of(received),
+            "{backend}"
+        );
     }
 }
 
 #[test]
-fn who_takes_nothing_is_given_up_with_what_is_in_a_pipe() {
+fn a_side_that_does_not_read_times_out_with_bytes_in_a_pipe() {
     for backend in backends() {
-        // Longer than it takes to fill everything.
-        let joined = Joined::new(backend, "send_stall = \"2s\"");
+        // Longer than it takes to fill all buffers.
+        let joined = TunnelPair::new(backend, "send_stall = \"2s\"");
         let before = joined.server.memory();
-        joined.stick();
+        joined.fill();
         let grown = joined.server.memory().saturating_sub(before);
-        assert!(grown < 1024, "{backend}: {grown} KiB for what is not taken");
-        // The peer hears of it.
+        assert!(grown < 1024, "{backend}: {grown} KiB for bytes that are not read");
+        // The peer sees the end.
         let end = (&joined.peer).read(&mut [0]);
         let end = end.map_err(|error| error.kind());
         assert!(
@@ -335,15 +337,15 @@ fn who_takes_nothing_is_given_up_with_what_is_in_a_pipe() {
 }
 
 #[test]
-fn who_breaks_off_takes_the_other_with_it() {
+fn a_reset_of_one_side_ends_the_other() {
     let breaks_off = |stream: TcpStream| {
         sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("an option");
     };
     for backend in backends() {
-        // The one that does not take.
-        let joined = Joined::new(backend, "");
-        joined.stick();
-        let Joined {
+        // The side that does not read.
+        let joined = TunnelPair::new(backend, "");
+        joined.fill();
+        let TunnelPair {
             server,
             client,
             mut peer,
@@ -356,25 +358,25 @@ fn who_breaks_off_takes_the_other_with_it() {
             matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)),
             "{backend}: no end: {end:?}"
         );
-        // The one that has said it: what arrives is what was said, and is not taken for all.
-        let joined = Joined::new(backend, "");
-        let written = joined.stick();
-        let Joined {
+        // The side that sent the data: whatever arrives was sent, and is not taken for complete.
+        let joined = TunnelPair::new(backend, "");
+        let written = joined.fill();
+        let TunnelPair {
             server,
             client,
             peer,
             before,
         } = joined;
         breaks_off(peer);
-        let (heard, hash, end) = hear(&client);
+        let (received, hash, end) = receive(&client);
         let kind = end.map_err(|error| error.kind());
         assert_eq!(
             kind,
             Err(ErrorKind::ConnectionReset),
-            "{backend}: {heard} of {written} bytes"
+            "{backend}: {received} of {written} bytes"
         );
         assert!(
-            heard <= written && hash == hash_of(heard),
+            received <= written && hash == hash_of(received),
             "{backend}: changed on its way"
         );
         wait_for_pipes(&server, before);

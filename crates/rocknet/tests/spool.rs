@@ -1,4 +1,4 @@
-//! Large request bodies of the built program: on disk at constant memory, and nothing is left of them, whatever ends them.
+//! Large request bodies of the built program: spooled to disk at constant memory, with no file left whatever ends them.
 
 mod child;
 
@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 use child::{DEADLINE, Server, Setup};
 use rustix::process::Signal;
 
-/// Enough that a thousandth of it kept would be seen. `ROCKNET_SPOOLED` says another number of MiB.
+/// Large enough that a thousandth of it kept in memory would show. `ROCKNET_SPOOLED` sets another number of MiB.
 const AMOUNT_MIB: u64 = 128;
-/// What a server may hold beside what it holds when nothing flows: buffers of one request.
+/// Memory in KiB that a server may hold in addition to its idle memory: buffers of one request.
 const MOST_KIB: u64 = 2048;
 const PIECE: usize = 64 * 1024;
 
 fn amount() -> u64 {
-    let told = std::env::var("ROCKNET_SPOOLED").ok();
-    told.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
+    let message = std::env::var("ROCKNET_SPOOLED").ok();
+    message.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
 }
 
-/// A program that counts its input, and a folder for bodies.
+/// A program that counts its input, and a folder for request bodies.
 fn setup() -> Setup {
     let setup = Setup::new();
     fs::create_dir(setup.path("cgi-bin")).expect("a folder");
@@ -60,14 +60,14 @@ fn send(stream: &mut TcpStream, length: u64) {
     }
 }
 
-fn answer(mut stream: TcpStream) -> String {
+fn response(mut stream: TcpStream) -> String {
     let mut all = Vec::new();
-    // A reset behind the answer is none of it.
+    // A reset after the response does not count.
     let _ = stream.read_to_end(&mut all);
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// Unlinked files of the folder that the server holds open, by the kernel's word.
+/// Number of unlinked files of the folder that the server holds open, according to the kernel.
 fn held(server: &Server) -> usize {
     let descriptors = fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("its descriptors");
     let links = descriptors
@@ -92,13 +92,13 @@ fn names(server: &Server) -> usize {
 }
 
 #[test]
-fn a_large_body_takes_no_memory_and_leaves_nothing() {
+fn a_large_body_takes_no_memory_and_leaves_no_file() {
     let server = setup().start();
-    // The first brings what stays: threads, buffers.
+    // The first request allocates what stays: threads and buffers.
     let first = 1 << 20;
     let mut stream = begin(&server, first);
     send(&mut stream, first);
-    assert!(answer(stream).contains(&format!("{first} {first}\n")));
+    assert!(response(stream).contains(&format!("{first} {first}\n")));
     wait_for("the first file is closed", || held(&server) == 0);
     let (peak, descriptors) = (server.peak(), server.descriptors());
 
@@ -106,8 +106,8 @@ fn a_large_body_takes_no_memory_and_leaves_nothing() {
     let begun = Instant::now();
     let mut stream = begin(&server, amount);
     send(&mut stream, amount);
-    let said = answer(stream);
-    assert!(said.contains(&format!("{amount} {amount}\n")), "{said}");
+    let output = response(stream);
+    assert!(output.contains(&format!("{amount} {amount}\n")), "{output}");
     let taken = begun.elapsed();
     let grown = server.peak().saturating_sub(peak);
     println!(
@@ -123,7 +123,7 @@ fn a_large_body_takes_no_memory_and_leaves_nothing() {
 }
 
 #[test]
-fn a_body_that_does_not_come_whole_leaves_nothing() {
+fn an_incomplete_body_leaves_no_file() {
     let mut server = setup().start();
     let mut streams: Vec<TcpStream> = (0..20).map(|_| begin(&server, 10 << 20)).collect();
     streams.iter_mut().for_each(|stream| send(stream, 1 << 20));
@@ -132,7 +132,7 @@ fn a_body_that_does_not_come_whole_leaves_nothing() {
     drop(streams);
     wait_for("they are closed", || held(&server) == 0);
     server.wait_for("connections close", |status| status.open == 0);
-    // Nor does a server that is killed leave any.
+    // A killed server leaves no file either.
     let mut stream = begin(&server, 10 << 20);
     send(&mut stream, 1 << 20);
     wait_for("a file", || held(&server) == 1);
@@ -142,7 +142,7 @@ fn a_body_that_does_not_come_whole_leaves_nothing() {
 }
 
 #[test]
-fn calls_that_fail_have_a_status_and_a_line_in_the_log() {
+fn failing_calls_give_a_status_and_a_log_line() {
     let version = Command::new("strace").arg("-V").output();
     assert!(
         version.is_ok_and(|output| output.status.success()),
@@ -165,18 +165,18 @@ fn calls_that_fail_have_a_status_and_a_line_in_the_log() {
             .start();
         let length = 1 << 20;
         let mut stream = begin(&server, length);
-        // It may be refused before it has come whole.
+        // The request may be refused before it has come whole.
         let piece = vec![b'x'; PIECE];
         for _ in 0..length / PIECE as u64 {
             if stream.write_all(&piece).is_err() {
                 break;
             }
         }
-        let said = answer(stream);
-        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{fault}: {said}");
+        let output = response(stream);
+        assert!(output.starts_with(&format!("HTTP/1.1 {status} ")), "{fault}: {output}");
         if !line.is_empty() {
-            let told = server.error_with(line);
-            assert!(told.contains(&spool), "{fault}: {told}");
+            let message = server.error_with(line);
+            assert!(message.contains(&spool), "{fault}: {message}");
         }
         wait_for("the file is closed", || held(&server) == 0);
     }

@@ -1,4 +1,4 @@
-//! Large content through the proxy of the built program: it flows both ways, and leaves no memory behind.
+//! Large bodies through the proxy of the built program: they flow both ways, and use no lasting memory.
 
 mod child;
 
@@ -9,18 +9,18 @@ use std::thread;
 use child::{DEADLINE, Server, Setup};
 use rocknet_testing::{Need, skip};
 
-/// Enough that a thousandth of it kept would be seen. `ROCKNET_STREAMED` says another number of MiB.
+/// Large enough that a thousandth of it kept in memory would show. `ROCKNET_STREAMED` sets another number of MiB.
 const AMOUNT_MIB: u64 = 256;
-/// What a server may hold beside what it holds when nothing flows: buffers of one request.
+/// Memory in KiB that a server may hold in addition to its idle memory: buffers of one request.
 const MOST_KIB: u64 = 1024;
 const PIECE: usize = 64 * 1024;
 
 fn amount() -> u64 {
-    let told = std::env::var("ROCKNET_STREAMED").ok();
-    told.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
+    let sent = std::env::var("ROCKNET_STREAMED").ok();
+    sent.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
 }
 
-/// Gives as many bytes as the path says, or tells how many it was given.
+/// Sends as many bytes as the path gives, or responds with the number of bytes it received.
 fn upstream() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
     let port = listener.local_addr().expect("its address").port();
@@ -49,11 +49,11 @@ fn serve(stream: TcpStream) -> Option<()> {
         }
         if line.starts_with("PUT") {
             let got = std::io::copy(&mut Read::take(&mut reader, length), &mut std::io::sink()).ok()?;
-            let said = got.to_string();
+            let output = got.to_string();
             write!(
                 stream,
-                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{said}",
-                said.len()
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{output}",
+                output.len()
             )
             .ok()?;
         } else {
@@ -69,8 +69,8 @@ fn serve(stream: TcpStream) -> Option<()> {
     }
 }
 
-/// The content of the next answer, in pieces.
-fn answer(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
+/// Reads the body of the next response, in pieces.
+fn response(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -88,25 +88,25 @@ fn answer(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
     while left > 0 {
         let now = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let got = stream.read(&mut piece[..now]).expect("content");
-        assert!(got > 0, "cut with {left} bytes to come");
+        assert!(got > 0, "cut with {left} bytes missing");
         seen(&piece[..got]);
         left -= got as u64;
     }
     length
 }
 
-fn down(stream: &mut TcpStream, amount: u64, look: &mut dyn FnMut(u64)) {
+fn down(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
     write!(stream, "GET /{amount} HTTP/1.1\r\nHost: a\r\n\r\n").expect("to be sent");
     let mut got = 0;
-    let length = answer(stream, |piece| {
+    let length = response(stream, |piece| {
         assert!(piece.iter().all(|byte| *byte == b'x'));
         got += piece.len() as u64;
-        look(got);
+        sample(got);
     });
     assert_eq!(length, amount);
 }
 
-fn up(stream: &mut TcpStream, amount: u64, look: &mut dyn FnMut(u64)) {
+fn up(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
     write!(
         stream,
         "PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: {amount}\r\n\r\n"
@@ -117,33 +117,33 @@ fn up(stream: &mut TcpStream, amount: u64, look: &mut dyn FnMut(u64)) {
         let now = piece.len().min(usize::try_from(amount - sent).unwrap_or(usize::MAX));
         stream.write_all(&piece[..now]).expect("to be sent");
         sent += now as u64;
-        look(sent);
+        sample(sent);
     }
-    let mut told = Vec::new();
-    answer(stream, |piece| told.extend_from_slice(piece));
-    assert_eq!(String::from_utf8_lossy(&told), amount.to_string());
+    let mut sent = Vec::new();
+    response(stream, |piece| sent.extend_from_slice(piece));
+    assert_eq!(String::from_utf8_lossy(&sent), amount.to_string());
 }
 
-/// The most memory while something flows, looked at now and then.
-struct Watch<'a> {
+/// Peak of the memory while data flows, sampled now and then.
+struct MemoryWatch<'a> {
     server: &'a Server,
     next: u64,
     most: u64,
 }
 
-impl Watch<'_> {
+impl MemoryWatch<'_> {
     const STEP: u64 = 8 << 20;
 
-    fn look(&mut self, passed: u64) {
+    fn sample(&mut self, passed: u64) {
         if passed >= self.next {
-            self.next += Watch::STEP;
+            self.next += MemoryWatch::STEP;
             self.most = self.most.max(self.server.memory());
         }
     }
 }
 
 #[test]
-fn memory_stays_what_it_is_while_much_flows_both_ways() {
+fn memory_is_constant_while_large_bodies_flow_both_ways() {
     let amount = amount();
     for backend in ["epoll", "io_uring"] {
         if backend == "io_uring"
@@ -160,7 +160,7 @@ fn memory_stays_what_it_is_while_much_flows_both_ways() {
         let mut stream = TcpStream::connect(server.address()).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
         stream.set_write_timeout(Some(DEADLINE)).expect("a deadline");
-        // Once around, so that what is made once has been made.
+        // One round first, so that one-time allocations are done.
         down(&mut stream, 1000, &mut |_| {});
         up(&mut stream, 1000, &mut |_| {});
         let idle = server.memory();
@@ -168,12 +168,12 @@ fn memory_stays_what_it_is_while_much_flows_both_ways() {
             ("down", down as fn(&mut TcpStream, u64, &mut dyn FnMut(u64))),
             ("up", up),
         ] {
-            let mut watch = Watch {
+            let mut watch = MemoryWatch {
                 server: &server,
                 next: 0,
                 most: 0,
             };
-            flow(&mut stream, amount, &mut |passed| watch.look(passed));
+            flow(&mut stream, amount, &mut |passed| watch.sample(passed));
             let grown = watch.most.saturating_sub(idle);
             println!(
                 "{backend}, {} MiB {way}: {idle} KiB idle, {grown} KiB more",

@@ -1,5 +1,5 @@
-//! Counts system calls of the built server under strace: with epoll one read, one write and a share of a poll for a ready
-//! answer; with io_uring two calls, and those of a crowd share them.
+//! Counts system calls of the built server under strace. With epoll, a cached response takes one read, one write and a
+//! share of a poll; with io_uring it takes two calls, shared by concurrent requests.
 
 mod child;
 
@@ -8,24 +8,24 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use child::{Answer, Server, Setup};
+use child::{ReceivedResponse, Server, Setup};
 use rocknet_testing::{Need, skip};
 
-/// Batches of requests in each row. Strace stops the server twice at every call, so this is what takes the time.
+/// Batches of requests in each row. Strace stops the server twice at every call, which dominates the duration.
 const BATCHES: u64 = 1000;
-/// What may come on top of a row's own calls: ticks of the clock, and the warm-up.
+/// Calls allowed beyond a row's own: ticks of the clock, and the warm-up.
 const SLACK: u64 = 60;
-/// Calls of a look at the disk. There is one every 400 ms at most, however many requests come meanwhile.
+/// System calls of a disk lookup. There is one lookup every 400 ms at most, however many requests come meanwhile.
 const LOOK_CALLS: u64 = 8;
 const LOOK_EVERY: Duration = Duration::from_millis(400);
 
-/// The names under which Linux knows reading, writing and polling.
+/// Names of the system calls on Linux that read, write and poll.
 const READS: &[&str] = &["read", "recvfrom", "recvmsg", "readv"];
 const WRITES: &[&str] = &["write", "sendto", "sendmsg", "writev", "sendfile", "sendfile64"];
 const POLLS: &[&str] = &["epoll_wait", "epoll_pwait", "epoll_pwait2"];
 const ENTERS: &[&str] = &["io_uring_enter"];
 const LOOKS: &[&str] = &["openat2", "fstat", "close"];
-/// Threads that have nothing to do with requests sleep and wake by these.
+/// Calls by which threads unrelated to requests sleep and wake.
 const IDLE: &[&str] = &["futex", "clock_nanosleep", "restart_syscall"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,23 +33,23 @@ struct Calls {
     reads: u64,
     writes: u64,
     polls: u64,
-    /// Turns of a ring.
+    /// Entries into the kernel by io_uring_enter.
     enters: u64,
     others: u64,
-    /// Those of looks at the disk that are more than its time allows.
+    /// Calls of disk lookups beyond what the elapsed time allows.
     looks_too_many: u64,
 }
 
-/// What a request may cost on a ring, in hundredths of a call: a turn and a look at the runtime's events, with a tenth for
-/// ticks on a slow machine.
+/// Cost of a request on a ring in hundredths of a call: one ring entry and one poll of the runtime's events, with a
+/// tenth for ticks on a slow machine.
 const RING_CALLS: u64 = 220;
-/// Connections that ask at the same time, so that their answers share calls.
+/// Connections that send at the same time, so that their responses share calls.
 const CROWD: usize = 32;
-/// What all requests of a crowd may cost together, in hundredths of a call.
+/// Cost of one request on each of these connections together, in hundredths of a call.
 const CROWD_CALLS: u64 = 800;
 
 #[test]
-fn on_a_ring_an_answer_costs_two_calls_and_a_crowd_shares_them() {
+fn with_io_uring_a_response_costs_two_calls_shared_by_concurrent_requests() {
     if let Some(trouble) = rocknet_io::runtime::io_uring_unavailable() {
         skip(Need::IoUring, &trouble);
         return;
@@ -73,7 +73,7 @@ fn on_a_ring_an_answer_costs_two_calls_and_a_crowd_shares_them() {
             all.1,
             none.1
         );
-        assert!(all.0.enters > none.0.enters, "this is no ring: {:?}", all.1);
+        assert!(all.0.enters > none.0.enters, "io_uring is not used: {:?}", all.1);
         assert!(
             all.0.reads + all.0.writes <= none.0.reads + none.0.writes + SLACK,
             "{:?}",
@@ -82,11 +82,12 @@ fn on_a_ring_an_answer_costs_two_calls_and_a_crowd_shares_them() {
     }
 }
 
-/// In each round all send their requests, which a crowd's server finds at once, and then all receive their answers.
+/// In each round all connections send their requests, which the server finds at once, and then all receive their
+/// responses.
 fn ask_together(server: &Server, connections: usize, rounds: u64) {
     const REQUEST: &str = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut clients: Vec<_> = (0..connections).map(|_| server.connect()).collect();
-    // One round more, in which connections are taken and the file is found.
+    // One round more, in which connections are accepted and the file is looked up.
     for _ in 0..=rounds {
         let mut send = || {
             for client in &mut clients {
@@ -98,13 +99,13 @@ fn ask_together(server: &Server, connections: usize, rounds: u64) {
             _ => server.stopped(send),
         }
         for client in &mut clients {
-            assert_eq!(client.answer().expect("an answer").status, 200);
+            assert_eq!(client.response().expect("an answer").status, 200);
         }
     }
 }
 
 #[test]
-fn ready_answers_cost_one_read_one_write_and_their_share_of_a_poll() {
+fn cached_responses_cost_one_read_one_write_and_a_share_of_a_poll() {
     let version = Command::new("strace").arg("-V").output();
     assert!(
         version.is_ok_and(|output| output.status.success()),
@@ -121,7 +122,7 @@ fn ready_answers_cost_one_read_one_write_and_their_share_of_a_poll() {
     ];
     let mut wrong = Vec::new();
     for (name, path, fields, at_once, writes) in rows {
-        let count = |batches| calls("epoll", |server| ask(server, path, fields, at_once, batches));
+        let count = |batches| calls("epoll", |server| fetch(server, path, fields, at_once, batches));
         let (none, all) = (count(0), count(BATCHES));
         let difference = |which: fn(&Calls) -> u64| which(&all.0).saturating_sub(which(&none.0));
         let cost = Calls {
@@ -149,8 +150,8 @@ fn ready_answers_cost_one_read_one_write_and_their_share_of_a_poll() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// All system calls of a server's whole life in which it is asked something, on a backend.
-fn calls(backend: &str, ask: impl FnOnce(&Server)) -> (Calls, BTreeMap<String, u64>) {
+/// All system calls of a server from start to end, on an I/O back end.
+fn calls(backend: &str, fetch: impl FnOnce(&Server)) -> (Calls, BTreeMap<String, u64>) {
     let setup = Setup::new();
     setup.file("page.bin", vec![b'x'; 40_000]);
     setup.file("large.bin", vec![b'x'; 100_000]);
@@ -161,7 +162,7 @@ fn calls(backend: &str, ask: impl FnOnce(&Server)) -> (Calls, BTreeMap<String, u
         .under(&["strace", "-f", "-c", "-o", &table_name, "-E", &variable])
         .start();
     let start = Instant::now();
-    ask(&server);
+    fetch(&server);
     let looks_in_time = (start.elapsed().as_millis() / LOOK_EVERY.as_millis()) as u64;
     let (folder, status, errors) = server.end();
     assert!(status.success(), "{status}: {errors}");
@@ -187,12 +188,12 @@ fn calls(backend: &str, ask: impl FnOnce(&Server)) -> (Calls, BTreeMap<String, u
     )
 }
 
-fn ask(server: &Server, path: &str, fields: &str, at_once: usize, batches: u64) {
+fn fetch(server: &Server, path: &str, fields: &str, at_once: usize, batches: u64) {
     let mut client = server.connect();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
-    let mut one = || -> Answer {
+    let mut one = || -> ReceivedResponse {
         client.send(&request).expect("sent");
-        client.answer().expect("an answer")
+        client.response().expect("an answer")
     };
     let expected = one();
     for _ in 0..10 {
@@ -202,12 +203,12 @@ fn ask(server: &Server, path: &str, fields: &str, at_once: usize, batches: u64) 
     for _ in 0..batches {
         client.send(&requests).expect("sent");
         for _ in 0..at_once {
-            assert_eq!(client.answer().expect("an answer").status, expected.status);
+            assert_eq!(client.response().expect("an answer").status, expected.status);
         }
     }
 }
 
-/// The table of `strace -c`: share, seconds, microseconds a call, calls, errors if there were any, name.
+/// Parses the table of `strace -c`: share, seconds, microseconds a call, calls, errors if there were any, name.
 fn parse(text: &str) -> BTreeMap<String, u64> {
     let rows = text.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

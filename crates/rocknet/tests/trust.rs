@@ -1,4 +1,4 @@
-//! The local CA in stores: put in, found, taken out, and what is said where that cannot be.
+//! The local CA in trust stores: installed, found, removed, and the messages where that is impossible.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,20 +10,20 @@ use rocknet::certificates::local::{CaKind, LocalCa};
 use rocknet::certificates::storage::FileStorage;
 use rocknet::trust::{Home, Nss, RootCertificate, System, Tools, TrustState, TrustStore, browser_stores};
 
-/// A root in a folder of its own, as the state folder has it.
+/// A root in a folder of its own, laid out like the state folder.
 fn root(folder: &Path) -> RootCertificate {
     let state = folder.join("state");
     let ca = LocalCa::open_or_make(&FileStorage::new(&state), CaKind::Private, SystemTime::now()).unwrap();
     RootCertificate::new(state.join(CaKind::Private.certificate_item()), ca.root().der.clone()).unwrap()
 }
 
-/// The programs of this machine.
+/// Programs of this machine.
 fn tools() -> Tools {
     let path = std::env::var_os("PATH").unwrap();
     Tools::within(std::env::split_paths(&path).collect())
 }
 
-/// A folder of programs with these alone.
+/// A folder with these programs alone.
 fn only(folder: &Path, programs: &[(&str, &str)]) -> Tools {
     let path = folder.join("bin");
     fs::create_dir_all(&path).unwrap();
@@ -38,7 +38,7 @@ fn only(folder: &Path, programs: &[(&str, &str)]) -> Tools {
 fn there_and_back(store: &dyn TrustStore, root: &RootCertificate) {
     let reader = store.reader();
     assert_eq!(store.state(root), TrustState::NotTrusted, "{reader}");
-    // Twice: whoever types the command again changes nothing.
+    // Twice: repeating the command changes nothing.
     for _ in 0..2 {
         store.install(root).unwrap();
         assert_eq!(store.state(root), TrustState::Trusted, "{reader}");
@@ -50,7 +50,7 @@ fn there_and_back(store: &dyn TrustStore, root: &RootCertificate) {
 }
 
 #[test]
-fn browsers() {
+fn installed_browser_stores() {
     let folder = tempfile::tempdir().unwrap();
     let root = root(folder.path());
     let home = folder.path().join("home");
@@ -62,7 +62,7 @@ fn browsers() {
         .status();
     assert!(made.expect("certutil: `cargo xtask test` installs it").success());
     fs::create_dir_all(home.join(".mozilla/firefox/not-a-profile")).unwrap();
-    // Chromium is there and was never started.
+    // Chromium is installed and was never started.
     let bin = folder.path().join("bin");
     fs::create_dir_all(&bin).unwrap();
     fs::write(bin.join("chromium"), "").unwrap();
@@ -74,7 +74,7 @@ fn browsers() {
     for store in &found {
         there_and_back(store, &root);
     }
-    // A certificate that is known and not trusted is no trust, and neither is another one under our name.
+    // A certificate that is present but not trusted does not count, and neither does another one under the CA's name.
     let firefox = &found[1];
     for other in [root.file.clone(), other_certificate(folder.path())] {
         let add = [
@@ -113,9 +113,9 @@ fn other_certificate(folder: &Path) -> PathBuf {
     file
 }
 
-/// A database with a password is left alone, and nobody is asked for it.
+/// A database with a password is skipped, without a prompt.
 #[test]
-fn a_browser_behind_a_password() {
+fn a_browser_store_with_a_password_is_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let root = root(folder.path());
     let database = folder.path().join("home/.pki/nssdb");
@@ -139,7 +139,7 @@ fn a_browser_behind_a_password() {
 }
 
 #[test]
-fn without_certutil_it_is_said_what_to_install() {
+fn without_certutil_the_message_names_the_package() {
     let folder = tempfile::tempdir().unwrap();
     let root = root(folder.path());
     let database = folder.path().join("home/.pki/nssdb");
@@ -152,9 +152,9 @@ fn without_certutil_it_is_said_what_to_install() {
     assert!(matches!(store.state(&root), TrustState::Unknown(why) if why.contains("libnss3-tools")));
 }
 
-/// Each family of systems, with a command that gathers roots as theirs does.
+/// Each family of systems, with a command that collects roots as theirs does.
 #[test]
-fn systems() {
+fn installed_system_stores() {
     for (anchors, command, bundle) in [
         (
             "usr/local/share/ca-certificates",
@@ -202,7 +202,7 @@ fn systems() {
         let root = root(folder.path());
         there_and_back(&system, &root);
         assert_eq!(fs::read_dir(&anchors).unwrap().count(), 0);
-        // A command that says it is done and does nothing is not believed.
+        // A command that reports success and does nothing is detected.
         let tools = only(folder.path(), &[(command, "exit 0")]);
         let system = System::find(&base, &tools).unwrap();
         system.install(&root).unwrap();

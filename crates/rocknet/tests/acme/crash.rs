@@ -1,4 +1,4 @@
-//! The built server, killed while its order is under way: the next one goes on where it was.
+//! Kills the built server in the middle of an ACME order: the next server resumes the order.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::pebble::{Pebble, TLS_PORT, until};
 
-/// The server with one site, whose log goes to a file.
+/// Starts the server with one site and a log file.
 fn serve(folder: &Path) -> Child {
     Command::new(env!("CARGO_BIN_EXE_rocknet"))
         .args(["run", "-c", "rocknet.toml"])
@@ -21,10 +21,10 @@ fn serve(folder: &Path) -> Child {
 }
 
 #[test]
-fn killed_between_order_and_certificate() {
+fn an_order_survives_a_kill_before_its_certificate() {
     let pebble = Pebble::start();
     let folder = tempfile::tempdir().unwrap();
-    // The first time the proof is to be shown, it takes for ever: that is where the server is killed.
+    // The hook hangs when the proof is first published, so the server is killed at that point.
     let hook = folder.path().join("hook");
     let script = format!(
         "#!/bin/sh\nset -e\ncd {}\n[ -e began ] || {{ touch began; exec sleep 60; }}\n\
@@ -51,7 +51,7 @@ fn killed_between_order_and_certificate() {
     assert!(order.is_file(), "kept before anything is done with it");
     first.kill().unwrap();
     first.wait().unwrap();
-    assert!(!certificate.exists(), "nothing was proven yet");
+    assert!(!certificate.exists(), "no proof was validated yet");
     let placed = fs::read_to_string(&order).unwrap();
     assert!(placed.contains("PRIVATE KEY"));
 
@@ -60,14 +60,14 @@ fn killed_between_order_and_certificate() {
     until(|| !order.exists());
     let log = fs::read_to_string(folder.path().join("errors.log")).unwrap();
     assert!(log.contains("resuming the order for a.example.com"), "{log}");
-    // The key is the one that the order was placed with.
+    // The key on disk is the one the order was placed with.
     let key: serde_json::Value = serde_json::from_str(&placed).unwrap();
     let pem = fs::read_to_string(&certificate).unwrap();
     assert!(pem.starts_with(key["key_pem"].as_str().unwrap()));
     second.kill().unwrap();
     second.wait().unwrap();
 
-    // What another kill leaves of a file under way is no certificate, and harms nobody.
+    // A partial temporary file left by another kill is not a certificate and does no harm.
     fs::write(certificate.with_file_name(".a.example.com.pem.1.tmp"), "torn").unwrap();
     fs::write(&order, "torn").unwrap();
     let before = fs::metadata(&certificate).unwrap().modified().unwrap();
@@ -100,7 +100,7 @@ fn killed_between_order_and_certificate() {
         .unwrap();
     assert!(
         served.replace('\n', "").contains(&leaf.replace('\n', "")),
-        "the kept certificate is served"
+        "the stored certificate is served"
     );
     assert_eq!(fs::metadata(&certificate).unwrap().modified().unwrap(), before);
     third.kill().unwrap();

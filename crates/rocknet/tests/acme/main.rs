@@ -5,6 +5,6 @@ mod pebble;
 mod proofs;
 mod refusals;
 mod renewal;
-mod scripted;
+mod scripted_ca;
 mod site;
 mod zone;

@@ -1,4 +1,4 @@
-//! Pebble and its DNS: a CA of one's own for each test, on an address that no other test has.
+//! Pebble and its DNS server: each test has a CA of its own, on an address no other test uses.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use rocknet_config::model::{Acme, AcmeCa, Challenge};
 
-/// How long anything may take on a busy machine before the test gives up on it.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit of any step, long enough for a busy machine.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where Pebble looks for proofs.
+/// Port at which Pebble validates HTTP-01 challenges.
 pub const HTTP_PORT: u16 = 5002;
 pub const TLS_PORT: u16 = 5001;
 
@@ -26,24 +26,24 @@ pub struct Pebble {
     programs: Vec<Child>,
 }
 
-/// How a CA is to be.
+/// Behaviour of a CA.
 #[derive(Clone, Copy, Default)]
-pub struct Manner {
-    /// It refuses a fifth of all nonces, as CAs may at any time.
+pub struct CaBehaviour {
+    /// Rejects a fifth of all nonces, as a CA may at any time.
     pub forgets_nonces: bool,
 }
 
 impl Pebble {
     pub fn start() -> Pebble {
-        Pebble::with(Manner::default())
+        Pebble::with(CaBehaviour::default())
     }
 
-    pub fn with(manner: Manner) -> Pebble {
+    pub fn with(behaviour: CaBehaviour) -> Pebble {
         let ip = own_address();
         let folder = tempfile::tempdir().unwrap();
         let made = rcgen::generate_simple_self_signed([ip.to_string()]).unwrap();
-        // Its own file for the CA, which reads it twice and once it listens already: tests add others to the other one, and
-        // a CA that finds it half written ends itself.
+        // Pebble reads its certificate file twice, the second time when it listens already. Tests append roots to the
+        // other file, because Pebble exits on a half-written certificate.
         fs::write(folder.path().join("certificate.pem"), made.cert.pem()).unwrap();
         fs::write(folder.path().join("root.pem"), made.cert.pem()).unwrap();
         fs::write(folder.path().join("key.pem"), made.signing_key.serialize_pem()).unwrap();
@@ -87,7 +87,7 @@ impl Pebble {
         ];
         pebble.run("pebble-challtestsrv", &arguments, &[], "Starting management server");
         let file = pebble.folder.path().join("pebble.json");
-        let nonces = if manner.forgets_nonces { "20" } else { "0" };
+        let nonces = if behaviour.forgets_nonces { "20" } else { "0" };
         let environment = [("PEBBLE_VA_NOSLEEP", "1"), ("PEBBLE_WFE_NONCEREJECT", nonces)];
         let arguments = ["-config", file.to_str().unwrap(), "-dnsserver", &dns];
         pebble.run("pebble", &arguments, &environment, "ACME directory available at");
@@ -107,12 +107,12 @@ impl Pebble {
         }
     }
 
-    /// What is trusted by those who ask it; others may be added.
+    /// Roots trusted by the ACME client; tests may add others.
     pub fn root(&self) -> PathBuf {
         self.folder.path().join("root.pem")
     }
 
-    /// This CA alone, and these kinds of proof.
+    /// Settings with this CA alone and these challenge types.
     pub fn settings(&self, challenges: &[Challenge]) -> Acme {
         Acme {
             email: Some("ann@example.com".to_owned()),
@@ -147,19 +147,19 @@ impl Pebble {
         }
         drop(sender);
         self.programs.push(child);
-        let (deadline, mut said) = (Instant::now() + PATIENCE, Vec::new());
+        let (deadline, mut output) = (Instant::now() + TIMEOUT, Vec::new());
         loop {
             match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) if line.contains(ready) => return,
-                Ok(line) => said.push(line),
+                Ok(line) => output.push(line),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    panic!("{program} did not start:\n{}", said.join("\n"))
+                    panic!("{program} did not start:\n{}", output.join("\n"))
                 }
             }
         }
     }
 
-    /// Programs say that they listen a moment before they do.
+    /// Waits for the port, because programs report that they listen a moment before they do.
     fn wait_for(&self, port: u16) {
         until(|| TcpStream::connect((self.ip, port)).is_ok());
     }
@@ -174,7 +174,7 @@ impl Drop for Pebble {
     }
 }
 
-/// Sets a record of the DNS that runs on this address.
+/// Sets a record of the DNS server on this address.
 pub fn set(ip: Ipv4Addr, what: &str, body: &str) {
     let mut stream = TcpStream::connect((ip, 8055)).unwrap();
     let head = format!(
@@ -182,21 +182,21 @@ pub fn set(ip: Ipv4Addr, what: &str, body: &str) {
         body.len()
     );
     stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{what} {body}: {answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200"), "{what} {body}: {response}");
 }
 
-/// Looks again and again until something is so.
+/// Polls until a condition holds.
 pub fn until(mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !holds() {
-        assert!(Instant::now() < deadline, "what was waited for did not come");
+        assert!(Instant::now() < deadline, "the awaited condition did not hold in time");
         thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// All of 127.0.0.0/8 is this machine: with an address of its own a test can have any port it wants.
+/// Returns an address of this test's own. All of 127.0.0.0/8 is this machine, so every port of it is free.
 pub fn own_address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(2);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -204,7 +204,7 @@ pub fn own_address() -> Ipv4Addr {
     Ipv4Addr::new(127, 64 + (process >> 8 & 0x3f) as u8, process as u8, number)
 }
 
-/// `cargo xtask test` puts these programs where they are looked for.
+/// Path of a program that `cargo xtask test` installs.
 fn tool(program: &str) -> PathBuf {
     let built = Path::new(env!("CARGO_BIN_EXE_rocknet"));
     let target = built.parent().and_then(Path::parent).unwrap();

@@ -1,4 +1,4 @@
-//! Each way to prove a name, up to a certificate that is in the store and on disk.
+//! Each challenge type, up to a certificate that is in the store and on disk.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,18 +11,18 @@ use std::time::Duration;
 use rocknet::certificates::acme::Clock;
 use rocknet_config::model::{Challenge, Dns, DnsZone, Secret, SharedKey};
 
-use crate::pebble::{Manner, Pebble, own_address, until};
+use crate::pebble::{CaBehaviour, Pebble, own_address, until};
 use crate::site::{Site, leaf};
 use crate::zone::Zone;
 
 #[test]
-fn a_text_in_the_clear() {
-    let pebble = Pebble::with(Manner { forgets_nonces: true });
+fn http_01_gives_a_certificate() {
+    let pebble = Pebble::with(CaBehaviour { forgets_nonces: true });
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
     site.listen(pebble.ip());
     let names = ["a.example.com", "b.example.com"];
     site.want(&names);
-    // Three nonces forgotten in a row end an attempt, and the next one is to come at once.
+    // Three rejected nonces in a row end an attempt, and the next attempt starts at once.
     until(|| {
         let all = names.iter().all(|name| site.store.find(name).is_some());
         if !all {
@@ -38,17 +38,17 @@ fn a_text_in_the_clear() {
         leaf(&site.wait_for("a.example.com")),
         leaf(&site.wait_for("b.example.com"))
     );
-    // What is kept is closed to others, and nothing is left up or under way.
+    // The stored files are readable by their owner alone, and no challenge and no order remains.
     let kept = site.folder.path().join("acme/certificates/a.example.com.pem");
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
     let text = fs::read_to_string(kept).unwrap();
     assert!(text.contains("PRIVATE KEY") && text.contains("CERTIFICATE"));
-    for target in site.asked.lock().unwrap().iter() {
+    for target in site.requested.lock().unwrap().iter() {
         let token = target.rsplit('/').next().unwrap();
         assert_eq!(site.store.http_challenge(token), None);
     }
     until(|| fs::read_dir(site.folder.path().join("acme/orders")).unwrap().count() == 0);
-    // The next process serves at once what this one got, whether or not there is a CA.
+    // The next process serves this certificate at once, with or without a CA.
     let first = leaf(&site.wait_for("a.example.com"));
     let (folder, settings) = (Arc::clone(&site.folder), pebble.settings(&[Challenge::Http]));
     drop((site, pebble));
@@ -58,19 +58,19 @@ fn a_text_in_the_clear() {
 }
 
 #[test]
-fn a_certificate_in_the_handshake() {
+fn tls_alpn_01_gives_a_certificate() {
     let pebble = Pebble::start();
     let mut site = Site::new(&pebble.settings(&[Challenge::TlsAlpn]));
     site.listen(pebble.ip());
     site.want(&["a.example.com"]);
     site.wait_for("a.example.com");
     assert!(site.store.tls_alpn_challenge("a.example.com").is_none());
-    assert!(site.asked.lock().unwrap().is_empty());
+    assert!(site.requested.lock().unwrap().is_empty());
 }
 
-/// An address instead of a name.
+/// An IP address in place of a name.
 #[test]
-fn an_address() {
+fn an_ip_address_gets_a_certificate() {
     let pebble = Pebble::start();
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
     site.listen(pebble.ip());
@@ -80,11 +80,11 @@ fn an_address() {
 }
 
 #[test]
-fn a_record_by_a_program() {
+fn dns_01_by_a_hook_gives_a_certificate() {
     let pebble = Pebble::start();
     let folder = tempfile::tempdir().unwrap();
     let (program, seen) = (folder.path().join("hook"), folder.path().join("seen"));
-    // As a hook of an operator: it knows its DNS and nothing of us.
+    // An operator's hook: it knows its DNS server and nothing of RockNet.
     let script = format!(
         "#!/bin/sh\nset -e\necho \"$1 $2\" >> {seen}\ncase $1 in\n  \
          present) curl -sf -d '{{\"host\":\"'$2'.\",\"value\":\"'$3'\"}}' http://{ip}:8055/set-txt;;\n  \
@@ -114,7 +114,7 @@ fn a_record_by_a_program() {
 }
 
 #[test]
-fn a_record_by_an_update_of_the_zone() {
+fn dns_01_by_a_dynamic_update_gives_a_certificate() {
     let pebble = Pebble::start();
     let secret = b"thirty-two bytes of a TSIG key!!".to_vec();
     let zone = Zone::serve("example.com", "updates", &secret, pebble.ip());
@@ -144,15 +144,15 @@ fn a_record_by_an_update_of_the_zone() {
 }
 
 #[test]
-fn on_demand_only_what_the_operator_says() {
+fn on_demand_issuance_is_limited_to_permitted_names() {
     let pebble = Pebble::start();
-    let ask = TcpListener::bind((own_address(), 0)).unwrap();
-    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let fetch = TcpListener::bind((own_address(), 0)).unwrap();
+    let requested: Arc<Mutex<Vec<String>>> = Arc::default();
     let mut settings = pebble.settings(&[Challenge::Http]);
-    settings.ask = Some(format!("http://{}/may?from=rocknet", ask.local_addr().unwrap()));
-    let seen = Arc::clone(&asked);
+    settings.ask = Some(format!("http://{}/may?from=rocknet", fetch.local_addr().unwrap()));
+    let seen = Arc::clone(&requested);
     thread::spawn(move || {
-        for mut stream in ask.incoming().flatten() {
+        for mut stream in fetch.incoming().flatten() {
             let mut head = [0; 1024];
             let read = stream.read(&mut head).unwrap_or(0);
             let line = String::from_utf8_lossy(&head[..read])
@@ -182,7 +182,7 @@ fn on_demand_only_what_the_operator_says() {
         site.store.report_missing(name);
     }
     site.wait_for("yes.example.com");
-    let mut lines = asked.lock().unwrap().clone();
+    let mut lines = requested.lock().unwrap().clone();
     lines.sort();
     assert_eq!(
         lines,
@@ -192,7 +192,7 @@ fn on_demand_only_what_the_operator_says() {
         ]
     );
     assert!(site.store.find("no.example.com").is_none());
-    // A new process keeps what clients have come for.
+    // A new process keeps the certificates that were issued on demand.
     let mut next = Site::in_folder(Arc::clone(&site.folder), &settings, Clock::default());
     next.want(&["*.example.com"]);
     assert!(next.store.find("yes.example.com").is_some());

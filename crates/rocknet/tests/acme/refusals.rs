@@ -1,4 +1,4 @@
-//! CAs that fail: the next one is asked, limits are heeded, and nobody is worn out.
+//! Failing CAs: the next CA is tried, rate limits are obeyed, and retries are spaced out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use rocknet_config::model::{Acme, AcmeCa, Challenge};
 
 use crate::pebble::{Pebble, until};
-use crate::scripted::Scripted;
+use crate::scripted_ca::ScriptedCa;
 use crate::site::Site;
 
 const RATE_LIMITED: &str = "429 Too Many Requests\r\nRetry-After: 7200\r\n\r\n\
      {\"type\":\"urn:ietf:params:acme:error:rateLimited\",\"detail\":\"too many certificates\",\"status\":429}";
 const BROKEN: &str = "500 Internal Server Error\r\n\r\n<html>sorry</html>";
 
-/// The scripted CA alone.
-fn only(scripted: &Scripted, folder: &tempfile::TempDir) -> Acme {
+/// Settings with the scripted CA alone.
+fn only(scripted: &ScriptedCa, folder: &tempfile::TempDir) -> Acme {
     let root = folder.path().join("root.pem");
     scripted.add_root(&root);
     Acme {
@@ -28,12 +28,12 @@ fn only(scripted: &Scripted, folder: &tempfile::TempDir) -> Acme {
 }
 
 #[test]
-fn where_one_ca_fails_the_next_is_asked() {
+fn the_next_ca_is_tried_when_one_fails() {
     for refusal in [RATE_LIMITED, BROKEN] {
-        let (pebble, scripted) = (Pebble::start(), Scripted::new(refusal));
+        let (pebble, scripted) = (Pebble::start(), ScriptedCa::new(refusal));
         scripted.add_root(&pebble.root());
         let mut settings = pebble.settings(&[Challenge::Http]);
-        // Nobody listens there at all.
+        // Nothing listens on this port.
         let dead = AcmeCa {
             url: format!("https://{}:1/dir", pebble.ip()),
             binding: None,
@@ -49,8 +49,8 @@ fn where_one_ca_fails_the_next_is_asked() {
 }
 
 #[test]
-fn a_rate_limit_is_heeded_to_the_second() {
-    let (folder, scripted) = (tempfile::tempdir().unwrap(), Scripted::new(RATE_LIMITED));
+fn a_rate_limit_is_obeyed_to_the_second() {
+    let (folder, scripted) = (tempfile::tempdir().unwrap(), ScriptedCa::new(RATE_LIMITED));
     let mut site = Site::new(&only(&scripted, &folder));
     site.want(&["a.example.com"]);
     until(|| site.failures("a.example.com").is_some());
@@ -63,7 +63,7 @@ fn a_rate_limit_is_heeded_to_the_second() {
         "{kept}"
     );
     assert_eq!((scripted.orders(), &kept["count"]), (1, &1.into()));
-    // Time passes and others are asked for: the CA hears nothing of it.
+    // Time passes and other names are requested: the CA receives no request.
     for _ in 0..3 {
         site.clock.advance(Duration::from_secs(2_200));
         site.want(&["a.example.com", "b.example.com"]);
@@ -77,13 +77,13 @@ fn a_rate_limit_is_heeded_to_the_second() {
     );
     assert_eq!(scripted.orders(), 1);
     site.clock.advance(Duration::from_secs(700));
-    // By both, unless one hears of the new limit that the other has met.
+    // Both orders reach the CA, unless one learns of the rate limit that the other has met.
     until(|| scripted.orders() >= 2);
 }
 
 #[test]
-fn pauses_grow_and_a_new_start_does_not_forget() {
-    let (folder, scripted) = (tempfile::tempdir().unwrap(), Scripted::new(BROKEN));
+fn retry_delays_grow_and_survive_a_restart() {
+    let (folder, scripted) = (tempfile::tempdir().unwrap(), ScriptedCa::new(BROKEN));
     let settings = only(&scripted, &folder);
     let mut site = Site::new(&settings);
     site.want(&["a.example.com"]);
@@ -121,9 +121,9 @@ fn pauses_grow_and_a_new_start_does_not_forget() {
 }
 
 #[test]
-fn a_name_that_is_not_ours_is_told_in_the_words_of_the_ca() {
+fn a_failed_validation_is_reported_with_the_message_of_the_ca() {
     let pebble = Pebble::start();
-    // Nobody shows the proof.
+    // No listener serves the proof.
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
     site.want(&["a.example.com", "blocked.example.com"]);
     for (name, words) in [

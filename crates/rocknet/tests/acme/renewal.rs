@@ -1,4 +1,4 @@
-//! Time passes: certificates are renewed before their end, and those near it first of all.
+//! Renewal over simulated time: certificates are renewed before they expire, those closest to expiry first.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,14 +12,14 @@ use crate::site::{Site, ends, leaf};
 const DAY: Duration = Duration::from_secs(86_400);
 
 #[test]
-fn a_certificate_is_renewed_when_its_time_comes_and_not_before() {
+fn a_certificate_is_renewed_when_due_and_not_before() {
     let pebble = Pebble::start();
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
     site.listen(pebble.ip());
     site.want(&["a.example.com"]);
     let first = leaf(&site.wait_for("a.example.com"));
     site.clock.advance(20 * DAY);
-    // Another name is had meanwhile: whatever was due is done by then.
+    // Another name is issued meanwhile, so everything that was due is done by then.
     site.want(&["a.example.com", "b.example.com"]);
     site.wait_for("b.example.com");
     assert_eq!(leaf(&site.wait_for("a.example.com")), first);
@@ -28,21 +28,21 @@ fn a_certificate_is_renewed_when_its_time_comes_and_not_before() {
 }
 
 #[test]
-fn one_that_is_nearly_over_is_served_until_the_new_one_is_there() {
+fn an_expiring_certificate_is_served_until_it_is_renewed() {
     let pebble = Pebble::start();
     let settings = pebble.settings(&[Challenge::Http]);
     let mut site = Site::new(&settings);
     site.listen(pebble.ip());
     site.want(&["a.example.com"]);
     let old = site.wait_for("a.example.com");
-    // The server was off for long: it starts an hour before the end.
+    // The server was down for long: it starts an hour before expiry.
     let clock = Clock::default();
     let left = ends(&old).duration_since(SystemTime::now()).unwrap();
     clock.advance(left - Duration::from_secs(3600));
     let (folder, store) = (Arc::clone(&site.folder), Arc::clone(&site.store));
     drop(site);
     let mut next = Site::in_folder(folder, &settings, clock);
-    // The listeners of the first go on: they show what lies in its store.
+    // The listeners of the first process remain: they serve from its store.
     next.store = store;
     next.want(&["a.example.com"]);
     assert!(next.store.find("a.example.com").is_some());

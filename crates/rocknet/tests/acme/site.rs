@@ -1,4 +1,4 @@
-//! A site that waits for its certificate: the issuer with its store, and the listeners that show what lies there.
+//! A site that waits for its certificate: the issuer with its store, and the listeners that serve from the store.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -14,15 +14,15 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, ServerConnection, Stream};
 
-use crate::pebble::{HTTP_PORT, PATIENCE, TLS_PORT};
+use crate::pebble::{HTTP_PORT, TIMEOUT, TLS_PORT};
 
 pub struct Site {
     pub folder: Arc<tempfile::TempDir>,
     pub clock: Clock,
     pub store: Arc<CertificateStore>,
     pub issuer: AcmeIssuer,
-    /// What was asked for by the CA in the clear.
-    pub asked: Arc<Mutex<Vec<String>>>,
+    /// Paths the CA requested in the clear.
+    pub requested: Arc<Mutex<Vec<String>>>,
 }
 
 impl Site {
@@ -30,7 +30,7 @@ impl Site {
         Site::in_folder(Arc::new(tempfile::tempdir().unwrap()), settings, Clock::default())
     }
 
-    /// As a process that is started with what another one left.
+    /// A process started in the folder that an earlier one left.
     pub fn in_folder(folder: Arc<tempfile::TempDir>, settings: &Acme, clock: Clock) -> Site {
         let storage = Arc::new(FileStorage::new(folder.path()));
         Site {
@@ -38,7 +38,7 @@ impl Site {
             folder,
             clock,
             store: Arc::default(),
-            asked: Arc::default(),
+            requested: Arc::default(),
         }
     }
 
@@ -51,9 +51,9 @@ impl Site {
         self.issuer.set_requests(&[wanted], &self.store);
     }
 
-    /// The certificate of a name, once it is there.
+    /// Waits for the certificate of a name and returns it.
     pub fn wait_for(&self, name: &str) -> Arc<CertificateSet> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(set) = self.store.find(name) {
                 return set;
@@ -64,7 +64,7 @@ impl Site {
         }
     }
 
-    /// What is kept of the failures of a name.
+    /// Stored record of the failures of a name.
     pub fn failures(&self, name: &str) -> Option<serde_json::Value> {
         let file = self.folder.path().join(format!("acme/failures/{name}.json"));
         serde_json::from_slice(&std::fs::read(file).ok()?).ok()
@@ -72,7 +72,7 @@ impl Site {
 
     /// Serves the proofs at this address, as the server does on its ports.
     pub fn listen(&self, ip: Ipv4Addr) {
-        let (store, asked) = (Arc::clone(&self.store), Arc::clone(&self.asked));
+        let (store, requested) = (Arc::clone(&self.store), Arc::clone(&self.requested));
         let clear = TcpListener::bind((ip, HTTP_PORT)).unwrap();
         thread::spawn(move || {
             for mut stream in clear.incoming().flatten() {
@@ -81,12 +81,12 @@ impl Site {
                 let target = String::from_utf8_lossy(&head[..read]);
                 let target = target.split(' ').nth(1).unwrap_or_default().to_owned();
                 let token = target.strip_prefix("/.well-known/acme-challenge/").unwrap_or_default();
-                let answer = match store.http_challenge(token) {
+                let response = match store.http_challenge(token) {
                     Some(text) => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()),
                     None => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
                 };
-                asked.lock().unwrap().push(target);
-                let _ = stream.write_all(answer.as_bytes());
+                requested.lock().unwrap().push(target);
+                let _ = stream.write_all(response.as_bytes());
             }
         });
         let secure = TcpListener::bind((ip, TLS_PORT)).unwrap();
@@ -94,7 +94,7 @@ impl Site {
         let builder = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap();
-        let resolver = Arc::new(Answers(Arc::clone(&self.store)));
+        let resolver = Arc::new(ChallengeResolver(Arc::clone(&self.store)));
         let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
         config.alpn_protocols = vec![b"acme-tls/1".to_vec()];
         let config = Arc::new(config);
@@ -108,15 +108,15 @@ impl Site {
 }
 
 #[derive(Debug)]
-struct Answers(Arc<CertificateStore>);
+struct ChallengeResolver(Arc<CertificateStore>);
 
-impl ResolvesServerCert for Answers {
+impl ResolvesServerCert for ChallengeResolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.0.tls_alpn_challenge(hello.server_name()?)
     }
 }
 
-/// The leaf of a set, to tell one certificate from another.
+/// Leaf certificate of a set, to distinguish one certificate from another.
 pub fn leaf(set: &CertificateSet) -> Vec<u8> {
     set.certificates()[0].key().cert[0].to_vec()
 }

@@ -1,4 +1,5 @@
-//! A DNS server that takes updates: it reads and checks them by itself, and hands records on to Pebble's DNS.
+//! A DNS server that takes dynamic updates: it parses and verifies them itself, and forwards records to Pebble's DNS
+//! server.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
@@ -10,12 +11,12 @@ use crate::pebble::{own_address, set};
 
 pub struct Zone {
     pub address: SocketAddr,
-    /// What was changed, in order.
+    /// Applied changes, in order.
     pub done: Arc<Mutex<Vec<String>>>,
 }
 
 impl Zone {
-    /// `dns`: where Pebble's DNS is told of records.
+    /// `dns`: address of Pebble's DNS server, which receives the records.
     pub fn serve(zone: &'static str, key: &'static str, secret: &[u8], dns: Ipv4Addr) -> Zone {
         let socket = UdpSocket::bind((own_address(), 0)).unwrap();
         let served = Zone {
@@ -27,12 +28,12 @@ impl Zone {
             let mut bytes = [0; 4096];
             while let Ok((length, from)) = socket.recv_from(&mut bytes) {
                 let message = &bytes[..length];
-                let mut answer = message[..12].to_vec();
-                answer[2] |= 0x80;
-                answer[4..12].fill(0);
+                let mut response = message[..12].to_vec();
+                response[2] |= 0x80;
+                response[4..12].fill(0);
                 match message[2] >> 3 & 0xf {
-                    // A question for the SOA of a name: this zone has one.
-                    0 => answer[7] = u8::from(name(message, &mut 12) == zone),
+                    // A query for the SOA record of a name: this server has one zone.
+                    0 => response[7] = u8::from(name(message, &mut 12) == zone),
                     5 => match update(message, zone, key, &secret) {
                         Ok((deed, record, text)) => {
                             let host = format!("{record}.");
@@ -42,18 +43,18 @@ impl Zone {
                             }
                             done.lock().unwrap().push(format!("{deed} {record}"));
                         }
-                        Err(code) => answer[3] = code,
+                        Err(code) => response[3] = code,
                     },
-                    _ => answer[3] = 4,
+                    _ => response[3] = 4,
                 }
-                let _ = socket.send_to(&answer, from);
+                let _ = socket.send_to(&response, from);
             }
         });
         served
     }
 }
 
-/// What an update wants, or the code it is refused with.
+/// Returns the change an update makes, or the code it is refused with.
 fn update(message: &[u8], zone: &str, key: &str, secret: &[u8]) -> Result<(&'static str, String, String), u8> {
     assert_eq!(
         message[4..12],

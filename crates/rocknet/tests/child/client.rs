@@ -1,4 +1,4 @@
-//! A client over TCP that tells what became of its requests instead of failing: cut, refused, or answered.
+//! A TCP client that reports the outcome of its requests instead of failing: cut, refused or answered with a response.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -7,12 +7,12 @@ use super::DEADLINE;
 
 pub struct Client {
     stream: TcpStream,
-    /// Received and not yet part of an answer.
+    /// Received bytes that are not yet part of a response.
     unread: Vec<u8>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ReceivedResponse {
     pub status: u16,
     pub head: String,
     pub body: Vec<u8>,
@@ -42,18 +42,18 @@ impl Client {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    pub fn get(&mut self, path: &str) -> Answer {
+    pub fn get(&mut self, path: &str) -> ReceivedResponse {
         self.try_get(path)
             .unwrap_or_else(|error| panic!("GET {path}: {error}; received {:?}", self.received()))
     }
 
-    pub fn try_get(&mut self, path: &str) -> io::Result<Answer> {
+    pub fn try_get(&mut self, path: &str) -> io::Result<ReceivedResponse> {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))?;
-        self.answer()
+        self.response()
     }
 
-    /// The next answer, whose length is told in its head.
-    pub fn answer(&mut self) -> io::Result<Answer> {
+    /// Reads the next response, whose length stands in its head.
+    pub fn response(&mut self) -> io::Result<ReceivedResponse> {
         let head = self.head()?;
         let status = head.get(9..12).and_then(|code| code.parse().ok()).unwrap_or(0);
         let length = head
@@ -61,10 +61,10 @@ impl Client {
             .find_map(|line| line.strip_prefix("Content-Length: "))
             .and_then(|n| n.parse().ok());
         let body = self.bytes(length.unwrap_or(0))?;
-        Ok(Answer { status, head, body })
+        Ok(ReceivedResponse { status, head, body })
     }
 
-    /// A head alone, through the empty line.
+    /// Reads a head alone, through the empty line.
     pub fn head(&mut self) -> io::Result<String> {
         let end = loop {
             if let Some(at) = self.unread.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -82,7 +82,7 @@ impl Client {
         Ok(self.unread.drain(..count).collect())
     }
 
-    /// Everything until the server closes, a reset included; only a server that does not close is an error.
+    /// Reads until the server closes or resets the connection. Fails only if the server does not close.
     pub fn rest(&mut self) -> io::Result<Vec<u8>> {
         loop {
             match self.receive() {
@@ -93,7 +93,7 @@ impl Client {
         }
     }
 
-    /// What was received of an answer that is not whole.
+    /// Received part of an incomplete response.
     pub fn received(&self) -> String {
         String::from_utf8_lossy(&self.unread).into_owned()
     }

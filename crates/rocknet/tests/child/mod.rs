@@ -1,4 +1,5 @@
-//! The built program as a process of its own: started on a port of the kernel's choice, asked at its terminal, signalled.
+//! The built program as a process of its own: started on a port chosen by the kernel, queried at its console, and sent
+//! signals.
 
 #![allow(dead_code)] // each test binary uses its part
 
@@ -16,21 +17,21 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-pub use client::{Answer, Client};
+pub use client::{Client, ReceivedResponse};
 
-/// Longest wait for anything that must come; far more than it takes on a busy machine.
+/// Time limit of any wait, far above what is needed on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A folder with `www` in it, and what the configuration says.
+/// A folder with `www` in it, and the parts of its configuration.
 pub struct Setup {
     pub folder: TempDir,
     /// Tables before the site: `[limits]`, `[cache]`.
     pub tables: String,
-    /// More keys of the site.
+    /// Further keys of the site.
     pub keys: String,
     /// The port to listen on; 0 leaves it to the kernel.
     pub port: u16,
-    /// A program that starts the server, with its arguments.
+    /// A program that starts the server, such as strace, with its arguments.
     pub under: Vec<String>,
 }
 
@@ -64,7 +65,7 @@ impl Setup {
         self
     }
 
-    /// Where a file of the site is.
+    /// Path of a file of the site.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join("www").join(name)
     }
@@ -73,7 +74,7 @@ impl Setup {
         fs::write(self.path(name), content).expect("a file");
     }
 
-    /// A file of so many zeros that takes no room.
+    /// Creates a sparse file of this many zeros.
     pub fn sparse(&self, name: &str, size: u64) {
         fs::File::create(self.path(name))
             .and_then(|file| file.set_len(size))
@@ -96,7 +97,7 @@ pub struct Server {
     errors: PathBuf,
 }
 
-/// What `status` tells.
+/// Figures that `status` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
     pub open: u64,
@@ -104,7 +105,7 @@ pub struct Status {
     pub lost_records: u64,
 }
 
-/// What is tested: the program of this build, or the one that `ROCKNET_PROGRAM` names.
+/// The program under test: the one of this build, or the one that `ROCKNET_PROGRAM` names.
 fn program() -> PathBuf {
     std::env::var_os("ROCKNET_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_rocknet").into(), PathBuf::from)
 }
@@ -176,7 +177,7 @@ impl Server {
         server
     }
 
-    /// The next line of its output that holds `part`.
+    /// Waits for the next line of standard output that contains `part`.
     pub fn line_with(&self, part: &str) -> String {
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -184,26 +185,34 @@ impl Server {
             match self.lines.recv_timeout(left) {
                 Ok(line) if line.contains(part) => return line,
                 Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) => panic!("no line with {part:?} came; errors: {}", self.errors()),
-                Err(RecvTimeoutError::Disconnected) => panic!("ended before {part:?} came; errors: {}", self.errors()),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("no line with {part:?} was printed; standard error: {}", self.errors())
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    panic!("exited before {part:?} was printed; standard error: {}", self.errors())
+                }
             }
         }
     }
 
-    /// What it wrote to standard error so far.
+    /// Standard error so far.
     pub fn errors(&self) -> String {
         fs::read_to_string(&self.errors).unwrap_or_default()
     }
 
-    /// Waits until standard error holds `part`: the log has a thread of its own, so a line may come after an answer.
+    /// Waits until standard error contains `part`. The log has a thread of its own, so a line may come after its
+    /// response.
     pub fn error_with(&self, part: &str) -> String {
         let deadline = Instant::now() + DEADLINE;
         loop {
-            let told = self.errors();
-            if told.contains(part) {
-                return told;
+            let message = self.errors();
+            if message.contains(part) {
+                return message;
             }
-            assert!(Instant::now() < deadline, "no error with {part:?} came: {told}");
+            assert!(
+                Instant::now() < deadline,
+                "no error with {part:?} was logged: {message}"
+            );
             std::thread::yield_now();
         }
     }
@@ -216,13 +225,13 @@ impl Server {
         Client::to(self.address)
     }
 
-    pub fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> ReceivedResponse {
         self.connect().get(path)
     }
 
-    /// Asks at its terminal.
+    /// Runs `status` at its console.
     pub fn status(&mut self) -> Status {
-        // What no command is called is answered with its own name: the mark behind the last line.
+        // An unknown command is echoed in the reply, which marks the end of the output.
         self.input
             .write_all(b"status\nzzz\n")
             .expect("a server that takes commands");
@@ -244,7 +253,7 @@ impl Server {
         }
     }
 
-    /// Asks until what it tells is as wanted.
+    /// Polls `status` until it satisfies `wanted`.
     pub fn wait_for(&mut self, what: &str, wanted: impl Fn(Status) -> bool) -> Status {
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -268,23 +277,23 @@ impl Server {
         self.pid
     }
 
-    /// Stops all its threads while `act` runs, so that it finds all that is sent meanwhile at once.
+    /// Stops all its threads while `act` runs, so that the server finds everything sent meanwhile at once.
     pub fn stopped(&self, act: impl FnOnce()) {
         self.signal(Signal::STOP);
         let deadline = Instant::now() + DEADLINE;
         while !self.is_stopped() {
-            assert!(Instant::now() < deadline, "it does not stop");
+            assert!(Instant::now() < deadline, "it does not halt");
             std::thread::yield_now();
         }
         act();
         self.signal(Signal::CONT);
     }
 
-    /// Whether each of its threads is stopped, by a signal or, under strace, by its tracer.
+    /// Returns true if each of its threads is stopped, by a signal or, under strace, by its tracer.
     fn is_stopped(&self) -> bool {
         let tasks = format!("/proc/{}/task", self.pid.as_raw_nonzero());
         let tasks = fs::read_dir(tasks).expect("the threads of a process");
-        // A thread that has just ended is none.
+        // A thread that has just exited does not count.
         let mut states = tasks
             .flatten()
             .filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
@@ -299,7 +308,7 @@ impl Server {
         self.status_line("VmRSS:")
     }
 
-    /// The most of it that there ever was.
+    /// Peak of the resident memory in KiB.
     pub fn peak(&self) -> u64 {
         self.status_line("VmHWM:")
     }
@@ -315,14 +324,14 @@ impl Server {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// Descriptors it holds.
+    /// Number of open descriptors.
     pub fn descriptors(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.pid.as_raw_nonzero()))
             .expect("the descriptors of a process")
             .count()
     }
 
-    /// The process of the server, where another one started it: itself, or the only child.
+    /// Process of the server: the child itself or, if another program started the server, its only child.
     fn server_pid(&self) -> Pid {
         let name = program();
         let own = self.pid.as_raw_nonzero();
@@ -338,10 +347,10 @@ impl Server {
         child.expect("the process of the server")
     }
 
-    /// Waits for its end.
+    /// Waits for its exit.
     pub fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + DEADLINE;
-        // Its output ends when it does.
+        // Its output ends when the process does.
         loop {
             match self
                 .lines
@@ -349,19 +358,19 @@ impl Server {
             {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("does not end; errors: {}", self.errors()),
+                Err(RecvTimeoutError::Timeout) => panic!("does not exit; standard error: {}", self.errors()),
             }
         }
         self.process.wait().expect("a process to wait for")
     }
 
-    /// Ends it politely; tells how it ended, and all that it wrote to standard error.
+    /// Stops the server gracefully. Returns its exit status and all of standard error.
     pub fn stop(self) -> (ExitStatus, String) {
         let (_, status, errors) = self.end();
         (status, errors)
     }
 
-    /// As `stop`, for what is to be read in its folder afterwards.
+    /// As `stop`, and keeps the folder so that it can be inspected.
     pub fn end(mut self) -> (Setup, ExitStatus, String) {
         self.signal(Signal::TERM);
         let status = self.wait();
@@ -378,7 +387,7 @@ impl Drop for Server {
     }
 }
 
-/// The first number in a line, whatever stands between its digits.
+/// Parses the first number of a line, ignoring separators between its digits.
 fn number(line: &str) -> u64 {
     let from = line.find(|c: char| c.is_ascii_digit()).unwrap_or(line.len());
     let digits = line[from..]

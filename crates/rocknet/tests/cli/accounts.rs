@@ -1,4 +1,5 @@
-//! Started as root with `server.user`: which account keeps the state folder, and what scripts can reach.
+//! Servers started as root with `server.user`: the account that owns the state folder, and the files that scripts can
+//! reach.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,9 +10,9 @@ use std::time::{Duration, Instant};
 use rocknet_testing::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use crate::program::{Place, Server};
+use crate::program::{ProgramFolder, Server};
 
-/// An empty `/var/lib` that only this server sees, and then the server itself.
+/// Runs the server with an empty `/var/lib` that no other process sees.
 const OWN_VAR_LIB: [&str; 5] = [
     "unshare",
     "--mount",
@@ -32,30 +33,30 @@ fn open(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
 }
 
-fn text(answer: &str) -> &str {
-    answer.split_once("\r\n\r\n").map_or("", |(_, text)| text)
+fn text(response: &str) -> &str {
+    response.split_once("\r\n\r\n").map_or("", |(_, text)| text)
 }
 
 #[test]
-fn the_state_folder_is_decided_before_rights_are_given_up() {
+fn the_state_folder_is_chosen_before_privileges_are_dropped() {
     if !is_root() {
         return;
     }
     let config = "[server]\nworkers = 1\nuser = \"nobody\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nphp = \"auto\"\n";
-    let place = Place::new(&[("www/a.php", "<?php echo 'ran';"), ("rocknet.toml", config)]);
-    open(place.path());
+    let dir = ProgramFolder::new(&[("www/a.php", "<?php echo 'ran';"), ("rocknet.toml", config)]);
+    open(dir.path());
     let words: Vec<&str> = OWN_VAR_LIB.into_iter().chain(["sh"]).collect();
-    let server = place.serve_by(&words, &["run", "-c", "rocknet.toml"]);
-    let answer = server.get("/a.php");
-    assert!(text(&answer).contains("ran"), "{answer}");
-    // As the server sees it, which has another /var/lib.
+    let server = dir.serve_by(&words, &["run", "-c", "rocknet.toml"]);
+    let response = server.get("/a.php");
+    assert!(text(&response).contains("ran"), "{response}");
+    // The path as the server sees it, in its own `/var/lib`.
     let state = format!("/proc/{}/root/var/lib/rocknet", server.id());
     let found = fs::metadata(&state).expect("a state folder");
     assert_eq!((found.uid(), found.mode() & 0o777), (65_534, 0o700));
-    assert!(!place.path().join(".local").exists(), "HOME belongs to root");
+    assert!(!dir.path().join(".local").exists(), "HOME belongs to root");
 }
 
-/// Tries everything on each path that it is given, and tells what worked.
+/// Tries every operation on each path it is given, and prints those that succeeded.
 const TRY: &str = r#"<?php
 echo 'uid=', posix_getuid(), ' ';
 $tried = 0;
@@ -79,7 +80,7 @@ foreach (explode(',', $_GET['pids']) as $pid) {
 echo "tried=$tried ";
 "#;
 
-/// The same by a shell.
+/// The same as a shell script.
 const TRY_CGI: &str = r#"#!/bin/sh
 printf 'Content-Type: text/plain\n\nuid=%s ' "$(id -u)"
 tried=0
@@ -98,8 +99,8 @@ echo complaint >/dev/stderr
 const SITES: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nphp = \"auto\"\ncgi = \"/cgi-bin\"\n\
      [site.\"a.localhost\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\ntls = \"local\"\n";
 
-fn with_scripts(server: &str, sites: &str) -> Place {
-    let place = Place::new(&[
+fn with_scripts(server: &str, sites: &str) -> ProgramFolder {
+    let dir = ProgramFolder::new(&[
         ("www/try.php", TRY),
         (
             "www/uid.php",
@@ -116,22 +117,22 @@ fn with_scripts(server: &str, sites: &str) -> Place {
         ),
     ]);
     for name in ["", "www", "www/cgi-bin", "www/cgi-bin/try", "www/cgi-bin/sleep"] {
-        open(&place.path().join(name));
+        open(&dir.path().join(name));
     }
-    place
+    dir
 }
 
 fn uid(name: &str) -> u32 {
     rocknet_io::privileges::User::find(name).expect("a user").uid
 }
 
-/// What a script said after `name=`.
-fn told(answer: &str, name: &str) -> u32 {
-    let (_, rest) = answer
+/// Value that a script printed after `name=`.
+fn printed(response: &str, name: &str) -> u32 {
+    let (_, rest) = response
         .split_once(&format!("{name}="))
-        .unwrap_or_else(|| panic!("{name}: {answer}"));
+        .unwrap_or_else(|| panic!("{name}: {response}"));
     let number = rest.split(' ').next().and_then(|number| number.parse().ok());
-    number.unwrap_or_else(|| panic!("{name}: {answer}"))
+    number.unwrap_or_else(|| panic!("{name}: {response}"))
 }
 
 fn all_below(folder: &Path) -> Vec<PathBuf> {
@@ -185,17 +186,17 @@ fn is_gone(pid: u32) -> bool {
 }
 
 #[test]
-fn scripts_reach_nothing_of_the_server() {
+fn scripts_cannot_reach_files_of_the_server() {
     if !is_root() {
         return;
     }
-    // Where the server has the account that scripts have otherwise, they get the next.
+    // If the server has the account that scripts have by default, scripts get the next one.
     for (server_user, scripts) in [("daemon", "www-data"), ("www-data", "nobody")] {
-        let place = with_scripts(&format!("user = \"{server_user}\""), "");
-        let server = place.serve(&["run", "-c", "rocknet.toml"]);
-        let state = place.path().join("state");
+        let dir = with_scripts(&format!("user = \"{server_user}\""), "");
+        let server = dir.serve(&["run", "-c", "rocknet.toml"]);
+        let state = dir.path().join("state");
         by(deadline(), "a key", || state.join("local/ca.key").exists());
-        assert_eq!(told(&server.get("/uid.php"), "uid"), uid(scripts));
+        assert_eq!(printed(&server.get("/uid.php"), "uid"), uid(scripts));
         let helper = helper(&server);
 
         let targets = all_below(&state);
@@ -216,22 +217,22 @@ fn scripts_reach_nothing_of_the_server() {
             );
         }
         let lines: Vec<_> = targets.iter().map(|path| path.display().to_string()).collect();
-        place.write("www/targets", &format!("{}\n", lines.join("\n")));
+        dir.write("www/targets", &format!("{}\n", lines.join("\n")));
         let count = u32::try_from(targets.len()).expect("a few");
 
-        let answer = server.get(&format!("/try.php?pids={},{helper}", server.id()));
+        let response = server.get(&format!("/try.php?pids={},{helper}", server.id()));
         assert_eq!(
-            (told(&answer, "uid"), told(&answer, "tried")),
+            (printed(&response, "uid"), printed(&response, "tried")),
             (uid(scripts), count + 2)
         );
         let answer_cgi = server.get("/cgi-bin/try");
         assert_eq!(
-            (told(&answer_cgi, "uid"), told(&answer_cgi, "tried")),
+            (printed(&answer_cgi, "uid"), printed(&answer_cgi, "tried")),
             (uid(scripts), count)
         );
-        for answer in [&answer, &answer_cgi] {
+        for response in [&response, &answer_cgi] {
             for word in "READ WROTE CREATED LISTED RENAMED REMOVED OPENED CONNECTED SIGNALLED".split(' ') {
-                assert!(!answer.contains(word), "{scripts}: {answer}");
+                assert!(!response.contains(word), "{scripts}: {response}");
             }
         }
         server.logged("complaint");
@@ -245,7 +246,7 @@ fn scripts_reach_nothing_of_the_server() {
             );
         }
 
-        // The server has no rights but for low ports; the helper those to start and end programs.
+        // The server keeps only the capability for low ports; the helper keeps those to start and kill programs.
         assert_eq!(field(server.id(), "CapPrm"), "0000000000000400");
         assert!(
             field(server.id(), "Uid")
@@ -260,42 +261,42 @@ fn scripts_reach_nothing_of_the_server() {
 }
 
 #[test]
-fn what_was_started_as_others_is_restarted_and_ends_with_the_server() {
+fn programs_of_other_users_are_restarted_and_end_with_the_server() {
     if !is_root() {
         return;
     }
     for is_killed in [false, true] {
         let other =
             "[site.\"z.test\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"www\"\nphp = \"auto\"\nuser = \"nobody\"\n";
-        let place = with_scripts("user = \"daemon\"\nscript_user = \"www-data\"", other);
-        let server = place.serve(&["run", "-c", "rocknet.toml"]);
-        let answer = server.get("/uid.php");
-        assert_eq!(told(&answer, "uid"), uid("www-data"));
-        let master = told(&answer, "ppid");
+        let dir = with_scripts("user = \"daemon\"\nscript_user = \"www-data\"", other);
+        let server = dir.serve(&["run", "-c", "rocknet.toml"]);
+        let response = server.get("/uid.php");
+        assert_eq!(printed(&response, "uid"), uid("www-data"));
+        let master = printed(&response, "ppid");
         let pid = Pid::from_raw(i32::try_from(master).expect("small")).expect("one");
         kill_process(pid, Signal::KILL).expect("it runs");
         by(deadline(), "its end", || is_gone(master));
-        // A process of the killed one may answer until it has ended: its parent is no php-fpm.
+        // A process of the killed php-fpm may answer until it has exited: its parent is not a php-fpm.
         let mut next = master;
         by(deadline(), "another php-fpm", || {
-            next = told(&server.get("/uid.php"), "ppid");
+            next = printed(&server.get("/uid.php"), "ppid");
             is_master(next)
         });
         let program = {
             use std::io::{Read, Write};
             let mut stream = server.connect();
             write!(stream, "GET /cgi-bin/sleep HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
-            let mut said = String::new();
+            let mut output = String::new();
             let until = deadline();
-            while !said.contains("pid=") || !said.ends_with("\n") {
-                assert!(Instant::now() < until, "{said}");
+            while !output.contains("pid=") || !output.ends_with("\n") {
+                assert!(Instant::now() < until, "{output}");
                 let mut bytes = [0; 512];
                 let read = stream.read(&mut bytes).expect("an answer");
-                said.push_str(&String::from_utf8_lossy(&bytes[..read]));
+                output.push_str(&String::from_utf8_lossy(&bytes[..read]));
             }
-            let program = told(&said, "pid");
+            let program = printed(&output, "pid");
             assert!(!is_gone(program));
-            // The client leaves, and it is killed with what it started, by the helper.
+            // The client disconnects, and the helper kills the program with everything it started.
             drop(stream);
             program
         };
@@ -308,7 +309,7 @@ fn what_was_started_as_others_is_restarted_and_ends_with_the_server() {
             drop(server);
         } else {
             server.signal(Signal::TERM);
-            assert_eq!(server.ended(), Some(0));
+            assert_eq!(server.output(), Some(0));
         }
         by(deadline(), "the end of the helper", || is_gone(helper));
         by(deadline(), "the end of php-fpm", || is_gone(next));
@@ -316,13 +317,13 @@ fn what_was_started_as_others_is_restarted_and_ends_with_the_server() {
 }
 
 #[test]
-fn the_end_of_the_helper_is_told_and_seen() {
+fn the_exit_of_the_helper_is_logged_and_detected() {
     if !is_root() {
         return;
     }
-    let place = with_scripts("user = \"daemon\"", "");
-    let server = place.serve(&["run", "-c", "rocknet.toml"]);
-    let master = told(&server.get("/uid.php"), "ppid");
+    let dir = with_scripts("user = \"daemon\"", "");
+    let server = dir.serve(&["run", "-c", "rocknet.toml"]);
+    let master = printed(&server.get("/uid.php"), "ppid");
     let helper = helper(&server);
     let pid = Pid::from_raw(i32::try_from(helper).expect("small")).expect("one");
     kill_process(pid, Signal::KILL).expect("it runs");
@@ -335,40 +336,40 @@ fn the_end_of_the_helper_is_told_and_seen() {
             assert!(Instant::now() < until, "{path}");
         }
     }
-    // Files are served as ever, and nothing is run as the server instead.
-    place.write("www/a.txt", "file");
+    // Files are served as before, and nothing is run as the server's user instead.
+    dir.write("www/a.txt", "file");
     assert!(server.get("/a.txt").ends_with("file"));
 }
 
 #[test]
-fn an_account_that_is_new_at_a_reload_waits_for_a_restart() {
+fn an_account_added_at_a_reload_needs_a_restart() {
     if !is_root() {
         return;
     }
-    let place = with_scripts("user = \"daemon\"", "");
-    let server = place.serve(&["run", "-c", "rocknet.toml"]);
-    assert_eq!(told(&server.get("/uid.php"), "uid"), uid("www-data"));
-    let text = place.read("rocknet.toml");
+    let dir = with_scripts("user = \"daemon\"", "");
+    let server = dir.serve(&["run", "-c", "rocknet.toml"]);
+    assert_eq!(printed(&server.get("/uid.php"), "uid"), uid("www-data"));
+    let text = dir.read("rocknet.toml");
     for (user, why) in [
         ("nobody", "restart RockNet"),
         ("root", "scripts are not run as root"),
         ("daemon", "RockNet itself runs as"),
     ] {
-        place.write(
+        dir.write(
             "rocknet.toml",
             &text.replace("php =", &format!("user = \"{user}\"\nphp =")),
         );
         server.signal(Signal::HUP);
         server.logged(why);
-        assert_eq!(told(&server.get("/uid.php"), "uid"), uid("www-data"));
+        assert_eq!(printed(&server.get("/uid.php"), "uid"), uid("www-data"));
     }
-    // Known accounts can be named anew.
-    place.write("rocknet.toml", &text.replace("php =", "user = \"www-data\"\nphp ="));
+    // Accounts known at start can be named at a reload.
+    dir.write("rocknet.toml", &text.replace("php =", "user = \"www-data\"\nphp ="));
     server.signal(Signal::HUP);
     server.logged("is reloaded");
-    assert_eq!(told(&server.get("/uid.php"), "uid"), uid("www-data"));
-    // A server that had no scripts keeps nobody to start them.
-    let plain = Place::new(&[
+    assert_eq!(printed(&server.get("/uid.php"), "uid"), uid("www-data"));
+    // A server that had no scripts keeps no helper to start them.
+    let plain = ProgramFolder::new(&[
         ("www/index.html", "x"),
         (
             "rocknet.toml",
@@ -386,30 +387,31 @@ fn an_account_that_is_new_at_a_reload_waits_for_a_restart() {
 }
 
 #[test]
-fn the_doctor_tells_who_gets_at_the_keys() {
+fn the_doctor_reports_users_who_can_read_the_keys() {
     if !is_root() {
         return;
     }
-    let place = with_scripts("user = \"daemon\"", "");
-    let state = place.path().join("state");
+    let dir = with_scripts("user = \"daemon\"", "");
+    let state = dir.path().join("state");
     fs::create_dir_all(state.join("local")).expect("a folder");
     fs::write(state.join("local/ca.key"), "key").expect("a key");
     open(&state);
     open(&state.join("local"));
     for (mode, good) in [(0o644, false), (0o600, true)] {
         fs::set_permissions(state.join("local/ca.key"), fs::Permissions::from_mode(mode)).expect("a mode");
-        let told = place.run(&["doctor", "-c", "rocknet.toml"]);
+        let doctor = dir.run(&["doctor", "-c", "rocknet.toml"]);
         assert!(
-            told.out.contains("the server runs as daemon, scripts as www-data"),
-            "{told:?}"
+            doctor.out.contains("the server runs as daemon, scripts as www-data"),
+            "{doctor:?}"
         );
-        let is_told = told.out.contains("scripts of www-data can read or replace") && told.out.contains("local/ca.key");
-        assert_eq!(!is_told, good, "{told:?}");
+        let is_reported =
+            doctor.out.contains("scripts of www-data can read or replace") && doctor.out.contains("local/ca.key");
+        assert_eq!(!is_reported, good, "{doctor:?}");
     }
 }
 
 #[test]
-fn the_doctor_finds_keys_elsewhere_that_a_group_may_read() {
+fn the_doctor_reports_group_readable_keys_elsewhere() {
     if !is_root() {
         return;
     }
@@ -419,12 +421,12 @@ fn the_doctor_finds_keys_elsewhere_that_a_group_may_read() {
                     tls = { cert = \"b.pem\", key = \"keys/b.key\" }\n\
                     [site.\"c.test\"]\nlisten = \"http://127.0.0.1:0\"\n\
                     proxy = { to = \"https://127.0.0.1:1\", cert = \"b.pem\", key = \"keys/c.key\" }\n";
-        let place = with_scripts(server, site);
-        place.write("b.pem", "");
+        let dir = with_scripts(server, site);
+        dir.write("b.pem", "");
         for name in ["b", "c"] {
-            let key = place.write(&format!("keys/{name}.key"), "key");
-            open(&place.path().join("keys"));
-            // The group of scripts by its number, which is that of its account.
+            let key = dir.write(&format!("keys/{name}.key"), "key");
+            open(&dir.path().join("keys"));
+            // The group of the scripts by its number, which equals the number of its account.
             for (mode, group, is_read) in [
                 (0o640, scripts, true),
                 (0o640, own, false),
@@ -433,15 +435,19 @@ fn the_doctor_finds_keys_elsewhere_that_a_group_may_read() {
             ] {
                 std::os::unix::fs::chown(&key, None, Some(group)).expect("a group");
                 fs::set_permissions(&key, fs::Permissions::from_mode(mode)).expect("a mode");
-                let told = place.run(&["doctor", "-c", "rocknet.toml"]);
+                let doctor = dir.run(&["doctor", "-c", "rocknet.toml"]);
                 let shown = key.canonicalize().expect("a file");
                 let part = format!("scripts of www-data can read the private key {}", shown.display());
-                assert_eq!(told.out.contains(&part), is_read, "{name} {mode:o} {group}: {told:?}");
+                assert_eq!(
+                    doctor.out.contains(&part),
+                    is_read,
+                    "{name} {mode:o} {group}: {doctor:?}"
+                );
             }
-            fs::set_permissions(place.path().join("keys"), fs::Permissions::from_mode(0o777)).expect("a mode");
-            let told = place.run(&["doctor", "-c", "rocknet.toml"]);
+            fs::set_permissions(dir.path().join("keys"), fs::Permissions::from_mode(0o777)).expect("a mode");
+            let doctor = dir.run(&["doctor", "-c", "rocknet.toml"]);
             let part = format!("keys/{name}.key in the folder");
-            assert!(told.out.contains(&part), "{told:?}");
+            assert!(doctor.out.contains(&part), "{doctor:?}");
         }
     }
 }
@@ -449,23 +455,23 @@ fn the_doctor_finds_keys_elsewhere_that_a_group_may_read() {
 #[test]
 fn a_user_of_a_site_without_scripts_has_no_effect() {
     let text = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nuser = \"no-such-user\"\n";
-    let place = Place::new(&[("www/index.html", "home"), ("rocknet.toml", text)]);
-    let ended = place.run(&["check"]);
+    let dir = ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", text)]);
+    let output = dir.run(&["check"]);
     assert!(
-        ended.code == Some(0) && ended.err.contains("`user` has no effect") && ended.err.contains("1 warning"),
-        "{ended:?}"
+        output.code == Some(0) && output.err.contains("`user` has no effect") && output.err.contains("1 warning"),
+        "{output:?}"
     );
-    let server = place.serve(&["run"]);
+    let server = dir.serve(&["run"]);
     server.logged("`user` has no effect");
     assert!(server.get("/").ends_with("home"));
-    // With scripts the same account stops a reload, and a start.
-    place.write("rocknet.toml", &format!("{text}cgi = \"/cgi-bin\"\n"));
+    // If scripts run as the same account, a reload and a start are refused.
+    dir.write("rocknet.toml", &format!("{text}cgi = \"/cgi-bin\"\n"));
     server.signal(Signal::HUP);
     server.logged("no user `no-such-user`");
     assert!(server.get("/").ends_with("home"));
-    let ended = place.run(&["run"]);
+    let output = dir.run(&["run"]);
     assert!(
-        ended.code != Some(0) && ended.err.contains("no user `no-such-user`"),
-        "{ended:?}"
+        output.code != Some(0) && output.err.contains("no user `no-such-user`"),
+        "{output:?}"
     );
 }

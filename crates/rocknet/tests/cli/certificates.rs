@@ -1,4 +1,4 @@
-//! Certificate files that cannot serve, and roots that are missing: judged alike by check, start, reload and doctor.
+//! Certificate files that cannot be served, and missing roots: check, start, reload and doctor judge them alike.
 
 use std::fs;
 use std::io::Read;
@@ -12,15 +12,15 @@ use rocknet_testing::{Need, skip};
 use rustix::process::Signal;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
-use crate::program::Place;
+use crate::program::ProgramFolder;
 
-/// A certificate and its key, for these names, signed by itself or by an authority nobody has.
-struct Pair {
+/// A certificate and its key for these names, self-signed or signed by an unknown authority.
+struct CertificateFiles {
     cert: String,
     key: String,
 }
 
-fn pair(names: &[&str], years: (i32, i32), is_self_signed: bool) -> Pair {
+fn pair(names: &[&str], years: (i32, i32), is_self_signed: bool) -> CertificateFiles {
     let all: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut params = CertificateParams::new(all).unwrap();
     params.distinguished_name.push(DnType::CommonName, names[0]);
@@ -36,85 +36,85 @@ fn pair(names: &[&str], years: (i32, i32), is_self_signed: bool) -> Pair {
         let issuer = Issuer::new(authority, KeyPair::generate().unwrap());
         params.signed_by(&key, &issuer).unwrap()
     };
-    Pair {
+    CertificateFiles {
         cert: cert.pem(),
         key: key.serialize_pem(),
     }
 }
 
-fn good() -> Pair {
+fn good() -> CertificateFiles {
     pair(&["a.test", "*.a.test"], (2020, 4000), true)
 }
 
-fn write_pair(place: &Place, pair: &Pair) {
-    place.write("x.pem", &pair.cert);
-    set_mode(&place.write("x.key", &pair.key), 0o600);
+fn write_pair(dir: &ProgramFolder, pair: &CertificateFiles) {
+    dir.write("x.pem", &pair.cert);
+    set_mode(&dir.write("x.key", &pair.key), 0o600);
 }
 
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// One site in the clear, and one with a certificate in files, named by its listener's name alone.
+/// One site in the clear, and one with certificate files that has only the name of its listener.
 const SITES: &str = "[site.\"b.test\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"www\"\n\
                      [site.\"a.test\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\n\
                      tls = { cert = \"x.pem\", key = \"x.key\" }\n";
 
-fn home() -> Place {
-    let place = Place::new(&[("www/index.html", "home"), ("rocknet.toml", SITES)]);
-    write_pair(&place, &good());
-    place
+fn home() -> ProgramFolder {
+    let dir = ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", SITES)]);
+    write_pair(&dir, &good());
+    dir
 }
 
-/// A name, what is done to the files, and a part of what is said about it.
-type Broken = (&'static str, fn(&Place), &'static str);
+/// A name, the change made to the files, and a part of the message about it.
+type Broken = (&'static str, fn(&ProgramFolder), &'static str);
 
-/// What can be wrong so that the site cannot be served.
+/// Everything that can make the certificate of a site unusable.
 fn broken() -> Vec<Broken> {
     vec![
         (
             "the key of another certificate",
-            |place| write_key(place, &good().key),
+            |dir| write_key(dir, &good().key),
             "the key belongs to another certificate",
         ),
-        ("half a key", |place| write_key(place, &half(&good().key)), "x.key"),
+        ("half a key", |dir| write_key(dir, &half(&good().key)), "x.key"),
         (
             "half a certificate",
-            |place| drop(place.write("x.pem", &half(&good().cert))),
+            |dir| drop(dir.write("x.pem", &half(&good().cert))),
             "the certificate cannot be read",
         ),
         (
             "an empty certificate",
-            |place| drop(place.write("x.pem", "")),
+            |dir| drop(dir.write("x.pem", "")),
             "there is no certificate",
         ),
-        ("an empty key", |place| write_key(place, ""), "holds no private key"),
+        ("an empty key", |dir| write_key(dir, ""), "holds no private key"),
         (
             "a key for a certificate",
-            |place| drop(place.write("x.pem", &good().key)),
+            |dir| drop(dir.write("x.pem", &good().key)),
             "there is no certificate",
         ),
         (
             "a key that all may read",
-            |place| set_mode(&place.path().join("x.key"), 0o644),
+            |dir| set_mode(&dir.path().join("x.key"), 0o644),
             "every user may read",
         ),
         (
             "no certificate file",
-            |place| fs::remove_file(place.path().join("x.pem")).unwrap(),
+            |dir| fs::remove_file(dir.path().join("x.pem")).unwrap(),
             "x.pem does not exist",
         ),
         (
             "no key file",
-            |place| fs::remove_file(place.path().join("x.key")).unwrap(),
+            |dir| fs::remove_file(dir.path().join("x.key")).unwrap(),
             "x.key does not exist",
         ),
         (
             "authorities of clients without a certificate",
-            |place| {
-                place.write("ca.pem", "nothing");
+            |dir| {
+                dir.write("ca.pem", "nothing");
                 let with = SITES.replace("key = \"x.key\"", "key = \"x.key\", client_ca = \"ca.pem\"");
-                place.write("rocknet.toml", &with);
+                dir.write("rocknet.toml", &with);
             },
             "ca.pem: there is no certificate",
         ),
@@ -125,33 +125,33 @@ fn half(text: &str) -> String {
     text[..text.len() / 2].to_owned()
 }
 
-fn write_key(place: &Place, text: &str) {
-    set_mode(&place.write("x.key", text), 0o600);
+fn write_key(dir: &ProgramFolder, text: &str) {
+    set_mode(&dir.write("x.key", text), 0o600);
 }
 
 #[test]
 fn check_loads_what_start_would_load() {
-    let place = home();
-    let ended = place.run(&["check"]);
-    assert!(ended.code == Some(0) && ended.err.is_empty(), "{ended:?}");
+    let dir = home();
+    let output = dir.run(&["check"]);
+    assert!(output.code == Some(0) && output.err.is_empty(), "{output:?}");
     for (what, harm, part) in broken() {
-        let place = home();
-        harm(&place);
-        let ended = place.run(&["check"]);
-        assert_eq!(ended.code, Some(78), "{what}: {ended:?}");
-        assert!(ended.err.contains(part), "{what}: {ended:?}");
+        let dir = home();
+        harm(&dir);
+        let output = dir.run(&["check"]);
+        assert_eq!(output.code, Some(78), "{what}: {output:?}");
+        assert!(output.err.contains(part), "{what}: {output:?}");
         assert!(
-            ended.err.contains("rocknet.toml:7:") && ended.err.contains("help: "),
-            "{what}: {ended:?}"
+            output.err.contains("rocknet.toml:7:") && output.err.contains("help: "),
+            "{what}: {output:?}"
         );
-        let ended = place.run(&["check", "--json"]);
-        let json: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+        let output = dir.run(&["check", "--json"]);
+        let json: serde_json::Value = serde_json::from_str(&output.out).unwrap();
         assert_eq!(json["errors"].as_u64().map(|errors| errors > 0), Some(true), "{what}");
     }
 }
 
 #[test]
-fn check_warns_of_what_clients_will_refuse() {
+fn check_warns_of_certificates_that_clients_reject() {
     for (what, pair, aliases, part) in [
         ("expired", pair(&["a.test"], (2000, 2001), true), "", "has expired on"),
         (
@@ -182,7 +182,7 @@ fn check_warns_of_what_clients_will_refuse() {
             "a chain of strangers",
             {
                 let leaf = pair(&["a.test"], (2020, 4000), false);
-                Pair {
+                CertificateFiles {
                     cert: leaf.cert + &pair(&["ca.test"], (2020, 4000), true).cert,
                     key: leaf.key,
                 }
@@ -191,40 +191,40 @@ fn check_warns_of_what_clients_will_refuse() {
             "the chain is incomplete",
         ),
     ] {
-        let place = home();
-        write_pair(&place, &pair);
-        place.write("rocknet.toml", &format!("{SITES}{aliases}"));
-        let ended = place.run(&["check"]);
-        assert_eq!(ended.code, Some(0), "{what}: {ended:?}");
+        let dir = home();
+        write_pair(&dir, &pair);
+        dir.write("rocknet.toml", &format!("{SITES}{aliases}"));
+        let output = dir.run(&["check"]);
+        assert_eq!(output.code, Some(0), "{what}: {output:?}");
         assert!(
-            ended.err.contains(part) && ended.err.contains("no errors, 1 warning"),
-            "{what}: {ended:?}"
+            output.err.contains(part) && output.err.contains("no errors, 1 warning"),
+            "{what}: {output:?}"
         );
     }
 }
 
 #[test]
-fn start_serves_the_other_sites_and_names_the_dark_one() {
+fn start_serves_other_sites_and_names_the_one_without_a_certificate() {
     for (what, harm, part) in broken() {
-        let place = home();
-        harm(&place);
-        let mut server = place.serve(&["run", "--console"]);
+        let dir = home();
+        harm(&dir);
+        let mut server = dir.serve(&["run", "--console"]);
         assert!(
-            server.told.contains("ERROR: no TLS: ") && server.told.contains(&place.path().display().to_string()),
+            server.banner.contains("ERROR: no TLS: ") && server.banner.contains(&dir.path().display().to_string()),
             "{what}: {}",
-            server.told
+            server.banner
         );
-        let told = server.logged("error: ");
-        assert!(told.contains(part), "{what}: {told}");
-        let answer = server.get_from("b.test", "/");
-        assert!(answer.ends_with("home"), "{what}: {answer}");
+        let message = server.logged("error: ");
+        assert!(message.contains(part), "{what}: {message}");
+        let response = server.get_from("b.test", "/");
+        assert!(response.ends_with("home"), "{what}: {response}");
         server.type_line("sites");
-        let line = server.said("a.test");
+        let line = server.line_with("a.test");
         assert!(line.contains("ERROR: no TLS: "), "{what}: {line}");
     }
 }
 
-/// Begins a handshake, and waits for the server to end the connection.
+/// Sends a ClientHello and waits for the server to end the connection.
 fn greet(address: &str, name: &'static str) {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -239,11 +239,11 @@ fn greet(address: &str, name: &'static str) {
 }
 
 #[test]
-fn a_handshake_with_a_dark_site_is_logged_with_the_reason() {
-    let place = home();
-    place.write("x.pem", "");
-    let server = place.serve(&["run"]);
-    let (_, rest) = server.told.split_once("https://a.test:").expect("its URL");
+fn a_handshake_for_a_site_without_a_certificate_is_logged_with_the_reason() {
+    let dir = home();
+    dir.write("x.pem", "");
+    let server = dir.serve(&["run"]);
+    let (_, rest) = server.banner.split_once("https://a.test:").expect("its URL");
     let port: u16 = rest
         .split('/')
         .next()
@@ -261,14 +261,14 @@ fn a_handshake_with_a_dark_site_is_logged_with_the_reason() {
 #[test]
 fn reload_refuses_broken_files_each_time_and_keeps_the_certificate() {
     for (what, harm, part) in broken() {
-        let place = home();
-        let mut server = place.serve(&["run", "--console"]);
+        let dir = home();
+        let mut server = dir.serve(&["run", "--console"]);
         let changed = format!("{SITES}headers = {{ \"X-New\" = \"yes\" }}\n");
-        place.write("rocknet.toml", &changed);
-        harm(&place);
-        let now = place.read("rocknet.toml");
+        dir.write("rocknet.toml", &changed);
+        harm(&dir);
+        let now = dir.read("rocknet.toml");
         if !now.contains("X-New") {
-            place.write("rocknet.toml", &format!("{now}headers = {{ \"X-New\" = \"yes\" }}\n"));
+            dir.write("rocknet.toml", &format!("{now}headers = {{ \"X-New\" = \"yes\" }}\n"));
         }
         for _ in 0..2 {
             server.signal(Signal::HUP);
@@ -280,9 +280,9 @@ fn reload_refuses_broken_files_each_time_and_keeps_the_certificate() {
             server.logged("is not reloaded, nothing has changed: ");
         }
         server.type_line("status");
-        server.said("the last reload changed nothing:");
-        write_pair(&place, &good());
-        place.write("rocknet.toml", &changed);
+        server.line_with("the last reload changed nothing:");
+        write_pair(&dir, &good());
+        dir.write("rocknet.toml", &changed);
         server.signal(Signal::HUP);
         server.logged("is reloaded, sites: 2");
     }
@@ -290,43 +290,43 @@ fn reload_refuses_broken_files_each_time_and_keeps_the_certificate() {
 
 #[test]
 fn a_broken_replacement_on_disk_is_logged_with_its_site() {
-    let place = home();
-    let server = place.serve(&["run"]);
-    place.write("x.pem", "");
+    let dir = home();
+    let server = dir.serve(&["run"]);
+    dir.write("x.pem", "");
     let line = server.logged("there is no certificate");
     check_parts(&line, &["ERROR", "stays in use", "site=a.test", "help="]);
-    write_pair(&place, &pair(&["c.test"], (2020, 4000), true));
+    write_pair(&dir, &pair(&["c.test"], (2020, 4000), true));
     let line = server.logged("is not for a.test");
     assert!(line.contains("WARN") && line.contains("site=a.test"), "{line}");
     server.logged("certificate files reloaded");
 }
 
-/// The server reads keys as root and then becomes somebody who may not.
+/// The server reads keys as root and then becomes a user who may not read them.
 #[test]
-fn a_key_that_may_not_be_read_any_more_does_not_stop_reloads() {
+fn a_key_that_became_unreadable_does_not_prevent_reloads() {
     if !rustix::process::geteuid().is_root() {
         return skip(
             Need::Root,
             "the server reads the keys as root and then becomes another user",
         );
     }
-    let place = home();
-    set_mode(place.path(), 0o755);
+    let dir = home();
+    set_mode(dir.path(), 0o755);
     let text = format!(
         "[server]\nuser = \"nobody\"\nstate = \"{}/state\"\n{SITES}",
-        place.path().display()
+        dir.path().display()
     );
-    place.write("rocknet.toml", &text);
-    let server = place.serve(&["run"]);
+    dir.write("rocknet.toml", &text);
+    let server = dir.serve(&["run"]);
     server.signal(Signal::HUP);
     server.logged("is reloaded, sites: 2");
-    // Renewed: it is another file, which this user may not read either.
-    write_pair(&place, &good());
+    // After the renewal it is another file, which this user may not read either.
+    write_pair(&dir, &good());
     server.signal(Signal::HUP);
     let line = server.logged("Permission denied");
     check_parts(&line, &["WARN", "x.key", "stays in use"]);
-    // What is known to be broken is refused all the same.
-    place.write("x.pem", "");
+    // A file known to be broken is refused nevertheless.
+    dir.write("x.pem", "");
     server.signal(Signal::HUP);
     server.logged("there is no certificate");
     server.logged("is not reloaded, nothing has changed: 1 error");
@@ -340,25 +340,25 @@ fn check_parts(line: &str, parts: &[&str]) {
 }
 
 #[test]
-fn doctor_and_explain_show_what_is_dark() {
+fn doctor_and_explain_show_sites_without_a_certificate() {
     for (what, harm, part) in broken() {
-        let place = home();
-        harm(&place);
-        let ended = place.run(&["doctor"]);
-        let line = ended.out.lines().find(|line| line.contains(part)).unwrap_or_default();
-        assert!(ended.code == Some(1) && line.starts_with("bad "), "{what}: {ended:?}");
-        let ended = place.run(&["explain", "https://a.test:0/"]);
-        let line = ended
+        let dir = home();
+        harm(&dir);
+        let output = dir.run(&["doctor"]);
+        let line = output.out.lines().find(|line| line.contains(part)).unwrap_or_default();
+        assert!(output.code == Some(1) && line.starts_with("bad "), "{what}: {output:?}");
+        let output = dir.run(&["explain", "https://a.test:0/"]);
+        let line = output
             .out
             .lines()
             .find(|line| line.starts_with("problem"))
             .unwrap_or_default();
-        assert!(line.contains("not served under TLS: "), "{what}: {ended:?}");
+        assert!(line.contains("not served under TLS: "), "{what}: {output:?}");
     }
 }
 
 #[test]
-fn a_missing_root_and_a_site_of_nothing_are_errors_that_spare_other_sites() {
+fn a_missing_root_and_an_empty_site_do_not_affect_other_sites() {
     for (what, site, part, fault) in [
         (
             "no root",
@@ -375,51 +375,54 @@ fn a_missing_root_and_a_site_of_nothing_are_errors_that_spare_other_sites() {
     ] {
         let other = "[site.\"b.test\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"www\"\n";
         let site = format!("{site}listen = \"http://127.0.0.1:0\"\n");
-        let place = Place::new(&[("www/index.html", "home"), ("rocknet.toml", &format!("{other}{site}"))]);
-        let ended = place.run(&["check"]);
-        assert!(ended.code == Some(78) && ended.err.contains(part), "{what}: {ended:?}");
-
-        let mut server = place.serve(&["run", "--console"]);
+        let dir = ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", &format!("{other}{site}"))]);
+        let output = dir.run(&["check"]);
         assert!(
-            server.told.contains("ERROR: ") && server.told.contains(fault),
-            "{what}: {}",
-            server.told
+            output.code == Some(78) && output.err.contains(part),
+            "{what}: {output:?}"
         );
-        let told = server.logged("error: ");
-        assert!(told.contains(part), "{what}: {told}");
-        assert!(server.get_from("b.test", "/").ends_with("home"), "{what}");
-        let answer = server.get_from("c.test", "/");
+
+        let mut server = dir.serve(&["run", "--console"]);
         assert!(
-            answer.starts_with("HTTP/1.1 404 ") || answer.starts_with("HTTP/1.1 503 "),
-            "{what}: {answer}"
+            server.banner.contains("ERROR: ") && server.banner.contains(fault),
+            "{what}: {}",
+            server.banner
+        );
+        let message = server.logged("error: ");
+        assert!(message.contains(part), "{what}: {message}");
+        assert!(server.get_from("b.test", "/").ends_with("home"), "{what}");
+        let response = server.get_from("c.test", "/");
+        assert!(
+            response.starts_with("HTTP/1.1 404 ") || response.starts_with("HTTP/1.1 503 "),
+            "{what}: {response}"
         );
         server.type_line("sites");
-        assert!(server.said("c.test").contains("ERROR: "), "{what}");
+        assert!(server.line_with("c.test").contains("ERROR: "), "{what}");
 
-        // The same file is no better for a server that runs.
+        // The same file is refused by a running server, too.
         server.signal(Signal::HUP);
         server.logged(part);
         server.logged("is not reloaded, nothing has changed: 1 error");
-        place.write("rocknet.toml", other);
+        dir.write("rocknet.toml", other);
         server.signal(Signal::HUP);
         server.logged("is reloaded, sites: 1");
-        place.write("rocknet.toml", &format!("{other}{site}"));
+        dir.write("rocknet.toml", &format!("{other}{site}"));
         server.signal(Signal::HUP);
         server.logged("is not reloaded, nothing has changed: 1 error");
     }
 }
 
 #[test]
-fn a_site_of_routes_alone_has_no_default_page() {
+fn a_site_with_routes_alone_has_no_default_page() {
     let text = "[site.\":0\"]\n[site.\":0\".route.\"/docs/*\"]\nroot = \"www\"\n";
-    let place = Place::new(&[("www/docs/index.html", "docs"), ("rocknet.toml", text)]);
-    assert_eq!(place.run(&["check"]).code, Some(0));
-    let mut server = place.serve(&["run", "--console"]);
+    let dir = ProgramFolder::new(&[("www/docs/index.html", "docs"), ("rocknet.toml", text)]);
+    assert_eq!(dir.run(&["check"]).code, Some(0));
+    let mut server = dir.serve(&["run", "--console"]);
     assert!(server.get("/").starts_with("HTTP/1.1 404 "));
     assert!(server.get("/docs/").ends_with("docs"));
     server.type_line("sites");
-    let line = server.said(":0 ");
+    let line = server.line_with(":0 ");
     assert!(line.contains("routes") && !line.contains("ERROR"), "{line}");
-    let ended = place.run(&["explain", "/"]);
-    assert!(ended.out.contains("404 Not Found"), "{ended:?}");
+    let output = dir.run(&["explain", "/"]);
+    assert!(output.out.contains("404 Not Found"), "{output:?}");
 }

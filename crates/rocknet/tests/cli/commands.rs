@@ -1,17 +1,17 @@
-//! Commands that do something and end.
+//! Commands that do their work and exit.
 
 use std::fs::{self, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use crate::program::Place;
+use crate::program::ProgramFolder;
 
 const GOOD: &str = "[site.\":0\"]\nroot = \"www\"\n";
 
 #[test]
-fn exit_codes_tell_what_happened() {
-    let place = Place::new(&[
+fn exit_codes_report_the_outcome() {
+    let dir = ProgramFolder::new(&[
         ("www/index.html", "home"),
         ("rocknet.toml", GOOD),
         ("bad.toml", "[site.\":8080\"]\nrot = \"www\"\n"),
@@ -20,7 +20,7 @@ fn exit_codes_tell_what_happened() {
     ]);
     let check = |line: &str, code: i32, out: &str, err: &str| {
         let arguments: Vec<_> = line.split_whitespace().collect();
-        let ended = place.run(&arguments);
+        let output = dir.run(&arguments);
         let says = |text: &str, part: &str| {
             if part.is_empty() {
                 text.is_empty()
@@ -29,8 +29,8 @@ fn exit_codes_tell_what_happened() {
             }
         };
         assert!(
-            ended.code == Some(code) && says(&ended.out, out) && says(&ended.err, err),
-            "{line}: {ended:?}"
+            output.code == Some(code) && says(&output.out, out) && says(&output.err, err),
+            "{line}: {output:?}"
         );
     };
     check("--help", 0, "Usage: rocknet", "");
@@ -65,19 +65,19 @@ fn exit_codes_tell_what_happened() {
 }
 
 #[test]
-fn a_password_from_a_pipe_becomes_a_hash_that_a_configuration_takes() {
-    let place = Place::new(&[("www/index.html", "home")]);
-    let hashed = |line: &str, input: &str| place.run_with(&line.split_whitespace().collect::<Vec<_>>(), input);
-    let ended = hashed("hash-password", "correct horse\n");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
-    let hash = ended.out.trim_end();
+fn hash_password_prints_a_hash_that_a_configuration_accepts() {
+    let dir = ProgramFolder::new(&[("www/index.html", "home")]);
+    let hashed = |line: &str, input: &str| dir.run_with(&line.split_whitespace().collect::<Vec<_>>(), input);
+    let output = hashed("hash-password", "correct horse\n");
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
+    let hash = output.out.trim_end();
     assert!(
-        hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$") && !ended.out.contains("horse"),
-        "{ended:?}"
+        hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$") && !output.out.contains("horse"),
+        "{output:?}"
     );
     assert_ne!(
         hashed("hash-password", "correct horse\n").out,
-        ended.out,
+        output.out,
         "a salt of its own"
     );
     let parsed = rocknet_config::model::PasswordHash::parse(hash).unwrap();
@@ -89,27 +89,27 @@ fn a_password_from_a_pipe_becomes_a_hash_that_a_configuration_takes() {
         line.out.starts_with("bob:$argon2id$") && line.out.ends_with('\n'),
         "{line:?}"
     );
-    let file = place.write("htpasswd", &line.out);
+    let file = dir.write("htpasswd", &line.out);
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
     let site = "[site.\"127.0.0.1:8080\"]\nroot = \"www\"\n";
-    place.write(
+    dir.write(
         "rocknet.toml",
         &format!("{site}auth = {{ users = {{ ann = \"{hash}\" }}, file = \"htpasswd\" }}\n"),
     );
-    let ended = place.run(&["check"]);
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
-    place.write("htpasswd", "bob:correct horse\n");
-    let ended = place.run(&["check"]);
+    let output = dir.run(&["check"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
+    dir.write("htpasswd", "bob:correct horse\n");
+    let output = dir.run(&["check"]);
     assert!(
-        ended.code == Some(78)
-            && ended
+        output.code == Some(78)
+            && output
                 .err
                 .contains("htpasswd is invalid: line 1: the password is not a hash"),
-        "{ended:?}"
+        "{output:?}"
     );
 
-    for (line, input, code, told) in [
+    for (line, input, code, message) in [
         ("hash-password", "", 1, "is empty"),
         ("hash-password", "\n", 1, "is empty"),
         ("hash-password", "a\tb\n", 1, "control character"),
@@ -117,17 +117,17 @@ fn a_password_from_a_pipe_becomes_a_hash_that_a_configuration_takes() {
         ("hash-password --user a:b", "x", 2, "cannot be the name of a user"),
         ("hash-password secret", "x", 2, "unexpected argument"),
     ] {
-        let ended = hashed(line, input);
+        let output = hashed(line, input);
         assert!(
-            ended.code == Some(code) && ended.err.contains(told) && ended.out.is_empty(),
-            "{line}: {ended:?}"
+            output.code == Some(code) && output.err.contains(message) && output.out.is_empty(),
+            "{line}: {output:?}"
         );
     }
 }
 
 #[test]
-fn files_are_named_alike_by_every_command() {
-    let place = Place::new(&[
+fn every_command_resolves_file_arguments_alike() {
+    let dir = ProgramFolder::new(&[
         ("www/index.html", "home"),
         ("rocknet.toml", "[site\n"),
         ("sub/good.toml", "[site.\":0\"]\nroot = \"../www\"\n"),
@@ -136,34 +136,34 @@ fn files_are_named_alike_by_every_command() {
     for command in ["check", "fmt --check", "explain /", "doctor"] {
         for named in ["sub/good.toml", "-c sub/good.toml", "--config sub/good.toml"] {
             let line = format!("{command} {named}");
-            let ended = place.run(&line.split_whitespace().collect::<Vec<_>>());
-            assert!(!ended.err.contains("rocknet.toml"), "{line}: {ended:?}");
-            // Whether this machine has all that a server needs is not the question.
+            let output = dir.run(&line.split_whitespace().collect::<Vec<_>>());
+            assert!(!output.err.contains("rocknet.toml"), "{line}: {output:?}");
+            // The other checks of the machine do not matter here.
             assert!(
-                ended.code == Some(0) || command == "doctor" && ended.code == Some(1),
-                "{line}: {ended:?}"
+                output.code == Some(0) || command == "doctor" && output.code == Some(1),
+                "{line}: {output:?}"
             );
         }
         let line = format!("{command} sub/good.toml -c sub/good.toml");
-        let ended = place.run(&line.split_whitespace().collect::<Vec<_>>());
-        assert_eq!(ended.code, Some(2), "{line}: {ended:?}");
+        let output = dir.run(&line.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(output.code, Some(2), "{line}: {output:?}");
     }
     for line in ["run bad.toml", "run -c bad.toml", "-c bad.toml"] {
-        let ended = place.run(&line.split_whitespace().collect::<Vec<_>>());
+        let output = dir.run(&line.split_whitespace().collect::<Vec<_>>());
         assert!(
-            ended.code == Some(78) && ended.err.contains("bad.toml:2:1"),
-            "{line}: {ended:?}"
+            output.code == Some(78) && output.err.contains("bad.toml:2:1"),
+            "{line}: {output:?}"
         );
     }
 }
 
 #[test]
 fn paths_are_shown_resolved() {
-    let place = Place::new(&[
+    let dir = ProgramFolder::new(&[
         ("www/index.html", "home"),
         ("sub/r.toml", "[site.\":8080\"]\nroot = \"../www\"\n"),
     ]);
-    let top = place.path().canonicalize().unwrap();
+    let top = dir.path().canonicalize().unwrap();
     let (top, root) = (top.display(), top.join("www"));
     for (line, part) in [
         ("check sub/../sub/r.toml", format!("{top}/sub/r.toml is good")),
@@ -174,35 +174,38 @@ fn paths_are_shown_resolved() {
         ),
         ("explain / sub/r.toml", format!("\"{}\"", root.display())),
     ] {
-        let ended = place.run(&line.split_whitespace().collect::<Vec<_>>());
-        assert!(ended.out.contains(&part), "{line}: {part} not in {ended:?}");
-        assert!(!ended.out.contains("/../"), "{line}: {ended:?}");
+        let output = dir.run(&line.split_whitespace().collect::<Vec<_>>());
+        assert!(output.out.contains(&part), "{line}: {part} not in {output:?}");
+        assert!(!output.out.contains("/../"), "{line}: {output:?}");
     }
-    place.write("sub/gone.toml", "[site.\":8080\"]\nroot = \"../gone\"\n");
-    let ended = place.run(&["check", "sub/gone.toml"]);
+    dir.write("sub/gone.toml", "[site.\":8080\"]\nroot = \"../gone\"\n");
+    let output = dir.run(&["check", "sub/gone.toml"]);
     assert!(
-        ended
+        output
             .err
             .contains(&format!("`root`: the folder {top}/gone does not exist")),
-        "{ended:?}"
+        "{output:?}"
     );
-    let ended = place.run(&["check", "nowhere.toml"]);
-    let told = format!("cannot read {top}/nowhere.toml");
-    assert!(ended.err.contains(&told) && !ended.err.contains("-c"), "{ended:?}");
+    let output = dir.run(&["check", "nowhere.toml"]);
+    let message = format!("cannot read {top}/nowhere.toml");
+    assert!(
+        output.err.contains(&message) && !output.err.contains("-c"),
+        "{output:?}"
+    );
 }
 
 #[test]
-fn help_names_every_option_that_the_readme_does() {
-    let place = Place::new(&[]);
+fn help_names_every_option_of_the_readme() {
+    let dir = ProgramFolder::new(&[]);
     for line in ["--help", "run --help", "serve --help", "run -h"] {
-        let ended = place.run(&line.split_whitespace().collect::<Vec<_>>());
-        assert!(ended.out.contains("--console"), "{line}: {ended:?}");
+        let output = dir.run(&line.split_whitespace().collect::<Vec<_>>());
+        assert!(output.out.contains("--console"), "{line}: {output:?}");
     }
 }
 
 #[test]
-fn explain_shows_who_runs_scripts() {
-    let place = Place::new(&[
+fn explain_shows_the_user_of_scripts() {
+    let dir = ProgramFolder::new(&[
         ("www/index.php", "<?php"),
         ("www/at/index.php", "<?php"),
         (
@@ -226,17 +229,17 @@ fn explain_shows_who_runs_scripts() {
             &["{ path = \"/gone/*\", respond = 410 }"],
         ),
     ] {
-        let ended = place.run(&["explain", url]);
+        let output = dir.run(&["explain", url]);
         for part in parts {
-            assert!(ended.out.contains(part), "{url}: {part} not in {}", ended.out);
+            assert!(output.out.contains(part), "{url}: {part} not in {}", output.out);
         }
-        assert!(!ended.out.contains("run at"), "{url}: {}", ended.out);
+        assert!(!output.out.contains("run at"), "{url}: {}", output.out);
     }
 }
 
 #[test]
-fn explain_names_what_answers_and_the_line_that_says_so() {
-    let place = Place::new(&[
+fn explain_names_the_handler_and_its_configuration_line() {
+    let dir = ProgramFolder::new(&[
         ("www/index.html", "home"),
         ("www/secret.txt", "secret"),
         ("www/bin/run.sh", "#!/bin/sh\n"),
@@ -252,13 +255,13 @@ fn explain_names_what_answers_and_the_line_that_says_so() {
              [site.\":8080\".route.\"/secret*\"]\ninternal = true\n",
         ),
     ]);
-    let library = place.path().canonicalize().unwrap().join("lib.so");
+    let library = dir.path().canonicalize().unwrap().join("lib.so");
     let controller = format!("{}:hello", library.display());
-    // The path, what it leads to if that is told, and rows: what, how it is, its line.
+    // The path, the target it leads to if one is printed, and rows: key, value, line.
     type Row<'a> = (&'a str, Option<&'a str>, &'a [(&'a str, &'a str, &'a str)]);
     let quoted = format!("{controller:?}");
     let by_controller = format!("the controller {controller}");
-    let program = place.path().canonicalize().unwrap().join("www/bin/run.sh");
+    let program = dir.path().canonicalize().unwrap().join("www/bin/run.sh");
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     let by_program = format!("the program {}", program.display());
     let rows: [Row<'_>; 7] = [
@@ -299,14 +302,14 @@ fn explain_names_what_answers_and_the_line_that_says_so() {
         ),
     ];
     for (path, leads_to, rows) in rows {
-        let ended = place.run(&["explain", &format!("http://localhost:8080{path}")]);
-        assert_eq!(ended.code, Some(0), "{path}: {ended:?}");
+        let output = dir.run(&["explain", &format!("http://localhost:8080{path}")]);
+        assert_eq!(output.code, Some(0), "{path}: {output:?}");
         let columns = |key: &str| {
-            let line = ended
+            let line = output
                 .out
                 .lines()
                 .find_map(|line| line.strip_prefix(key)?.strip_prefix("  "));
-            line.unwrap_or_else(|| panic!("{path}: no {key} in {}", ended.out))
+            line.unwrap_or_else(|| panic!("{path}: no {key} in {}", output.out))
                 .trim()
                 .to_owned()
         };
@@ -326,8 +329,8 @@ fn explain_names_what_answers_and_the_line_that_says_so() {
 }
 
 #[test]
-fn check_tells_programs_in_json() {
-    let place = Place::new(&[
+fn check_reports_in_json() {
+    let dir = ProgramFolder::new(&[
         ("www/index.html", ""),
         ("good.toml", GOOD),
         ("bad.toml", "[site.\":1\"]\nrot = 1\n"),
@@ -337,45 +340,45 @@ fn check_tells_programs_in_json() {
         ("bad.toml", 78, false),
         ("nowhere.toml", 78, false),
     ] {
-        let ended = place.run(&["check", "--json", file]);
-        assert_eq!((ended.code, ended.err.as_str()), (Some(code), ""), "{file}");
-        let json: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+        let output = dir.run(&["check", "--json", file]);
+        assert_eq!((output.code, output.err.as_str()), (Some(code), ""), "{file}");
+        let json: serde_json::Value = serde_json::from_str(&output.out).unwrap();
         assert_eq!(json["ok"], ok, "{file}");
         assert_eq!(json["findings"].as_array().unwrap().is_empty(), ok, "{file}");
         if file == "bad.toml" {
-            let place = &json["findings"][0]["location"];
-            assert_eq!((&place["line"], &place["column"]), (&2.into(), &1.into()));
+            let dir = &json["findings"][0]["location"];
+            assert_eq!((&dir["line"], &dir["column"]), (&2.into(), &1.into()));
         }
     }
 }
 
 #[test]
-fn fmt_tidies_once_and_for_all() {
+fn fmt_is_idempotent() {
     const UNTIDY: &str = "# The shop.\n[site.\":0\"]   \nroot=\"www\" # here\nindex=[\"a.html\",\"b.html\"]\n";
-    let place = Place::new(&[("r.toml", UNTIDY)]);
-    assert_eq!(place.run(&["fmt", "r.toml"]).code, Some(0));
-    let tidy = place.read("r.toml");
+    let dir = ProgramFolder::new(&[("r.toml", UNTIDY)]);
+    assert_eq!(dir.run(&["fmt", "r.toml"]).code, Some(0));
+    let tidy = dir.read("r.toml");
     assert!(
         tidy != UNTIDY && tidy.contains("# The shop.") && tidy.contains("root = \"www\" # here"),
         "{tidy}"
     );
-    let from_input = place.run_with(&["fmt", "-"], UNTIDY);
+    let from_input = dir.run_with(&["fmt", "-"], UNTIDY);
     assert_eq!((from_input.code, from_input.out), (Some(0), tidy.clone()));
-    assert_eq!(place.run_with(&["fmt", "-", "--check"], UNTIDY).code, Some(1));
+    assert_eq!(dir.run_with(&["fmt", "-", "--check"], UNTIDY).code, Some(1));
     for again in [&["fmt", "r.toml"][..], &["fmt", "--check", "r.toml"]] {
-        assert_eq!(place.run(again).code, Some(0));
-        assert_eq!(place.read("r.toml"), tidy);
+        assert_eq!(dir.run(again).code, Some(0));
+        assert_eq!(dir.read("r.toml"), tidy);
     }
     assert_eq!(
-        place.path().read_dir().unwrap().count(),
+        dir.path().read_dir().unwrap().count(),
         1,
         "nothing is left beside the file"
     );
 }
 
 #[test]
-fn explain_names_site_route_line_and_goal() {
-    let place = Place::new(&[
+fn explain_names_site_route_line_and_target() {
+    let dir = ProgramFolder::new(&[
         ("www/index.html", "home"),
         ("www/a b.html", ""),
         ("www/list/x", ""),
@@ -391,10 +394,10 @@ fn explain_names_site_route_line_and_goal() {
         ),
     ]);
     let check = |url: &str, parts: &[&str]| {
-        let ended = place.run(&["explain", url]);
+        let output = dir.run(&["explain", url]);
         assert!(
-            ended.code == Some(0) && parts.iter().all(|part| ended.out.contains(part)),
-            "{url}: {ended:?}"
+            output.code == Some(0) && parts.iter().all(|part| output.out.contains(part)),
+            "{url}: {output:?}"
         );
     };
     check(
@@ -427,16 +430,16 @@ fn explain_names_site_route_line_and_goal() {
         "http://anyone:8081/",
         &["nothing: the folder", "missing", "cannot be opened"],
     );
-    // Alone on its port, a site answers to every name.
+    // A site alone on its port answers to every name.
     check("http://127.0.0.1:8080/", &["example.test"]);
-    assert_eq!(place.run(&["explain", "http://example.test:9/"]).code, Some(1));
+    assert_eq!(dir.run(&["explain", "http://example.test:9/"]).code, Some(1));
 }
 
 #[test]
-fn what_is_printed_for_shells_and_man_is_understood_there() {
-    let place = Place::new(&[]);
+fn completions_and_the_manual_page_are_valid() {
+    let dir = ProgramFolder::new(&[]);
     let check = |arguments: &[&str], reader: &[&str], part: &str| {
-        let printed = place.run(arguments).out;
+        let printed = dir.run(arguments).out;
         assert!(printed.contains(part), "{arguments:?}");
         let mut command = Command::new(reader[0]);
         let child = command
@@ -445,7 +448,7 @@ fn what_is_printed_for_shells_and_man_is_understood_there() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        // Not every machine has every shell.
+        // Skips shells that this machine does not have.
         let Ok(mut child) = child else { return };
         child.stdin.take().unwrap().write_all(printed.as_bytes()).unwrap();
         let read = child.wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-//! Isolated controllers of the program itself: what is logged of them, and that they end with it.
+//! Isolated controllers of the built program: their log lines, and their end with the server.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,36 +6,36 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::program::Place;
+use crate::program::ProgramFolder;
 
 const SITE: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
     [site.default.route.\"/die\"]\ncontroller = \"l.so:die\"\nisolate = true\n";
 
-fn place() -> Place {
-    let place = Place::new(&[("www/index.html", "home"), ("rocknet.toml", SITE)]);
+fn dir() -> ProgramFolder {
+    let dir = ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", SITE)]);
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let built = Command::new("cc")
         .args(["-std=c99", "-fPIC", "-shared", "-o"])
-        .arg(place.path().join("l.so"))
+        .arg(dir.path().join("l.so"))
         .arg("-I")
         .arg(here.join("../rocknet-controller/include"))
         .arg(here.join("tests/server/controllers/library.c"))
         .status()
         .unwrap();
     assert!(built.success());
-    place
+    dir
 }
 
-fn last_line(answer: &str) -> &str {
-    answer.lines().last().unwrap()
+fn last_line(response: &str) -> &str {
+    response.lines().last().unwrap()
 }
 
 #[test]
-fn what_it_says_and_how_it_ends_is_in_the_log() {
-    let place = place();
-    let server = place.serve(&["run", "-c", "rocknet.toml"]);
+fn its_output_and_its_exit_are_logged() {
+    let dir = dir();
+    let server = dir.serve(&["run", "-c", "rocknet.toml"]);
     assert!(server.get("/die?print").starts_with("HTTP/1.1 200 "));
-    // Two ways lead to the log, so either may come first.
+    // The two lines reach the log by different ways, so either may come first.
     let mut both = [server.logged("for a request"), server.logged("for a request")];
     both.sort_by_key(|line| line.contains("printed"));
     assert!(
@@ -47,40 +47,41 @@ fn what_it_says_and_how_it_ends_is_in_the_log() {
         "{both:?}"
     );
     assert!(server.get("/die?abort").starts_with("HTTP/1.1 502 "));
-    let mut told = [false; 2];
-    while told != [true; 2] {
+    let mut lines = [false; 2];
+    while lines != [true; 2] {
         let line = server.logged("process");
-        told[0] |= line.contains("a controller failed: its process ended during the call") && line.contains("l.so:die");
-        told[1] |= line.contains("its process does not run: it ended (signal: 6 (SIGABRT)") && line.contains("l.so");
+        lines[0] |=
+            line.contains("a controller failed: its process ended during the call") && line.contains("l.so:die");
+        lines[1] |= line.contains("its process does not run: it ended (signal: 6 (SIGABRT)") && line.contains("l.so");
     }
     server.logged("was restarted");
     assert!(server.get("/die").starts_with("HTTP/1.1 200 "));
     server.signal(Signal::TERM);
-    assert_eq!(server.ended(), Some(0));
+    assert_eq!(server.output(), Some(0));
 }
 
 #[test]
-fn it_ends_with_a_server_that_was_killed() {
-    let place = place();
-    let server = place.serve(&["run", "-c", "rocknet.toml"]);
-    let answer = server.get("/die");
-    let (pid, parent) = last_line(&answer).split_once(' ').unwrap();
+fn it_exits_when_its_server_is_killed() {
+    let dir = dir();
+    let server = dir.serve(&["run", "-c", "rocknet.toml"]);
+    let response = server.get("/die");
+    let (pid, parent) = last_line(&response).split_once(' ').unwrap();
     assert_eq!(parent, server.id().to_string());
     let process = format!("/proc/{pid}/stat");
     server.signal(Signal::KILL);
-    server.ended();
+    server.output();
     let started = Instant::now();
-    // One that nobody has waited for yet is there, but has ended.
+    // A zombie still has an entry, but has exited.
     let runs = || std::fs::read_to_string(&process).is_ok_and(|state| !state.contains(") Z "));
     while runs() {
-        assert!(started.elapsed() < Duration::from_secs(30), "{pid} lives on");
+        assert!(started.elapsed() < Duration::from_secs(30), "{pid} still runs");
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn nobody_starts_one_by_hand() {
-    let ended = Place::new(&[]).run(&["run-isolated-library", "l.so"]);
-    assert_eq!((ended.code, &*ended.out), (Some(2), ""));
-    assert!(ended.err.contains("started by a server for itself"), "{}", ended.err);
+fn it_cannot_be_started_by_hand() {
+    let output = ProgramFolder::new(&[]).run(&["run-isolated-library", "l.so"]);
+    assert_eq!((output.code, &*output.out), (Some(2), ""));
+    assert!(output.err.contains("started by a server for itself"), "{}", output.err);
 }

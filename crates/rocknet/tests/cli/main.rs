@@ -3,10 +3,10 @@
 mod accounts;
 mod certificates;
 mod commands;
+mod error_log;
 mod isolated;
 mod php_versions;
 mod program;
-mod reasons;
 mod running;
 mod trust;
 #[allow(dead_code)] // shared with other tests, which use more of it

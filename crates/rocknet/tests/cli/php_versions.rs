@@ -1,5 +1,5 @@
-//! Two versions of PHP side by side. A system has one of them mostly, so the other is a stand-in: the same program by another
-//! name, told to call itself something else.
+//! Two versions of PHP side by side. Most systems have only one, so the other is a stand-in: the same program under
+//! another name, made to report another version.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,14 +7,15 @@ use std::path::Path;
 
 use rocknet_testing::{Need, skip};
 
-use crate::program::Place;
+use crate::program::ProgramFolder;
 
-/// Puts what is named first where programs of a later version would be, seen by nobody else, and becomes the rest.
+/// Bind-mounts the stand-ins over the paths of a later version, in a private mount namespace, and then runs the given
+/// program.
 const BESIDE: &str =
     "mount -t tmpfs none /usr/local/sbin && cp \"$1\" /usr/local/sbin/php-fpm8.9 && shift && exec \"$@\"";
 
 #[test]
-fn each_place_has_the_version_it_names() {
+fn each_route_runs_its_configured_version() {
     let real = Path::new("/usr/sbin/php-fpm8.2");
     if !real.is_file() {
         return skip(Need::Program("php-fpm8.2"), "it is not in /usr/sbin");
@@ -22,7 +23,7 @@ fn each_place_has_the_version_it_names() {
     if !rustix::process::geteuid().is_root() {
         return skip(Need::Root, "the second version is mounted");
     }
-    // Each in a place of its own, by what it is called there.
+    // Each version at a route named after it.
     let config = |new: &str, newest: &str, major: &str| {
         let route = |name: &str, php: &str| format!("[site.default.route.\"/{name}/*\"]\nphp = \"{php}\"\n");
         let routes = [route("new", new), route("newest", newest), route("major", major)].concat();
@@ -30,7 +31,7 @@ fn each_place_has_the_version_it_names() {
         format!("[server]\nworkers = 1\nstate = \"state\"\n{site}{routes}")
     };
     let script = "<?php echo 'PHP', ini_get('error_append_string'), ' ', posix_getppid();";
-    let place = Place::new(&[
+    let dir = ProgramFolder::new(&[
         ("www/old/a.php", script),
         ("www/new/a.php", script),
         ("www/newest/a.php", script),
@@ -42,10 +43,10 @@ fn each_place_has_the_version_it_names() {
         ("rocknet.toml", &config("8.9", "auto", "8")),
     ]);
     let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-    open(place.path());
-    let stand_in = place.path().join("stand-in");
+    open(dir.path());
+    let stand_in = dir.path().join("stand-in");
     open(&stand_in);
-    let server = place.serve_by(
+    let server = dir.serve_by(
         &[
             "unshare",
             "--mount",
@@ -57,25 +58,25 @@ fn each_place_has_the_version_it_names() {
         ],
         &["run", "-c", "rocknet.toml"],
     );
-    // What it calls itself, and the process that is its master.
-    let asked = |name: &str| {
-        let answer = server.get(&format!("/{name}/a.php"));
-        let text = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
-        let (version, master) = text.split_once(' ').unwrap_or_else(|| panic!("{answer}"));
+    // Version the script reports, and the process of its master.
+    let incoming = |name: &str| {
+        let response = server.get(&format!("/{name}/a.php"));
+        let text = response.split("\r\n\r\n").nth(1).unwrap_or_default();
+        let (version, master) = text.split_once(' ').unwrap_or_else(|| panic!("{response}"));
         (version.to_owned(), master.to_owned())
     };
-    let (old, new) = (asked("old"), asked("new"));
+    let (old, new) = (incoming("old"), incoming("new"));
     assert_eq!((old.0.as_str(), new.0.as_str()), ("PHP", "PHP8.9"));
-    assert_ne!(old.1, new.1, "each has a master of its own");
-    // The newest of all, and the newest 8, is the very same one.
-    assert_eq!((asked("newest"), asked("major")), (new.clone(), new));
-    // One that nobody names any more ends, and the other goes on.
-    place.write("rocknet.toml", &config("8.2", "8.2", "8.2"));
+    assert_ne!(old.1, new.1, "each version has a master of its own");
+    // The newest version overall and the newest 8 are the same process.
+    assert_eq!((incoming("newest"), incoming("major")), (new.clone(), new));
+    // A version that is no longer configured ends, and the other goes on.
+    dir.write("rocknet.toml", &config("8.2", "8.2", "8.2"));
     server.signal(rustix::process::Signal::HUP);
     server.logged("is reloaded");
     for name in ["old", "new", "newest", "major"] {
-        assert_eq!(asked(name), old, "{name}");
+        assert_eq!(incoming(name), old, "{name}");
     }
     server.signal(rustix::process::Signal::TERM);
-    assert_eq!(server.ended(), Some(0));
+    assert_eq!(server.output(), Some(0));
 }

@@ -1,4 +1,4 @@
-//! The built program, run in a folder of its own: to its end, or as a server that is listened to line by line.
+//! The built program, run in a folder of its own: to its end, or as a server whose output is read line by line.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -11,28 +11,28 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long anything may take on a busy machine before the test gives up on it.
+/// Time limit of any step, long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A folder with files, where the program is started.
-pub struct Place(tempfile::TempDir);
+/// A folder with files in which the program is started.
+pub struct ProgramFolder(tempfile::TempDir);
 
-/// What a program that ended left behind.
+/// Output and exit code of a program that has ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProgramOutput {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl Place {
-    /// Each file is a path within the folder and its content.
-    pub fn new(files: &[(&str, &str)]) -> Place {
-        let place = Place(tempfile::tempdir().unwrap());
+impl ProgramFolder {
+    /// Each file is a path within the folder and its contents.
+    pub fn new(files: &[(&str, &str)]) -> ProgramFolder {
+        let dir = ProgramFolder(tempfile::tempdir().unwrap());
         for (name, content) in files {
-            place.write(name, content);
+            dir.write(name, content);
         }
-        place
+        dir
     }
 
     pub fn path(&self) -> &Path {
@@ -62,12 +62,12 @@ impl Place {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Ended {
+    pub fn run(&self, arguments: &[&str]) -> ProgramOutput {
         self.run_with(arguments, "")
     }
 
     /// Runs to the end, with `input` on standard input.
-    pub fn run_with(&self, arguments: &[&str], input: &str) -> Ended {
+    pub fn run_with(&self, arguments: &[&str], input: &str) -> ProgramOutput {
         let mut command = self.command(arguments);
         let mut child = command
             .stdin(Stdio::piped())
@@ -83,19 +83,19 @@ impl Place {
         );
         let output = child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Ended {
+        ProgramOutput {
             code: output.status.code(),
             out: text(output.stdout),
             err: text(output.stderr),
         }
     }
 
-    /// Starts a server and waits until it has told where it is.
+    /// Starts a server and waits until it has printed its address.
     pub fn serve(&self, arguments: &[&str]) -> Server {
-        Place::started(self.command(arguments))
+        ProgramFolder::started(self.command(arguments))
     }
 
-    /// As [`Place::serve`], by a program that becomes it once something is prepared.
+    /// As [`ProgramFolder::serve`], through a program that prepares something and then executes the server.
     pub fn serve_by(&self, program: &[&str], arguments: &[&str]) -> Server {
         let itself = self.command(arguments);
         let mut command = Command::new(program[0]);
@@ -110,7 +110,7 @@ impl Place {
             };
         }
         command.current_dir(self.path());
-        Place::started(command)
+        ProgramFolder::started(command)
     }
 
     fn started(mut command: Command) -> Server {
@@ -128,12 +128,12 @@ impl Place {
             out,
             err,
             input,
-            told: String::new(),
+            banner: String::new(),
         };
-        while !server.told.contains("Ctrl+C") {
+        while !server.banner.contains("Ctrl+C") {
             let line = server.out.next(&server.err);
-            server.told.push_str(&line);
-            server.told.push('\n');
+            server.banner.push_str(&line);
+            server.banner.push('\n');
         }
         server
     }
@@ -157,7 +157,7 @@ impl Lines {
     fn next(&self, other: &Lines) -> String {
         let Ok(line) = self.0.recv_timeout(PATIENCE) else {
             panic!(
-                "no line came; the other stream said: {:?}",
+                "no line was printed; the other stream printed: {:?}",
                 other.0.try_iter().collect::<Vec<_>>()
             );
         };
@@ -165,20 +165,20 @@ impl Lines {
     }
 }
 
-/// A running server; dropped, it is killed.
+/// A running server. It is killed when dropped.
 pub struct Server {
     child: Child,
     out: Lines,
     err: Lines,
     pub input: Option<ChildStdin>,
-    /// The start-up block.
-    pub told: String,
+    /// The start-up block that the server printed.
+    pub banner: String,
 }
 
 impl Server {
-    /// Host and port of the first URL told.
+    /// Host and port of the first URL printed.
     pub fn authority(&self) -> &str {
-        let (_, rest) = self.told.split_once("http://").expect(&self.told);
+        let (_, rest) = self.banner.split_once("http://").expect(&self.banner);
         rest.split('/').next().unwrap()
     }
 
@@ -196,8 +196,8 @@ impl Server {
         input.flush().unwrap();
     }
 
-    /// The next line on standard output that holds `part`.
-    pub fn said(&self, part: &str) -> String {
+    /// Waits for the next line of standard output that contains `part`.
+    pub fn line_with(&self, part: &str) -> String {
         loop {
             let line = self.out.next(&self.err);
             if line.contains(part) {
@@ -206,7 +206,7 @@ impl Server {
         }
     }
 
-    /// The next line on standard error, where the log is, that holds `part`.
+    /// Waits for the next line of standard error, where the log goes, that contains `part`.
     pub fn logged(&self, part: &str) -> String {
         loop {
             let line = self.err.next(&self.out);
@@ -216,7 +216,7 @@ impl Server {
         }
     }
 
-    /// Everything on standard error up to the line that holds `part`.
+    /// Everything on standard error up to the line that contains `part`.
     pub fn logged_until(&self, part: &str) -> String {
         let mut all = String::new();
         while !all.contains(part) {
@@ -227,22 +227,22 @@ impl Server {
     }
 
     pub fn connect(&self) -> TcpStream {
-        // No resolver knows the names of sites in tests.
-        let place = match self.authority().split_once(".test:") {
+        // No resolver knows the names of the test sites.
+        let dir = match self.authority().split_once(".test:") {
             Some((_, port)) => format!("127.0.0.1:{port}"),
             None => self.authority().to_owned(),
         };
-        let stream = TcpStream::connect(place).unwrap();
+        let stream = TcpStream::connect(dir).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     }
 
-    /// The whole answer to a GET.
+    /// Sends a GET request and returns the whole response.
     pub fn get(&self, path: &str) -> String {
         self.get_from(self.authority(), path)
     }
 
-    /// As [`Server::get`], from a host by this name.
+    /// As [`Server::get`], with another host name.
     pub fn get_from(&self, host: &str, path: &str) -> String {
         let mut stream = self.connect();
         write!(
@@ -250,15 +250,15 @@ impl Server {
             "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
         )
         .unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        String::from_utf8_lossy(&answer).into_owned()
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).unwrap();
+        String::from_utf8_lossy(&response).into_owned()
     }
 
-    /// Waits for the end, and gives the exit code.
-    pub fn ended(mut self) -> Option<i32> {
+    /// Waits for the exit and returns the exit code.
+    pub fn output(mut self) -> Option<i32> {
         let deadline = Instant::now() + PATIENCE;
-        // Both streams end when the process does: waiting for that needs no clock but the deadline.
+        // Both streams end when the process does, so waiting for them needs no clock but the deadline.
         for lines in [&self.out, &self.err] {
             while lines
                 .0

@@ -1,4 +1,4 @@
-//! Servers started by the program: found, reloaded, talked to, and stopped.
+//! Servers started by the program: found, reloaded, queried and stopped.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,74 +11,74 @@ use std::time::{Duration, Instant};
 use rocknet_testing::{Need, skip};
 use rustix::process::{Pid, Signal, test_kill_process};
 
-use crate::program::Place;
+use crate::program::ProgramFolder;
 
 const ANY_PORT: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
 
-fn home() -> Place {
-    Place::new(&[("www/index.html", "home"), ("rocknet.toml", ANY_PORT)])
+fn home() -> ProgramFolder {
+    ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", ANY_PORT)])
 }
 
 #[test]
-fn a_server_tells_its_url_answers_there_and_stops_politely() {
+fn a_server_prints_its_url_serves_it_and_stops_gracefully() {
     for signal in [Signal::TERM, Signal::INT] {
-        let place = home();
-        let server = place.serve(&[]);
+        let dir = home();
+        let server = dir.serve(&[]);
         assert!(
-            server.told.contains("RockNet") && !server.told.contains('\x1b'),
+            server.banner.contains("RockNet") && !server.banner.contains('\x1b'),
             "{}",
-            server.told
+            server.banner
         );
-        let root = place.path().join("www");
+        let root = dir.path().join("www");
         assert!(
-            server.told.contains(&format!("/  →  {}\n", root.display())),
+            server.banner.contains(&format!("/  →  {}\n", root.display())),
             "{}",
-            server.told
+            server.banner
         );
-        let answer = server.get("/");
+        let response = server.get("/");
         assert!(
-            answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhome"),
-            "{answer}"
+            response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("\r\n\r\nhome"),
+            "{response}"
         );
         server.signal(signal);
-        assert_eq!(server.ended(), Some(0));
+        assert_eq!(server.output(), Some(0));
     }
 }
 
 #[test]
-fn the_backend_is_told_for_debugging_only() {
-    let place = home();
-    for (level, is_told) in [("info", false), ("debug", true)] {
-        place.write("rocknet.toml", &format!("[log]\nlevel = \"{level}\"\n{ANY_PORT}"));
-        let server = place.serve(&["run"]);
+fn the_io_backend_is_logged_at_debug_level_only() {
+    let dir = home();
+    for (level, is_logged) in [("info", false), ("debug", true)] {
+        dir.write("rocknet.toml", &format!("[log]\nlevel = \"{level}\"\n{ANY_PORT}"));
+        let server = dir.serve(&["run"]);
         server.signal(Signal::USR1);
-        // What was logged at start stands before this.
+        // The lines logged at start precede this one.
         let before = server.logged_until("log files were reopened");
-        assert_eq!(before.contains("the I/O back end is"), is_told, "{level}: {before}");
+        assert_eq!(before.contains("the I/O back end is"), is_logged, "{level}: {before}");
     }
 }
 
 #[test]
-fn sighup_takes_a_good_file_and_refuses_a_bad_one() {
-    let place = home();
-    let server = place.serve(&["run", "-c", "rocknet.toml"]);
+fn sighup_applies_a_valid_file_and_refuses_an_invalid_one() {
+    let dir = home();
+    let server = dir.serve(&["run", "-c", "rocknet.toml"]);
     let mut kept = server.connect();
-    let mut ask = |expected: &str| {
+    let mut fetch = |expected: &str| {
         write!(kept, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-        let mut answer = vec![0; 4096];
-        let length = kept.read(&mut answer).unwrap();
-        assert!(String::from_utf8_lossy(&answer[..length]).contains(expected));
+        let mut response = vec![0; 4096];
+        let length = kept.read(&mut response).unwrap();
+        assert!(String::from_utf8_lossy(&response[..length]).contains(expected));
     };
-    ask("\r\n\r\nhome");
+    fetch("\r\n\r\nhome");
 
-    place.write("rocknet.toml", &format!("{ANY_PORT}rot = 1\nheaders = 7\n"));
+    dir.write("rocknet.toml", &format!("{ANY_PORT}rot = 1\nheaders = 7\n"));
     server.signal(Signal::HUP);
     server.logged("rocknet.toml:4:1: unknown key `rot`");
     server.logged("rocknet.toml:5:");
     server.logged("is not reloaded, nothing has changed: 2 errors");
     assert!(!server.get("/").contains("X-New"));
 
-    place.write(
+    dir.write(
         "rocknet.toml",
         &format!("[server]\nworkers = 3\nblocking_threads = 9\n{ANY_PORT}headers = {{ \"X-New\" = \"yes\" }}\n"),
     );
@@ -87,58 +87,58 @@ fn sighup_takes_a_good_file_and_refuses_a_bad_one() {
     assert!(waiting.contains("server.workers, server.blocking_threads"), "{waiting}");
     server.logged("is reloaded, sites: 1");
     assert!(server.get("/").contains("X-New: yes\r\n"));
-    // The connection from before goes on.
-    ask("200 OK");
+    // The connection opened before goes on.
+    fetch("200 OK");
     server.signal(Signal::TERM);
-    assert_eq!(server.ended(), Some(0));
+    assert_eq!(server.output(), Some(0));
 }
 
 #[test]
-fn commands_are_answered_and_the_end_of_input_is_not_the_end() {
-    let place = home();
-    let mut server = place.serve(&["--console"]);
+fn console_commands_work_and_end_of_input_does_not_stop_the_server() {
+    let dir = home();
+    let mut server = dir.serve(&["--console"]);
     assert!(
-        server.told.contains("Type status, sites, reload, quit or help."),
+        server.banner.contains("Type status, sites, reload, quit or help."),
         "{}",
-        server.told
+        server.banner
     );
     assert!(server.get("/").contains("200 OK"));
     server.type_line("dance");
-    server.said("unknown command `dance`");
+    server.line_with("unknown command `dance`");
     server.type_line("help");
-    server.said("status  ");
+    server.line_with("status  ");
     server.type_line("status");
-    server.said("requests     1");
+    server.line_with("requests     1");
     server.type_line("sites");
-    server.said(&format!("http://{}/", server.authority()));
+    server.line_with(&format!("http://{}/", server.authority()));
     server.type_line("reload");
-    server.said("rocknet.toml is reloaded, sites: 1");
-    place.write("rocknet.toml", "[site");
+    server.line_with("rocknet.toml is reloaded, sites: 1");
+    dir.write("rocknet.toml", "[site");
     server.type_line("reload");
     server.logged("is not reloaded");
     server.type_line("status");
-    server.said("reloads      1");
-    server.said("the last reload changed nothing:");
+    server.line_with("reloads      1");
+    server.line_with("the last reload changed nothing:");
     server.input = None;
     assert!(server.get("/").contains("200 OK"));
     server.signal(Signal::TERM);
-    assert_eq!(server.ended(), Some(0));
+    assert_eq!(server.output(), Some(0));
 
-    place.write("rocknet.toml", ANY_PORT);
-    let mut server = place.serve(&["run", "--console"]);
+    dir.write("rocknet.toml", ANY_PORT);
+    let mut server = dir.serve(&["run", "--console"]);
     server.type_line("quit");
-    assert_eq!(server.ended(), Some(0));
+    assert_eq!(server.output(), Some(0));
 }
 
 #[test]
 fn a_second_signal_stops_at_once() {
-    let place = home();
-    // More than the sockets' buffers hold: it stays under way as long as nobody takes it.
-    fs::File::create(place.path().join("www/big.bin"))
+    let dir = home();
+    // More than the sockets' buffers hold, so the response stays in flight until the client reads it.
+    fs::File::create(dir.path().join("www/big.bin"))
         .unwrap()
         .set_len(256 << 20)
         .unwrap();
-    let server = place.serve(&[]);
+    let server = dir.serve(&[]);
     let mut stream = server.connect();
     write!(stream, "GET /big.bin HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     stream.read_exact(&mut [0; 1024]).unwrap();
@@ -146,134 +146,144 @@ fn a_second_signal_stops_at_once() {
     server.logged("stopping");
     server.signal(Signal::TERM);
     server.logged("stopped immediately");
-    assert_eq!(server.ended(), Some(1));
+    assert_eq!(server.output(), Some(1));
 }
 
 #[test]
-fn a_busy_port_names_its_holder() {
+fn an_error_for_a_busy_port_names_the_process_that_holds_it() {
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = holder.local_addr().unwrap().port();
-    let place = Place::new(&[("www/index.html", ""), ("rocknet.toml", "")]);
-    place.write(
+    let dir = ProgramFolder::new(&[("www/index.html", ""), ("rocknet.toml", "")]);
+    dir.write(
         "rocknet.toml",
         &format!("[site.\"127.0.0.1:{port}\"]\nroot = \"www\"\n"),
     );
     let expected = format!("cannot start: 127.0.0.1:{port} is in use by ");
     for arguments in [&["run"][..], &["serve", "www", "--listen", &port.to_string()]] {
-        let ended = place.run(arguments);
-        assert!(ended.code == Some(1) && ended.err.contains(&expected), "{ended:?}");
+        let output = dir.run(arguments);
+        assert!(output.code == Some(1) && output.err.contains(&expected), "{output:?}");
         assert!(
-            ended.err.contains(&format!("(pid {})", std::process::id())),
-            "{ended:?}"
+            output.err.contains(&format!("(pid {})", std::process::id())),
+            "{output:?}"
         );
-        assert_eq!(ended.out, "");
+        assert_eq!(output.out, "");
     }
 }
 
 #[test]
-fn without_a_file_there_is_a_page_or_a_folder_on_the_next_free_port() {
-    let place = Place::new(&[("site/style.css", "x"), ("site/sub/y", "")]);
-    // Whoever holds the port, the first server cannot have it; then the second takes another than the first.
+fn without_a_configuration_a_page_or_a_folder_is_served_on_the_next_free_port() {
+    let dir = ProgramFolder::new(&[("site/style.css", "x"), ("site/sub/y", "")]);
+    // Whichever process holds the port, the first server cannot have it; so the second takes a different port from the
+    // first.
     let _holder = TcpListener::bind("127.0.0.1:8080");
-    let folder = place.serve(&["serve", "site/../site"]);
-    assert!(folder.told.contains("Port 8080 is held by "), "{}", folder.told);
-    let whole = place.path().canonicalize().unwrap().join("site");
+    let folder = dir.serve(&["serve", "site/../site"]);
+    assert!(folder.banner.contains("Port 8080 is held by "), "{}", folder.banner);
+    let whole = dir.path().canonicalize().unwrap().join("site");
     assert!(
-        folder.told.contains(&format!("→  {}\n", whole.display())),
+        folder.banner.contains(&format!("→  {}\n", whole.display())),
         "{}",
-        folder.told
+        folder.banner
     );
     assert!(folder.get("/").contains("style.css"));
 
     if fs::exists("/etc/rocknet/rocknet.toml").unwrap() {
         return;
     }
-    let page = place.serve(&["run"]);
+    let page = dir.serve(&["run"]);
     assert_ne!(page.authority(), folder.authority());
     assert!(
-        page.told.contains("default page") && page.told.contains("rocknet serve FOLDER"),
+        page.banner.contains("default page") && page.banner.contains("rocknet serve FOLDER"),
         "{}",
-        page.told
+        page.banner
     );
     assert!(page.get("/").contains("RockNet"));
     page.signal(Signal::HUP);
     page.logged("nothing to reload");
     page.signal(Signal::TERM);
-    assert_eq!(page.ended(), Some(0));
+    assert_eq!(page.output(), Some(0));
 }
 
 #[test]
-fn serve_shows_the_addresses_of_the_machine_where_others_can_reach_it() {
-    let place = home();
+fn serve_prints_the_reachable_addresses_of_the_machine() {
+    let dir = home();
     let addresses = rocknet_io::machine::addresses();
     for (listen, is_open) in [(":0", true), ("127.0.0.1:0", false)] {
-        let server = place.serve(&["serve", "www", "--listen", listen]);
-        let is_told = server.told.contains("Other machines reach it at:");
-        assert_eq!(is_told, is_open && !addresses.is_empty(), "{listen}: {}", server.told);
-        if let (true, Some(first)) = (is_told, addresses.iter().find(|address| address.is_ipv4())) {
-            assert!(server.told.contains(&format!("  http://{first}:")), "{}", server.told);
+        let server = dir.serve(&["serve", "www", "--listen", listen]);
+        let is_logged = server.banner.contains("Other machines reach it at:");
+        assert_eq!(
+            is_logged,
+            is_open && !addresses.is_empty(),
+            "{listen}: {}",
+            server.banner
+        );
+        if let (true, Some(first)) = (is_logged, addresses.iter().find(|address| address.is_ipv4())) {
+            assert!(
+                server.banner.contains(&format!("  http://{first}:")),
+                "{}",
+                server.banner
+            );
         }
     }
 }
 
 #[test]
 fn a_unix_socket_is_served_and_removed() {
-    let place = home();
-    let path = place.path().join("s");
-    let server = place.serve(&["serve", "www", "--listen", "unix:s"]);
+    let dir = home();
+    let path = dir.path().join("s");
+    let server = dir.serve(&["serve", "www", "--listen", "unix:s"]);
     assert!(
-        server.told.contains(&format!("  unix:{}  →", path.display())),
+        server.banner.contains(&format!("  unix:{}  →", path.display())),
         "{}",
-        server.told
+        server.banner
     );
     let mut stream = UnixStream::connect(&path).unwrap();
     write!(stream, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.ends_with("home"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.ends_with("home"), "{response}");
     server.signal(Signal::TERM);
-    assert_eq!(server.ended(), Some(0));
+    assert_eq!(server.output(), Some(0));
     assert!(!path.exists());
 }
 
 #[test]
-fn sigusr1_opens_the_logs_anew() {
-    let place = home();
-    place.write("rocknet.toml", &format!("[log]\naccess = \"access.log\"\n{ANY_PORT}"));
-    let server = place.serve(&[]);
+fn sigusr1_reopens_the_logs() {
+    let dir = home();
+    dir.write("rocknet.toml", &format!("[log]\naccess = \"access.log\"\n{ANY_PORT}"));
+    let server = dir.serve(&[]);
     server.get("/first");
-    // Lines are in the file once the file is let go of.
-    fs::rename(place.path().join("access.log"), place.path().join("old.log")).unwrap();
+    // All lines are in the file once the server has closed it.
+    fs::rename(dir.path().join("access.log"), dir.path().join("old.log")).unwrap();
     server.signal(Signal::USR1);
     server.logged("reopened");
     server.get("/second");
     server.signal(Signal::TERM);
-    assert_eq!(server.ended(), Some(0));
-    let (old, new) = (place.read("old.log"), place.read("access.log"));
+    assert_eq!(server.output(), Some(0));
+    let (old, new) = (dir.read("old.log"), dir.read("access.log"));
     assert!((old + &new).contains("/first") && new.contains("/second"), "{new}");
 }
 
 #[test]
-fn a_missing_folder_is_told_and_the_others_are_served() {
-    let place = home();
-    place.write(
+fn a_missing_folder_is_reported_and_other_sites_are_served() {
+    let dir = home();
+    dir.write(
         "rocknet.toml",
         &format!("{ANY_PORT}[site.\"other.test\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"gone\"\n"),
     );
-    let server = place.serve(&[]);
+    let server = dir.serve(&[]);
     server.logged("warning");
     server.logged("rocknet.toml:6:");
     assert!(server.get("/").ends_with("home"));
 }
 
 #[test]
-fn root_becomes_the_user_and_others_are_told_that_they_cannot() {
-    let place = home();
-    place.write(
+fn root_switches_to_the_user_and_other_users_get_an_error() {
+    let dir = home();
+    dir.write(
         "rocknet.toml",
         &format!("[server]\nworkers = 3\nuser = \"nobody\"\nstate = \"state\"\n{ANY_PORT}"),
     );
-    let server = place.serve(&[]);
+    let server = dir.serve(&[]);
     let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
     let ids = status.lines().find(|line| line.starts_with("Uid:")).unwrap();
     if rustix::process::geteuid().is_root() {
@@ -282,56 +292,56 @@ fn root_becomes_the_user_and_others_are_told_that_they_cannot() {
         server.logged("`user` is ignored");
         skip(Need::Root, "only root can become another user");
     }
-    place.write(
+    dir.write(
         "rocknet.toml",
         &format!("[server]\nuser = \"no-such-user\"\n{ANY_PORT}"),
     );
     if rustix::process::geteuid().is_root() {
-        let ended = place.run(&["run"]);
+        let output = dir.run(&["run"]);
         assert!(
-            ended.code == Some(1) && ended.err.contains("no user `no-such-user`"),
-            "{ended:?}"
+            output.code == Some(1) && output.err.contains("no user `no-such-user`"),
+            "{output:?}"
         );
     }
 }
 
 #[test]
 fn a_folder_with_scripts_is_served_by_php() {
-    let place = Place::new(&[("site/index.php", "<?php echo 'sum ', 40 + 2;"), ("site/a.txt", "a")]);
-    for folder in [place.path().to_owned(), place.path().join("site")] {
+    let dir = ProgramFolder::new(&[("site/index.php", "<?php echo 'sum ', 40 + 2;"), ("site/a.txt", "a")]);
+    for folder in [dir.path().to_owned(), dir.path().join("site")] {
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(folder, open).unwrap();
     }
-    let server = place.serve(&["serve", "site", "--listen", "0"]);
+    let server = dir.serve(&["serve", "site", "--listen", "0"]);
     for path in ["/", "/pretty/path"] {
-        let answer = server.get(path);
-        assert!(answer.ends_with("\r\n\r\nsum 42"), "{path}: {answer}");
+        let response = server.get(path);
+        assert!(response.ends_with("\r\n\r\nsum 42"), "{path}: {response}");
     }
     assert!(server.get("/a.txt").ends_with("\r\n\r\na"));
     server.signal(Signal::TERM);
-    assert_eq!(server.ended(), Some(0));
+    assert_eq!(server.output(), Some(0));
 }
 
 #[test]
-fn what_a_cgi_program_left_behind_ends_with_the_server() {
+fn background_processes_of_cgi_programs_end_with_the_server() {
     const LEAVES: &str = "#!/bin/sh\nsleep 1000 >/dev/null 2>&1 &\nprintf 'Content-Type: text/plain\\n\\n%s\\n' $!\n";
-    let place = home();
-    let program = place.write("www/cgi-bin/leaves", LEAVES);
-    // Run by root, it runs programs as somebody else, who is to find this one.
+    let dir = home();
+    let program = dir.write("www/cgi-bin/leaves", LEAVES);
+    // Run by root, the server runs programs as another user, who must be able to reach this one.
     let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
-    [place.path(), &program].into_iter().for_each(open);
-    place.write("rocknet.toml", &format!("{ANY_PORT}cgi = \"/cgi-bin\"\n"));
-    let server = place.serve(&[]);
-    let answer = server.get("/cgi-bin/leaves");
-    // Among the sizes of chunks.
-    let pid = answer.lines().filter_map(|line| line.trim().parse().ok()).max();
-    let pid = pid.and_then(Pid::from_raw).unwrap_or_else(|| panic!("{answer}"));
-    assert!(test_kill_process(pid).is_ok(), "it has ended by itself");
+    [dir.path(), &program].into_iter().for_each(open);
+    dir.write("rocknet.toml", &format!("{ANY_PORT}cgi = \"/cgi-bin\"\n"));
+    let server = dir.serve(&[]);
+    let response = server.get("/cgi-bin/leaves");
+    // The pid stands among the chunk sizes.
+    let pid = response.lines().filter_map(|line| line.trim().parse().ok()).max();
+    let pid = pid.and_then(Pid::from_raw).unwrap_or_else(|| panic!("{response}"));
+    assert!(test_kill_process(pid).is_ok(), "it has exited by itself");
     server.signal(Signal::TERM);
-    assert_eq!(server.ended(), Some(0));
+    assert_eq!(server.output(), Some(0));
     let began = Instant::now();
     while test_kill_process(pid).is_ok() {
-        assert!(began.elapsed() < Duration::from_secs(10), "it goes on");
+        assert!(began.elapsed() < Duration::from_secs(10), "it still runs");
         std::thread::yield_now();
     }
 }

@@ -1,31 +1,31 @@
-//! Who trusts the local CA of a person, and what the doctor says of the machine.
+//! Trust in a person's local CA, and the doctor's findings about the machine.
 
 use std::process::Command;
 
-use crate::program::Place;
+use crate::program::ProgramFolder;
 
 const SITE: &str = "[server]\nstate = \"state\"\n\
                     [site.localhost]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\ntls = \"local\"\n";
 
-/// Each line is typed after those before it: the exit code, and a part of what is printed.
+/// Runs each command line in order. A row has the exit code and a part of the output.
 #[track_caller]
-fn type_all(place: &Place, rows: &[(&str, i32, &str)]) {
+fn type_all(dir: &ProgramFolder, rows: &[(&str, i32, &str)]) {
     for (line, code, part) in rows {
         let arguments: Vec<_> = line.split_whitespace().collect();
-        let ended = place.run(&arguments);
-        let said = format!("{}{}", ended.out, ended.err);
+        let output = dir.run(&arguments);
+        let text = format!("{}{}", output.out, output.err);
         assert!(
-            ended.code == Some(*code) && said.contains(part),
-            "{line}: {code} and {part:?} were expected: {ended:?}"
+            output.code == Some(*code) && text.contains(part),
+            "{line}: {code} and {part:?} were expected: {output:?}"
         );
     }
 }
 
-/// Only the stores of browsers in a home of the test's own: that of the system is everybody's.
+/// Only the browser stores in a home of the test's own: the system's store is shared by all users.
 #[test]
-fn a_home_trusts_and_forgets() {
-    let place = Place::new(&[("www/index.html", ""), ("rocknet.toml", SITE), ("bad.toml", "[site\n")]);
-    let database = place.path().join(".pki/nssdb");
+fn trust_is_installed_into_a_home_and_removed() {
+    let dir = ProgramFolder::new(&[("www/index.html", ""), ("rocknet.toml", SITE), ("bad.toml", "[site\n")]);
+    let database = dir.path().join(".pki/nssdb");
     std::fs::create_dir_all(&database).unwrap();
     let made = Command::new("certutil")
         .args(["-N", "--empty-password", "-d"])
@@ -33,7 +33,7 @@ fn a_home_trusts_and_forgets() {
         .status();
     assert!(made.expect("certutil: `cargo xtask test` installs it").success());
     type_all(
-        &place,
+        &dir,
         &[
             ("trust --look --browsers", 1, "There is no local CA yet"),
             ("untrust --browsers", 0, "There is no local CA yet"),
@@ -52,30 +52,30 @@ fn a_home_trusts_and_forgets() {
     );
 }
 
-/// The CA in a folder of the test's own is in no store of the system.
+/// The CA in a folder of the test's own is in no system store.
 #[test]
-fn start_up_hints_at_the_command_where_the_ca_is_not_trusted() {
+fn start_up_suggests_the_command_if_the_ca_is_not_trusted() {
     let clear = SITE
         .replace("\ntls = \"local\"", "\ntls = \"off\"")
         .replace("https://", "");
-    let place = Place::new(&[("www/index.html", ""), ("rocknet.toml", SITE), ("clear.toml", &clear)]);
-    let server = place.serve(&["run"]);
+    let dir = ProgramFolder::new(&[("www/index.html", ""), ("rocknet.toml", SITE), ("clear.toml", &clear)]);
+    let server = dir.serve(&["run"]);
     let hint = format!(
         "rocknet trust -c {}/rocknet.toml",
-        place.path().canonicalize().unwrap().display()
+        dir.path().canonicalize().unwrap().display()
     );
     assert!(
-        server.told.contains("Browsers will warn of localhost") && server.told.contains(&hint),
+        server.banner.contains("Browsers will warn of localhost") && server.banner.contains(&hint),
         "{}",
-        server.told
+        server.banner
     );
-    let server = place.serve(&["run", "clear.toml"]);
-    assert!(!server.told.contains("trust"), "{}", server.told);
+    let server = dir.serve(&["run", "clear.toml"]);
+    assert!(!server.banner.contains("trust"), "{}", server.banner);
 }
 
 #[test]
-fn the_doctor_tells_what_is_missing() {
-    let place = Place::new(&[
+fn the_doctor_reports_missing_tools() {
+    let dir = ProgramFolder::new(&[
         ("www/index.html", ""),
         ("rocknet.toml", SITE),
         ("bad.toml", "[site.localhost]\nrot = \"www\"\n"),
@@ -83,7 +83,7 @@ fn the_doctor_tells_what_is_missing() {
         ("full.toml", &SITE.replace("\"state\"", "\"www/index.html/state\"")),
     ]);
     type_all(
-        &place,
+        &dir,
         &[
             ("doctor", 0, "127.0.0.1:0 can be bound"),
             ("doctor --json", 0, "\"verdict\": \"good\""),

@@ -1,4 +1,4 @@
-//! No descriptors left: who is there is served, who comes waits, and no file is taken for missing.
+//! Exhausted descriptors: open connections are served, new ones wait, and no file is reported missing.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::child::{Server, Setup};
 
 #[test]
 fn connections_beyond_the_descriptors_wait_for_their_turn() {
-    // Asking for more than there can be changes nothing.
+    // Configuring more connections than descriptors allow changes nothing.
     for tables in ["", "[limits]\nconnections = 1000"] {
         more_clients_than_descriptors(tables);
     }
@@ -35,16 +35,16 @@ fn more_clients_than_descriptors(tables: &str) {
             ))
             .expect("sent");
     }
-    // Each that was accepted is answered and closes; so the next one gets its turn.
+    // Each accepted connection gets a response and closes, so that the next one is accepted.
     for (number, client) in clients.iter_mut().enumerate() {
-        let answer = client
-            .answer()
+        let response = client
+            .response()
             .unwrap_or_else(|error| panic!("client {number}: {error}; {}", server.errors()));
         assert_eq!(
-            answer.body,
+            response.body,
             format!("file {number}").as_bytes(),
             "client {number}: {}",
-            answer.head
+            response.head
         );
     }
     drop(clients);
@@ -52,7 +52,7 @@ fn more_clients_than_descriptors(tables: &str) {
 }
 
 #[test]
-fn without_descriptors_open_connections_go_on_and_files_are_503() {
+fn without_descriptors_open_connections_survive_and_files_are_503() {
     let setup = Setup::new();
     for name in ["first.txt", "second.txt"] {
         setup.file(name, name);
@@ -70,14 +70,14 @@ fn without_descriptors_open_connections_go_on_and_files_are_503() {
     )
     .expect("the right to limit a child");
 
-    // Nobody can open anything now: not the server a file, not the kernel a socket for it.
+    // No descriptor is free now, neither for a file nor for an accepted socket.
     let mut waiting = server.connect();
     waiting
         .send("GET /second.txt HTTP/1.1\r\nHost: h\r\n\r\n")
-        .expect("the kernel takes it");
+        .expect("the kernel accepts it");
     let began = Instant::now();
     let mut rounds = 0;
-    // Longer than anything in memory is believed without another look at the disk.
+    // Longer than an entry in memory is used without another look at the disk.
     while began.elapsed() < Duration::from_secs(2) {
         let kept = client.get("/small.txt");
         assert_eq!(kept.status, 200, "round {rounds}, after {:?}", began.elapsed());
@@ -85,17 +85,21 @@ fn without_descriptors_open_connections_go_on_and_files_are_503() {
         assert_eq!(unknown.status, 503, "round {rounds}: {}", unknown.head);
         rounds += 1;
     }
-    assert_eq!(server.status().open, 1, "one was accepted without a descriptor");
+    assert_eq!(
+        server.status().open,
+        1,
+        "a connection was accepted without a descriptor"
+    );
 
     prlimit(Some(server.pid()), Resource::Nofile, before).expect("the right to limit a child");
-    assert_eq!(waiting.answer().expect("an answer").body, b"second.txt");
+    assert_eq!(waiting.response().expect("an answer").body, b"second.txt");
     assert_eq!(client.get("/first.txt").body, b"first.txt");
     assert_eq!(client.get("/missing.txt").status, 404);
-    let told = server.errors().lines().count();
-    assert!(told < 20, "{told} lines tell of one shortage, met {rounds} times");
+    let lines = server.errors().lines().count();
+    assert!(lines < 20, "{lines} lines about one shortage, met {rounds} times");
 }
 
-/// The hard limit of a server's descriptors.
+/// Sets the hard limit of a server's descriptors.
 fn limit(server: &Server) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{}/limits", server.pid().as_raw_nonzero())).expect("limits");
     let line = text

@@ -1,4 +1,4 @@
-//! Files that are no files, links that change, files cut short while they are sent.
+//! Special files, links that change, and files truncated while they are sent.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use crate::SMALL;
 use crate::child::Setup;
 
 #[test]
-fn a_link_that_changes_between_look_and_open_leads_nowhere_outside() {
+fn a_link_swapped_between_lookup_and_open_cannot_escape_the_root() {
     const FILES: usize = 1000;
     let setup = Setup::new();
     let (inside, outside) = (setup.path("inside"), setup.folder.path().join("outside"));
@@ -35,7 +35,7 @@ fn a_link_that_changes_between_look_and_open_leads_nowhere_outside() {
                     fs::rename(&other, &link).expect("a link to move");
                     swaps.fetch_add(1, Relaxed);
                 }
-                // The folder itself changes places with a link, too.
+                // The folder itself is swapped with a link, too.
                 fs::rename(&inside, &spare).expect("a folder to move");
                 symlink(&outside, &inside).expect("a link");
                 fs::remove_file(&inside).expect("a link to remove");
@@ -46,14 +46,14 @@ fn a_link_that_changes_between_look_and_open_leads_nowhere_outside() {
         let mut statuses = [0; 2];
         for number in 0..FILES {
             for folder in ["link", "inside"] {
-                let answer = client.get(&format!("/{folder}/{number}.txt"));
-                assert_ne!(answer.body, b"SECRET", "{folder}/{number}.txt");
-                statuses[usize::from(answer.status == 200)] += 1;
-                let known = matches!(answer.status, 200 | 404 | 403 | 503);
+                let response = client.get(&format!("/{folder}/{number}.txt"));
+                assert_ne!(response.body, b"SECRET", "{folder}/{number}.txt");
+                statuses[usize::from(response.status == 200)] += 1;
+                let known = matches!(response.status, 200 | 404 | 403 | 503);
                 assert!(
-                    known && (answer.status != 200 || answer.body == b"inside"),
+                    known && (response.status != 200 || response.body == b"inside"),
                     "{}",
-                    answer.head
+                    response.head
                 );
             }
         }
@@ -67,7 +67,7 @@ fn a_link_that_changes_between_look_and_open_leads_nowhere_outside() {
 }
 
 #[test]
-fn a_file_cut_short_while_it_is_sent_cuts_its_answer_alone() {
+fn a_file_truncated_while_sent_cuts_its_response_alone() {
     const SIZE: u64 = 64 << 20;
     const CUT: u64 = 1 << 20;
     let setup = Setup::new();
@@ -77,7 +77,7 @@ fn a_file_cut_short_while_it_is_sent_cuts_its_answer_alone() {
     client.send("GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n").expect("sent");
     let head = client.head().expect("a head");
     assert!(head.contains(&format!("Content-Length: {SIZE}\r\n")), "{head}");
-    // By now the socket is full: more than its buffers hold is still in the file.
+    // By now the socket is full: the file still has more than its buffers hold.
     fs::OpenOptions::new()
         .write(true)
         .open(server.setup.path("large.bin"))
@@ -88,11 +88,11 @@ fn a_file_cut_short_while_it_is_sent_cuts_its_answer_alone() {
     assert_eq!(other.get("/small.txt").body, SMALL);
     let (status, errors) = server.stop();
     assert!(status.success(), "{status}");
-    assert!(errors.contains("cut short"), "nothing was told: {errors}");
+    assert!(errors.contains("cut short"), "nothing was logged: {errors}");
 }
 
 #[test]
-fn what_is_no_file_is_neither_served_nor_waited_for() {
+fn special_files_are_neither_served_nor_waited_for() {
     let setup = Setup::new();
     mknodat(CWD, setup.path("fifo"), FileType::Fifo, Mode::RWXU, 0).expect("a FIFO");
     fs::create_dir(setup.path("folder")).expect("a folder");
@@ -119,14 +119,14 @@ fn what_is_no_file_is_neither_served_nor_waited_for() {
         clients.push((path, client));
     }
     for (path, client) in &mut clients {
-        let status = client.answer().map(|answer| answer.status);
+        let status = client.response().map(|response| response.status);
         assert!(matches!(status, Ok(404 | 403)), "{path}: {status:?}");
     }
     let mut client = server.connect();
     client
         .send("GET /small.txt HTTP/1.1\r\nHost: h\r\nAccept-Encoding: br\r\n\r\n")
         .expect("sent");
-    assert_eq!(client.answer().expect("an answer").body, SMALL);
+    assert_eq!(client.response().expect("an answer").body, SMALL);
     drop((clients, client));
     server.wait_for("connections close", |status| status.open == 0);
 }

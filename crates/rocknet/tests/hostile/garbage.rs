@@ -1,4 +1,4 @@
-//! Ten thousand connections that speak nonsense: none of them leaves anything behind.
+//! Ten thousand connections that send garbage: none of them leaves anything behind.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -9,7 +9,7 @@ use std::thread;
 use crate::SMALL;
 use crate::child::{DEADLINE, Setup};
 
-/// A generator of numbers that are the same in every run (xorshift64*).
+/// A random number generator that gives the same numbers in every run (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -23,11 +23,11 @@ impl Random {
 
 const GARBAGE_CONNECTIONS: usize = 10_000;
 const GARBAGE_THREADS: usize = 4;
-/// Resident memory that ten thousand connections may leave behind: caches and buffers, but nothing for each.
+/// Resident memory that ten thousand connections may leave behind: caches and buffers, but nothing for each of them.
 const GARBAGE_MEMORY_KIB: u64 = 16 * 1024;
 
 #[test]
-fn ten_thousand_connections_of_garbage_leave_nothing_behind() {
+fn ten_thousand_garbage_connections_leave_no_resources() {
     let mut server = Setup::new()
         .tables("[limits]\nheader_timeout = \"2s\"\nbody_idle = \"2s\"\nkeep_alive = \"2s\"")
         .start();
@@ -44,8 +44,8 @@ fn ten_thousand_connections_of_garbage_leave_nothing_behind() {
         let mut innocent = server.connect();
         for _ in 0..200 {
             match innocent.try_get("/small.txt") {
-                Ok(answer) => assert_eq!(answer.body, SMALL),
-                Err(error) => panic!("an innocent client was hurt: {error}"),
+                Ok(response) => assert_eq!(response.body, SMALL),
+                Err(error) => panic!("another client was affected: {error}"),
             }
         }
     });
@@ -65,7 +65,7 @@ fn ten_thousand_connections_of_garbage_leave_nothing_behind() {
     assert!(!errors.contains("panic"), "{errors}");
 }
 
-/// The seeds of the fuzz targets that begin like requests.
+/// Seeds of the fuzz targets that begin like requests.
 fn seeds() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/h1_request");
     let mut files: Vec<_> = fs::read_dir(folder)
@@ -88,10 +88,10 @@ fn garbage(address: SocketAddr, seeds: &[Vec<u8>], connections: usize, seed: u64
         let _ = stream.write_all(&bytes);
         let manner = random.next(4);
         if manner == 0 {
-            // Gone without a word: what the server sends is answered with a reset.
+            // Closed without reading, so the client's kernel responds with a reset to what the server sends.
             continue;
         }
-        // Or the server would wait for more, which is another test's matter.
+        // Without it the server would wait for more, which another test covers.
         let _ = stream.shutdown(Shutdown::Write);
         if manner == 1 {
             let _ = stream.read(&mut sink[..1]);
@@ -102,7 +102,10 @@ fn garbage(address: SocketAddr, seeds: &[Vec<u8>], connections: usize, seed: u64
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    panic!("no end after {:?}", String::from_utf8_lossy(&bytes))
+                    panic!(
+                        "the connection has not ended after {:?}",
+                        String::from_utf8_lossy(&bytes)
+                    )
                 }
                 Err(_) => break,
             }

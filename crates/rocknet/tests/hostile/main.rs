@@ -1,4 +1,4 @@
-//! Clients and file systems that mean no good: the server goes on, leaks nothing, and others do not notice.
+//! Hostile clients and file systems: the server goes on, leaks nothing, and other clients do not notice.
 
 #[path = "../child/mod.rs"]
 mod child;
@@ -11,5 +11,5 @@ mod slow;
 #[path = "../wire/mod.rs"]
 mod wire;
 
-/// What `/small.txt` holds.
+/// Contents of `/small.txt`.
 const SMALL: &[u8] = b"Hello, world!";

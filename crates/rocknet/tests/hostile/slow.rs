@@ -1,4 +1,4 @@
-//! Clients that send or take too little: they are closed, hold up nobody, and fill no memory.
+//! Clients that send or read too little: they are closed, delay no other client, and fill no memory.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use crate::SMALL;
 use crate::child::{Client, DEADLINE, Setup};
 
 #[test]
-fn hundreds_of_slow_clients_are_closed_and_hold_up_nobody() {
+fn hundreds_of_slow_clients_are_closed_and_delay_no_other_client() {
     const EACH: usize = 150;
     let setup = Setup::new()
         .tables("[limits]\nheader_timeout = \"1s\"\nbody_idle = \"1s\"\nsend_stall = \"1s\"\nkeep_alive = \"1s\"\nconnections = 2000");
@@ -48,12 +48,12 @@ fn hundreds_of_slow_clients_are_closed_and_hold_up_nobody() {
     let began = Instant::now();
     let mut worst = Duration::ZERO;
     loop {
-        let asked = Instant::now();
-        if let Ok(answer) = innocent.try_get("/small.txt") {
-            assert_eq!(answer.body, SMALL);
-            worst = worst.max(asked.elapsed());
+        let incoming = Instant::now();
+        if let Ok(response) = innocent.try_get("/small.txt") {
+            assert_eq!(response.body, SMALL);
+            worst = worst.max(incoming.elapsed());
         } else {
-            panic!("the innocent client was cut");
+            panic!("the other client was cut");
         }
         if server.status().open <= 1 {
             break;
@@ -68,18 +68,18 @@ fn hundreds_of_slow_clients_are_closed_and_hold_up_nobody() {
     let stalled = stalls.longest();
     assert!(
         worst < Duration::from_secs(1) + stalled,
-        "the innocent client waited {worst:?}, and two threads for each other {stalled:?} at most"
+        "the other client waited {worst:?}, and two threads for each other {stalled:?} at most"
     );
     for (name, status, mut client) in slow {
         if let Some(status) = status {
-            let heard = client.rest().expect("an end");
-            let heard = String::from_utf8_lossy(&heard);
-            assert_eq!(heard.get(9..12).unwrap_or_default(), status, "{name}: {heard}");
+            let received = client.rest().expect("an end");
+            let received = String::from_utf8_lossy(&received);
+            assert_eq!(received.get(9..12).unwrap_or_default(), status, "{name}: {received}");
         }
     }
 }
 
-/// Two threads that send a byte to and fro, to see for how long the machine gives nobody any time.
+/// Two threads that exchange a byte, to measure how long the machine runs neither of them.
 struct Stalls {
     is_over: Arc<AtomicBool>,
     watching: thread::JoinHandle<Duration>,
@@ -121,7 +121,7 @@ impl Stalls {
 #[test]
 fn a_client_that_pipelines_and_never_reads_fills_no_memory() {
     const CLIENTS: usize = 8;
-    // What the kernel may take on both sides, and more.
+    // More than the kernel takes on both sides.
     const MOST: usize = 32 << 20;
     let setup = Setup::new();
     setup.file("page.bin", vec![b'x'; 3_000]);
@@ -135,14 +135,17 @@ fn a_client_that_pipelines_and_never_reads_fills_no_memory() {
             .map(|_| {
                 scope.spawn(|| {
                     let mut stream = TcpStream::connect(address).expect("a connection");
-                    // A server that takes nothing for so long has stopped reading, as it must.
+                    // A server that takes nothing for this long has stopped reading, as it must.
                     stream
                         .set_write_timeout(Some(Duration::from_millis(500)))
                         .expect("an option");
                     let mut sent = 0;
                     while stream.write_all(requests.as_bytes()).is_ok() {
                         sent += requests.len();
-                        assert!(sent < MOST, "the server reads on, though nobody takes its answers");
+                        assert!(
+                            sent < MOST,
+                            "the server continues to read, though its responses are not read"
+                        );
                     }
                     stream
                 })
@@ -160,7 +163,7 @@ fn a_client_that_pipelines_and_never_reads_fills_no_memory() {
 }
 
 #[test]
-fn a_client_of_ours_tells_cuts_from_ends() {
+fn the_test_client_distinguishes_cuts_from_ends() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
     let mut client = Client::to(listener.local_addr().expect("an address"));
     let (mut stream, _) = listener.accept().expect("a connection");
@@ -169,7 +172,7 @@ fn a_client_of_ours_tells_cuts_from_ends() {
         .expect("sent");
     drop(stream);
     assert_eq!(
-        client.answer().map_err(|error| error.kind()),
+        client.response().map_err(|error| error.kind()),
         Err(ErrorKind::UnexpectedEof)
     );
     assert_eq!(client.received(), "half");

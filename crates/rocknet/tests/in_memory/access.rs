@@ -12,8 +12,8 @@ use rocknet_config::System;
 use rocknet_config::model::Priority;
 
 use crate::proxied::Dials;
+use crate::test_server::{TestClient, TestServer};
 use crate::wire;
-use crate::world::{Conversation, World};
 
 /// The password `secret`, and another, at the least cost of bcrypt.
 const HASH: &str = "$2y$04$RwBnJOpDEQZiy2VKUT52Q.YEkrK.DMrhbaOu12VTXkM2GvfW0CUZW";
@@ -30,58 +30,58 @@ fn request(password: &str) -> String {
     format!("GET /small.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Basic {password}\r\n\r\n")
 }
 
-fn ask(world: &World, password: &str) -> String {
-    let mut client = world.connect();
+fn fetch(server: &TestServer, password: &str) -> String {
+    let mut client = server.connect();
     client.peer.send(request(password).as_bytes()).end();
     client.run_to_end();
-    client.heard()
+    client.received()
 }
 
 #[test]
-fn a_client_that_guesses_waits_for_a_minute() {
+fn a_client_that_guesses_passwords_waits_a_minute() {
     let now_ms = Arc::new(AtomicU64::new(1_000));
     let registries = Registries::simulated(TimeSource::Virtual(Arc::clone(&now_ms)), Arc::new(Dials));
     let site = format!("[site.\":0\"]\nauth = {{ bob = \"{HASH}\" }}\n");
-    let world = World::with(registries, "", &site, &[]);
+    let server = TestServer::with(registries, "", &site, &[]);
     let at = |ms: u64| {
         now_ms.store(ms, Ordering::SeqCst);
-        world.worker.clock.update();
+        server.worker.clock.update();
     };
-    assert!(ask(&world, RIGHT).starts_with("HTTP/1.1 200 "));
+    assert!(fetch(&server, RIGHT).starts_with("HTTP/1.1 200 "));
     for wrong in WRONG {
-        assert!(ask(&world, wrong).starts_with("HTTP/1.1 401 "), "{wrong}");
+        assert!(fetch(&server, wrong).starts_with("HTTP/1.1 401 "), "{wrong}");
     }
     for (ms, expected) in [(1_000, "60"), (2_000, "59"), (60_999, "1")] {
         at(ms);
-        let answer = ask(&world, RIGHT);
-        assert!(answer.starts_with("HTTP/1.1 429 "), "at {ms}: {answer}");
+        let response = fetch(&server, RIGHT);
+        assert!(response.starts_with("HTTP/1.1 429 "), "at {ms}: {response}");
         assert!(
-            answer.contains(&format!("\r\nRetry-After: {expected}\r\n")),
-            "at {ms}: {answer}"
+            response.contains(&format!("\r\nRetry-After: {expected}\r\n")),
+            "at {ms}: {response}"
         );
     }
     at(61_000);
-    assert!(ask(&world, RIGHT).starts_with("HTTP/1.1 200 "));
-    assert!(ask(&world, WRONG[0]).starts_with("HTTP/1.1 401 "));
+    assert!(fetch(&server, RIGHT).starts_with("HTTP/1.1 200 "));
+    assert!(fetch(&server, WRONG[0]).starts_with("HTTP/1.1 401 "));
 }
 
-/// Keeps every thread of the pool busy until it is dropped.
+/// Occupies every thread of the pool until it is dropped.
 struct Busy {
-    // Dropped before the jobs, whose drop would take back those that have not begun.
+    // Dropped before the jobs, whose drop would cancel those that have not begun.
     _ends: Vec<mpsc::Sender<()>>,
     _jobs: Vec<Job<()>>,
 }
 
 impl Busy {
-    fn new(world: &World) -> Busy {
+    fn new(server: &TestServer) -> Busy {
         let start = |_| {
             let (send, received) = mpsc::channel::<()>();
-            let job = world.worker.shared.pool.spawn(Priority::Low, move || {
+            let job = server.worker.shared.pool.spawn(Priority::Low, move || {
                 let _ = received.recv();
             });
             (send, job)
         };
-        // More than the pool has threads.
+        // More jobs than the pool has threads.
         let (ends, jobs) = (0..8).map(start).unzip();
         Busy {
             _ends: ends,
@@ -91,7 +91,7 @@ impl Busy {
 }
 
 #[test]
-fn a_reload_while_a_password_is_verified_decides() {
+fn a_reload_while_a_password_is_verified_takes_effect() {
     let auth = |hash: &str| format!("auth = {{ bob = \"{hash}\" }}\n");
     let old = format!("[site.\":0\"]\n{}", auth(HASH));
     for (what, new, status) in [
@@ -113,49 +113,53 @@ fn a_reload_while_a_password_is_verified_decides() {
         ),
     ] {
         for is_http2 in [false, true] {
-            let world = World::of("", &old, &[]);
-            let busy = Busy::new(&world);
+            let server = TestServer::of("", &old, &[]);
+            let busy = Busy::new(&server);
             let mut client = match is_http2 {
-                false => world.connect(),
-                true => world.connect_http2(),
+                false => server.connect(),
+                true => server.connect_http2(),
             };
             match is_http2 {
                 false => client.peer.send(request(RIGHT).as_bytes()),
                 true => client.peer.send(&wire::open_beginning()).send(&get_with_password()),
             };
             client.settle();
-            assert_eq!(answered(&client, is_http2), None, "{what}");
-            swap(&world, &new);
+            assert_eq!(response_status(&client, is_http2), None, "{what}");
+            swap(&server, &new);
             drop(busy);
-            client.run_until(|client| answered(client, is_http2).is_some());
-            assert_eq!(answered(&client, is_http2), Some(status), "{what}, HTTP/2: {is_http2}");
+            client.run_until(|client| response_status(client, is_http2).is_some());
+            assert_eq!(
+                response_status(&client, is_http2),
+                Some(status),
+                "{what}, HTTP/2: {is_http2}"
+            );
         }
     }
 }
 
-/// A request over HTTP/2, with the right password.
+/// A request over HTTP/2 with the right password.
 fn get_with_password() -> Vec<u8> {
     let password = format!("Basic {RIGHT}");
     wire::request(1, "GET", "/small.txt", &[("authorization", &password)], true)
 }
 
-/// The worker gets this configuration.
-fn swap(world: &World, site: &str) {
-    let folder = world.folder();
+/// Switches the worker to this configuration.
+fn swap(server: &TestServer, site: &str) {
+    let folder = server.folder();
     let text = format!("[server]\nworkers = 1\n{site}root = \"{}\"\n", folder.display());
     let config = rocknet_config::parse(&text, &folder.join("rocknet.toml"), &System)
         .unwrap_or_else(|report| panic!("{report:?}"))
         .config;
-    let shared = &world.worker.shared;
+    let shared = &server.worker.shared;
     let snapshot =
         Snapshot::new(config, &[], &shared.logger, &shared.certificates, &shared.registries).expect("a snapshot");
-    world.worker.swap(&Arc::new(snapshot));
+    server.worker.swap(&Arc::new(snapshot));
 }
 
-/// The status of the answer, once that has come.
-fn answered(client: &Conversation, is_http2: bool) -> Option<u16> {
+/// Status of the response, once it has arrived.
+fn response_status(client: &TestClient, is_http2: bool) -> Option<u16> {
     if !is_http2 {
-        return client.heard().strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok();
+        return client.received().strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok();
     }
     let (frames, _) = wire::frames(&client.peer.received());
     let content = wire::content_of(&frames, 1);

@@ -1,38 +1,38 @@
-//! Time that passes when told to: every wait ends at its deadline, and not before.
+//! Timeouts over virtual time: every wait ends at its deadline, and not before.
 
 use std::fmt::Write;
 
 use crate::GET;
-use crate::world::{Conversation, World};
+use crate::test_server::{TestClient, TestServer};
 
 const LIMITS: &str = "header_timeout = \"10s\"\nbody_idle = \"5s\"\nbody_rate = 100\nsend_stall = \"20s\"\nanswer_timeout = \"40s\"\n\
                       keep_alive = \"30s\"\nconnection_age = \"1h\"";
 const TICKS_A_SECOND: u32 = 4;
 
-/// What a client does, second by second.
+/// Actions of a client, second by second.
 #[derive(Clone, Copy)]
 enum Act {
     Say(&'static str),
-    /// Lets seconds pass.
+    /// Lets this many seconds pass.
     Seconds(u32),
-    /// One byte a second.
+    /// Sends one byte a second.
     Trickle(&'static str),
-    /// So many bytes in each of these seconds.
+    /// Sends this many bytes in each of these seconds.
     SayEachSecond(usize, u32),
-    /// So many bytes are taken from now on.
+    /// Accepts this many bytes from now on.
     Take(usize),
-    /// So many bytes more are taken in each of these seconds.
+    /// Accepts this many more bytes in each of these seconds.
     TakeEachSecond(usize, u32),
     End,
 }
 
-/// The statuses of all answers, and whether the connection is over in the end.
+/// Statuses of all responses, and true if the connection is over in the end.
 fn outcome(acts: &[Act]) -> (String, bool) {
-    let world = World::new(LIMITS).warm();
-    let mut client = world.connect();
-    let second = |client: &mut Conversation| {
+    let server = TestServer::new(LIMITS).warm();
+    let mut client = server.connect();
+    let second = |client: &mut TestClient| {
         for _ in 0..TICKS_A_SECOND {
-            world.pass(1);
+            server.pass(1);
             client.settle();
         }
     };
@@ -75,16 +75,16 @@ fn outcome(acts: &[Act]) -> (String, bool) {
             }
         }
     }
-    let heard = client.heard();
-    let statuses: Vec<_> = heard
+    let received = client.received();
+    let statuses: Vec<_> = received
         .match_indices("HTTP/1.1 ")
-        .map(|(at, _)| heard[at + 9..].get(..3).unwrap_or(""))
+        .map(|(at, _)| received[at + 9..].get(..3).unwrap_or(""))
         .collect();
     (statuses.join(" "), client.is_over())
 }
 
 #[test]
-fn every_wait_has_its_deadline_from_both_sides() {
+fn every_wait_ends_at_its_deadline_and_not_before() {
     use Act::{End, Say, SayEachSecond, Seconds, Take, TakeEachSecond, Trickle};
     const POST: &str = "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
     const UNWANTED: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
@@ -95,7 +95,7 @@ fn every_wait_has_its_deadline_from_both_sides() {
     const SILENT: &str = "GET /silent HTTP/1.1\r\nHost: h\r\n\r\n";
     const JOINS: &str = "GET /joins HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: any\r\n\r\n";
     const LARGE: &str = "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n";
-    // One tick of 250 ms may be lost to rounding, and a deadline may be late by one.
+    // One tick of 250 ms may be lost to rounding, and a deadline may be one tick late.
     let rows: &[(&str, &[Act], &str, bool)] = &[
         ("silence", &[Seconds(9)], "", false),
         ("silence", &[Seconds(11)], "", true),
@@ -130,7 +130,7 @@ fn every_wait_has_its_deadline_from_both_sides() {
         ("keep-alive", &[Say(GET), Seconds(29), Say(GET)], "200 200", false),
         ("keep-alive", &[Say(GET), Seconds(31)], "200", true),
         (
-            "keep-alive begins anew",
+            "keep-alive restarts",
             &[Say(GET), Seconds(25), Say(GET), Seconds(25), Say(GET)],
             "200 200 200",
             false,
@@ -139,26 +139,26 @@ fn every_wait_has_its_deadline_from_both_sides() {
         ("content stops", &[Say(POST), Seconds(6), End], "408", true),
         ("content trickles", &[Say(POST), Trickle("01234")], "", false),
         ("content trickles", &[Say(POST), Trickle("012345")], "408", false),
-        // 500 bytes are asked for in five seconds.
+        // A rate of 500 bytes in five seconds is required.
         ("content is slow", &[Say(POST), SayEachSecond(130, 7)], "", false),
         ("content is slow", &[Say(POST), SayEachSecond(200, 5)], "200", false),
         ("content is too slow", &[Say(POST), SayEachSecond(70, 6)], "408", false),
         ("unwanted content stops", &[Say(UNWANTED), Seconds(4)], "405", false),
         ("unwanted content stops", &[Say(UNWANTED), Seconds(6)], "405", true),
         (
-            "unwanted content trickles",
+            "an unread body trickles",
             &[Say(UNWANTED), Trickle("0123456789")],
             "405",
             true,
         ),
         (
-            "unwanted chunks trickle",
+            "unread chunks trickle",
             &[Say(UNWANTED_CHUNKS), Trickle("1\r\nx\r\n1\r\ny\r\n1")],
             "405",
             true,
         ),
         (
-            "keep-alive behind unwanted content",
+            "keep-alive after an unread body",
             &[Say(UNWANTED_WHOLE), Seconds(25), Say(GET)],
             "405 200",
             false,
@@ -166,13 +166,13 @@ fn every_wait_has_its_deadline_from_both_sides() {
         ("nothing taken", &[Take(100), Say(LARGE), Seconds(19)], "200", false),
         ("nothing taken", &[Take(100), Say(LARGE), Seconds(21)], "200", true),
         (
-            "little taken",
+            "little is read",
             &[Take(100), Say(LARGE), TakeEachSecond(2, 45)],
             "200",
             true,
         ),
         (
-            "enough taken",
+            "enough is read",
             &[Take(100), Say(LARGE), TakeEachSecond(150, 90)],
             "200",
             false,
@@ -181,63 +181,58 @@ fn every_wait_has_its_deadline_from_both_sides() {
         ("half a tunnel", &[Say(JOINS), End, Seconds(19)], "101", false),
         ("half a tunnel", &[Say(JOINS), End, Seconds(21)], "101", true),
         (
-            "a tunnel that is not taken",
+            "a tunnel that is not read",
             &[Say(JOINS), Take(9), Say("x"), Seconds(19)],
             "101",
             false,
         ),
         (
-            "a tunnel that is not taken",
+            "a tunnel that is not read",
             &[Say(JOINS), Take(9), Say("x"), Seconds(21)],
             "101",
             true,
         ),
         (
-            "a tunnel that is taken slowly",
+            "a tunnel that is read slowly",
             &[Say(JOINS), Take(9), Say("x"), TakeEachSecond(150, 90)],
             "101",
             false,
         ),
-        ("a handler takes its time", &[Say(SILENT), Seconds(39)], "", false),
-        ("a handler takes its time", &[Say(SILENT), Seconds(41)], "503", false),
+        ("a slow handler", &[Say(SILENT), Seconds(39)], "", false),
+        ("a slow handler", &[Say(SILENT), Seconds(41)], "503", false),
+        ("a slow handler", &[Say(SILENT), Seconds(41), Seconds(3)], "503", true),
         (
-            "a handler takes its time",
-            &[Say(SILENT), Seconds(41), Seconds(3)],
-            "503",
-            true,
-        ),
-        (
-            "a handler's answer stops",
+            "a handler's response stops",
             &[Say("GET /stops HTTP/1.1\r\nHost: h\r\n\r\n"), Seconds(39)],
             "200",
             false,
         ),
         (
-            "a handler's answer stops",
+            "a handler's response stops",
             &[Say("GET /stops HTTP/1.1\r\nHost: h\r\n\r\n"), Seconds(41)],
             "200",
             true,
         ),
         (
-            "one that has ended its side",
+            "a client that has ended its side",
             &[Say(SILENT), End, Seconds(4)],
             "",
             false,
         ),
         (
-            "one that has ended its side",
+            "a client that has ended its side",
             &[Say(SILENT), End, Seconds(6)],
             "503",
             true,
         ),
         (
-            "content trickles to a handler that ponders",
+            "a body trickles to a handler that reads slowly",
             &[Say(PONDERS), Trickle("01234")],
             "",
             false,
         ),
         (
-            "content trickles to a handler that ponders",
+            "a body trickles to a handler that reads slowly",
             &[Say(PONDERS), Trickle("012345")],
             "408",
             false,
@@ -269,21 +264,25 @@ fn every_wait_has_its_deadline_from_both_sides() {
 }
 
 #[test]
-fn a_connection_past_its_age_closes_with_its_next_answer() {
-    let world = World::new("keep_alive = \"2h\"\nconnection_age = \"1m\"").warm();
-    let mut client = world.connect();
+fn a_connection_past_its_maximum_age_closes_with_its_next_response() {
+    let server = TestServer::new("keep_alive = \"2h\"\nconnection_age = \"1m\"").warm();
+    let mut client = server.connect();
     client.peer.send(GET.as_bytes());
     client.settle();
-    assert!(!client.heard().contains("Connection: close"), "{}", client.heard());
-    world.pass(62 * TICKS_A_SECOND);
+    assert!(
+        !client.received().contains("Connection: close"),
+        "{}",
+        client.received()
+    );
+    server.pass(62 * TICKS_A_SECOND);
     client.settle();
     assert!(!client.is_over(), "age alone closes nothing");
     client.peer.take_received();
     client.peer.send(GET.as_bytes());
     client.settle();
     assert!(
-        client.heard().contains("Connection: close") && client.peer.is_shut_down(),
+        client.received().contains("Connection: close") && client.peer.is_shut_down(),
         "{}",
-        client.heard()
+        client.received()
     );
 }

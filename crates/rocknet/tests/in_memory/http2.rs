@@ -1,24 +1,25 @@
-//! HTTP/2 with a client that writes and does not read: it is heard, answered when it listens, and fills no memory.
+//! HTTP/2 with a client that writes and does not read: its frames are processed, its responses wait, and it fills no
+//! memory.
 
+use crate::test_server::{TestClient, TestServer};
 use crate::wire::{self, DATA, END_HEADERS, END_STREAM, Frame, HEADERS, PING, RST_STREAM};
-use crate::world::{Conversation, World};
 
-/// What a client may send of one stream before it has to read.
+/// Bytes that a client may send on one stream before it has to read.
 const STREAM_WINDOW: usize = 256 * 1024;
 
-fn answered(client: &Conversation) -> Vec<Frame> {
+fn frames_received(client: &TestClient) -> Vec<Frame> {
     wire::frames(&client.peer.received()).0
 }
 
-fn has_end(client: &Conversation, stream: u32) -> bool {
-    answered(client)
+fn has_end(client: &TestClient, stream: u32) -> bool {
+    frames_received(client)
         .iter()
         .any(|frame| frame.stream == stream && frame.ends_stream())
 }
 
-/// A client that has asked for more than it takes: what is heard of it stays as it is until it takes more.
-fn blocked(world: &World) -> Conversation {
-    let mut client = world.connect_http2();
+/// A client that has requested more than it reads: its new requests wait until it reads more.
+fn blocked(server: &TestServer) -> TestClient {
+    let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());
     client.settle();
     client.peer.accept(0);
@@ -28,9 +29,9 @@ fn blocked(world: &World) -> Conversation {
 }
 
 #[test]
-fn a_client_that_only_writes_is_heard() {
-    let world = World::new("").warm();
-    let mut client = blocked(&world);
+fn a_client_that_only_writes_is_processed() {
+    let server = TestServer::new("").warm();
+    let mut client = blocked(&server);
     let before = client.peer.received().len();
     let content: Vec<u8> = (0..STREAM_WINDOW).map(|at| at as u8).collect();
     client.peer.send(&wire::post(3, "/echo"));
@@ -43,11 +44,11 @@ fn a_client_that_only_writes_is_heard() {
         client.peer.send(&wire::get(stream, "/small.txt"));
     }
     client.peer.send(&wire::frame(PING, 0, 0, "whatever"));
-    // One that is given up while it waits needs no answer.
+    // A request that is cancelled while it waits gets no response.
     client.peer.send(&wire::rst(streams[50]));
     client.settle();
     assert_eq!(client.peer.unread(), 0, "all of it is read");
-    assert_eq!(client.peer.received().len(), before, "and nothing could be said");
+    assert_eq!(client.peer.received().len(), before, "and no response could be sent");
     client.peer.accept_all();
     client.run_until(|client| {
         [1, 3]
@@ -55,7 +56,7 @@ fn a_client_that_only_writes_is_heard() {
             .chain(&streams)
             .all(|&stream| stream == streams[50] || has_end(client, stream))
     });
-    let frames = answered(&client);
+    let frames = frames_received(&client);
     assert_eq!(wire::content_of(&frames, 1).len(), 70_000);
     assert!(wire::content_of(&frames, 3) == content);
     for stream in streams.iter().filter(|&&stream| stream != streams[50]) {
@@ -70,9 +71,9 @@ fn a_client_that_only_writes_is_heard() {
 }
 
 #[test]
-fn what_is_refused_waits_as_well() {
-    let world = World::new("body_size = \"10KB\"").warm();
-    let mut client = blocked(&world);
+fn refusals_wait_as_well() {
+    let server = TestServer::new("body_size = \"10KB\"").warm();
+    let mut client = blocked(&server);
     let long = wire::request(3, "POST", "/echo", &[("content-length", "10241")], false);
     client
         .peer
@@ -96,7 +97,7 @@ fn what_is_refused_waits_as_well() {
     assert_eq!(client.peer.unread(), 0);
     client.peer.accept_all();
     client.run_until(|client| [1, 3, 5, 7].iter().all(|&stream| has_end(client, stream)));
-    let frames = answered(&client);
+    let frames = frames_received(&client);
     // 413, 413 and 431, none of which is in the static table.
     for (stream, status) in [(3, "413"), (5, "413"), (7, "431")] {
         let head = frames
@@ -111,12 +112,12 @@ fn what_is_refused_waits_as_well() {
 }
 
 #[test]
-fn heads_that_wait_are_bounded() {
-    let world = World::new("").warm();
-    let mut client = blocked(&world);
+fn queued_heads_are_bounded() {
+    let server = TestServer::new("").warm();
+    let mut client = blocked(&server);
     let field = "x".repeat(4000);
-    let asked: Vec<u32> = (0..120).map(|number| 3 + 2 * number).collect();
-    for &stream in &asked {
+    let incoming: Vec<u32> = (0..120).map(|number| 3 + 2 * number).collect();
+    for &stream in &incoming {
         client
             .peer
             .send(&wire::request(stream, "GET", "/small.txt", &[("a", &field)], true));
@@ -128,52 +129,61 @@ fn heads_that_wait_are_bounded() {
         "256 KiB are kept, the rest is left: {unread}"
     );
     client.peer.accept_all();
-    client.run_until(|client| asked.iter().all(|&stream| has_end(client, stream)));
+    client.run_until(|client| incoming.iter().all(|&stream| has_end(client, stream)));
 }
 
 #[test]
-fn one_that_never_reads_is_cut() {
-    let world = World::new("send_stall = \"1s\"").warm();
-    let mut client = blocked(&world);
+fn a_client_that_never_reads_is_cut() {
+    let server = TestServer::new("send_stall = \"1s\"").warm();
+    let mut client = blocked(&server);
     client.peer.send(&wire::get(3, "/small.txt"));
     client.settle();
     assert!(!client.is_over());
-    world.pass(5);
+    server.pass(5);
     assert!(client.settle().is_over());
 }
 
 #[test]
-fn a_window_opened_byte_by_byte_is_not_followed_and_has_an_end() {
-    let world = World::new("send_stall = \"1s\"").warm();
-    let mut client = world.connect_http2();
+fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
+    let server = TestServer::new("send_stall = \"1s\"").warm();
+    let mut client = server.connect_http2();
     client
         .peer
         .send(&wire::beginning(&[(wire::INITIAL_WINDOW_SIZE, 1)]))
         .send(&wire::get(1, "/large.bin"));
-    client.run_until(|client| !wire::content_of(&answered(client), 1).is_empty());
-    let pieces = |client: &Conversation| answered(client).iter().filter(|frame| frame.kind == DATA).count();
+    client.run_until(|client| !wire::content_of(&frames_received(client), 1).is_empty());
+    let pieces = |client: &TestClient| {
+        frames_received(client)
+            .iter()
+            .filter(|frame| frame.kind == DATA)
+            .count()
+    };
     assert_eq!(pieces(&client), 1);
-    // One byte less than the least that is of use, when the first have left as they are.
+    // One byte less than the minimum useful window, once the first responses have been sent.
     for _ in 0..63 + 15 {
         client.peer.send(&wire::window(1, 1));
         client.settle();
     }
     assert_eq!(pieces(&client), 64);
-    // One that stays like this has the time of one that takes nothing.
-    world.pass(3);
-    assert!(answered(client.settle()).iter().all(|frame| frame.kind != RST_STREAM));
-    world.pass(3);
+    // A client that stays like this is given the time of one that takes nothing.
+    server.pass(3);
+    assert!(
+        frames_received(client.settle())
+            .iter()
+            .all(|frame| frame.kind != RST_STREAM)
+    );
+    server.pass(3);
     client.settle();
-    let frames = answered(&client);
+    let frames = frames_received(&client);
     let reset = frames.iter().find(|frame| frame.kind == RST_STREAM);
     assert!(reset.is_some_and(|frame| frame.stream == 1), "{}", frames.len());
     assert!(!client.is_over(), "other streams go on");
 }
 
 #[test]
-fn one_that_ends_its_side_gets_what_was_queued() {
-    let world = World::new("").warm();
-    let mut client = world.connect_http2();
+fn a_client_that_ends_its_side_gets_the_queued_responses() {
+    let server = TestServer::new("").warm();
+    let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());
     client.settle();
     client.peer.accept(0);
@@ -184,13 +194,13 @@ fn one_that_ends_its_side_gets_what_was_queued() {
     assert!(!client.is_over());
     client.peer.accept_all();
     client.run_to_end();
-    assert_eq!(wire::content_of(&answered(&client), 1), b"Hello, world!");
+    assert_eq!(wire::content_of(&frames_received(&client), 1), b"Hello, world!");
 }
 
 #[test]
-fn content_in_small_pieces_arrives_whole() {
-    let world = World::new("").warm();
-    let mut client = world.connect_http2();
+fn a_body_in_small_pieces_arrives_whole() {
+    let server = TestServer::new("").warm();
+    let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning()).send(&wire::post(1, "/echo"));
     client.settle();
     let pieces: Vec<u8> = (0..50_000).flat_map(|at| wire::frame(DATA, 0, 1, [at as u8])).collect();
@@ -199,14 +209,14 @@ fn content_in_small_pieces_arrives_whole() {
     }
     client.peer.send(&wire::frame(DATA, END_STREAM, 1, ""));
     client.run_until(|client| has_end(client, 1));
-    let frames = answered(&client);
+    let frames = frames_received(&client);
     assert!(wire::content_of(&frames, 1) == (0..50_000).map(|at| at as u8).collect::<Vec<_>>());
     assert!(frames.iter().all(|frame| frame.kind != RST_STREAM));
 }
 
-/// Asks for 20 files of 70 KB that may come late, on a link that takes their heads and little more.
-fn blocked_by_bulk(world: &World) -> Conversation {
-    let mut client = world.connect_http2();
+/// Requests 20 background files of 70 KB on a link that takes their heads and little more.
+fn blocked_by_bulk(server: &TestServer) -> TestClient {
+    let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());
     client.settle();
     client.peer.accept(20_000);
@@ -221,8 +231,8 @@ fn blocked_by_bulk(world: &World) -> Conversation {
 
 const BULK: u32 = 20;
 
-/// Bytes that the client takes, in small steps, until the answer of a stream has ended.
-fn taken_until_end(client: &mut Conversation, stream: u32) -> usize {
+/// Bytes that the client reads, in small steps, until the response of a stream has ended.
+fn taken_until_end(client: &mut TestClient, stream: u32) -> usize {
     let before = client.peer.received().len();
     while !has_end(client, stream) {
         client.peer.accept(2000);
@@ -234,9 +244,9 @@ fn taken_until_end(client: &mut Conversation, stream: u32) -> usize {
 }
 
 #[test]
-fn an_urgent_answer_waits_for_little_of_what_may_come_late() {
-    let world = World::new("").warm();
-    let mut client = blocked_by_bulk(&world);
+fn an_urgent_response_waits_for_little_of_the_background_responses() {
+    let server = TestServer::new("").warm();
+    let mut client = blocked_by_bulk(&server);
     // At the beginning, and once the link has taken some.
     for stream in [1001, 1003] {
         let urgent = wire::request(stream, "GET", "/small.txt", &[("priority", "u=0")], true);
@@ -247,20 +257,20 @@ fn an_urgent_answer_waits_for_little_of_what_may_come_late() {
     }
     client.peer.accept_all();
     client.run_until(|client| (0..BULK).all(|number| has_end(client, 1 + 2 * number)));
-    let frames = answered(&client);
+    let frames = frames_received(&client);
     for number in 0..BULK {
         assert_eq!(wire::content_of(&frames, 1 + 2 * number).len(), 70_000);
     }
 }
 
 #[test]
-fn an_answer_that_becomes_ready_late_is_waited_for_by_little() {
-    let world = World::new("").warm();
-    let mut client = blocked_by_bulk(&world);
+fn a_late_urgent_response_waits_for_little() {
+    let server = TestServer::new("").warm();
+    let mut client = blocked_by_bulk(&server);
     let urgent = wire::request(1001, "POST", "/echo", &[("priority", "u=0")], false);
     client.peer.send(&urgent);
     client.settle();
-    // Its handler waits for content, and rounds become smaller.
+    // Its handler waits for the request body, and rounds become smaller.
     for _ in 0..50 {
         client.peer.accept(2000);
         client.settle();
@@ -275,9 +285,9 @@ fn an_answer_that_becomes_ready_late_is_waited_for_by_little() {
 }
 
 #[test]
-fn the_kernel_is_told_of_the_limit_only_by_connections_that_send_much() {
-    let world = World::new("").warm();
-    let mut client = world.connect_http2();
+fn the_send_limit_is_set_only_on_connections_that_send_much() {
+    let server = TestServer::new("").warm();
+    let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());
     for number in 0..100 {
         client.peer.send(&wire::get(1 + 2 * number, "/small.txt"));
@@ -288,7 +298,7 @@ fn the_kernel_is_told_of_the_limit_only_by_connections_that_send_much() {
     client.peer.send(&wire::get(201, "/large.bin"));
     client.run_until(|client| has_end(client, 201));
     assert_eq!(client.peer.unsent_limit(), (Some(64 * 1024), 1));
-    // A fault: the end of a TLS session must not wait behind the limit.
+    // A connection error: the end of a TLS session must not wait for the limit.
     client.peer.send(&wire::frame(wire::DATA, 0, 0, b"x"));
     client.run_until(|client| client.peer.is_shut_down());
     assert_eq!(client.peer.unsent_limit(), (None, 2));

@@ -1,20 +1,20 @@
-//! Amounts that a connection reads though nobody wants them: so much to be polite, and no byte more.
+//! Request bodies that no handler reads: a connection discards a fixed amount of them, and not a byte more.
 
 use crate::GET;
-use crate::world::{Conversation, World};
+use crate::test_server::{TestClient, TestServer};
 
-/// Content that nobody wants, thrown away to save the connection.
+/// Unread request body that is discarded to keep the connection open.
 const DRAINED: usize = 256 * 1024;
-/// What is read behind the last answer, so that closing is no reset.
+/// Bytes read after the last response, so that closing does not cause a reset.
 const LINGERED: usize = 1024 * 1024;
 
-fn statuses(client: &Conversation) -> Vec<String> {
-    let heard = client.heard();
-    let heads = heard.match_indices("HTTP/1.1 ");
-    heads.map(|(at, _)| heard[at + 9..at + 12].to_owned()).collect()
+fn statuses(client: &TestClient) -> Vec<String> {
+    let received = client.received();
+    let heads = received.match_indices("HTTP/1.1 ");
+    heads.map(|(at, _)| received[at + 9..at + 12].to_owned()).collect()
 }
 
-fn say_in_pieces(client: &mut Conversation, bytes: &[u8]) {
+fn say_in_pieces(client: &mut TestClient, bytes: &[u8]) {
     for piece in bytes.chunks(10_000) {
         client.peer.send(piece);
         client.settle();
@@ -22,8 +22,8 @@ fn say_in_pieces(client: &mut Conversation, bytes: &[u8]) {
 }
 
 #[test]
-fn unwanted_content_is_thrown_away_up_to_a_bound() {
-    let world = World::new("").warm();
+fn an_unread_body_is_discarded_up_to_a_bound() {
+    let server = TestServer::new("").warm();
     for (size, answered) in [(DRAINED, vec!["405", "200"]), (DRAINED + 1, vec!["405"])] {
         let by_length = (format!("Content-Length: {size}"), vec![b'x'; size]);
         let chunk = [
@@ -33,7 +33,7 @@ fn unwanted_content_is_thrown_away_up_to_a_bound() {
         ]
         .concat();
         for (field, content) in [by_length, ("Transfer-Encoding: chunked".to_owned(), chunk)] {
-            let mut client = world.connect();
+            let mut client = server.connect();
             let head = format!("POST /small.txt HTTP/1.1\r\nHost: h\r\n{field}\r\n\r\n");
             client.peer.send(head.as_bytes());
             client.settle();
@@ -47,15 +47,15 @@ fn unwanted_content_is_thrown_away_up_to_a_bound() {
 }
 
 #[test]
-fn behind_the_last_answer_so_much_is_read_and_no_more() {
-    let world = World::new("").warm();
-    let mut client = world.connect();
+fn bytes_after_the_last_response_are_read_up_to_a_bound() {
+    let server = TestServer::new("").warm();
+    let mut client = server.connect();
     client.peer.send(b"BAD\r\n\r\n");
     client.settle();
     assert_eq!(statuses(&client), ["400"]);
     assert!(client.peer.is_shut_down() && !client.is_over());
     say_in_pieces(&mut client, &vec![b'x'; LINGERED]);
-    assert!(!client.is_over(), "a client that is still sending gets its answer");
+    assert!(!client.is_over(), "a client that is still sending gets its response");
     client.peer.send(b"x");
-    assert!(client.settle().is_over(), "one that never stops is left");
+    assert!(client.settle().is_over(), "a client that never stops is cut");
 }

@@ -1,27 +1,27 @@
-//! Connections without a socket: in every split of the bytes they answer the same, and time passes when told to.
+//! Connections without a socket: every split of the bytes gives the same responses, over virtual time.
 
 mod access;
+mod closed_clients;
 mod deadlines;
-mod ended;
 #[allow(dead_code)] // shared with tests that use more of it
 #[path = "../server/support/folder.rs"]
 mod folder;
 mod http2;
+mod https_redirect;
 #[allow(dead_code)] // shared with tests that use more of it
 #[path = "../server/support/library.rs"]
 mod library;
-mod life;
+mod lifecycle;
 mod limits;
 mod proxied;
-mod remembered;
 mod splits;
-mod to_https;
+mod test_server;
 #[allow(dead_code)] // shared with tests that use more of it
 #[path = "../wire/mod.rs"]
 mod wire;
-mod world;
+mod worker_cache;
 
 use folder::Folder;
 
-/// What a client asks that wants nothing unusual.
+/// An ordinary request.
 const GET: &str = "GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n";

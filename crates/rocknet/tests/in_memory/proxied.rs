@@ -1,4 +1,4 @@
-//! Proxying without a socket: balancing, retries, circuits and queues, by a clock that the test turns.
+//! Proxying without a socket: balancing, retries, circuit breakers and queues, over virtual time.
 
 use std::cell::RefCell;
 use std::io;
@@ -11,18 +11,18 @@ use rocknet::registries::Registries;
 use rocknet_io::link::Link;
 use rocknet_io::sim::{self, SimPeer};
 
-use crate::world::{Conversation, World};
+use crate::test_server::{TestClient, TestServer};
 
 const FIRST: &str = "http://10.0.0.1:80";
 const SECOND: &str = "http://10.0.0.2:80";
 const GET: &str = "GET /x HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// The other side of all links to upstreams. They never leave the thread of their worker, which is that of the test.
+/// The upstream ends of all links. They never leave the thread of their worker, which is the test's.
 #[derive(Default)]
 struct Upstreams {
-    /// Refuses connections.
+    /// Name of the upstream that refuses connections.
     down: Option<&'static str>,
-    /// Attempts to connect, with the peer of each that succeeded.
+    /// Connection attempts, with the peer of each that succeeded.
     dialed: Vec<(String, Option<SimPeer>)>,
 }
 
@@ -47,68 +47,71 @@ impl Dialer for Dials {
 }
 
 struct Proxied {
-    world: World,
+    server: TestServer,
     uptime_ms: Arc<AtomicU64>,
 }
 
 impl Proxied {
     fn new(keys: &str) -> Proxied {
-        // Not 0, which stands for never here and there.
+        // Not 0, which means never in some places.
         let uptime_ms = Arc::new(AtomicU64::new(1_000));
         let registries = Registries::simulated(TimeSource::Virtual(Arc::clone(&uptime_ms)), Arc::new(Dials));
         let proxy = format!("proxy = {{ to = [\"{FIRST}\", \"{SECOND}\"], balance = \"round_robin\", {keys} }}\n");
-        let world = World::with(registries, "", &format!("[site.\":0\"]\n{proxy}"), &[]);
-        Proxied { world, uptime_ms }
+        let server = TestServer::with(registries, "", &format!("[site.\":0\"]\n{proxy}"), &[]);
+        Proxied { server, uptime_ms }
     }
 
-    /// Time passes, tick by tick.
+    /// Lets time pass, tick by tick.
     fn pass(&self, ms: u64) {
-        let tick = u64::try_from(self.world.worker.wheel.tick_length().as_millis()).expect("a short tick");
+        let tick = u64::try_from(self.server.worker.wheel.tick_length().as_millis()).expect("a short tick");
         for _ in 0..ms.div_ceil(tick) {
             self.uptime_ms.fetch_add(tick, Ordering::SeqCst);
-            self.world.worker.tick();
+            self.server.worker.tick();
         }
     }
 
     /// A client that has sent a request.
-    fn client(&self) -> Conversation {
-        let mut client = self.world.connect();
+    fn client(&self) -> TestClient {
+        let mut client = self.server.connect();
         client.peer.send(GET.as_bytes());
         client.settle();
         client
     }
 
-    /// Which upstream answers a request of a client of its own.
-    fn answered(&self) -> String {
+    /// Name of the upstream that answers a request from a new client.
+    fn serving_upstream(&self) -> String {
         let mut client = self.client();
-        let name = answer(&mut client);
-        let heard = client.heard();
-        assert!(heard.starts_with("HTTP/1.1 200 ") && heard.ends_with(&name), "{heard}");
+        let name = respond(&mut client);
+        let received = client.received();
+        assert!(
+            received.starts_with("HTTP/1.1 200 ") && received.ends_with(&name),
+            "{received}"
+        );
         name
     }
 
-    fn answered_in_turn(&self, count: usize) -> Vec<String> {
-        (0..count).map(|_| self.answered()).collect()
+    fn serving_in_turn(&self, count: usize) -> Vec<String> {
+        (0..count).map(|_| self.serving_upstream()).collect()
     }
 }
 
-/// The upstream that was sent a request, which no other was at that time.
-fn asked() -> Option<String> {
+/// Name of the only upstream that has received a request.
+fn chosen_upstream() -> Option<String> {
     UPSTREAMS.with_borrow(|all| {
         let open = all
             .dialed
             .iter()
             .filter_map(|(name, peer)| Some((name, peer.as_ref()?)));
-        let mut asked = open.filter(|(_, peer)| !peer.received().is_empty());
-        let name = asked.next().map(|(name, _)| name.clone());
-        assert!(asked.next().is_none(), "more than one");
+        let mut chosen = open.filter(|(_, peer)| !peer.received().is_empty());
+        let name = chosen.next().map(|(name, _)| name.clone());
+        assert!(chosen.next().is_none(), "more than one");
         name
     })
 }
 
-/// Has the upstream that was sent a request answer it with its name.
-fn answer(client: &mut Conversation) -> String {
-    let name = asked().expect("a request");
+/// Has the upstream that received a request respond with its name.
+fn respond(client: &mut TestClient) -> String {
+    let name = chosen_upstream().expect("a request");
     UPSTREAMS.with_borrow(|all| {
         let open = all.dialed.iter().filter_map(|(_, peer)| peer.as_ref());
         let peer = open
@@ -123,7 +126,7 @@ fn answer(client: &mut Conversation) -> String {
     name
 }
 
-/// From now on that one refuses connections, and has closed those that it had.
+/// Makes this upstream refuse connections, and closes its open ones.
 fn take_down(name: &'static str) {
     UPSTREAMS.with_borrow_mut(|all| {
         all.down = Some(name);
@@ -140,69 +143,64 @@ fn refused() -> usize {
 }
 
 #[test]
-fn an_upstream_that_fails_is_left_alone_for_its_time_and_tried_by_one_request() {
+fn a_failed_upstream_is_paused_and_then_probed_by_one_request() {
     let proxied = Proxied::new("fails = 1, fail_time = \"10s\"");
-    assert_eq!(proxied.answered_in_turn(4), [FIRST, SECOND, FIRST, SECOND]);
+    assert_eq!(proxied.serving_in_turn(4), [FIRST, SECOND, FIRST, SECOND]);
     take_down(FIRST);
-    // The one that meets the failure is sent on to the other.
-    assert_eq!(
-        (proxied.answered_in_turn(4), refused()),
-        (vec![SECOND.to_owned(); 4], 1)
-    );
+    // The request that meets the failure is sent to the other upstream.
+    assert_eq!((proxied.serving_in_turn(4), refused()), (vec![SECOND.to_owned(); 4], 1));
     proxied.pass(9_500);
-    assert_eq!(
-        (proxied.answered_in_turn(4), refused()),
-        (vec![SECOND.to_owned(); 4], 1)
-    );
+    assert_eq!((proxied.serving_in_turn(4), refused()), (vec![SECOND.to_owned(); 4], 1));
     proxied.pass(1_000);
-    // One tries, and it rests twice as long.
-    assert_eq!(
-        (proxied.answered_in_turn(4), refused()),
-        (vec![SECOND.to_owned(); 4], 2)
-    );
+    // One request probes it, and the pause doubles.
+    assert_eq!((proxied.serving_in_turn(4), refused()), (vec![SECOND.to_owned(); 4], 2));
     UPSTREAMS.with_borrow_mut(|all| all.down = None);
     proxied.pass(19_000);
-    assert_eq!(proxied.answered_in_turn(4), [SECOND; 4]);
+    assert_eq!(proxied.serving_in_turn(4), [SECOND; 4]);
     proxied.pass(1_500);
-    let mut answered = proxied.answered_in_turn(4);
-    answered.sort();
+    let mut serving_upstream = proxied.serving_in_turn(4);
+    serving_upstream.sort();
     assert_eq!(
-        (answered, refused()),
+        (serving_upstream, refused()),
         ([FIRST, FIRST, SECOND, SECOND].map(str::to_owned).into(), 2)
     );
 }
 
 #[test]
-fn requests_beyond_the_limit_wait_for_a_place_or_for_their_time() {
+fn requests_beyond_the_limit_wait_for_a_slot_or_their_timeout() {
     let proxied = Proxied::new("connections = 1, queue = \"2s\"");
     let mut first = proxied.client();
-    // Both are taken: the request of the second is with the other upstream.
+    // Both are at their limit: the request of the second client is with the other upstream.
     UPSTREAMS.with_borrow(|all| {
         all.dialed.iter().for_each(|(_, peer)| {
             assert!(!peer.as_ref().expect("a peer").take_received().is_empty());
         });
     });
     let mut second = proxied.client();
-    let name = asked().expect("the other upstream");
+    let name = chosen_upstream().expect("the other upstream");
     assert_eq!((UPSTREAMS.with_borrow(|all| all.dialed.len()), &*name), (2, SECOND));
     let mut waits = proxied.client();
     let mut gives_up = proxied.client();
     proxied.pass(1_000);
     waits.settle();
     gives_up.settle();
-    assert_eq!((waits.heard(), gives_up.heard()), (String::new(), String::new()));
-    // The place of one that has its answer goes to the one that came first.
-    assert_eq!(answer(&mut second), SECOND);
+    assert_eq!((waits.received(), gives_up.received()), (String::new(), String::new()));
+    // The slot of a finished request goes to the one that waited longest.
+    assert_eq!(respond(&mut second), SECOND);
     waits.settle();
-    assert_eq!(asked().as_deref(), Some(SECOND));
+    assert_eq!(chosen_upstream().as_deref(), Some(SECOND));
     proxied.pass(900);
     gives_up.settle();
-    assert_eq!(gives_up.heard(), "");
+    assert_eq!(gives_up.received(), "");
     proxied.pass(500);
     gives_up.settle();
-    assert!(gives_up.heard().starts_with("HTTP/1.1 503 "), "{}", gives_up.heard());
-    assert_eq!(answer(&mut waits), SECOND);
-    assert!(waits.heard().starts_with("HTTP/1.1 200 "), "{}", waits.heard());
+    assert!(
+        gives_up.received().starts_with("HTTP/1.1 503 "),
+        "{}",
+        gives_up.received()
+    );
+    assert_eq!(respond(&mut waits), SECOND);
+    assert!(waits.received().starts_with("HTTP/1.1 200 "), "{}", waits.received());
     first.settle();
-    assert_eq!(first.heard(), "");
+    assert_eq!(first.received(), "");
 }

@@ -1,6 +1,6 @@
-//! The same requests in every split, with a stop at every byte of their answers: the same bytes come out.
+//! The same requests in every split of the input, with a stop at every byte of the output: the same bytes come out.
 
-use crate::world::{Conversation, World};
+use crate::test_server::{TestClient, TestServer};
 
 /// Requests of every kind, one after the other; the last one ends the connection.
 pub fn requests(large: bool) -> Vec<u8> {
@@ -25,7 +25,7 @@ pub fn requests(large: bool) -> Vec<u8> {
     all
 }
 
-/// How the same bytes may come in.
+/// Order in which the bytes of the input arrive.
 #[derive(Debug, Clone, Copy)]
 enum Arrival {
     Lent,
@@ -33,8 +33,8 @@ enum Arrival {
     Paused,
 }
 
-fn ask(world: &World, requests: &[u8], chunk: usize, arrival: Arrival) -> Conversation {
-    let client = world.connect();
+fn fetch(server: &TestServer, requests: &[u8], chunk: usize, arrival: Arrival) -> TestClient {
+    let client = server.connect();
     for piece in requests.chunks(chunk) {
         match arrival {
             Arrival::Lent => client.peer.send(piece),
@@ -46,18 +46,18 @@ fn ask(world: &World, requests: &[u8], chunk: usize, arrival: Arrival) -> Conver
     client
 }
 
-fn reference(world: &World, requests: &[u8]) -> Vec<u8> {
-    let mut client = ask(world, requests, usize::MAX, Arrival::Lent);
+fn reference(server: &TestServer, requests: &[u8]) -> Vec<u8> {
+    let mut client = fetch(server, requests, usize::MAX, Arrival::Lent);
     client.settle();
-    assert!(client.is_over(), "{}", client.heard());
+    assert!(client.is_over(), "{}", client.received());
     client.peer.take_received()
 }
 
 #[test]
-fn answers_are_the_expected_ones() {
-    let world = World::new("").warm();
-    let heard = reference(&world, &requests(true));
-    let text = String::from_utf8_lossy(&heard);
+fn responses_are_the_expected_ones() {
+    let server = TestServer::new("").warm();
+    let received = reference(&server, &requests(true));
+    let text = String::from_utf8_lossy(&received);
     let statuses: Vec<&str> = text
         .match_indices("HTTP/1.1 ")
         .map(|(at, found)| text[at + found.len()..].split(' ').next().unwrap_or_default())
@@ -82,23 +82,27 @@ fn answers_are_the_expected_ones() {
 
 #[test]
 fn any_split_of_the_input_gives_the_same_output() {
-    let world = World::new("").warm();
+    let server = TestServer::new("").warm();
     let requests = requests(true);
-    let expected = reference(&world, &requests);
+    let expected = reference(&server, &requests);
     for arrival in [Arrival::Lent, Arrival::Held, Arrival::Paused] {
         for chunk in (1..64).chain([97, 256, 300, 511, requests.len() - 1, usize::MAX]) {
-            let mut client = ask(&world, &requests, chunk, arrival);
+            let mut client = fetch(&server, &requests, chunk, arrival);
             client.settle();
-            assert!(client.is_over(), "{arrival:?} in pieces of {chunk}: {}", client.heard());
+            assert!(
+                client.is_over(),
+                "{arrival:?} in pieces of {chunk}: {}",
+                client.received()
+            );
             assert!(
                 *client.peer.received() == expected[..],
                 "{arrival:?} in pieces of {chunk}: {}",
-                client.heard()
+                client.received()
             );
         }
     }
     for cut in 1..requests.len() {
-        let mut client = world.connect();
+        let mut client = server.connect();
         client
             .peer
             .send(&requests[..cut])
@@ -109,29 +113,29 @@ fn any_split_of_the_input_gives_the_same_output() {
         assert!(
             client.is_over() && *client.peer.received() == expected[..],
             "cut at {cut}: {}",
-            client.heard()
+            client.received()
         );
     }
 }
 
 #[test]
 fn a_stop_at_any_byte_of_the_output_gives_the_same_output() {
-    let world = World::new("").warm();
+    let server = TestServer::new("").warm();
     let requests = requests(false);
-    let expected = reference(&world, &requests);
+    let expected = reference(&server, &requests);
     for chunk in [1, 40, usize::MAX] {
         for stop in 0..expected.len() {
-            let mut client = ask(&world, &requests, chunk, Arrival::Lent);
+            let mut client = fetch(&server, &requests, chunk, Arrival::Lent);
             client.peer.accept(stop);
             client.settle();
-            assert!(!client.is_over(), "over before its answers were taken at {stop}");
+            assert!(!client.is_over(), "over before its responses were read at {stop}");
             assert_eq!(client.peer.received().len(), stop);
             client.peer.accept_all();
             client.settle();
             assert!(
                 client.is_over() && *client.peer.received() == expected[..],
                 "stop at {stop}: {}",
-                client.heard()
+                client.received()
             );
         }
     }
@@ -139,9 +143,9 @@ fn a_stop_at_any_byte_of_the_output_gives_the_same_output() {
 
 #[test]
 fn short_writes_and_small_windows_give_the_same_output() {
-    let world = World::new("").warm();
+    let server = TestServer::new("").warm();
     let requests = requests(true);
-    let expected = reference(&world, &requests);
+    let expected = reference(&server, &requests);
     for (step, window) in [
         (1, usize::MAX),
         (3, 1000),
@@ -149,7 +153,7 @@ fn short_writes_and_small_windows_give_the_same_output() {
         (usize::MAX, 10_000),
         (1000, 777),
     ] {
-        let mut client = ask(&world, &requests, usize::MAX, Arrival::Lent);
+        let mut client = fetch(&server, &requests, usize::MAX, Arrival::Lent);
         client.peer.limit_writes(step);
         let mut rounds = 0;
         while !client.is_over() {

@@ -1,6 +1,6 @@
-//! Access control over sockets: addresses, passwords, and the responses to requests that may not enter.
+//! Access control over sockets: addresses, passwords, and the responses to refused requests.
 
-mod ways;
+mod bypasses;
 
 use std::fs;
 use std::time::Instant;
@@ -8,11 +8,11 @@ use std::time::Instant;
 use http::Request;
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, answer, say};
+use super::support::fastcgi::{Next, Peer, SOCKET, response, write_to};
 use super::support::http2::Http2;
 use super::support::{DEADLINE, Folder, Running};
 
-/// Hashes of `secret`, at the least costs.
+/// Hashes of `secret`, at the lowest cost.
 pub const SECRET: &str = "$2y$04$RwBnJOpDEQZiy2VKUT52Q.YEkrK.DMrhbaOu12VTXkM2GvfW0CUZW";
 const OTHER_SECRET: &str = "$apr1$salta$B9BjV5iJxTOEigFCDPnZQ0";
 
@@ -24,7 +24,7 @@ pub fn auth() -> String {
     format!("auth = {{ bob = \"{SECRET}\" }}")
 }
 
-/// The field of a user and a password.
+/// Authorization header field of a user and a password.
 pub fn basic(user: &str, password: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::from("Authorization: Basic ");
@@ -38,14 +38,14 @@ pub fn basic(user: &str, password: &str) -> String {
     text
 }
 
-/// A response, free of the HTTP version.
-pub struct Got {
+/// A response, independent of the HTTP version.
+pub struct AnyResponse {
     pub status: u16,
     pub fields: Vec<(String, String)>,
     pub text: String,
 }
 
-impl Got {
+impl AnyResponse {
     pub fn field(&self, name: &str) -> Option<&str> {
         let found = self.fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
@@ -53,7 +53,7 @@ impl Got {
 }
 
 /// Sends a request over HTTP/1.1.
-pub fn over_http1(server: &Running, line: &str, fields: &[&str], body: &str) -> Got {
+pub fn over_http1(server: &Running, line: &str, fields: &[&str], body: &str) -> AnyResponse {
     let mut client = server.connect();
     let length = format!("Content-Length: {}", body.len());
     let mut all = fields.to_vec();
@@ -61,43 +61,43 @@ pub fn over_http1(server: &Running, line: &str, fields: &[&str], body: &str) -> 
         all.push(&length);
     }
     client.send_anyway(request(line, &all) + body);
-    let answer = client.answer_to(line.split(' ').next().unwrap_or_default());
-    Got {
-        status: answer.status,
-        text: answer.text(),
-        fields: answer.fields,
+    let response = client.response_to(line.split(' ').next().unwrap_or_default());
+    AnyResponse {
+        status: response.status,
+        text: response.text(),
+        fields: response.fields,
     }
 }
 
 /// Sends the same on a connection with HTTP/2.
-pub fn over_http2(client: &mut Http2, line: &str, fields: &[&str], body: &str) -> Got {
+pub fn over_http2(client: &mut Http2, line: &str, fields: &[&str], body: &str) -> AnyResponse {
     let (method, path) = line.split_once(' ').expect("a method and a path");
-    let mut asked = Request::builder().method(method).uri(format!("http://localhost{path}"));
+    let mut pending = Request::builder().method(method).uri(format!("http://localhost{path}"));
     for field in fields {
         let (name, value) = field.split_once(": ").expect("a name and a value");
-        asked = asked.header(name, value);
+        pending = pending.header(name, value);
     }
-    let answer = match body.is_empty() {
+    let response = match body.is_empty() {
         true => {
-            let (answer, _) = client.ask(asked, true);
-            client.answer(answer)
+            let (response, _) = client.start_request(pending, true);
+            client.response(response)
         }
-        false => client.send(asked.header("content-length", body.len()), body.as_bytes()),
+        false => client.send(pending.header("content-length", body.len()), body.as_bytes()),
     };
-    let answer = answer.expect("an answer");
-    let fields = answer.fields.iter().map(|(name, value)| {
+    let response = response.expect("an answer");
+    let fields = response.fields.iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
         (name.to_string(), value)
     });
-    Got {
-        status: answer.status.as_u16(),
+    AnyResponse {
+        status: response.status.as_u16(),
         fields: fields.collect(),
-        text: String::from_utf8_lossy(&answer.content).into_owned(),
+        text: String::from_utf8_lossy(&response.content).into_owned(),
     }
 }
 
 /// Sends a request over both versions.
-pub fn ask(server: &Running, line: &str, fields: &[&str], body: &str) -> [Got; 2] {
+pub fn fetch(server: &Running, line: &str, fields: &[&str], body: &str) -> [AnyResponse; 2] {
     let mut http2 = Http2::to(server.address());
     [
         over_http1(server, line, fields, body),
@@ -132,10 +132,10 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
             ),
         ),
         ("GET /net/a", 403, ("X-Site", "yes")),
-        // A request for the page itself is refused, though the page is shown.
+        // A direct request for the page is refused, though the page is sent with the error.
         ("GET /page.html", 403, ("X-Site", "yes")),
     ] {
-        for got in ask(&server, line, &[], "") {
+        for got in fetch(&server, line, &[], "") {
             assert_eq!(got.status, status, "{line}");
             assert_eq!(got.field("X-Site"), Some("yes"), "{line}");
             assert_eq!(got.field("Server"), Some("RockNet"), "{line}");
@@ -143,23 +143,23 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
             assert_eq!(got.text, "the page", "{line}");
         }
     }
-    // Ten guesses of this address: the next is throttled, the right password too.
+    // Ten guesses from this address: the next attempt is throttled, even with the right password.
     for number in 0..10 {
         let guess = basic("bob", &format!("guess {number}"));
         let got = over_http1(&server, "GET /in/a.txt", &[&guess], "");
         assert_eq!(got.status, 401, "{number}");
-        // The same again is no further guess.
+        // A repeated wrong password does not count as another guess.
         let got = over_http1(&server, "GET /in/a.txt", &[&guess], "");
         assert!(got.status == 401 || number == 9, "{number}");
     }
-    for got in ask(&server, "GET /in/a.txt", &[&basic("bob", "secret")], "") {
+    for got in fetch(&server, "GET /in/a.txt", &[&basic("bob", "secret")], "") {
         assert_eq!(got.status, 429);
         assert_eq!(got.field("X-Site"), Some("yes"));
         assert_eq!(got.text, "the page");
         let seconds: u64 = got.field("Retry-After").expect("a time").parse().expect("seconds");
         assert!((1..=60).contains(&seconds), "{seconds}");
     }
-    // A reload forgets no guess, and the rest of the site is open.
+    // A reload keeps the count of guesses, and the rest of the site stays open.
     server.reload(&text).expect("a good configuration");
     assert_eq!(
         over_http1(&server, "GET /in/a.txt", &[&basic("bob", "secret")], "").status,
@@ -169,7 +169,7 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
 }
 
 #[test]
-fn one_field_with_a_user_and_the_password_lets_in() {
+fn only_one_field_with_the_right_credentials_is_accepted() {
     let server = Running::start(folder(), &format!("{SERVER}{}", super::support::running::site(&auth())));
     let (right, other) = (basic("bob", "secret"), basic("ann", "secret"));
     for _ in 0..2 {
@@ -184,13 +184,13 @@ fn one_field_with_a_user_and_the_password_lets_in() {
             (&["Authorization: Bearer abc"], 401),
             (&["Authorization: Basic"], 401),
             (&["Authorization: Basic ***"], 401),
-            // Applications differ about which of several fields counts.
+            // Applications differ in which of several fields they use.
             (&[&right, &right], 401),
             (&[&right, &other], 401),
             (&[&other, &right], 401),
             (&["Proxy-Authorization: Basic Ym9iOnNlY3JldA=="], 401),
         ] {
-            for got in ask(&server, "GET /in/a.txt", fields, "") {
+            for got in fetch(&server, "GET /in/a.txt", fields, "") {
                 assert_eq!(got.status, status, "{fields:?}");
                 assert_eq!(got.text == "inside", status == 200, "{fields:?}");
                 assert_eq!(got.field("WWW-Authenticate").is_some(), status == 401, "{fields:?}");
@@ -215,7 +215,7 @@ fn each_request_of_a_connection_is_checked() {
         ("/index.html", &[], 200),
     ] {
         let line = format!("GET {path}");
-        assert_eq!(http1.ask(&line, fields).status, status, "{path} {fields:?}");
+        assert_eq!(http1.fetch(&line, fields).status, status, "{path} {fields:?}");
         assert_eq!(
             over_http2(&mut http2, &line, fields, "").status,
             status,
@@ -225,7 +225,7 @@ fn each_request_of_a_connection_is_checked() {
 }
 
 #[test]
-fn addresses_are_those_of_clients() {
+fn address_rules_apply_to_the_client_address() {
     let folder = folder();
     let text = format!(
         "{SERVER}trusted_proxies = [\"127.0.0.3\"]\n\
@@ -239,7 +239,7 @@ fn addresses_are_those_of_clients() {
         ([127, 0, 0, 1], "/in/a.txt", &[][..], 403),
         ([127, 0, 0, 2], "/in/a.txt", &[], 200),
         ([127, 0, 0, 1], "/in/a.txt", &[named], 403),
-        // A proxy that is trusted names another client, or one that is not allowed, or none.
+        // A trusted proxy names another client, one that is not allowed, or none.
         ([127, 0, 0, 3], "/in/a.txt", &[named], 200),
         (
             [127, 0, 0, 3],
@@ -257,8 +257,8 @@ fn addresses_are_those_of_clients() {
         // Twice: the second is answered by the worker cache.
         for _ in 0..2 {
             let mut client = from_address(&server, from);
-            let answer = client.ask(&format!("GET {path}"), fields);
-            assert_eq!(answer.status, status, "{path} from {from:?} with {fields:?}");
+            let response = client.fetch(&format!("GET {path}"), fields);
+            assert_eq!(response.status, status, "{path} from {from:?} with {fields:?}");
         }
     }
     for (path, status) in [("/index.html", 200), ("/in/a.txt", 403), ("/page.html", 403)] {
@@ -283,7 +283,7 @@ fn from_address(server: &Running, from: [u8; 4]) -> super::support::Client {
 }
 
 #[test]
-fn the_address_is_the_one_that_a_balancer_announces() {
+fn address_rules_apply_to_the_announced_address() {
     let text = format!(
         "{SERVER}proxy_protocol = [\"127.0.0.0/8\"]\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
          route.\"/in/*\" = {{ allow = \"192.0.2.0/24\" }}\n"
@@ -293,14 +293,14 @@ fn the_address_is_the_one_that_a_balancer_announces() {
         let mut connection = server.connect();
         connection.send(format!("PROXY TCP4 {client} 192.0.2.2 5000 80\r\n"));
         for _ in 0..2 {
-            let answer = connection.ask("GET /in/a.txt", &["X-Forwarded-For: 192.0.2.7"]);
-            assert_eq!(answer.status, status, "{client}");
+            let response = connection.fetch("GET /in/a.txt", &["X-Forwarded-For: 192.0.2.7"]);
+            assert_eq!(response.status, status, "{client}");
         }
     }
 }
 
 #[test]
-fn a_body_of_a_refused_request_is_bounded_and_the_connection_goes_on() {
+fn the_body_of_a_refused_request_is_bounded_and_the_connection_survives() {
     let keys = format!("limits = {{ body_size = 100 }}\n{}", auth());
     let server = Running::start(folder(), &format!("{SERVER}{}", super::support::running::site(&keys)));
     let right = basic("bob", "secret");
@@ -308,17 +308,17 @@ fn a_body_of_a_refused_request_is_bounded_and_the_connection_goes_on() {
     for (fields, length, status) in [
         (&[][..], 100, 401),
         (&[&*right][..], 100, 405),
-        // The first of this password is verified while the body waits.
+        // The first request with this password verifies it while the body waits.
         (&[&basic("bob", "wrong")], 100, 401),
         (&[], 101, 413),
     ] {
         let announced = format!("Content-Length: {length}");
         let fields: Vec<&str> = fields.iter().copied().chain([&*announced]).collect();
         client.send_anyway(request("POST /in/a.txt", &fields) + &"x".repeat(length));
-        assert_eq!(client.answer().status, status, "{fields:?}");
+        assert_eq!(client.response().status, status, "{fields:?}");
         if status != 413 {
             assert_eq!(
-                client.ask("GET /in/a.txt", &[&right]).text(),
+                client.fetch("GET /in/a.txt", &[&right]).text(),
                 "inside",
                 "after {status}"
             );
@@ -329,15 +329,15 @@ fn a_body_of_a_refused_request_is_bounded_and_the_connection_goes_on() {
 #[test]
 fn applications_get_the_user_and_not_the_password() {
     let folder = Folder::with(&[("www/index.php", "")]);
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         let text = format!(
             "Content-Type: text/plain\r\n\r\n{}|{}|{}|{}",
-            asked.variable("REMOTE_USER"),
-            asked.variable("AUTH_TYPE"),
-            asked.variable("HTTP_AUTHORIZATION"),
-            asked.variable("HTTP_REMOTE_USER"),
+            incoming.variable("REMOTE_USER"),
+            incoming.variable("AUTH_TYPE"),
+            incoming.variable("HTTP_AUTHORIZATION"),
+            incoming.variable("HTTP_REMOTE_USER"),
         );
-        say(stream, answer(text.as_bytes()));
+        write_to(stream, response(text.as_bytes()));
         Next::Keep
     });
     let text = format!(
@@ -357,7 +357,7 @@ fn applications_get_the_user_and_not_the_password() {
         ("/x", format!("||{}|root", right.replace("Authorization: ", ""))),
     ] {
         for _ in 0..2 {
-            for got in ask(&server, &format!("GET {path}"), &[&right, lie], "") {
+            for got in fetch(&server, &format!("GET {path}"), &[&right, lie], "") {
                 assert_eq!((got.status, &*got.text), (200, &*expected), "{path}");
             }
         }
@@ -365,7 +365,7 @@ fn applications_get_the_user_and_not_the_password() {
 }
 
 #[test]
-fn users_of_a_file_come_and_go() {
+fn changes_of_the_user_file_take_effect() {
     let folder = folder();
     folder.write("htpasswd", format!("bob:{SECRET}\n"));
     let keys = "auth = { file = \"htpasswd\" }";
@@ -373,7 +373,7 @@ fn users_of_a_file_come_and_go() {
     let server = Running::start(folder, &text);
     let status = |user: &str| over_http1(&server, "GET /in/a.txt", &[&basic(user, "secret")], "").status;
     assert_eq!((status("bob"), status("ann")), (200, 401));
-    // Within a second without a reload; at once by a reload.
+    // Within a second without a reload, and at once with one.
     let file = server.folder.path("htpasswd");
     fs::write(&file, format!("bob:{SECRET}\ncat:{OTHER_SECRET}\n")).expect("a file");
     let started = Instant::now();
@@ -384,7 +384,7 @@ fn users_of_a_file_come_and_go() {
     fs::write(&file, format!("dan:{OTHER_SECRET}\n")).expect("a file");
     server.reload(&text).expect("a good configuration");
     assert_eq!((status("bob"), status("cat"), status("dan")), (401, 401, 200));
-    // A reload of the configuration that takes it away, too.
+    // A reload of a configuration without the user has the same effect.
     server
         .reload(&format!("{SERVER}{}", super::support::running::site("")))
         .expect("a good configuration");

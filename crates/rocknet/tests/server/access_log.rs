@@ -1,4 +1,5 @@
-//! The access log of a site: one line an answer, true to what went out, whatever the client put into its request.
+//! The access log of a site: one line for each response, true to what was sent, whatever the client put into its
+//! request.
 
 use std::fs;
 
@@ -7,7 +8,7 @@ use super::support::running::Running;
 
 const LARGE: u64 = 64 << 20;
 
-/// Starts, lets `talk` have its way, stops; gives the log's lines.
+/// Starts a server, runs `talk`, stops the server and returns the lines of its log.
 fn lines(format: &str, talk: impl FnOnce(&Running)) -> Vec<String> {
     let folder = Folder::with(&[("www/a.txt", "hello"), ("www/index.html", "<p>home")]);
     folder.sparse("www/large.bin", LARGE);
@@ -25,26 +26,29 @@ fn lines(format: &str, talk: impl FnOnce(&Running)) -> Vec<String> {
 }
 
 #[test]
-fn every_answer_has_its_line() {
-    let told = lines("combined", |server| {
+fn every_response_has_a_line() {
+    let message = lines("combined", |server| {
         let mut client = server.connect();
         client.get("/a.txt").expect("from the disk", 200, &[]);
         client.get("/a.txt").expect("from memory", 200, &[]);
-        client.ask("HEAD /a.txt", &[]).expect("no content", 200, &[]);
+        client.fetch("HEAD /a.txt", &[]).expect("no content", 200, &[]);
         client.get("/none?x=1").expect("missing", 404, &[]);
         client
-            .ask("GET /a.txt", &["Referer: http://r/", "User-Agent: Me \"x\""])
+            .fetch("GET /a.txt", &["Referer: http://r/", "User-Agent: Me \"x\""])
             .expect("fields", 200, &[]);
         client
-            .ask("GET /a.txt", &["Range: bytes=1-2"])
+            .fetch("GET /a.txt", &["Range: bytes=1-2"])
             .expect("a part", 206, &[]);
         assert_eq!(client.get("/large.bin").body.len() as u64, LARGE);
     });
-    let rest: Vec<&str> = told
+    let rest: Vec<&str> = message
         .iter()
         .map(|line| line.split_once("] ").expect("a time").1)
         .collect();
-    assert!(told.iter().all(|line| line.starts_with("127.0.0.1 - - [")), "{told:?}");
+    assert!(
+        message.iter().all(|line| line.starts_with("127.0.0.1 - - [")),
+        "{message:?}"
+    );
     let missing = rest[3].split(' ').nth(4).and_then(|bytes| bytes.parse::<u64>().ok());
     assert!(
         rest[3].starts_with("\"GET /none?x=1 HTTP/1.1\" 404 ") && missing > Some(100),
@@ -67,7 +71,7 @@ fn every_answer_has_its_line() {
 }
 
 #[test]
-fn clients_are_those_that_trusted_proxies_name() {
+fn clients_are_those_named_by_trusted_proxies() {
     for (server, fields, expected) in [
         ("", &["X-Forwarded-For: 192.0.2.1"][..], "127.0.0.1"),
         (
@@ -102,36 +106,39 @@ fn clients_are_those_that_trusted_proxies_name() {
         let mut client = running.connect();
         // From the disk, from memory, without the field, and with it again.
         for fields in [fields, fields, &[], fields] {
-            client.ask("GET /a.txt", fields).expect(server, 200, &[]);
+            client.fetch("GET /a.txt", fields).expect(server, 200, &[]);
         }
         drop(client);
         let (running, _folder) = running.take();
         running.stop();
-        let told = fs::read_to_string(&log).expect("an access log");
-        let clients: Vec<&str> = told.lines().filter_map(|line| line.split(' ').next()).collect();
+        let message = fs::read_to_string(&log).expect("an access log");
+        let clients: Vec<&str> = message.lines().filter_map(|line| line.split(' ').next()).collect();
         assert_eq!(clients, [expected, expected, "127.0.0.1", expected], "{server}");
     }
 }
 
 #[test]
-fn an_answer_that_was_cut_tells_how_much_went_out() {
-    let told = lines("common", |server| {
+fn a_cut_response_is_logged_with_the_bytes_sent() {
+    let message = lines("common", |server| {
         let mut client = server.connect();
         client.send("GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n");
         client.bytes(1000);
         drop(client);
         server.wait_until_idle();
     });
-    assert_eq!(told.len(), 1, "{told:?}");
-    let bytes = told[0].rsplit(' ').next().and_then(|bytes| bytes.parse::<u64>().ok());
+    assert_eq!(message.len(), 1, "{message:?}");
+    let bytes = message[0]
+        .rsplit(' ')
+        .next()
+        .and_then(|bytes| bytes.parse::<u64>().ok());
     assert!(
-        told[0].contains("\" 200 ") && bytes >= Some(700) && bytes < Some(LARGE),
-        "{told:?}"
+        message[0].contains("\" 200 ") && bytes >= Some(700) && bytes < Some(LARGE),
+        "{message:?}"
     );
 }
 
 #[test]
-fn what_is_refused_has_its_line_and_says_nothing_of_what_was_sent() {
+fn refused_requests_have_a_line_without_their_contents() {
     let many = "X: y\r\n".repeat(200);
     let rows = [
         ("GET /a\u{7f} HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 400),
@@ -140,15 +147,15 @@ fn what_is_refused_has_its_line_and_says_nothing_of_what_was_sent() {
         (format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n"), 431),
     ];
     for format in ["combined", "json"] {
-        let told = lines(format, |server| {
+        let message = lines(format, |server| {
             for (bytes, status) in &rows {
                 let mut client = server.connect();
                 client.send(bytes);
-                client.answer().expect("refused", *status, &["Connection: close"]);
+                client.response().expect("refused", *status, &["Connection: close"]);
             }
         });
-        assert_eq!(told.len(), rows.len(), "{told:#?}");
-        for (line, (_, status)) in told.iter().zip(&rows) {
+        assert_eq!(message.len(), rows.len(), "{message:#?}");
+        for (line, (_, status)) in message.iter().zip(&rows) {
             let (start, end) = match format {
                 "json" => (
                     "\"client\":\"127.0.0.1\",\"user\":null,\"protocol\":\"\",\"tls\":null,\"method\":\"\",\"target\":\"\"",
@@ -170,7 +177,7 @@ fn what_is_refused_has_its_line_and_says_nothing_of_what_was_sent() {
 }
 
 #[test]
-fn who_asks_for_no_site_is_in_the_log_of_the_first() {
+fn requests_for_no_site_are_in_the_log_of_the_first_site() {
     let folder = Folder::with(&[("www/index.html", "home")]);
     let log = folder.path("access.log");
     let site = |name: &str| {
@@ -181,25 +188,25 @@ fn who_asks_for_no_site_is_in_the_log_of_the_first() {
     };
     let server = Running::start(folder, &(site("a.test") + &site("b.test")));
     server
-        .ask("GET /x", &["Host: c.test"])
-        .expect("nobody's name", 404, &[]);
+        .fetch("GET /x", &["Host: c.test"])
+        .expect("a name of no site", 404, &[]);
     let mut client = server.connect();
     client.send("nonsense\r\n\r\n");
-    client.answer().expect("no request", 400, &[]);
+    client.response().expect("no request", 400, &[]);
     let (server, _folder) = server.take();
     server.stop();
-    let told = fs::read_to_string(&log).expect("an access log");
-    let told: Vec<&str> = told
+    let message = fs::read_to_string(&log).expect("an access log");
+    let message: Vec<&str> = message
         .lines()
         .map(|line| line.split_once("] ").expect("a time").1)
         .collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].starts_with("\"GET /x HTTP/1.1\" 404 "), "{told:?}");
-    assert!(told[1].starts_with("\"-\" 400 "), "{told:?}");
+    assert_eq!(message.len(), 2, "{message:?}");
+    assert!(message[0].starts_with("\"GET /x HTTP/1.1\" 404 "), "{message:?}");
+    assert!(message[1].starts_with("\"-\" 400 "), "{message:?}");
 }
 
 #[test]
-fn an_answer_that_nobody_takes_is_told_when_it_is_cut() {
+fn a_response_that_is_not_read_is_logged_when_it_is_cut() {
     let folder = Folder::with(&[]);
     folder.sparse("www/large.bin", LARGE);
     let log = folder.path("access.log");
@@ -215,9 +222,9 @@ fn an_answer_that_nobody_takes_is_told_when_it_is_cut() {
     server.wait_until_idle();
     let (server, _folder) = server.take();
     server.stop();
-    let told = fs::read_to_string(&log).expect("an access log");
+    let message = fs::read_to_string(&log).expect("an access log");
     assert!(
-        told.lines().count() == 1 && told.contains("\"GET /large.bin HTTP/1.1\" 200 "),
-        "{told:?}"
+        message.lines().count() == 1 && message.contains("\"GET /large.bin HTTP/1.1\" 200 "),
+        "{message:?}"
     );
 }

@@ -9,7 +9,7 @@ use rocknet::snapshot::Mount;
 use super::access::{auth, basic, over_http1};
 use super::support::fastcgi::{self, Peer, SOCKET};
 use super::support::folder::Folder;
-use super::support::handlers::{Echo, Waits};
+use super::support::handlers::{Deferred, Echo};
 use super::support::http2::Http2;
 use super::support::running::{Running, mount, site};
 use super::support::upstream::{self, Upstream, ok};
@@ -21,7 +21,7 @@ fn folder() -> Folder {
     Folder::with(&[("www/a.txt", "hello"), ("www/index.php", "<?php")])
 }
 
-/// Starts a site with more keys of its own, has `talk` ask it, stops it, and returns the lines of its log.
+/// Starts a site with further keys, runs `talk`, stops the server, and returns the lines of its log.
 fn lines(folder: Folder, keys: &str, mounts: Vec<Mount>, talk: impl FnOnce(&Running)) -> Vec<String> {
     let log = folder.path("access.log");
     let keys = format!("{keys}\nlog = {{ access = \"{}\", format = \"json\" }}", log.display());
@@ -33,7 +33,7 @@ fn lines(folder: Folder, keys: &str, mounts: Vec<Mount>, talk: impl FnOnce(&Runn
     log.lines().map(str::to_owned).collect()
 }
 
-/// The value of a member as it is written; no value in these tests has a comma in it.
+/// Text of a member's value; no value in these tests contains a comma.
 fn member<'l>(line: &'l str, name: &str) -> &'l str {
     let after = line.split_once(&format!("\"{name}\":"));
     let value = after.unwrap_or_else(|| panic!("{name} is missing in {line}")).1;
@@ -61,7 +61,7 @@ fn over_both(server: &Running, requests: &[(&str, &str, &[u8])]) {
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{length}\r\n\r\n"
         ));
         first.send(body);
-        first.answer();
+        first.response();
     }
     let mut second = Http2::to(server.address());
     for (method, path, body) in requests {
@@ -75,15 +75,15 @@ fn over_both(server: &Running, requests: &[(&str, &str, &[u8])]) {
 
 #[test]
 fn every_version_and_handler_has_the_same_record() {
-    let upstream = Upstream::saying(ok("from another server"));
+    let upstream = Upstream::responding_with(ok("from another server"));
     let proxied = lines(folder(), &upstream.key(), Vec::new(), |server| {
         over_both(server, &[("GET", "/p", b""), ("POST", "/q", &[b'x'; 70_000])]);
     });
     let peer_folder = folder();
     let socket = peer_folder.path(SOCKET);
-    let _peer = Peer::start(&socket, |asked, stream| {
-        let text = format!("Content-Type: text/plain\r\n\r\n{} bytes", asked.content.len());
-        fastcgi::say(stream, fastcgi::answer(text.as_bytes()));
+    let _peer = Peer::start(&socket, |incoming, stream| {
+        let text = format!("Content-Type: text/plain\r\n\r\n{} bytes", incoming.content.len());
+        fastcgi::write_to(stream, fastcgi::response(text.as_bytes()));
         fastcgi::Next::Keep
     });
     let php = lines(peer_folder, "php = \"unix:php.sock\"", Vec::new(), |server| {
@@ -145,14 +145,14 @@ fn every_version_and_handler_has_the_same_record() {
 }
 
 #[test]
-fn an_upstream_that_does_not_answer_is_named() {
+fn an_upstream_without_a_response_is_named() {
     let upstream = Upstream::raw(drop);
-    let told = lines(folder(), &upstream.key(), Vec::new(), |server| {
+    let message = lines(folder(), &upstream.key(), Vec::new(), |server| {
         server.connect().get("/").expect("no response", 502, &[]);
     });
     let address = format!("\"{}\"", upstream.url());
     check(
-        &told[0],
+        &message[0],
         &[("status", "502"), ("upstream", &address), ("upstream_us", "null")],
     );
 }
@@ -162,22 +162,22 @@ fn a_response_that_was_cut_has_the_same_bytes_in_every_version() {
     const SENT: usize = 1000;
     let upstream = Upstream::start(|_, stream| {
         let part = "x".repeat(SENT);
-        upstream::say(
+        upstream::write_to(
             stream,
             format!("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{part}"),
         );
         upstream::Next::Close
     });
-    let told = lines(folder(), &upstream.key(), Vec::new(), |server| {
+    let message = lines(folder(), &upstream.key(), Vec::new(), |server| {
         let mut client = server.connect();
         client.send("GET /cut HTTP/1.1\r\nHost: localhost\r\n\r\n");
         client.rest();
         let mut client = Http2::to(server.address());
-        let (answer, _) = client.ask(client.request("GET", "/cut"), true);
-        assert!(client.answer(answer).is_err(), "the response was not cut");
+        let (response, _) = client.start_request(client.request("GET", "/cut"), true);
+        assert!(client.response(response).is_err(), "the response was not cut");
     });
-    assert_eq!(told.len(), 2, "{told:#?}");
-    for line in &told {
+    assert_eq!(message.len(), 2, "{message:#?}");
+    for line in &message {
         check(line, &[("status", "200"), ("bytes_sent", &SENT.to_string())]);
     }
 }
@@ -186,34 +186,34 @@ fn a_response_that_was_cut_has_the_same_bytes_in_every_version() {
 fn durations_are_logged_and_added_up_for_status() {
     const TAKES: Duration = Duration::from_millis(30);
     const READY: usize = 200;
-    let (waits, mut waiting) = Waits::new();
+    let (waits, mut waiting) = Deferred::new();
     let mut whole = Duration::ZERO;
-    let told = lines(folder(), "", vec![mount("/slow", waits)], |server| {
+    let message = lines(folder(), "", vec![mount("/slow", waits)], |server| {
         let mut client = server.connect();
         let begun = Instant::now();
         client.send("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        let asked = waiting.next();
-        // What the handler takes its time for.
+        let incoming = waiting.next();
+        // The duration that the handler takes.
         thread::sleep(TAKES);
-        asked.answer("slow");
-        client.answer();
+        incoming.response("slow");
+        client.response();
         whole = begun.elapsed();
         for _ in 0..READY {
             client.get("/a.txt");
         }
         let durations = server.server().status().durations;
         let [site] = &durations[..] else {
-            panic!("one site was asked: {durations:?}");
+            panic!("one site had requests: {durations:?}");
         };
         assert_eq!((site.site.as_str(), site.responses), ("default", READY as u64 + 1));
         assert!(site.p50_us < 30_000 && site.p50_us <= site.p99_us, "{site:?}");
         // All but two of 201 responses are within 99 %.
         assert!(site.p99_us < 30_000, "{site:?}");
     });
-    let slow = number(&told[0], "duration_us");
+    let slow = number(&message[0], "duration_us");
     let whole = u64::try_from(whole.as_micros()).expect("a short time");
     assert!(slow >= 30_000 && slow <= whole, "{slow} of {whole}");
-    for ready in &told[2..] {
+    for ready in &message[2..] {
         assert!(number(ready, "duration_us") < 30_000, "{ready}");
     }
 }
@@ -225,7 +225,7 @@ fn the_user_is_named_once_the_password_is_verified() {
         for (path, password) in [
             ("/a.txt", None),
             ("/a.txt", Some("wrong")),
-            // Verified in the pool, then by what is remembered, then out of the worker cache.
+            // Verified in the pool, then by the cached verification, then by the worker cache.
             ("/a.txt", Some("secret")),
             ("/a.txt", Some("secret")),
             ("/a.txt", Some("secret")),

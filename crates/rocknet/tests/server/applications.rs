@@ -1,13 +1,13 @@
-//! Applications by FastCGI, SCGI and uwsgi: what they are told, what becomes of their answers, and which of several is
-//! asked, over scripted peers.
+//! FastCGI, SCGI and uwsgi applications over scripted peers: their variables, their responses, and the choice among
+//! several.
 
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use super::support::client::request;
-use super::support::fastcgi::{self, Asked, Next, Peer, say};
-use super::support::gateway::Speaks;
+use super::support::fastcgi::{self, Next, Peer, ReceivedRequest, write_to};
+use super::support::gateway::GatewayProtocol;
 use super::support::http2::Http2;
 use super::support::running::site;
 use super::support::{DEADLINE, Folder, Running};
@@ -23,41 +23,45 @@ fn folder() -> Folder {
     ])
 }
 
-/// An application at the socket `app.sock`, in the protocol of a key, whose answers begin with their head.
-fn peer(key: &str, folder: &Folder, answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + Clone + 'static) -> Peer {
-    peer_at(key, folder, "app.sock", answer)
+/// An application at the socket `app.sock`, in the protocol of a key, whose responses begin with their head.
+fn peer(
+    key: &str,
+    folder: &Folder,
+    response: impl Fn(&ReceivedRequest) -> Vec<u8> + Send + Sync + Clone + 'static,
+) -> Peer {
+    peer_at(key, folder, "app.sock", response)
 }
 
 fn peer_at(
     key: &str,
     folder: &Folder,
     name: &str,
-    answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + Clone + 'static,
+    response: impl Fn(&ReceivedRequest) -> Vec<u8> + Send + Sync + Clone + 'static,
 ) -> Peer {
     let socket = folder.path(name);
-    let plain = |speaks: Speaks| {
-        let answer = answer.clone();
-        speaks.start(&socket, move |asked: &Asked, stream: &mut UnixStream| {
-            say(stream, answer(asked));
+    let plain = |protocol: GatewayProtocol| {
+        let response = response.clone();
+        protocol.start(&socket, move |incoming: &ReceivedRequest, stream: &mut UnixStream| {
+            write_to(stream, response(incoming));
         })
     };
     match key {
-        "scgi" => plain(Speaks::Scgi),
-        "uwsgi" => plain(Speaks::Uwsgi),
-        _ => Peer::start(&socket, move |asked, stream| {
-            say(stream, fastcgi::answer(&answer(asked)));
+        "scgi" => plain(GatewayProtocol::Scgi),
+        "uwsgi" => plain(GatewayProtocol::Uwsgi),
+        _ => Peer::start(&socket, move |incoming, stream| {
+            write_to(stream, fastcgi::response(&response(incoming)));
             Next::Keep
         }),
     }
 }
 
-/// Tells what it was asked, a variable on each line, and then the content.
-fn mirror(asked: &Asked) -> Vec<u8> {
+/// Responds with the variables, one on each line, and then the request body.
+fn mirror(incoming: &ReceivedRequest) -> Vec<u8> {
     let mut text = String::from("Content-Type: text/plain\r\n\r\n");
-    for (name, value) in &asked.variables {
+    for (name, value) in &incoming.variables {
         text.push_str(&format!("{name}={value}\n"));
     }
-    [text.as_bytes(), &asked.content].concat()
+    [text.as_bytes(), &incoming.content].concat()
 }
 
 fn has(text: &str, line: &str) -> bool {
@@ -65,7 +69,7 @@ fn has(text: &str, line: &str) -> bool {
 }
 
 #[test]
-fn an_application_is_asked_for_all_below_its_place() {
+fn an_application_gets_every_request_below_its_route() {
     for key in KEYS {
         let folder = folder();
         let _peer = peer(key, &folder, mirror);
@@ -83,15 +87,15 @@ fn an_application_is_asked_for_all_below_its_place() {
             ("/app/index.html?x=1", "/app", "/index.html"),
             ("/app//a/./b/../c%20d", "/app", "/a/c d"),
             ("/app/wiki/Special:Search", "/app", "/wiki/Special:Search"),
-            // An encoded slash parts nothing.
+            // An encoded slash does not separate segments.
             ("/app/a%2Fb", "/app", "/a\\b"),
             ("/hook", "/hook", ""),
             ("/some.do", "", "/some.do"),
             ("/whole/x", "", "/whole/x"),
         ] {
-            let answer = client.get(path);
-            answer.expect(path, 200, &["Content-Type: text/plain"]);
-            let text = answer.text();
+            let response = client.get(path);
+            response.expect(path, 200, &["Content-Type: text/plain"]);
+            let text = response.text();
             for line in [
                 format!("SCRIPT_NAME={name}"),
                 format!("PATH_INFO={info}"),
@@ -115,7 +119,7 @@ fn an_application_is_asked_for_all_below_its_place() {
             ("BREW /app/x", 200),
             ("TRACE /app/x", 405),
         ] {
-            assert_eq!(client.ask(line, &[]).status, status, "{line}");
+            assert_eq!(client.fetch(line, &[]).status, status, "{line}");
         }
     }
 }
@@ -139,7 +143,7 @@ fn an_application_can_be_the_whole_site() {
 }
 
 #[test]
-fn variables_are_the_requests_and_the_configurations() {
+fn variables_come_from_the_request_and_the_configuration() {
     for key in KEYS {
         let folder = folder();
         let _peer = peer(key, &folder, mirror);
@@ -159,7 +163,7 @@ fn variables_are_the_requests_and_the_configurations() {
         ];
         let mut client = server.connect();
         client.send(request("POST /x?q", &fields) + "body");
-        let text = client.answer().text();
+        let text = client.response().text();
         for line in [
             "SCRIPT_FILENAME=/opt/app.py",
             "SERVER_NAME=other",
@@ -177,22 +181,23 @@ fn variables_are_the_requests_and_the_configurations() {
             !text.contains("COOKIE") && !text.contains("HTTP_PROXY") && text.ends_with("\nbody"),
             "{text}"
         );
-        // Its length is told, though the client did not.
+        // The application gets the length, though the client did not send it.
         client.send(request("POST /", &["Transfer-Encoding: chunked"]) + "5\r\nhello\r\n0\r\n\r\n");
-        let text = client.answer().text();
+        let text = client.response().text();
         assert!(has(&text, "CONTENT_LENGTH=5") && text.ends_with("\nhello"), "{text}");
         let large = "0123456789".repeat(300_000);
         client.send(request("POST /", &["Content-Length: 3000000"]) + &large);
-        assert!(client.answer().text().ends_with(&large), "{key}: a large one");
+        assert!(client.response().text().ends_with(&large), "{key}: a large one");
     }
 }
 
 #[test]
-fn answers_are_passed_on_or_refused() {
+fn responses_are_forwarded_or_refused() {
     let long = format!("A: {}\r\n\r\n", "x".repeat(64 * 1024));
     let large = format!("Content-Type: text/x\r\n\r\n{}", "0123456789".repeat(100_000));
-    let told = format!("Content-Length: 1000000\r\n\r\n{}", "0123456789".repeat(100_000));
-    // What an application writes, and what a client gets of it. Lines of HTTP are read where such applications write them.
+    let message = format!("Content-Length: 1000000\r\n\r\n{}", "0123456789".repeat(100_000));
+    // Output of an application, and the response a client gets. Status lines of HTTP are parsed where such applications
+    // write them.
     let rows: Vec<(&str, u16, u16, &[&str], usize)> = vec![
         (
             "Content-Type: text/x\r\n\r\nhello",
@@ -214,7 +219,7 @@ fn answers_are_passed_on_or_refused() {
         ("HTTP/1.1 100 Continue\r\n\r\n", 502, 502, &[], usize::MAX),
         ("Content-Length: 3\r\n\r\nhello", 200, 200, &[], usize::MAX),
         (&large, 200, 200, &["Transfer-Encoding: chunked"], 1_000_000),
-        (&told, 200, 200, &["Content-Length: 1000000"], 1_000_000),
+        (&message, 200, 200, &["Content-Length: 1000000"], 1_000_000),
         (&long, 502, 502, &[], usize::MAX),
         ("no head at all", 502, 502, &[], usize::MAX),
         ("A: b\rSet-Cookie: c\r\n\r\n", 502, 502, &[], usize::MAX),
@@ -224,8 +229,8 @@ fn answers_are_passed_on_or_refused() {
     for key in KEYS {
         let folder = folder();
         let texts: Arc<Vec<String>> = Arc::new(rows.iter().map(|row| row.0.to_owned()).collect());
-        let _peer = peer(key, &folder, move |asked| {
-            let number: usize = asked.variable("QUERY_STRING").parse().expect("the number of a row");
+        let _peer = peer(key, &folder, move |incoming| {
+            let number: usize = incoming.variable("QUERY_STRING").parse().expect("the number of a row");
             texts[number].clone().into_bytes()
         });
         let keys = format!("[site.default.route.\"/app/*\"]\n{key} = \"unix:app.sock\"\n");
@@ -234,34 +239,34 @@ fn answers_are_passed_on_or_refused() {
         for (number, (text, by_records, plain, fields, length)) in rows.iter().enumerate() {
             let start: String = text.chars().take(40).collect();
             let status = if key == "fastcgi" { *by_records } else { *plain };
-            let answer = client.get(&format!("/app/?{number}"));
-            answer.expect(&format!("{key}: {start}"), status, fields);
+            let response = client.get(&format!("/app/?{number}"));
+            response.expect(&format!("{key}: {start}"), status, fields);
             assert!(
-                *length == usize::MAX || answer.body.len() == *length,
-                "{key} {start:?}: {answer:?}"
+                *length == usize::MAX || response.body.len() == *length,
+                "{key} {start:?}: {response:?}"
             );
-            let head = client.ask(&format!("HEAD /app/?{number}"), &[]);
+            let head = client.fetch(&format!("HEAD /app/?{number}"), &[]);
             assert_eq!(head.status, status, "{key} {start:?}");
         }
     }
 }
 
 #[test]
-fn an_answer_that_is_shorter_than_it_told_is_cut() {
+fn a_response_shorter_than_announced_is_cut() {
     for key in ["scgi", "uwsgi"] {
         let folder = folder();
-        let _peer = peer(key, &folder, |asked| match asked.variable("QUERY_STRING") {
+        let _peer = peer(key, &folder, |incoming| match incoming.variable("QUERY_STRING") {
             "small" => b"Content-Length: 6\r\n\r\nhello".to_vec(),
             _ => [&b"Content-Length: 500001\r\n\r\n"[..], &[b'x'; 500_000]].concat(),
         });
         let server = Running::site(folder, &format!("{key} = \"unix:app.sock\""));
-        // Whether it has begun when the end comes is a matter of chance.
+        // The response may or may not have begun when the application closes.
         let mut client = server.connect();
         client.send(request("GET /?small", &["Connection: close"]));
         let head = client.head();
         let is_cut = head.contains("Content-Length: 6\r\n") && client.rest().len() == 5;
         assert!(head.starts_with("HTTP/1.1 502") || is_cut, "{head}");
-        // It has begun already: the client sees that there is less than was promised.
+        // The response has begun already: the client sees that it is shorter than announced.
         let mut client = server.connect();
         client.send(request("GET /?large", &[]));
         assert!(client.head().contains("Content-Length: 500001\r\n"));
@@ -278,24 +283,27 @@ fn it_is_the_same_over_http2() {
         let server = Running::start(folder, &format!("[server]\nh2c = true\nworkers = 1\n{keys}"));
         let mut client = Http2::to(server.address());
         for _ in 0..3 {
-            let answer = client.get("/x");
-            let text = String::from_utf8_lossy(&answer.content).into_owned();
-            assert!(answer.status == 200 && has(&text, "SERVER_PROTOCOL=HTTP/2.0"), "{text}");
+            let response = client.get("/x");
+            let text = String::from_utf8_lossy(&response.content).into_owned();
+            assert!(
+                response.status == 200 && has(&text, "SERVER_PROTOCOL=HTTP/2.0"),
+                "{text}"
+            );
         }
     }
 }
 
 #[test]
-fn trouble_has_a_status_and_in_dev_mode_a_cure() {
+fn errors_have_a_status_and_in_dev_mode_a_hint() {
     const SERVER: &str = "[server]\nmode = \"MODE\"\nworkers = 1\nevents = { wait = \"20ms\" }\n";
     for mode in ["dev", "prod"] {
         for key in KEYS {
             let folder = folder();
-            // One that is slow says nothing until the server has given up.
+            // A slow application sends nothing until the server has given up.
             let (given_up, slow) = mpsc::channel::<()>();
             let slow = Arc::new(Mutex::new(slow));
-            let _peer = peer(key, &folder, move |asked| {
-                if asked.variable("QUERY_STRING") == "slow" {
+            let _peer = peer(key, &folder, move |incoming| {
+                if incoming.variable("QUERY_STRING") == "slow" {
                     let _ = slow.lock().expect("a lock").recv_timeout(DEADLINE);
                 }
                 Vec::new()
@@ -313,10 +321,10 @@ fn trouble_has_a_status_and_in_dev_mode_a_cure() {
                 ("/?silent", 502, "before it responded"),
                 ("/slow?slow", 504, "limits.answer_timeout"),
             ] {
-                let answer = server.get(path);
-                assert_eq!(answer.status, status, "{key} {path}: {answer:?}");
-                let is_told = answer.text().contains(cure);
-                assert_eq!(is_told, mode == "dev", "{key} {path}: {}", answer.text());
+                let response = server.get(path);
+                assert_eq!(response.status, status, "{key} {path}: {response:?}");
+                let is_logged = response.text().contains(cure);
+                assert_eq!(is_logged, mode == "dev", "{key} {path}: {}", response.text());
             }
             drop(given_up);
         }
@@ -324,7 +332,7 @@ fn trouble_has_a_status_and_in_dev_mode_a_cure() {
 }
 
 #[test]
-fn what_a_protocol_cannot_tell_is_431() {
+fn fields_too_large_for_a_protocol_are_431() {
     let fields: Vec<String> = (0..3)
         .map(|number| format!("X-{number}: {}", "x".repeat(22_000)))
         .collect();
@@ -337,23 +345,23 @@ fn what_a_protocol_cannot_tell_is_431() {
             site(&format!("{key} = \"unix:app.sock\""))
         );
         let server = Running::start(folder, &text);
-        assert_eq!(server.ask("GET /", &fields).status, status, "{key}");
-        assert_eq!(server.ask("GET /", &fields[..2]).status, 200, "{key}");
+        assert_eq!(server.fetch("GET /", &fields).status, status, "{key}");
+        assert_eq!(server.fetch("GET /", &fields[..2]).status, 200, "{key}");
     }
 }
 
 #[test]
-fn connections_are_kept_where_that_is_wanted() {
+fn connections_are_kept_where_configured() {
     for (keep, expected) in [("", 6), (", keep = 2", 2)] {
         let folder = folder();
         let peer = peer("fastcgi", &folder, mirror);
         let server = Running::site(folder, &format!("fastcgi = {{ to = \"unix:app.sock\"{keep} }}"));
-        // They are kept for a second: what a busy machine needed longer for says nothing.
+        // Connections are kept for a second: a longer pause of a busy machine proves nothing.
         let found = (0..50).find_map(|_| {
             let (begun, before) = (std::time::Instant::now(), peer.connections());
             let mut client = server.connect();
             for line in ["GET /", "GET /a", "GET /b", "POST /", "GET /", "GET /c"] {
-                assert_eq!(client.ask(line, &[]).status, 200);
+                assert_eq!(client.fetch(line, &[]).status, 200);
             }
             (begun.elapsed() < Duration::from_millis(900)).then(|| peer.connections() - before)
         });
@@ -362,10 +370,10 @@ fn connections_are_kept_where_that_is_wanted() {
 }
 
 #[test]
-fn several_share_and_stand_in_for_each_other() {
+fn several_applications_share_the_load_and_replace_a_failed_one() {
     for key in KEYS {
         let folder = folder();
-        let name = |name: &'static str| move |_: &Asked| format!("A: b\r\n\r\n{name}").into_bytes();
+        let name = |name: &'static str| move |_: &ReceivedRequest| format!("A: b\r\n\r\n{name}").into_bytes();
         let _one = peer_at(key, &folder, "one.sock", name("one"));
         let _two = peer_at(key, &folder, "two.sock", name("two"));
         let all = "[\"unix:one.sock\", \"unix:gone.sock\", \"unix:two.sock\"]";
@@ -380,28 +388,29 @@ fn several_share_and_stand_in_for_each_other() {
                 other => panic!("{key}: {other}"),
             }
         }
-        // Twice somebody stood in for the one that is gone; since then it is left alone.
+        // Two requests were sent to another application in place of the one that is gone; since then it is out of
+        // rotation.
         assert!(counts[0] >= 18 && counts[1] >= 18, "{key}: {counts:?}");
     }
 }
 
-/// Serves connections one after the other, each to its end, as an application of a single process does.
+/// Serves connections one after the other, each to its end, as a single-process application does.
 fn one_at_a_time(socket: &std::path::Path) {
     let alone = Arc::new(Mutex::new(()));
     Peer::raw(socket, move |mut stream| {
         let _turn = alone.lock().expect("a turn");
-        let mut is_asked = false;
+        let mut is_used = false;
         while let Ok(Some((kind, content))) = fastcgi::record(&mut stream) {
-            is_asked |= kind == 5 && content.is_empty();
-            if std::mem::take(&mut is_asked) {
-                say(&mut stream, fastcgi::answer(b"A: b\r\n\r\nhello"));
+            is_used |= kind == 5 && content.is_empty();
+            if std::mem::take(&mut is_used) {
+                write_to(&mut stream, fastcgi::response(b"A: b\r\n\r\nhello"));
             }
         }
     });
 }
 
 #[test]
-fn connections_that_are_kept_starve_nobody() {
+fn kept_connections_starve_no_client() {
     let folder = folder();
     one_at_a_time(&folder.path("app.sock"));
     let server = Running::site(
@@ -409,7 +418,7 @@ fn connections_that_are_kept_starve_nobody() {
         "fastcgi = { to = \"unix:app.sock\", keep = 8 }\nlimits = { answer_timeout = \"10s\" }",
     );
     let address = server.address();
-    // More clients at once than there are processes, each asking again and again.
+    // More clients than processes, each sending requests again and again.
     let clients: Vec<_> = (0..6)
         .map(|_| {
             std::thread::spawn(move || {
@@ -419,12 +428,12 @@ fn connections_that_are_kept_starve_nobody() {
         })
         .collect();
     for client in clients {
-        assert!(client.join().expect("a client"), "somebody was left waiting");
+        assert!(client.join().expect("a client"), "a client was left waiting");
     }
 }
 
 #[test]
-fn a_connection_that_one_worker_has_kept_serves_another() {
+fn a_connection_kept_by_one_worker_serves_another() {
     let folder = folder();
     let peer = peer("fastcgi", &folder, mirror);
     let keys = site("fastcgi = { to = \"unix:app.sock\", keep = 8 }");
@@ -432,10 +441,10 @@ fn a_connection_that_one_worker_has_kept_serves_another() {
         folder,
         &format!("[server]\nworkers = 3\nevents = {{ wait = \"20ms\" }}\n{keys}"),
     );
-    // The kernel spreads connections over the workers; a client that stays keeps each of them awake.
+    // The kernel spreads connections over the workers; an open connection keeps each worker awake.
     let mut stays: Vec<_> = (0..12).map(|_| server.connect()).collect();
-    // They ask in turn: there is never need of a second one, unless the first was closed because nobody wanted it for a
-    // second, or because a server of another test in this process had nothing more to do.
+    // They send requests in turn, so a second connection is not needed. One is opened only if the first was closed
+    // after an idle second, or because a server of another test in this process was idle.
     let has_sufficed = (0..20).fold(false, |has_sufficed, _| {
         let before = peer.connections();
         for client in &mut stays {
@@ -446,9 +455,9 @@ fn a_connection_that_one_worker_has_kept_serves_another() {
     assert!(has_sufficed, "{} connections", peer.connections());
 }
 
-/// Content in pieces that are small, each sent by itself, and together more than a socket holds.
+/// A body in small pieces, each sent by itself, and together more than a socket holds.
 #[test]
-fn an_application_that_does_not_read_at_once_gets_all_in_order() {
+fn an_application_that_reads_late_gets_everything_in_order() {
     let content: Vec<u8> = (0..400_000).map(|at| (at / 7 % 251) as u8).collect();
     let length = format!("Content-Length: {}", content.len());
     for key in KEYS {
@@ -457,15 +466,19 @@ fn an_application_that_does_not_read_at_once_gets_all_in_order() {
         let waits = Arc::new(Mutex::new(waits));
         let read = move |stream: &mut UnixStream| {
             let _ = waits.lock().expect("a lock").recv_timeout(DEADLINE);
-            let speaks = if key == "scgi" { Speaks::Scgi } else { Speaks::Uwsgi };
-            let asked = match key {
-                "fastcgi" => fastcgi::request(stream).ok().flatten(),
-                _ => speaks.request(stream).ok(),
+            let protocol = if key == "scgi" {
+                GatewayProtocol::Scgi
+            } else {
+                GatewayProtocol::Uwsgi
             };
-            let answer = mirror(&asked.expect("a request"));
+            let incoming = match key {
+                "fastcgi" => fastcgi::request(stream).ok().flatten(),
+                _ => protocol.request(stream).ok(),
+            };
+            let response = mirror(&incoming.expect("a request"));
             match key {
-                "fastcgi" => say(stream, fastcgi::answer(&answer)),
-                _ => say(stream, answer),
+                "fastcgi" => write_to(stream, fastcgi::response(&response)),
+                _ => write_to(stream, response),
             }
         };
         let _peer = Peer::raw(&folder.path("app.sock"), move |mut stream| read(&mut stream));
@@ -477,9 +490,9 @@ fn an_application_that_does_not_read_at_once_gets_all_in_order() {
             client.send(piece);
         }
         go_on.send(()).expect("the application");
-        let answer = client.answer();
-        assert_eq!(answer.status, 200, "{key}");
-        assert!(answer.text().contains(&cookie["Cookie: ".len()..]), "{key}");
-        assert!(answer.body.ends_with(&content), "{key}");
+        let response = client.response();
+        assert_eq!(response.status, 200, "{key}");
+        assert!(response.text().contains(&cookie["Cookie: ".len()..]), "{key}");
+        assert!(response.body.ends_with(&content), "{key}");
     }
 }

@@ -1,4 +1,4 @@
-//! Applications as they are installed: Python in uWSGI by each of the three protocols, and fcgiwrap, of one process.
+//! Installed applications: Python in uWSGI by each of the three protocols, and fcgiwrap with one process.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::support::client::request;
 use super::support::{DEADLINE, Folder, Running};
 
-/// A program and those that it starts; ended with the test.
+/// A program and its child processes, killed with the test.
 struct Program(Child);
 
 impl Program {
@@ -31,11 +31,11 @@ impl Drop for Program {
     }
 }
 
-/// Waits until somebody listens there.
+/// Waits until an application listens there.
 fn wait_for(socket: &Path) {
     let deadline = Instant::now() + DEADLINE;
     while UnixStream::connect(socket).is_err() {
-        assert!(Instant::now() < deadline, "nobody listens at {}", socket.display());
+        assert!(Instant::now() < deadline, "nothing listens at {}", socket.display());
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -94,21 +94,21 @@ fn uwsgi(folder: &Folder) -> Program {
         .stderr(Stdio::piped());
     let mut program = Program::start(&mut command);
     let mut lines = BufReader::new(program.0.stderr.take().expect("its messages")).lines();
-    let mut said = String::new();
+    let mut output = String::new();
     loop {
         match lines.next() {
             Some(Ok(line)) if line.contains("spawned uWSGI worker 2") => break,
-            Some(Ok(line)) => said.push_str(&(line + "\n")),
-            _ => panic!("uWSGI ended: {said}"),
+            Some(Ok(line)) => output.push_str(&(line + "\n")),
+            _ => panic!("uWSGI exited: {output}"),
         }
     }
-    // What it says later must find a reader.
+    // Its later output needs a reader, or it would block.
     thread::spawn(move || lines.for_each(drop));
     program
 }
 
 #[test]
-fn python_answers_by_each_protocol() {
+fn python_responds_over_each_protocol() {
     let folder = Folder::with(&[("www/index.html", "home")]);
     let _uwsgi = uwsgi(&folder);
     let keys: String = ["fastcgi", "scgi", "uwsgi"]
@@ -130,7 +130,7 @@ fn python_answers_by_each_protocol() {
     for key in ["fastcgi", "scgi", "uwsgi"] {
         for _ in 0..3 {
             let text = client
-                .ask(&format!("GET /{key}/some/where?q=1"), &["X-A: 1", "X-A: 2"])
+                .fetch(&format!("GET /{key}/some/where?q=1"), &["X-A: 1", "X-A: 2"])
                 .text();
             assert_eq!(
                 text,
@@ -140,30 +140,30 @@ fn python_answers_by_each_protocol() {
                 )
             );
         }
-        let answer = client.get(&format!("/{key}/status"));
-        assert_eq!((answer.status, answer.text().as_str()), (418, "tea"), "{key}");
-        let cookies = answer.fields.iter().filter(|(name, _)| name == "Set-Cookie").count();
+        let response = client.get(&format!("/{key}/status"));
+        assert_eq!((response.status, response.text().as_str()), (418, "tea"), "{key}");
+        let cookies = response.fields.iter().filter(|(name, _)| name == "Set-Cookie").count();
         assert_eq!(cookies, 2, "{key}");
         assert!(client.get(&format!("/{key}/large")).body == expected, "{key}");
         client.send(request(&format!("POST /{key}/upload"), &["Content-Length: 5000000"]));
         client.send(&content);
-        assert_eq!(client.answer().text(), format!("5000000 {sum}"), "{key}");
-        let head = client.ask(&format!("HEAD /{key}/x"), &[]);
+        assert_eq!(client.response().text(), format!("5000000 {sum}"), "{key}");
+        let head = client.fetch(&format!("HEAD /{key}/x"), &[]);
         head.expect(key, 200, &["Content-Length"]);
         assert!(client.get(&format!("/{key}/fails")).status >= 500, "{key}");
     }
 }
 
 #[test]
-fn a_request_beyond_the_buffer_of_uwsgi_is_502_and_dev_mode_says_why() {
+fn a_request_beyond_the_buffer_of_uwsgi_is_502_with_a_hint_in_dev_mode() {
     let folder = Folder::with(&[("www/index.html", "home")]);
     let _uwsgi = uwsgi(&folder);
     let site = super::support::running::site("uwsgi = \"unix:uwsgi.sock\"");
     let server = Running::start(folder, &format!("[server]\nmode = \"dev\"\nworkers = 1\n{site}"));
     let field = format!("X-A: {}", "x".repeat(5000));
-    let answer = server.ask("GET /", &[&field]);
-    assert_eq!(answer.status, 502);
-    assert!(answer.text().contains("buffer-size"), "{}", answer.text());
+    let response = server.fetch("GET /", &[&field]);
+    assert_eq!(response.status, 502);
+    assert!(response.text().contains("buffer-size"), "{}", response.text());
 }
 
 #[test]
@@ -198,8 +198,8 @@ fn fcgiwrap_runs_what_params_name() {
         assert_eq!(client.get(path).text(), format!("{path}\n"));
     }
     client.send(request("POST /x", &["Content-Length: 5"]) + "hello");
-    assert_eq!(client.answer().text(), "/x\nhello");
-    // It has one process: those who ask at once take turns.
+    assert_eq!(client.response().text(), "/x\nhello");
+    // It has one process: concurrent requests take turns.
     let address = server.address();
     let clients: Vec<_> = (0..4)
         .map(|_| {

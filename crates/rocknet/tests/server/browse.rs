@@ -1,4 +1,4 @@
-//! Listings of folders: as a page, as JSON, in the order asked for.
+//! Directory listings: as a page, as JSON, and in the requested order.
 
 use serde_json::Value;
 
@@ -6,11 +6,11 @@ use super::support::{Client, Folder, Running};
 
 const JSON: &str = "Accept: application/json";
 
-/// Asks for the listing as JSON; the names in it must be these, in this order.
+/// Requests the listing as JSON and asserts its names, in this order.
 #[track_caller]
 fn check(client: &mut Client, target: &str, names: &[&str]) -> Value {
-    let answer = client.ask(&format!("GET {target}"), &[JSON]);
-    answer.expect(
+    let response = client.fetch(&format!("GET {target}"), &[JSON]);
+    response.expect(
         target,
         200,
         &[
@@ -20,7 +20,7 @@ fn check(client: &mut Client, target: &str, names: &[&str]) -> Value {
             "!ETag",
         ],
     );
-    let entries: Value = serde_json::from_slice(&answer.body).expect("JSON");
+    let entries: Value = serde_json::from_slice(&response.body).expect("JSON");
     let found: Vec<&str> = entries
         .as_array()
         .expect("a list")
@@ -60,7 +60,7 @@ fn server(keys: &str) -> Running {
 }
 
 #[test]
-fn programs_get_json() {
+fn programs_get_json_listings() {
     let server = server("browse = true");
     let mut client = server.connect();
     let folders = ["dated", "empty", "folder", "Folder2", "indexed"];
@@ -119,7 +119,7 @@ fn programs_get_json() {
         (&folder["type"], &folder["size"], &folder["url"]),
         (&"directory".into(), &Value::Null, &"./folder/".into())
     );
-    // What is listed can be fetched.
+    // Listed names can be requested.
     for name in ["<b>&\".txt", "a b#?.txt"] {
         let url = entry(name).expect("the entry")["url"]
             .as_str()
@@ -130,7 +130,7 @@ fn programs_get_json() {
 }
 
 #[test]
-fn people_get_a_page() {
+fn browsers_get_a_page() {
     let server = server("browse = true");
     let mut client = server.connect();
     for accept in [
@@ -139,7 +139,7 @@ fn people_get_a_page() {
         &[],
         &["Accept: text/html, application/json;q=0.9"],
     ] {
-        let page = client.ask("GET /", accept);
+        let page = client.fetch("GET /", accept);
         page.expect(
             "a page",
             200,
@@ -158,7 +158,7 @@ fn people_get_a_page() {
             !text.contains("<b>&") && !text.contains(".hidden") && !text.contains("<script"),
             "{text}"
         );
-        let head = client.ask("HEAD /", accept);
+        let head = client.fetch("HEAD /", accept);
         head.expect("its head", 200, &[&format!("Content-Length: {}", page.body.len())]);
     }
 }
@@ -174,12 +174,12 @@ fn only_folders_without_an_index_are_listed() {
         ("/9.txt/", 404, None),
         ("/.hidden/", 404, None),
     ] {
-        let answer = client.ask(&format!("GET {target}"), &[JSON]);
-        answer.expect(target, status, &[]);
-        assert!(content.is_none_or(|content| answer.text() == content), "{target}");
+        let response = client.fetch(&format!("GET {target}"), &[JSON]);
+        response.expect(target, status, &[]);
+        assert!(content.is_none_or(|content| response.text() == content), "{target}");
     }
     client
-        .ask("POST /", &[])
+        .fetch("POST /", &[])
         .expect("another method", 405, &["Allow: GET, HEAD, OPTIONS"]);
     let refused = server("");
     refused.get("/").expect("no listing wanted", 404, &[]);
@@ -190,7 +190,7 @@ fn only_folders_without_an_index_are_listed() {
 }
 
 #[test]
-fn a_listing_is_as_new_as_its_folder() {
+fn a_listing_is_up_to_date() {
     let server = server("browse = true");
     let mut client = server.connect();
     check(&mut client, "/folder/", &["x.txt"]);

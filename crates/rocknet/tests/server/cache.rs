@@ -1,4 +1,4 @@
-//! The cache of files: what changes on disk shows within a second, and memory is bounded.
+//! The file cache: changes on disk show within a second, and memory is bounded.
 
 use std::fs;
 use std::sync::Arc;
@@ -14,31 +14,31 @@ use rocknet_config::model::Settings;
 use super::support::client::request;
 use super::support::{DEADLINE, Folder, Running};
 
-/// What is promised: a request that is sent so long after a change gets the new state.
+/// Documented bound: a request sent this long after a change gets the new state.
 const SHOWS_WITHIN: Duration = Duration::from_secs(1);
-/// A request that takes so long shows that the machine gave the server no time, in which its clock stood still as well.
+/// A request that takes this long shows that the machine did not run the server, whose clock stood still as well.
 const STALL: Duration = Duration::from_millis(100);
 
-/// Asks until the answer is the new one. It has to be, to a request that is sent a second after the change.
+/// Sends requests until the response is the new one, which it must be for a request sent a second after the change.
 #[track_caller]
 fn shows(what: &str, mut is_new: impl FnMut() -> bool) {
     let changed = Instant::now();
     loop {
-        let asked = Instant::now();
+        let incoming = Instant::now();
         if is_new() {
             return;
         }
-        let is_broken = asked - changed >= SHOWS_WITHIN && asked.elapsed() < STALL;
+        let is_broken = incoming - changed >= SHOWS_WITHIN && incoming.elapsed() < STALL;
         assert!(
             !is_broken && changed.elapsed() < DEADLINE,
-            "{what}: still the old answer after {:?}",
-            asked - changed
+            "{what}: still the old response after {:?}",
+            incoming - changed
         );
         std::thread::park_timeout(Duration::from_millis(10));
     }
 }
 
-/// Asks for `path` before a change and after it, until the answer is the new one.
+/// Requests `path` before a change and after it, until the response is the new one.
 #[track_caller]
 fn check(what: &str, path: &str, before: (u16, &str), change: &Change, after: (u16, &str)) {
     let folder = Folder::with(&[
@@ -52,21 +52,21 @@ fn check(what: &str, path: &str, before: (u16, &str), change: &Change, after: (u
     folder.link("www/link.txt", "a.txt");
     let server = Running::site(folder, "index = [\"b.txt\"]\nerrors = { 404 = \"/404.txt\" }\n");
     let mut client = server.connect();
-    let mut ask = || {
-        let answer = client.get(path);
-        let start = answer.text().chars().take(6).collect::<String>();
-        let told = if answer.status == 200 { start } else { String::new() };
-        (answer.status, told)
+    let mut fetch = || {
+        let response = client.get(path);
+        let start = response.text().chars().take(6).collect::<String>();
+        let message = if response.status == 200 { start } else { String::new() };
+        (response.status, message)
     };
     for _ in 0..3 {
-        let (status, text) = ask();
+        let (status, text) = fetch();
         assert_eq!((status, &*text), before, "{what}: before");
     }
     change(&server.folder);
     shows(what, || {
-        let (status, text) = ask();
+        let (status, text) = fetch();
         let is_new = (status, &*text) == after;
-        // A change of several steps may be seen between two of them.
+        // A request may see a change of several steps between two of them.
         assert!(
             is_new || (status, &*text) == before || status == 404,
             "{what}: neither old nor new: {status} {text}"
@@ -75,7 +75,7 @@ fn check(what: &str, path: &str, before: (u16, &str), change: &Change, after: (u
     });
 }
 
-/// What is done to the folder.
+/// Change made to the folder.
 type Change = fn(&Folder);
 type Row = (
     &'static str,
@@ -85,7 +85,7 @@ type Row = (
     (u16, &'static str),
 );
 
-/// All rows at once, because each waits for the better part of a second.
+/// Runs all rows at once, because each waits for most of a second.
 #[track_caller]
 fn check_all(rows: &[Row]) {
     std::thread::scope(|scope| {
@@ -96,7 +96,7 @@ fn check_all(rows: &[Row]) {
 }
 
 #[test]
-fn content_that_changes() {
+fn changed_files_show() {
     check_all(&[
         (
             "content",
@@ -137,7 +137,7 @@ fn content_that_changes() {
     ]);
 }
 
-/// Writes a file elsewhere and puts it where it belongs in one step.
+/// Writes a file elsewhere and moves it into place in one step.
 fn put(folder: &Folder, content: &str, name: &str) {
     folder.write("new", content);
     folder.rename("new", name);
@@ -150,7 +150,7 @@ fn relink(folder: &Folder) {
 }
 
 #[test]
-fn files_that_come_and_go() {
+fn created_and_removed_files_show() {
     check_all(&[
         (
             "deleted",
@@ -228,7 +228,7 @@ fn to_folder(folder: &Folder) {
 }
 
 #[test]
-fn folders_that_are_replaced() {
+fn replaced_folders_show() {
     check_all(&[
         (
             "a folder of the site",
@@ -272,9 +272,9 @@ fn replace_root(folder: &Folder) {
     folder.rename("other-www", "www");
 }
 
-/// What was promised cannot be sent any more: the client must see that it was cut, and soon get the file as it is.
+/// The announced length cannot be sent any more: the client must see the cut, and soon get the file as it is.
 #[test]
-fn a_file_cut_short_where_it_lies() {
+fn a_file_truncated_in_place() {
     let server = Running::site(Folder::with(&[("www/large.txt", &"1".repeat(100_000))]), "");
     assert_eq!(server.get("/large.txt").body.len(), 100_000);
     server.folder.write("www/large.txt", "22");
@@ -296,24 +296,24 @@ fn a_file_cut_short_where_it_lies() {
 }
 
 #[test]
-fn encoded_forms_follow_the_file() {
+fn precompressed_files_follow_the_file() {
     let folder = Folder::with(&[("www/a.txt", &"first ".repeat(1000))]);
     let server = Running::site(folder, "");
     let mut client = server.connect();
-    let mut ask = || client.ask("GET /a.txt", &["Accept-Encoding: gzip"]);
-    let first = ask().field("ETag").map(str::to_owned);
+    let mut fetch = || client.fetch("GET /a.txt", &["Accept-Encoding: gzip"]);
+    let first = fetch().field("ETag").map(str::to_owned);
     server.folder.write("www/a.txt.gz", "beside");
-    shows("the form beside it", || ask().text() == "beside");
+    shows("the form beside it", || fetch().text() == "beside");
     server.folder.remove("www/a.txt.gz");
     server.folder.write("www/a.txt", "second ".repeat(1000));
-    shows("no form beside it", || ask().text() != "beside");
-    let answer = ask();
-    answer.expect("after all", 200, &["Content-Encoding: gzip", "Vary: Accept-Encoding"]);
-    assert_ne!(answer.field("ETag").map(str::to_owned), first);
+    shows("no form beside it", || fetch().text() != "beside");
+    let response = fetch();
+    response.expect("after all", 200, &["Content-Encoding: gzip", "Vary: Accept-Encoding"]);
+    assert_ne!(response.field("ETag").map(str::to_owned), first);
 }
 
 #[test]
-fn a_folder_may_come_after_the_server() {
+fn a_folder_may_be_created_after_the_start() {
     let server = Running::site(Folder::with(&[]), "");
     server.get("/a.txt").expect("no folder yet", 404, &[]);
     server.folder.write("www/a.txt", "there");
@@ -321,10 +321,10 @@ fn a_folder_may_come_after_the_server() {
     shows("the folder", || client.get("/a.txt").text() == "there");
 }
 
-/// A worker without connections does not tick, and must not keep a file open that was replaced long ago.
+/// A worker without connections has no ticks, and must not keep open a file that was replaced long ago.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_worker_at_rest_holds_no_files() {
+fn an_idle_worker_holds_no_open_files() {
     let folder = Folder::with(&[("www/large.bin", &"1".repeat(100_000))]);
     let text = "[site.default]\nroot = \"www\"\nlisten = [\"127.0.0.1:0\", \"127.0.0.2:0\"]\n";
     let server = Running::start(folder, text);
@@ -369,7 +369,7 @@ fn open_files_are_bounded() {
     let mut entries = Vec::new();
     for number in 0..FILES {
         entries.push(look_up(&format!("/{number}.bin")));
-        // The owner counts when it has answered; the next answer shows that it has.
+        // The cache thread counts after its response, so the next response shows the count.
         look_up("/small.txt");
         let files = cache.status().files.load(Ordering::Relaxed);
         assert!(files <= MOST, "{files} files are open at number {number}");
@@ -382,7 +382,7 @@ fn open_files_are_bounded() {
     );
     assert!(!small.is_gone(), "what holds no file does not count");
 
-    // A new configuration lets go of all that the old one held open.
+    // A new configuration closes everything that the old one held open.
     cache.retain([tree.id + 1].into(), 64 << 20);
     assert!(look_up("/0.bin").is_gone(), "kept for a configuration that is gone");
     assert!(look_up("/0.bin").is_gone() && entries.iter().all(|entry| entry.is_gone()));
@@ -426,7 +426,7 @@ fn memory_is_bounded() {
     );
     pool.stop(Duration::from_secs(1));
 
-    // The same through a server: what does not fit is served all the same, with and without a cache.
+    // The same through a server: a file that does not fit is served all the same, with and without a cache.
     for memory in ["1MiB", "64KiB", "0"] {
         let text = format!("[cache]\nmemory = \"{memory}\"\n{}", super::support::running::site(""));
         let copy = Folder::with(&[]);
@@ -441,10 +441,10 @@ fn memory_is_bounded() {
         let server = Running::start(copy, &text);
         let mut client = server.connect();
         for number in (0..FILES).chain(0..FILES) {
-            let answer = client.get(&format!("/{number}.txt"));
-            answer.expect(memory, 200, &[]);
+            let response = client.get(&format!("/{number}.txt"));
+            response.expect(memory, 200, &[]);
             assert!(
-                answer.text().starts_with(&number.to_string()),
+                response.text().starts_with(&number.to_string()),
                 "{memory}: number {number}"
             );
         }

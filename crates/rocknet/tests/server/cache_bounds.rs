@@ -1,4 +1,4 @@
-//! The bounds of the cache met exactly: the largest file kept in memory, and the bytes of all.
+//! The exact bounds of the cache: the largest file kept in memory, and the bytes of all files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::support::Folder;
 
-/// A cache of a tree, asked on the thread of the test.
-struct Asked {
+/// A cache of one tree, queried on the test's thread.
+struct TestCache {
     cache: Cache,
     tree: Arc<Tree>,
     pool: Pool,
     runtime: Runtime,
 }
 
-impl Asked {
-    fn new(root: &Path, memory: u64, max_file: u64) -> Asked {
-        Asked::with(root, memory, max_file, Settings::default())
+impl TestCache {
+    fn new(root: &Path, memory: u64, max_file: u64) -> TestCache {
+        TestCache::with(root, memory, max_file, Settings::default())
     }
 
-    fn with(root: &Path, memory: u64, max_file: u64, settings: Settings) -> Asked {
+    fn with(root: &Path, memory: u64, max_file: u64, settings: Settings) -> TestCache {
         let settings = Settings {
             root: Some(root.to_owned()),
             ..settings
         };
         let pool = Pool::new(2);
-        Asked {
+        TestCache {
             cache: Cache::start(memory, pool.clone()).expect("a cache"),
             tree: Arc::new(Tree::standalone(&settings, max_file).expect("a tree")),
             pool,
@@ -47,13 +47,13 @@ impl Asked {
         self.runtime.block_on(found).expect("an entry")
     }
 
-    /// The owner makes room in its own time.
+    /// Waits until the cache thread has evicted entries.
     fn settle(&self) {
         self.runtime.block_on(self.cache.settled());
     }
 }
 
-impl Drop for Asked {
+impl Drop for TestCache {
     fn drop(&mut self) {
         self.pool.stop(Duration::from_secs(1));
     }
@@ -65,32 +65,32 @@ fn the_largest_file_in_memory() {
     let folder = Folder::with(&[]);
     for size in [MAX_FILE, MAX_FILE + 1] {
         folder.write(&format!("{size}.bin"), vec![1; size as usize]);
-        let asked = Asked::new(&folder.path(""), 1 << 20, MAX_FILE);
-        let entry = asked.look_up(&format!("/{size}.bin"));
+        let cache = TestCache::new(&folder.path(""), 1 << 20, MAX_FILE);
+        let entry = cache.look_up(&format!("/{size}.bin"));
         assert_eq!(entry.descriptors() > 0, size > MAX_FILE, "{size} bytes");
     }
 }
 
 #[test]
-fn bytes_of_all_entries_together() {
+fn the_bytes_of_all_entries() {
     let folder = Folder::with(&[("a.bin", "same size"), ("b.bin", "same size")]);
     let both = {
-        let asked = Asked::new(&folder.path(""), 1 << 20, 1000);
+        let cache = TestCache::new(&folder.path(""), 1 << 20, 1000);
         ["/a.bin", "/b.bin"]
-            .map(|path| weight(path, &asked.look_up(path)))
+            .map(|path| weight(path, &cache.look_up(path)))
             .iter()
             .sum::<u64>()
     };
     for (memory, gone) in [(both, false), (both - 1, true)] {
-        let asked = Asked::new(&folder.path(""), memory, 1000);
-        let first = asked.look_up("/a.bin");
-        asked.look_up("/b.bin");
-        asked.settle();
+        let cache = TestCache::new(&folder.path(""), memory, 1000);
+        let first = cache.look_up("/a.bin");
+        cache.look_up("/b.bin");
+        cache.settle();
         assert_eq!(first.is_gone(), gone, "{memory} bytes for two entries of {both}");
     }
 }
 
-/// Where the content of an entry lies in memory.
+/// Address of an entry's contents in memory.
 fn content(entry: &Entry) -> (u16, *const u8) {
     let Found::Asset(asset) = &entry.found else {
         panic!("no content")
@@ -102,7 +102,7 @@ fn content(entry: &Entry) -> (u16, *const u8) {
 }
 
 #[test]
-fn paths_that_clients_make_up_share_what_answers_them() {
+fn invented_paths_share_one_entry() {
     let folder = Folder::with(&[("404.html", "not here"), ("index.html", "the page")]);
     let plain = Settings::default();
     let rows = [
@@ -123,8 +123,8 @@ fn paths_that_clients_make_up_share_what_answers_them() {
         ),
     ];
     for (settings, status) in rows {
-        let asked = Asked::with(&folder.path(""), 1 << 20, 1000, settings);
-        let (one, two) = (asked.look_up("/nowhere"), asked.look_up("/elsewhere"));
+        let cache = TestCache::with(&folder.path(""), 1 << 20, 1000, settings);
+        let (one, two) = (cache.look_up("/nowhere"), cache.look_up("/elsewhere"));
         assert_eq!(content(&one).0, status);
         assert_eq!(content(&one), content(&two), "one copy serves both, status {status}");
     }
@@ -133,9 +133,9 @@ fn paths_that_clients_make_up_share_what_answers_them() {
         errors: [(404, "/404.html".to_owned())].into(),
         ..Settings::default()
     };
-    let asked = Asked::with(&folder.path(""), 1 << 20, 1000, settings);
-    let old = asked.look_up("/nowhere");
+    let cache = TestCache::with(&folder.path(""), 1 << 20, 1000, settings);
+    let old = cache.look_up("/nowhere");
     folder.write("404.html", "not here either");
-    let new = asked.look_up("/elsewhere");
+    let new = cache.look_up("/elsewhere");
     assert_ne!(content(&old), content(&new));
 }

@@ -1,4 +1,4 @@
-//! CGI: which programs are run, what they are told and may write, and how they end.
+//! CGI: which programs are run, which variables they get, what they may write, and how they end.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -80,7 +80,7 @@ fn gone(pid: Pid) -> bool {
 }
 
 #[test]
-fn programs_are_run_and_nothing_else_is() {
+fn only_programs_are_run() {
     let server = Running::site(folder(), CGI);
     let mut client = server.connect();
     for (path, status, fields, content) in [
@@ -118,24 +118,24 @@ fn programs_are_run_and_nothing_else_is() {
         ("/cgi-bin/sub", 404, &[], ""),
         ("/cgi-bin/none.sh", 404, &[], ""),
         ("/", 200, &[], "home"),
-        // What is in the folder is not sent by another way either.
+        // Files of the folder are not served by another path either.
         ("/no/such/page", 403, &[], ""),
     ] {
-        let answer = client.get(path);
-        answer.expect(path, status, fields);
-        assert!(answer.text().contains(content), "{path}: {answer:?}");
+        let response = client.get(path);
+        response.expect(path, status, fields);
+        assert!(response.text().contains(content), "{path}: {response:?}");
         assert!(
-            !answer.text().contains("not to be seen") && !answer.text().contains("#!"),
-            "{path}: {answer:?}"
+            !response.text().contains("not to be seen") && !response.text().contains("#!"),
+            "{path}: {response:?}"
         );
-        if answer.field("Connection") == Some("close") {
+        if response.field("Connection") == Some("close") {
             client = server.connect();
         }
     }
 }
 
 #[test]
-fn a_program_is_told_of_its_request_alone() {
+fn a_program_gets_the_variables_of_its_request_alone() {
     let server = Running::site(folder(), CGI);
     let fields = [
         "Proxy: http://evil",
@@ -144,7 +144,7 @@ fn a_program_is_told_of_its_request_alone() {
         "X_A: 2",
         "Content-Type: a/b",
     ];
-    let text = server.ask("GET /cgi-bin/sub/env.sh?a=b;c", &fields).text();
+    let text = server.fetch("GET /cgi-bin/sub/env.sh?a=b;c", &fields).text();
     let www = server.folder.path("www").canonicalize().expect("a root");
     let expected = [
         "CONTENT_TYPE=a/b".to_owned(),
@@ -163,32 +163,32 @@ fn a_program_is_told_of_its_request_alone() {
     for name in ["HTTP_PROXY=", "AUTHORIZATION", "HOME=", "CARGO", "PATH_INFO"] {
         assert!(!text.contains(name), "{name} in {text}");
     }
-    // Three pipes, and what it has just opened itself: the folder that tells.
+    // Three pipes, and a descriptor the program opened itself to list the others.
     let text = server.get("/cgi-bin/fds.py").text();
     assert_eq!(text, "[0, 1, 2, 3]\n");
 }
 
 #[test]
-fn content_streams_both_ways() {
+fn bodies_stream_both_ways() {
     let server = Running::site(folder(), CGI);
     let mut client = server.connect();
     client.send(request("POST /cgi-bin/p.py", &["Content-Length: 5000000"]));
     client.send(vec![b'x'; 5_000_000]);
-    assert_eq!(client.answer().text(), "python  5000000\n");
+    assert_eq!(client.response().text(), "python  5000000\n");
     client.send(request("POST /cgi-bin/cat.sh", &["Transfer-Encoding: chunked"]) + "5\r\nhello\r\n0\r\n\r\n");
-    assert_eq!(client.answer().text(), "hello");
+    assert_eq!(client.response().text(), "hello");
     assert_eq!(client.get("/cgi-bin/large.sh").body.len(), 30_000_000);
 }
 
 #[test]
-fn it_ends_with_its_client_and_with_its_time() {
+fn it_ends_with_its_client_or_its_timeout() {
     let server = Running::site(folder(), CGI);
     // The shell, and a program that it has started.
     let mut client = server.connect();
     client.send(request("GET /cgi-bin/pid.sh", &[]));
     client.head();
     let mut text = String::new();
-    // What is not between the lengths of chunks.
+    // The lines that are not chunk sizes.
     let pids = |text: &str| -> Vec<Pid> {
         let words = text
             .split_inclusive('\n')
@@ -202,7 +202,7 @@ fn it_ends_with_its_client_and_with_its_time() {
     assert_eq!(pids.len(), 2, "{text}");
     drop(client);
     for pid in pids {
-        assert!(gone(pid), "{pid:?} goes on");
+        assert!(gone(pid), "{pid:?} still runs");
     }
     let begun = Instant::now();
     assert_eq!(server.get("/cgi-bin/slow-head.sh").status, 504);
@@ -220,18 +220,18 @@ fn it_is_the_same_over_http2() {
     );
     let mut client = Http2::to(server.address());
     for _ in 0..3 {
-        let answer = client.get("/cgi-bin/p.py?x");
-        assert_eq!(answer.status, 200);
-        assert_eq!(answer.content[..], b"python x 0\n"[..]);
+        let response = client.get("/cgi-bin/p.py?x");
+        assert_eq!(response.status, 200);
+        assert_eq!(response.content[..], b"python x 0\n"[..]);
     }
 }
 
-/// What one program, and one folder of them, may take: met from both sides.
+/// Limits of one program and of one folder of programs, tested from both sides.
 #[test]
-fn what_a_folder_may_take_is_what_its_table_says() {
+fn the_limits_of_a_folder_are_those_of_its_table() {
     let folder = folder();
     let bytes = |count: usize| format!("{SHELL}head -c {count} /dev/zero");
-    // The fields of `SHELL` and the empty line have 28 bytes.
+    // The header fields of `SHELL` and the empty line have 28 bytes.
     for (name, text) in [
         ("fits.sh", bytes(4096 - 28)),
         ("beyond.sh", bytes(4096 - 27)),
@@ -246,7 +246,7 @@ fn what_a_folder_may_take_is_what_its_table_says() {
                  params = { LANG = \"C.UTF-8\", SERVER_SOFTWARE = \"mine\", HTTP_X_A = \"\", PATH = \"\" } }";
     let server = Running::site(folder, table);
 
-    let text = server.ask("GET /cgi-bin/env.sh", &["X-A: 1", "X-B: 2"]).text();
+    let text = server.fetch("GET /cgi-bin/env.sh", &["X-A: 1", "X-B: 2"]).text();
     for line in ["LANG=C.UTF-8", "SERVER_SOFTWARE=mine", "HTTP_X_B=2"] {
         assert!(text.lines().any(|found| found == line), "{line} in {text}");
     }
@@ -259,16 +259,16 @@ fn what_a_folder_may_take_is_what_its_table_says() {
     assert_eq!(server.get("/cgi-bin/fits.sh").body.len(), 4096 - 28);
     let mut client = server.connect();
     client.send(request("GET /cgi-bin/beyond.sh", &["Connection: close"]));
-    assert!(!client.rest().ends_with(b"0\r\n\r\n"), "a cut answer looks whole");
+    assert!(!client.rest().ends_with(b"0\r\n\r\n"), "a cut response looks complete");
 
     assert_eq!(server.get("/cgi-bin/quick.sh").text(), "done\n");
-    // The only place is taken, and then given back by whoever killed its program.
+    // The only slot is taken, and released when its program is killed.
     let begun = Instant::now();
     let mut client = server.connect();
     client.send(request("GET /cgi-bin/long.sh", &["Connection: close"]));
     client.head();
-    server.get("/cgi-bin/quick.sh").expect("no place", 503, &[]);
-    assert!(!client.rest().ends_with(b"0\r\n\r\n"), "a cut answer looks whole");
+    server.get("/cgi-bin/quick.sh").expect("no slot", 503, &[]);
+    assert!(!client.rest().ends_with(b"0\r\n\r\n"), "a cut response looks complete");
     assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
     assert_eq!(server.get("/cgi-bin/quick.sh").text(), "done\n");
 }

@@ -1,4 +1,4 @@
-//! Conditional requests (RFC 9110 §13): each condition, and which of several decides.
+//! Conditional requests (RFC 9110 §13): each condition, and their precedence.
 
 use rocknet_proto::semantics::date;
 
@@ -6,7 +6,7 @@ use super::files::{AFTER, BEFORE, CHANGED_TEXT, check, digits, etag};
 use super::support::Running;
 
 #[test]
-fn conditions_are_judged_in_their_order() {
+fn conditions_are_evaluated_in_order() {
     let server = Running::site(digits(), "");
     let etag = etag();
     let field = |name: &str, value: &str| format!("{name}: {value}");
@@ -77,22 +77,24 @@ fn conditions_are_judged_in_their_order() {
 }
 
 #[test]
-fn nothing_was_changed_in_the_future() {
+fn future_modification_dates_are_capped() {
     let folder = digits();
     folder.write("www/tomorrow.txt", "later");
     folder.date("www/tomorrow.txt", FAR_FUTURE);
     let server = Running::site(folder, "");
-    let answer = server.get("/tomorrow.txt");
-    let time = |name: &str| date::parse(answer.field(name).unwrap_or_default().as_bytes());
+    let response = server.get("/tomorrow.txt");
+    let time = |name: &str| date::parse(response.field(name).unwrap_or_default().as_bytes());
     assert!(
         time("Last-Modified") <= time("Date") && time("Last-Modified").is_some(),
-        "{answer:?}"
+        "{response:?}"
     );
     let since = format!(
         "If-Modified-Since: {}",
-        answer.field("Last-Modified").unwrap_or_default()
+        response.field("Last-Modified").unwrap_or_default()
     );
-    server.ask("GET /tomorrow.txt", &[&since]).expect("unchanged", 304, &[]);
+    server
+        .fetch("GET /tomorrow.txt", &[&since])
+        .expect("unchanged", 304, &[]);
 }
 
 /// 2100-01-01.

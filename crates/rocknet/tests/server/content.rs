@@ -1,10 +1,10 @@
-//! Content of requests and answers: wanted or not, announced or in chunks, asked for with a 100 or not.
+//! Bodies of requests and responses: read or not, with a length or in chunks, with and without a 100 (Continue).
 
 use super::framing::server;
 use super::support::client::request;
 
 #[test]
-fn content_that_nobody_wants_is_thrown_away() {
+fn an_unread_body_is_discarded() {
     let server = server();
     let mut client = server.connect();
     for (fields, content) in [
@@ -14,22 +14,22 @@ fn content_that_nobody_wants_is_thrown_away() {
     ] {
         client.send(request("POST /a.txt", fields) + content);
         client
-            .answer()
+            .response()
             .expect("POST to a file", 405, &["Allow: GET, HEAD, OPTIONS", "!Connection"]);
         client.send(request("GET /a.txt", fields) + content);
-        assert_eq!(client.answer().text(), "a", "GET with content");
+        assert_eq!(client.response().text(), "a", "GET with content");
     }
-    // In pieces, the answer being there before the content.
+    // In pieces, with the response sent before the body has come.
     client.send(request("POST /a.txt", &["Content-Length: 200000"]));
-    client.answer().expect("before the content", 405, &[]);
+    client.response().expect("before the content", 405, &[]);
     for _ in 0..20 {
         client.send([b'x'; 10_000]);
     }
     assert_eq!(client.get("/a.txt").text(), "a", "after 200 kB");
 
-    // Too much: the connection is given up.
+    // Too much: the connection is closed.
     client.send(request("POST /a.txt", &["Content-Length: 100000000"]));
-    client.answer().expect("before much content", 405, &[]);
+    client.response().expect("before much content", 405, &[]);
     for _ in 0..200 {
         client.send_anyway([b'x'; 10_000]);
     }
@@ -37,7 +37,7 @@ fn content_that_nobody_wants_is_thrown_away() {
 }
 
 #[test]
-fn handlers_read_content() {
+fn handlers_read_bodies() {
     let server = server();
     let mut client = server.connect();
     let large = "0123456789".repeat(100_000);
@@ -63,9 +63,13 @@ fn handlers_read_content() {
             } else {
                 client.send(head + content);
             }
-            let answer = client.answer();
-            assert_eq!(answer.status, 200);
-            assert!(answer.text() == *expected, "{fields:?}: {} bytes", answer.body.len());
+            let response = client.response();
+            assert_eq!(response.status, 200);
+            assert!(
+                response.text() == *expected,
+                "{fields:?}: {} bytes",
+                response.body.len()
+            );
         }
     }
 }
@@ -75,66 +79,66 @@ fn chunk(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_hundred_comes_before_content_that_is_wanted() {
+fn continue_100_is_sent_before_a_body_that_is_read() {
     let server = server();
     let fields = ["Content-Length: 5", "Expect: 100-continue"];
     let mut client = server.connect();
     for _ in 0..2 {
         client.send(request("POST /echo/x", &fields));
         client
-            .answer()
-            .expect("content is wanted", 100, &["!Content-Length", "!Connection"]);
+            .response()
+            .expect("the body is read", 100, &["!Content-Length", "!Connection"]);
         client.send("hello");
-        assert_eq!(client.answer().text(), "hello");
+        assert_eq!(client.response().text(), "hello");
     }
-    // Content that comes without waiting needs no permission any more, but may get it.
+    // A client that sends its body without waiting needs no 100, but may get one.
     client.send(request("POST /echo/x", &fields) + "hello");
-    let mut answer = client.answer();
-    if answer.status == 100 {
-        answer = client.answer();
+    let mut response = client.response();
+    if response.status == 100 {
+        response = client.response();
     }
-    assert_eq!(answer.text(), "hello");
-    // Nobody wants it: no 100, and the client may keep its content; then the connection cannot go on.
+    assert_eq!(response.text(), "hello");
+    // The body is not read: no 100 is sent, and the client may withhold its body; then the connection cannot go on.
     client.send(request("POST /a.txt", &fields));
     client
-        .answer()
-        .expect("content is not wanted", 405, &["Connection: close"]);
-    client.assert_closed("content is not wanted");
-    // HTTP/1.0 knows no 100.
+        .response()
+        .expect("the body is not read", 405, &["Connection: close"]);
+    client.assert_closed("the body is not read");
+    // HTTP/1.0 has no 100 (Continue).
     let mut client = server.connect();
     client.send("POST /echo/x HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nhi");
-    assert_eq!(client.answer().text(), "hi");
+    assert_eq!(client.response().text(), "hi");
 }
 
 #[test]
-fn content_without_a_known_length_suits_the_version() {
+fn a_body_without_a_length_is_framed_for_the_version() {
     let server = server();
     let text = "a line of text that repeats itself\n".repeat(10_000);
     server.folder.write("www/large.txt", &text);
     for _ in 0..2 {
         let mut client = server.connect();
-        let answer = client.ask("GET /large.txt", &["Accept-Encoding: gzip"]);
-        answer.expect(
+        let response = client.fetch("GET /large.txt", &["Accept-Encoding: gzip"]);
+        response.expect(
             "HTTP/1.1",
             200,
             &["Transfer-Encoding: chunked", "!Content-Length", "!Connection"],
         );
-        let gzip = answer.body;
-        // HTTP/1.0 knows no chunks: the end of the connection is the end of the content.
+        let gzip = response.body;
+        // HTTP/1.0 has no chunks: the end of the connection ends the body.
         for fields in ["", "Connection: keep-alive\r\n"] {
             let mut old = server.connect();
             old.send(format!(
                 "GET /large.txt HTTP/1.0\r\nAccept-Encoding: gzip\r\n{fields}\r\n"
             ));
-            let answer = old.answer();
-            answer.expect(
+            let response = old.response();
+            response.expect(
                 "HTTP/1.0",
                 200,
                 &["!Transfer-Encoding", "!Content-Length", "Connection: close"],
             );
-            assert!(answer.body == gzip, "HTTP/1.0: {} bytes", answer.body.len());
+            assert!(response.body == gzip, "HTTP/1.0: {} bytes", response.body.len());
         }
-        let head = client.ask("HEAD /large.txt", &["Accept-Encoding: gzip"]);
+        let head = client.fetch("HEAD /large.txt", &["Accept-Encoding: gzip"]);
         head.expect("HEAD", 200, &["Content-Encoding: gzip", "!Content-Length"]);
         assert_eq!(client.get("/a.txt").text(), "a", "after HEAD");
     }

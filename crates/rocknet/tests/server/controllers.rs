@@ -1,4 +1,4 @@
-//! Controllers: libraries of C that are loaded, asked, changed under a running server, and misbehave.
+//! Controllers: C libraries that are loaded, called, replaced under a running server, and misbehave.
 
 mod examples;
 mod isolated;
@@ -11,26 +11,26 @@ use super::support::client::request;
 use super::support::http2::Http2;
 use super::support::{DEADLINE, Folder, Running, library};
 
-/// A site whose routes are the controllers of a library: in the pool, below `/n` on the thread of the connection, and below
+/// A site whose routes are the controllers of a library: in the pool, below `/n` on the connection's thread, and below
 /// `/i` in a process of their own.
 fn site(library: &str, names: &[&str]) -> String {
-    site_at(&PLACES, library, names)
+    site_below(&PREFIXES, library, names)
 }
 
-/// The same at some of these places.
-fn site_at(places: &[&str], library: &str, names: &[&str]) -> String {
+/// The same below some of these paths.
+fn site_below(prefixes: &[&str], library: &str, names: &[&str]) -> String {
     let mut text = String::from("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n");
-    for (name, place) in names
+    for (name, prefix) in names
         .iter()
-        .flat_map(|name| places.iter().map(move |place| (name, place)))
+        .flat_map(|name| prefixes.iter().map(move |prefix| (name, prefix)))
     {
-        let how = match *place {
+        let how = match *prefix {
             "/n" => "run_on = \"network\"",
             "/i" => "isolate = true",
             _ => "run_on = \"worker\"",
         };
         text.push_str(&format!(
-            "[site.default.route.\"{place}/{name}/*\"]\ncontroller = \"{library}:{name}\"\n{how}\n"
+            "[site.default.route.\"{prefix}/{name}/*\"]\ncontroller = \"{library}:{name}\"\n{how}\n"
         ));
     }
     text
@@ -42,28 +42,28 @@ fn start() -> Running {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     let text = format!(
         "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\n{}",
-        site(&shown(library::plain()), ALL)
+        site(&path_text(library::plain()), ALL)
     );
     Running::start(folder, &text)
 }
 
-fn shown(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.display().to_string()
 }
 
-const PLACES: [&str; 3] = ["", "/n", "/i"];
+const PREFIXES: [&str; 3] = ["", "/n", "/i"];
 
 #[test]
-fn a_controller_answers_wherever_it_runs_and_over_either_version() {
+fn a_controller_responds_wherever_it_runs_and_over_either_version() {
     let server = start();
     let mut client = server.connect();
     let mut http2 = Http2::to(server.address());
-    for place in PLACES {
-        let path = format!("{place}/hello/x");
+    for prefix in PREFIXES {
+        let path = format!("{prefix}/hello/x");
         for _ in 0..3 {
-            let answer = client.get(&path);
-            answer.expect(
-                place,
+            let response = client.get(&path);
+            response.expect(
+                prefix,
                 200,
                 &[
                     "Content-Type: text/plain",
@@ -72,29 +72,29 @@ fn a_controller_answers_wherever_it_runs_and_over_either_version() {
                     "Date",
                 ],
             );
-            assert_eq!(answer.text(), "hello from one");
+            assert_eq!(response.text(), "hello from one");
         }
-        let head = client.ask(&format!("HEAD {path}"), &[]);
-        head.expect(place, 200, &["Content-Length: 14"]);
-        let answer = http2.get(&path);
+        let head = client.fetch(&format!("HEAD {path}"), &[]);
+        head.expect(prefix, 200, &["Content-Length: 14"]);
+        let response = http2.get(&path);
         assert_eq!(
-            (answer.status.as_u16(), &answer.content[..]),
+            (response.status.as_u16(), &response.content[..]),
             (200, &b"hello from one"[..])
         );
-        // Files lie beside it.
+        // Files are served beside them.
         assert_eq!(client.get("/").text(), "a page");
-        // An error without a word gets the page that errors have.
-        let missing = client.get(&format!("{place}/missing/"));
-        missing.expect(place, 404, &["Content-Type: text/html; charset=utf-8"]);
+        // An error without a body gets the error page.
+        let missing = client.get(&format!("{prefix}/missing/"));
+        missing.expect(prefix, 404, &["Content-Type: text/html; charset=utf-8"]);
     }
 }
 
 #[test]
-fn a_controller_is_told_of_its_request() {
+fn a_controller_sees_its_request() {
     let server = start();
     let mut client = server.connect();
     let mut http2 = Http2::to(server.address());
-    for place in PLACES {
+    for prefix in PREFIXES {
         let fields = [
             "Host: example.com:81",
             "Accept: a",
@@ -102,12 +102,14 @@ fn a_controller_is_told_of_its_request() {
             "accept: b",
             "X-Empty:",
         ];
-        let text = client.ask(&format!("PUT {place}/mirror//a%20b?x=1&y"), &fields).text();
+        let text = client
+            .fetch(&format!("PUT {prefix}/mirror//a%20b?x=1&y"), &fields)
+            .text();
         let lines: Vec<&str> = text.lines().collect();
         let [path, decoded, target] = [
-            format!("path={place}/mirror//a%20b"),
-            format!("decoded={place}/mirror/a b"),
-            format!("target={place}/mirror//a%20b?x=1&y"),
+            format!("path={prefix}/mirror//a%20b"),
+            format!("decoded={prefix}/mirror/a b"),
+            format!("target={prefix}/mirror//a%20b?x=1&y"),
         ];
         for line in [
             "method=PUT",
@@ -135,54 +137,54 @@ fn a_controller_is_told_of_its_request() {
         ] {
             assert!(lines.contains(&line), "{line:?} is not in {text}");
         }
-        assert!(client.get(&format!("{place}/mirror/?")).text().contains("\nquery=\n"));
-        assert!(client.get(&format!("{place}/mirror/")).text().contains("\nquery\n"));
-        let text = String::from_utf8(http2.get(&format!("{place}/mirror/x")).content).expect("text");
+        assert!(client.get(&format!("{prefix}/mirror/?")).text().contains("\nquery=\n"));
+        assert!(client.get(&format!("{prefix}/mirror/")).text().contains("\nquery\n"));
+        let text = String::from_utf8(http2.get(&format!("{prefix}/mirror/x")).content).expect("text");
         assert!(text.contains("\nversion=HTTP/2.0\n"), "{text}");
     }
 }
 
 #[test]
-fn content_comes_whole_up_to_its_bound() {
+fn request_bodies_come_whole_up_to_the_limit() {
     let server = start();
     let mut http2 = Http2::to(server.address());
-    for place in PLACES {
-        let path = format!("{place}/echo/");
+    for prefix in PREFIXES {
+        let path = format!("{prefix}/echo/");
         for (size, status) in [(0, 200), (1, 200), (100_000, 200), (1 << 20, 200), ((1 << 20) + 1, 413)] {
             let content = vec![b'c'; size];
             let what = format!("{size} bytes to {path}");
             let mut client = server.connect();
             client.send(request(&format!("POST {path}"), &[&format!("Content-Length: {size}")]));
             client.send_anyway(&content);
-            let answer = client.answer();
-            answer.expect(&what, status, &[]);
-            assert!(status != 200 || answer.body == content, "{what}");
+            let response = client.response();
+            response.expect(&what, status, &[]);
+            assert!(status != 200 || response.body == content, "{what}");
             if status == 200 {
-                let answer = http2.send(http2.request("POST", &path), &content).expect("an answer");
-                assert!(answer.content == content, "{what} over HTTP/2");
+                let response = http2.send(http2.request("POST", &path), &content).expect("an answer");
+                assert!(response.content == content, "{what} over HTTP/2");
             }
         }
         let mut client = server.connect();
         client.send(
             request(&format!("POST {path}"), &["Transfer-Encoding: chunked"]) + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
         );
-        assert_eq!(client.answer().text(), "abcde");
-        // Drop by drop, over the time that a client likes.
+        assert_eq!(client.response().text(), "abcde");
+        // Byte by byte, at the pace of the client.
         client.send(request(&format!("POST {path}"), &["Content-Length: 5"]));
         for byte in ["1", "2", "3", "4", "5"] {
-            assert_eq!(server.get("/").text(), "a page", "others are served meanwhile");
+            assert_eq!(server.get("/").text(), "a page", "other requests are served meanwhile");
             client.send(byte);
         }
-        assert_eq!(client.answer().text(), "12345");
+        assert_eq!(client.response().text(), "12345");
     }
 }
 
 #[test]
-fn what_a_controller_does_wrong_is_its_own_answer_alone() {
+fn a_misbehaving_controller_affects_its_own_response_alone() {
     let server = start();
     let mut client = server.connect();
-    for place in PLACES {
-        for (what, status, said) in [
+    for prefix in PREFIXES {
+        for (what, status, output) in [
             ("nothing", 500, ""),
             ("fail", 500, ""),
             ("status", 500, ""),
@@ -198,24 +200,28 @@ fn what_a_controller_does_wrong_is_its_own_answer_alone() {
             ("lines", 200, "said 0"),
             ("other", 200, "said 1"),
         ] {
-            let answer = client.get(&format!("{place}/misbehave/?{what}"));
-            answer.expect(what, status, &["!X-Evil", "!X-A"]);
-            assert!(said.is_empty() || answer.text() == said, "{what}: {}", answer.text());
+            let response = client.get(&format!("{prefix}/misbehave/?{what}"));
+            response.expect(what, status, &["!X-Evil", "!X-A"]);
+            assert!(
+                output.is_empty() || response.text() == output,
+                "{what}: {}",
+                response.text()
+            );
             assert_eq!(
-                client.get(&format!("{place}/hello/")).text(),
+                client.get(&format!("{prefix}/hello/")).text(),
                 "hello from one",
-                "behind {what}"
+                "after {what}"
             );
         }
     }
 }
 
 #[test]
-fn content_of_any_length_is_taken_in_pieces() {
+fn request_bodies_of_any_length_are_read_in_pieces() {
     let server = start();
     let mut http2 = Http2::to(server.address());
-    for place in PLACES {
-        let path = format!("{place}/count/");
+    for prefix in PREFIXES {
+        let path = format!("{prefix}/count/");
         let mut client = server.connect();
         for (size, text) in [
             (0, "0 bytes in one"),
@@ -225,41 +231,42 @@ fn content_of_any_length_is_taken_in_pieces() {
             let content = vec![b'c'; size];
             client.send(request(&format!("POST {path}"), &[&format!("Content-Length: {size}")]));
             client.send(&content);
-            assert_eq!(client.answer().text(), text);
-            let answer = http2.send(http2.request("POST", &path), &content).expect("an answer");
-            assert_eq!(String::from_utf8_lossy(&answer.content), text);
+            assert_eq!(client.response().text(), text);
+            let response = http2.send(http2.request("POST", &path), &content).expect("an answer");
+            assert_eq!(String::from_utf8_lossy(&response.content), text);
         }
-        // One that refuses does so before it has seen any of it, and one that fails in the middle ends there.
+        // One controller refuses before it has read any of the body, and one fails in the middle of it.
         client.send(request(&format!("POST {path}"), &["Content-Length: 5", "X-Refuse: 1"]));
-        assert_eq!(client.answer().status, 403);
+        assert_eq!(client.response().status, 403);
         client.send("12345");
         client.send(request(&format!("POST {path}"), &["Content-Length: 5"]) + "1234!");
-        assert_eq!(client.answer().status, 500);
+        assert_eq!(client.response().status, 500);
         assert_eq!(client.get(&path).text(), "0 bytes in one");
     }
 }
 
 #[test]
-fn a_body_of_any_length_is_given_in_pieces() {
+fn response_bodies_of_any_length_are_sent_in_pieces() {
     let server = start();
     let mut http2 = Http2::to(server.address());
-    for place in PLACES {
+    for prefix in PREFIXES {
         for size in [0, 1, 1000, 3_000_001] {
-            let path = format!("{place}/give/?{size}");
+            let path = format!("{prefix}/give/?{size}");
             let mut expected = b"begin:".to_vec();
             expected.resize(6 + size, b'g');
             let mut client = server.connect();
             for _ in 0..2 {
-                let answer = client.get(&path);
-                answer.expect(&path, 200, &["Transfer-Encoding: chunked", "!Content-Length"]);
-                assert!(answer.body == expected, "{path}");
+                let response = client.get(&path);
+                response.expect(&path, 200, &["Transfer-Encoding: chunked", "!Content-Length"]);
+                assert!(response.body == expected, "{path}");
             }
             assert!(http2.get(&path).content == expected, "{path} over HTTP/2");
-            assert_eq!(client.ask(&format!("HEAD {path}"), &[]).status, 200);
+            assert_eq!(client.fetch(&format!("HEAD {path}"), &[]).status, 200);
         }
-        // It breaks off, or says that it wrote more than it may: cut, so that the client notices.
+        // The controller breaks off, or reports having written more than the buffer holds: the response is cut, so that
+        // the client notices.
         for size in [-1, -2] {
-            let path = format!("{place}/give/?{size}");
+            let path = format!("{prefix}/give/?{size}");
             let mut client = server.connect();
             client.send(request(&format!("GET {path}"), &[]));
             let text = String::from_utf8_lossy(&client.rest()).into_owned();
@@ -267,13 +274,13 @@ fn a_body_of_any_length_is_given_in_pieces() {
                 text.starts_with("HTTP/1.1 200 ") && !text.ends_with("0\r\n\r\n"),
                 "{text}"
             );
-            let (answer, _) = http2.ask(http2.request("GET", &path), true);
-            assert!(http2.answer(answer).is_err(), "{path}");
+            let (response, _) = http2.start_request(http2.request("GET", &path), true);
+            assert!(http2.response(response).is_err(), "{path}");
         }
     }
 }
 
-/// A library that notes when it begins, ends, and when a request of it has ended.
+/// A library that records its initialisation, its end, and the end of each request.
 fn marked(folder: &Folder, name: &str, word: &str, more: &[&str]) {
     let marks = format!("MARKS=\"{}\"", folder.path("marks").display());
     let word = format!("WORD=\"{word}\"");
@@ -284,7 +291,7 @@ fn marked(folder: &Folder, name: &str, word: &str, more: &[&str]) {
     library::put(folder, name, &definitions);
 }
 
-/// Waits until these marks are made, in this order.
+/// Waits until these records exist, in this order.
 #[track_caller]
 fn marks(folder: &Folder, expected: &[&str]) {
     let started = Instant::now();
@@ -300,19 +307,19 @@ fn marks(folder: &Folder, expected: &[&str]) {
 }
 
 #[test]
-fn a_request_ends_for_its_controller_though_the_client_has_left() {
-    for place in PLACES {
+fn a_request_ends_for_its_controller_after_a_disconnect() {
+    for prefix in PREFIXES {
         let folder = Folder::with(&[("www/index.html", "a page")]);
         marked(&folder, "l.so", "m", &[]);
-        let server = Running::start(folder, &site_at(&[place], "l.so", &["give", "count"]));
-        // In the middle of a body without end, and of content that does not come.
+        let server = Running::start(folder, &site_below(&[prefix], "l.so", &["give", "count"]));
+        // In the middle of an endless response body, and of a request body that does not come.
         let mut client = server.connect();
-        client.send(request(&format!("GET {place}/give/?9000000000"), &[]));
+        client.send(request(&format!("GET {prefix}/give/?9000000000"), &[]));
         client.bytes(100_000);
         drop(client);
         marks(&server.folder, &["init m", "end m"]);
         let mut client = server.connect();
-        client.send(request(&format!("POST {place}/count/"), &["Content-Length: 5"]) + "12");
+        client.send(request(&format!("POST {prefix}/count/"), &["Content-Length: 5"]) + "12");
         assert_eq!(server.get("/").text(), "a page");
         drop(client);
         marks(&server.folder, &["init m", "end m", "end m"]);
@@ -323,38 +330,38 @@ fn a_request_ends_for_its_controller_though_the_client_has_left() {
 }
 
 #[test]
-fn a_changed_library_is_taken_at_a_reload_and_the_old_one_stays_for_those_who_use_it() {
-    for (place, other) in [("", "/n"), ("/i", "/i")] {
-        changes_at(place, other);
+fn a_reload_loads_a_changed_library_and_keeps_the_old_one_for_its_requests() {
+    for (prefix, other) in [("", "/n"), ("/i", "/i")] {
+        changes_at(prefix, other);
     }
 }
 
-/// `other`: where the same library is used too.
-fn changes_at(place: &str, other: &str) {
+/// `other`: another path that uses the same library.
+fn changes_at(prefix: &str, other: &str) {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     marked(&folder, "l.so", "first", &[]);
-    let places: &[&str] = if place == other { &[place] } else { &[place, other] };
-    let text = site_at(places, "l.so", &["hello", "give"]);
+    let prefixes: &[&str] = if prefix == other { &[prefix] } else { &[prefix, other] };
+    let text = site_below(prefixes, "l.so", &["hello", "give"]);
     let server = Running::start(folder, &text);
     let mut client = server.connect();
-    assert_eq!(client.get(&format!("{place}/hello/")).text(), "hello from first");
-    // A reload without a change keeps it, with all that it holds.
+    assert_eq!(client.get(&format!("{prefix}/hello/")).text(), "hello from first");
+    // A reload without a change keeps the library and all its state.
     server.reload(&text).expect("a reload");
-    assert_eq!(client.get(&format!("{place}/hello/")).text(), "hello from first");
+    assert_eq!(client.get(&format!("{prefix}/hello/")).text(), "hello from first");
     let mut slow = server.connect();
-    slow.send(request(&format!("GET {place}/give/?9000000"), &[]));
+    slow.send(request(&format!("GET {prefix}/give/?9000000"), &[]));
     slow.head();
-    // Written over in place: what runs does not run on it.
+    // Overwritten in place: the running library does not run on this file.
     marked(&server.folder, "new.so", "second", &[]);
     let new = fs::read(server.folder.path("new.so")).expect("a library");
     server.folder.write("l.so", &new);
-    assert_eq!(client.get(&format!("{place}/hello/")).text(), "hello from first");
+    assert_eq!(client.get(&format!("{prefix}/hello/")).text(), "hello from first");
     server.reload(&text).expect("a reload");
-    eventually("hello from second", || client.get(&format!("{place}/hello/")).text());
+    eventually("hello from second", || client.get(&format!("{prefix}/hello/")).text());
     marks(&server.folder, &["init first", "init second"]);
     assert_eq!(client.get(&format!("{other}/hello/")).text(), "hello from second");
     let body = slow.rest_of_chunks();
-    assert_eq!(body, 6 + 9_000_000, "begun before the reload");
+    assert_eq!(body, 6 + 9_000_000, "started before the reload");
     marks(
         &server.folder,
         &["init first", "init second", "end first", "drop first"],
@@ -368,10 +375,10 @@ fn changes_at(place: &str, other: &str) {
 }
 
 #[track_caller]
-fn eventually(expected: &str, mut ask: impl FnMut() -> String) {
+fn eventually(expected: &str, mut fetch: impl FnMut() -> String) {
     let started = Instant::now();
     loop {
-        let found = ask();
+        let found = fetch();
         if found == expected {
             return;
         }
@@ -384,14 +391,14 @@ fn a_library_of_a_later_minor_version_loads() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     library::put(&folder, "l.so", &["LATER"]);
     let server = Running::start(folder, &site("l.so", &["hello", "echo"]));
-    for place in PLACES {
-        assert_eq!(server.get(&format!("{place}/hello/")).text(), "hello from one");
-        assert_eq!(server.get(&format!("{place}/echo/")).text(), "");
+    for prefix in PREFIXES {
+        assert_eq!(server.get(&format!("{prefix}/hello/")).text(), "hello from one");
+        assert_eq!(server.get(&format!("{prefix}/echo/")).text(), "");
     }
 }
 
 #[test]
-fn what_is_no_controller_is_refused_with_its_place_and_changes_nothing() {
+fn an_invalid_controller_is_refused_with_its_span_and_changes_nothing() {
     let folder = Folder::with(&[
         ("www/index.html", "a page"),
         ("text.so", "no library"),
@@ -429,10 +436,10 @@ fn what_is_no_controller_is_refused_with_its_place_and_changes_nothing() {
         let text =
             format!("[site.default]\nlisten = \"127.0.0.1:0\"\ncontroller = \"{controller}\"\nisolate = {isolate}\n");
         let error = server.reload(&text).expect_err(controller);
-        let place = format!("{}:", server.folder.path("rocknet.toml").display());
+        let span = format!("{}:", server.folder.path("rocknet.toml").display());
         assert!(error.contains(expected), "{controller}: {error}");
-        assert!(error.contains(&place), "{controller}: {error}");
-        assert_eq!(server.get("/hello/").text(), "hello from one", "behind {controller}");
+        assert!(error.contains(&span), "{controller}: {error}");
+        assert_eq!(server.get("/hello/").text(), "hello from one", "after {controller}");
         let found = Running::try_start(
             Folder::with(&[]),
             &text.replace(
@@ -447,9 +454,9 @@ fn what_is_no_controller_is_refused_with_its_place_and_changes_nothing() {
     marks(&server.folder, &["init fails"; 4]);
 }
 
-/// Who answers at a route for one path is remembered by it: what a request brings is not.
+/// The worker caches the controller of a route for one path, but nothing of the request.
 #[test]
-fn a_path_of_its_own_is_asked_anew_each_time() {
+fn a_route_for_one_path_calls_its_controller_each_time() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     library::put(&folder, "a.so", &["WORD=\"one\""]);
     let site = |how: &str| {
@@ -470,12 +477,12 @@ fn a_path_of_its_own_is_asked_anew_each_time() {
             .get("/hello")
             .expect("a first time and later", 200, &["X-A: 1", "Content-Length: 14"]);
         let text = client
-            .ask(&format!("GET /mirror?{number}"), &[&format!("X-Odd: {number}")])
+            .fetch(&format!("GET /mirror?{number}"), &[&format!("X-Odd: {number}")])
             .text();
         let (query, field) = (format!("\nquery={number}\n"), format!("\nfield X-Odd={number}\n"));
         assert!(text.contains(&query) && text.contains(&field), "{text}");
-        client.ask("HEAD /mirror", &[]).expect("HEAD", 200, &["X-A: 1"]);
-        let text = client.ask("PUT /mirror", &[]).text();
+        client.fetch("HEAD /mirror", &[]).expect("HEAD", 200, &["X-A: 1"]);
+        let text = client.fetch("PUT /mirror", &[]).text();
         assert!(text.contains("method=PUT\n"), "{text}");
         let text = client.get("/%6dirror").text();
         assert!(
@@ -485,7 +492,7 @@ fn a_path_of_its_own_is_asked_anew_each_time() {
         let text = String::from_utf8(http2.get("/mirror").content).expect("text");
         assert!(text.contains("\nversion=HTTP/2.0\n"), "{text}");
         client.get("/missing").expect(
-            "an error without a word",
+            "an error without a body",
             404,
             &["Content-Type: text/html; charset=utf-8"],
         );
@@ -495,7 +502,7 @@ fn a_path_of_its_own_is_asked_anew_each_time() {
     server
         .reload(&site("run_on = \"network\""))
         .expect("a good configuration");
-    let answer = client.get("/hello");
-    answer.expect("behind a reload", 200, &["!X-A"]);
-    assert_eq!(answer.text(), "hello from two");
+    let response = client.get("/hello");
+    response.expect("after a reload", 200, &["!X-A"]);
+    assert_eq!(response.text(), "hello from two");
 }

@@ -1,10 +1,10 @@
-//! Content codings: files that lie encoded beside others, and those made on the way.
+//! Content codings: precompressed files beside others, and responses compressed on the way.
 
 use std::io::Read;
 
-use super::support::{Answer, Client, Folder, Running};
+use super::support::{Client, Folder, ReceivedResponse, Running};
 
-/// Text that compresses well, of that many bytes.
+/// Text of this many bytes that compresses well.
 fn text(size: usize) -> String {
     let mut text = String::new();
     while text.len() < size {
@@ -14,18 +14,18 @@ fn text(size: usize) -> String {
     text
 }
 
-fn decode(answer: &Answer, what: &str) -> Vec<u8> {
+fn decode(response: &ReceivedResponse, what: &str) -> Vec<u8> {
     let mut decoded = Vec::new();
-    match answer.field("Content-Encoding") {
-        None => decoded = answer.body.clone(),
+    match response.field("Content-Encoding") {
+        None => decoded = response.body.clone(),
         Some("br") => drop(
-            brotli::Decompressor::new(&*answer.body, 4096)
+            brotli::Decompressor::new(&*response.body, 4096)
                 .read_to_end(&mut decoded)
                 .expect(what),
         ),
-        Some("zstd") => decoded = zstd::stream::decode_all(&*answer.body).expect(what),
+        Some("zstd") => decoded = zstd::stream::decode_all(&*response.body).expect(what),
         Some("gzip") => drop(
-            flate2::read::GzDecoder::new(&*answer.body)
+            flate2::read::GzDecoder::new(&*response.body)
                 .read_to_end(&mut decoded)
                 .expect(what),
         ),
@@ -34,7 +34,8 @@ fn decode(answer: &Answer, what: &str) -> Vec<u8> {
     decoded
 }
 
-/// Asks for `path` with an `Accept-Encoding`; the coding of the answer, its tag and its decoded content must be right.
+/// Requests `path` with an `Accept-Encoding`, and asserts the coding, the entity tag and the decoded body of the
+/// response.
 #[track_caller]
 fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, content: &str) {
     let what = format!("{path} {accept:?}");
@@ -43,18 +44,18 @@ fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, co
         .map(|accept| format!("Accept-Encoding: {accept}"))
         .collect();
     let fields: Vec<&str> = accept.iter().map(String::as_str).collect();
-    let answer = client.ask(&format!("GET {path}"), &fields);
-    answer.expect(
+    let response = client.fetch(&format!("GET {path}"), &fields);
+    response.expect(
         &what,
         200,
         &["Vary: Accept-Encoding", "Content-Type: text/plain; charset=utf-8"],
     );
-    assert_eq!(answer.field("Content-Encoding").unwrap_or_default(), coding, "{what}");
+    assert_eq!(response.field("Content-Encoding").unwrap_or_default(), coding, "{what}");
     assert!(
-        decode(&answer, &what) == content.as_bytes(),
+        decode(&response, &what) == content.as_bytes(),
         "{what}: decodes to something else"
     );
-    let etag = answer.field("ETag").expect("a tag").to_owned();
+    let etag = response.field("ETag").expect("a tag").to_owned();
     let suffix = match coding {
         "" => "",
         "gzip" => "-gz\"",
@@ -64,12 +65,16 @@ fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, co
     assert!(etag.starts_with('"') && etag.ends_with(suffix), "{what}: {etag}");
     assert!(!coding.is_empty() || etag.matches('-').count() == 1, "{what}: {etag}");
     if !coding.is_empty() {
-        assert!(answer.body.len() < content.len(), "{what}: {} bytes", answer.body.len());
+        assert!(
+            response.body.len() < content.len(),
+            "{what}: {} bytes",
+            response.body.len()
+        );
     }
 
-    // The same validators come with HEAD and 304.
+    // HEAD and 304 have the same validators.
     let tag = format!("ETag: {etag}");
-    let head = client.ask(&format!("HEAD {path}"), &fields);
+    let head = client.fetch(&format!("HEAD {path}"), &fields);
     head.expect(&what, 200, &[&tag, "Vary: Accept-Encoding"]);
     assert_eq!(
         head.field("Content-Encoding").unwrap_or_default(),
@@ -78,7 +83,7 @@ fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, co
     );
     let condition = format!("If-None-Match: {etag}");
     let again: Vec<&str> = fields.iter().copied().chain([&*condition]).collect();
-    client.ask(&format!("GET {path}"), &again).expect(
+    client.fetch(&format!("GET {path}"), &again).expect(
         &what,
         304,
         &[&tag, "Vary: Accept-Encoding", "!Content-Encoding"],
@@ -86,7 +91,7 @@ fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, co
 }
 
 #[test]
-fn the_client_says_what_it_takes() {
+fn the_coding_follows_accept_encoding() {
     let (small, large) = (text(10_000), text(300_000));
     let server = Running::site(
         Folder::with(&[("www/small.txt", &small), ("www/large.txt", &large)]),
@@ -117,7 +122,7 @@ fn the_client_says_what_it_takes() {
 }
 
 #[test]
-fn the_tag_of_one_form_is_not_that_of_another() {
+fn each_coding_has_its_own_entity_tag() {
     let (small, large) = (text(10_000), text(300_000));
     let server = Running::site(
         Folder::with(&[("www/small.txt", &small), ("www/large.txt", &large)]),
@@ -126,9 +131,9 @@ fn the_tag_of_one_form_is_not_that_of_another() {
     let mut client = server.connect();
     for path in ["/small.txt", "/large.txt"] {
         let line = format!("GET {path}");
-        let plain = client.ask(&line, &[]).field("ETag").expect("a tag").to_owned();
+        let plain = client.fetch(&line, &[]).field("ETag").expect("a tag").to_owned();
         let br = client
-            .ask(&line, &["Accept-Encoding: br"])
+            .fetch(&line, &["Accept-Encoding: br"])
             .field("ETag")
             .expect("a tag")
             .to_owned();
@@ -142,7 +147,7 @@ fn the_tag_of_one_form_is_not_that_of_another() {
             (&br, "Accept-Encoding: gzip", 200),
         ] {
             client
-                .ask(&line, &[condition, accept])
+                .fetch(&line, &[condition, accept])
                 .expect(&format!("{path} {condition} {accept}"), status, &[]);
         }
     }
@@ -159,7 +164,7 @@ fn some_things_are_never_encoded() {
         ("www/as-is/a.txt", &text(10_000)),
         ("www/as-is/large.txt", &text(300_000)),
     ]);
-    // Noise does not get shorter.
+    // Random bytes do not compress.
     let mut state = 1_u64;
     let noise: Vec<u8> = (0..5000)
         .map(|_| {
@@ -184,16 +189,16 @@ fn some_things_are_never_encoded() {
         ("/noise.txt", None, true),
     ] {
         for _ in 0..2 {
-            let answer = client.ask(&format!("GET {path}"), &["Accept-Encoding: br, gzip, zstd"]);
-            answer.expect(path, 200, &[if varies { "Vary: Accept-Encoding" } else { "!Vary" }]);
-            assert_eq!(answer.field("Content-Encoding"), coding, "{path}");
+            let response = client.fetch(&format!("GET {path}"), &["Accept-Encoding: br, gzip, zstd"]);
+            response.expect(path, 200, &[if varies { "Vary: Accept-Encoding" } else { "!Vary" }]);
+            assert_eq!(response.field("Content-Encoding"), coding, "{path}");
         }
     }
-    assert!(client.ask("GET /noise.txt", &["Accept-Encoding: br"]).body == noise);
+    assert!(client.fetch("GET /noise.txt", &["Accept-Encoding: br"]).body == noise);
 }
 
 #[test]
-fn ranges_are_of_the_plain_form() {
+fn ranges_apply_to_the_identity_coding() {
     let (small, large) = (text(10_000), text(300_000));
     let folder = Folder::with(&[
         ("www/small.txt", &small),
@@ -205,15 +210,15 @@ fn ranges_are_of_the_plain_form() {
     let mut client = server.connect();
     for (path, content) in [("/small.txt", &small), ("/large.txt", &large), ("/beside.txt", &small)] {
         let line = format!("GET {path}");
-        let plain = client.ask(&line, &[]).field("ETag").expect("a tag").to_owned();
-        let answer = client.ask(&line, &["Accept-Encoding: br, gzip", "Range: bytes=100-199"]);
-        answer.expect(
+        let plain = client.fetch(&line, &[]).field("ETag").expect("a tag").to_owned();
+        let response = client.fetch(&line, &["Accept-Encoding: br, gzip", "Range: bytes=100-199"]);
+        response.expect(
             path,
             206,
             &["!Content-Encoding", &format!("ETag: {plain}"), "Vary: Accept-Encoding"],
         );
-        assert_eq!(answer.text(), content[100..200], "{path}");
-        let encoded = client.ask(&line, &["Accept-Encoding: br"]);
+        assert_eq!(response.text(), content[100..200], "{path}");
+        let encoded = client.fetch(&line, &["Accept-Encoding: br"]);
         let br = format!(
             "If-Range: {}",
             encoded
@@ -221,14 +226,14 @@ fn ranges_are_of_the_plain_form() {
                 .field("ETag")
                 .expect("a tag")
         );
-        // A part of another form than the client has would ruin what it has.
-        let answer = client.ask(&line, &["Accept-Encoding: br", "Range: bytes=100-199", &br]);
-        answer.expect(path, 200, &["!Content-Range"]);
+        // A range of another representation would corrupt the client's copy.
+        let response = client.fetch(&line, &["Accept-Encoding: br", "Range: bytes=100-199", &br]);
+        response.expect(path, 200, &["!Content-Range"]);
     }
 }
 
 #[test]
-fn files_that_lie_encoded_beside_others_are_used() {
+fn precompressed_files_are_used() {
     let plain = text(5000);
     let folder = Folder::with(&[
         ("www/all.txt", &plain),
@@ -254,7 +259,7 @@ fn files_that_lie_encoded_beside_others_are_used() {
         ("/all.txt", "zstd, gzip", Some("zstd"), Some("zstd beside")),
         ("/all.txt", "gzip", Some("gzip"), Some("gzip beside")),
         ("/all.txt", "identity", None, Some(&*plain)),
-        // What lies there was meant to be used, before anything that could be made.
+        // Precompressed files take precedence over responses compressed on the way.
         ("/gzip.txt", "br, gzip", Some("gzip"), Some("gzip beside")),
         ("/gzip.txt", "br", Some("br"), None),
         ("/tiny.txt", "br", Some("br"), Some("br beside")),
@@ -265,12 +270,12 @@ fn files_that_lie_encoded_beside_others_are_used() {
     ] {
         for _ in 0..2 {
             let what = format!("{path} {accept}");
-            let answer = client.ask(&format!("GET {path}"), &[&format!("Accept-Encoding: {accept}")]);
-            answer.expect(&what, 200, &["Vary: Accept-Encoding"]);
-            assert_eq!(answer.field("Content-Encoding"), coding, "{what}");
+            let response = client.fetch(&format!("GET {path}"), &[&format!("Accept-Encoding: {accept}")]);
+            response.expect(&what, 200, &["Vary: Accept-Encoding"]);
+            assert_eq!(response.field("Content-Encoding"), coding, "{what}");
             match content {
-                Some(content) => assert_eq!(answer.text(), content, "{what}"),
-                None => assert!(decode(&answer, &what) == plain.as_bytes(), "{what}: made anew"),
+                Some(content) => assert_eq!(response.text(), content, "{what}"),
+                None => assert!(decode(&response, &what) == plain.as_bytes(), "{what}: compressed again"),
             }
         }
     }

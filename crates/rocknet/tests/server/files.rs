@@ -1,28 +1,28 @@
-//! Files of a folder: which there are, by which methods, and as what.
+//! Files of a folder: existence, methods and media types.
 
 use std::os::unix::net::UnixListener;
 
 use super::support::{Client, Folder, Running};
 
-/// When `digits.txt` was last changed, and a second before and after that.
+/// Modification time of `digits.txt`, and a second before and after it.
 pub const CHANGED: u64 = 1_700_000_000;
 pub const CHANGED_TEXT: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
 pub const BEFORE: &str = "Tue, 14 Nov 2023 22:13:19 GMT";
 pub const AFTER: &str = "Tue, 14 Nov 2023 22:13:21 GMT";
 
-/// A request line, its fields; the status, the fields of the answer, and its content.
+/// A request line and its fields; the status, the header fields and the body of the response.
 pub type Row<'a> = (&'a str, &'a [&'a str], u16, &'a [&'a str], Option<&'a str>);
 
 #[track_caller]
 pub fn check(client: &mut Client, rows: &[Row<'_>]) {
     for (line, fields, status, expected, content) in rows {
         let what = format!("{line} {fields:?}");
-        let answer = client.ask(line, fields);
-        answer
+        let response = client.fetch(line, fields);
+        response
             .expect(&what, *status, expected)
             .expect(&what, *status, &["Date", "Server: RockNet", "!Connection"]);
         if let Some(content) = content {
-            assert_eq!(answer.text(), *content, "{what}");
+            assert_eq!(response.text(), *content, "{what}");
         }
     }
 }
@@ -38,7 +38,7 @@ pub fn digits() -> Folder {
     folder
 }
 
-/// The tag of `digits.txt`.
+/// Entity tag of `digits.txt`.
 pub fn etag() -> String {
     format!("\"{:x}-a\"", u128::from(CHANGED) * 1_000_000_000)
 }
@@ -115,7 +115,7 @@ fn names_with_a_dot_are_hidden() {
 }
 
 #[test]
-fn links_are_followed_as_far_as_the_configuration_says() {
+fn links_are_followed_as_configured() {
     for (keys, outside, folder_outside) in [
         ("", 404, 404),
         ("symlinks = \"owner\"", 200, 200),
@@ -203,7 +203,7 @@ fn methods() {
 }
 
 #[test]
-fn types_are_known_by_their_suffix() {
+fn media_types_follow_the_suffix() {
     let rows = [
         ("a.html", "text/html; charset=utf-8"),
         ("a.css", "text/css; charset=utf-8"),

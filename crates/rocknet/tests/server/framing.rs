@@ -1,11 +1,11 @@
-//! Where one message ends and the next begins: smuggling refused, pipelines in order, the end of connections.
+//! Message framing: smuggling refused, pipelined requests in order, and the end of connections.
 
 use super::support::client::request;
 use super::support::handlers::{Echo, Panics};
 use super::support::running::{mount, site};
 use super::support::{Client, Folder, Running};
 
-/// With a handler that sends content back, and one that panics.
+/// Starts a server with a handler that echoes the request body, and one that panics.
 pub fn server() -> Running {
     let folder = Folder::with(&[("www/index.html", "root"), ("www/a.txt", "a"), ("www/b.txt", "bb")]);
     Running::start_with(
@@ -15,7 +15,7 @@ pub fn server() -> Running {
     )
 }
 
-/// What follows a refused request on the connection: never to be answered.
+/// Bytes after a refused request on its connection: no response to them may come.
 const SMUGGLED: &str = "GET /a.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[test]
@@ -24,7 +24,7 @@ fn smuggling_is_refused_and_the_connection_closed() {
     let check = |what: &str, bytes: &str, status: u16| {
         let mut client = server.connect();
         client.send(format!("{bytes}{SMUGGLED}"));
-        client.answer().expect(what, status, &["Connection: close"]);
+        client.response().expect(what, status, &["Connection: close"]);
         client.assert_closed(what);
     };
     for (fields, status) in [
@@ -81,7 +81,7 @@ fn smuggling_is_refused_and_the_connection_closed() {
     ] {
         check(&format!("{bytes:?}"), bytes, status);
     }
-    // A client of HTTP/2 would not understand an answer of HTTP/1.
+    // An HTTP/2 client would not understand an HTTP/1 response.
     let mut client = server.connect();
     client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     client.assert_closed("the preface of HTTP/2");
@@ -107,7 +107,7 @@ fn broken_chunks_are_refused_and_the_connection_closed() {
             let mut client = server.connect();
             client.send(request(&format!("POST {target}"), &["Transfer-Encoding: chunked"]));
             client.send_anyway(format!("{content}{SMUGGLED}"));
-            let status = client.answer().status;
+            let status = client.response().status;
             assert!(
                 status == 400 || (target == "/a.txt" && status == 405),
                 "{target} {content:?}: {status}"
@@ -115,14 +115,14 @@ fn broken_chunks_are_refused_and_the_connection_closed() {
             let rest = String::from_utf8_lossy(&client.rest()).into_owned();
             assert!(
                 !rest.contains("200 OK"),
-                "{target} {content:?}: the smuggled request was answered: {rest}"
+                "{target} {content:?}: the smuggled request got a response: {rest}"
             );
         }
     }
 }
 
 #[test]
-fn a_hundred_requests_in_one_write_are_answered_in_order() {
+fn a_hundred_pipelined_requests_get_responses_in_order() {
     let server = server();
     let row = |number: usize| match number % 5 {
         0 => ("GET /", 200, "root"),
@@ -131,22 +131,22 @@ fn a_hundred_requests_in_one_write_are_answered_in_order() {
         3 => ("OPTIONS /b.txt", 204, ""),
         _ => ("GET /b.txt", 200, "bb"),
     };
-    // Nothing is known at first, and all from the second round on.
+    // Nothing is cached at first, and everything from the second round on.
     let mut client = server.connect();
     for round in 0..3 {
         let all: String = (0..100).map(|number| request(row(number).0, &[])).collect();
         client.send(all);
         for number in 0..100 {
             let (line, status, content) = row(number);
-            let answer = client.answer_to(line.split(' ').next().unwrap_or_default());
+            let response = client.response_to(line.split(' ').next().unwrap_or_default());
             assert_eq!(
-                (answer.status, &*answer.text()),
+                (response.status, &*response.text()),
                 (status, content),
                 "round {round}, number {number}"
             );
         }
     }
-    // Content between requests, and the same bytes one by one.
+    // Bodies between requests, and the same bytes one by one.
     let mut all = String::new();
     for number in 0..20 {
         all.push_str(&request("POST /echo/x", &[&format!("Content-Length: {}", number % 3)]));
@@ -159,17 +159,17 @@ fn a_hundred_requests_in_one_write_are_answered_in_order() {
         }
         for number in 0..20 {
             assert_eq!(
-                client.answer().text(),
+                client.response().text(),
                 "x".repeat(number % 3),
                 "pieces of {piece}, number {number}"
             );
-            client.answer().expect("what follows", 404, &[]);
+            client.response().expect("what follows", 404, &[]);
         }
     }
 }
 
 #[test]
-fn answers_larger_than_what_fits_come_in_order() {
+fn large_pipelined_responses_come_in_order() {
     let server = server();
     server.folder.write("www/large.bin", vec![7; 300_000]);
     server.folder.write("www/medium.bin", vec![9; 40_000]);
@@ -179,20 +179,20 @@ fn answers_larger_than_what_fits_come_in_order() {
         .collect();
     client.send(all);
     for number in 0..30 {
-        assert!(client.answer().body == vec![7; 300_000], "large, number {number}");
-        assert!(client.answer().body == vec![9; 40_000], "medium, number {number}");
+        assert!(client.response().body == vec![7; 300_000], "large, number {number}");
+        assert!(client.response().body == vec![9; 40_000], "medium, number {number}");
     }
 }
 
 #[test]
-fn http_1_0_closes_unless_asked_not_to() {
+fn http_1_0_closes_unless_keep_alive_is_requested() {
     let server = server();
     let check = |bytes: &str, connection: &str, goes_on: bool| {
         let mut client = server.connect();
         client.send(bytes);
-        let answer = client.answer();
-        answer.expect(bytes, 200, &[connection, "Content-Length: 1"]);
-        assert_eq!(answer.text(), "a", "{bytes}");
+        let response = client.response();
+        response.expect(bytes, 200, &[connection, "Content-Length: 1"]);
+        assert_eq!(response.text(), "a", "{bytes}");
         if goes_on {
             assert_eq!(client.get("/b.txt").text(), "bb", "{bytes}");
         } else {
@@ -235,16 +235,16 @@ fn http_1_0_closes_unless_asked_not_to() {
 }
 
 #[test]
-fn a_client_that_has_said_all_still_gets_its_answers() {
+fn a_half_closed_client_still_gets_its_responses() {
     let server = server();
     for requests in [1, 3] {
         let mut client = server.connect();
         client.send(request("GET /a.txt", &[]).repeat(requests));
         client.end();
         for _ in 0..requests {
-            assert_eq!(client.answer().text(), "a");
+            assert_eq!(client.response().text(), "a");
         }
-        client.assert_closed("all was said");
+        client.assert_closed("everything was sent");
     }
     let mut client = server.connect();
     client.send("GET /a.txt HTTP/1.1\r\nHost: loc");
@@ -253,27 +253,27 @@ fn a_client_that_has_said_all_still_gets_its_answers() {
 }
 
 #[test]
-fn what_follows_a_close_is_not_answered_and_hurts_nobody() {
+fn requests_after_a_close_are_discarded_without_harm() {
     let server = server();
     server.folder.write("www/large.bin", vec![7; 2_000_000]);
     for (path, size) in [("/a.txt", 1), ("/large.bin", 2_000_000), ("/none", 0)] {
         let mut client = server.connect();
         let last = request(&format!("GET {path}"), &["Connection: close"]);
         client.send(last + &request("GET /b.txt", &[]).repeat(3));
-        // A reset because of these would take the answer away. A small one may have left, and the socket with it, before
-        // they come.
+        // A reset caused by these bytes would discard the response. A small response may have been sent, and the socket
+        // closed, before they come.
         if size > 1 {
             client.send_anyway(request("GET /b.txt", &[]).repeat(20_000));
         }
-        let answer = client.answer();
-        answer.expect(path, answer.status, &["Connection: close"]);
-        assert!(size == 0 || answer.body.len() == size, "{path}: {answer:?}");
+        let response = client.response();
+        response.expect(path, response.status, &["Connection: close"]);
+        assert!(size == 0 || response.body.len() == size, "{path}: {response:?}");
         client.assert_closed(path);
     }
 }
 
 #[test]
-fn clients_that_leave_in_the_middle_leave_nothing_behind() {
+fn clients_that_disconnect_midway_leave_no_resources() {
     let folder = Folder::with(&[("www/a.txt", "a")]);
     folder.sparse("www/large.bin", 50 << 20);
     let text = format!("[limits]\nconnections = 2\n{}", site(""));
@@ -288,7 +288,7 @@ fn clients_that_leave_in_the_middle_leave_nothing_behind() {
         "POST /a.txt HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhell",
         "GET / HTTP/1.1\r\nbad\r\n\r\n",
     ] {
-        // More than there is room for, were any kept.
+        // More bodies than would fit if any were kept.
         for _ in 0..5 {
             let mut client = server.connect();
             client.send(bytes);
@@ -349,7 +349,7 @@ fn a_panic_ends_one_exchange_alone() {
     for path in ["/panics/now", "/panics/later"] {
         for line in [format!("GET {path}"), format!("POST {path}")] {
             let mut client: Client = server.connect();
-            client.ask(&line, &[]).expect(&line, 500, &["Connection: close"]);
+            client.fetch(&line, &[]).expect(&line, 500, &["Connection: close"]);
             client.assert_closed(&line);
             assert_eq!(innocent.get("/a.txt").text(), "a");
             assert_eq!(server.get("/b.txt").text(), "bb");

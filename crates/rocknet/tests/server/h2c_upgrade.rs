@@ -1,11 +1,11 @@
-//! `Upgrade: h2c`: the request that asks for it becomes stream 1, and only one that asks as it should.
+//! `Upgrade: h2c`: a valid upgrade request becomes stream 1, and an invalid one does not.
 
 use std::process::Command;
 
 use super::support::{Folder, Running};
 use crate::wire::{self, GOAWAY, SETTINGS};
 
-/// HTTP2-Settings of nothing, of a window of 100 bytes, and of a window that cannot be.
+/// HTTP2-Settings without a value, with a window of 100 bytes, and with an invalid window.
 const NONE: &str = "";
 const WINDOW: &str = "AAQAAABk";
 const WRONG: &str = "AASAAAAA";
@@ -20,7 +20,7 @@ fn start(keys: &str) -> Running {
     Running::start(folder, &text)
 }
 
-fn asking(path: &str, settings: &str) -> String {
+fn upgrade_request(path: &str, settings: &str) -> String {
     let fields = format!("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: {settings}");
     format!("GET {path} HTTP/1.1\r\nHost: h\r\n{fields}\r\n\r\n")
 }
@@ -30,12 +30,12 @@ fn the_request_becomes_stream_1() {
     let server = start("h2c_upgrade = true");
     for (path, settings, more, expected) in [
         ("/a.txt", NONE, 0, &b"a"[..]),
-        // Its window holds for the first stream too.
+        // The window applies to the first stream too.
         ("/large.bin", WINDOW, 0, &[b'x'; 100]),
         ("/large.bin", WINDOW, 900, &[b'x'; 1000]),
     ] {
         let mut client = server.connect();
-        client.send(asking(path, settings));
+        client.send(upgrade_request(path, settings));
         let head = client.head();
         let agreed = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
         assert_eq!(head, agreed, "{path}");
@@ -43,12 +43,12 @@ fn the_request_becomes_stream_1() {
         if more > 0 {
             client.send(wire::window(1, more));
         }
-        // Another stream beside it; its answer, and the end after it, say that nothing more is to come.
+        // Another stream beside it: its response, and the end after it, prove that nothing more is to come.
         client.send(wire::get(3, "/a.txt"));
         client.send(wire::frame(GOAWAY, 0, 0, [0; 8]));
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         loop {
-            let (frames, _) = wire::frames(&heard);
+            let (frames, _) = wire::frames(&received);
             let first = wire::content_of(&frames, 1);
             let others = frames.iter().any(|frame| frame.stream == 3 && frame.ends_stream());
             if others && first.len() >= expected.len() {
@@ -57,15 +57,15 @@ fn the_request_becomes_stream_1() {
                 assert_eq!(frames[0].kind, SETTINGS, "its preface goes first");
                 break;
             }
-            heard.extend_from_slice(&client.bytes(1));
+            received.extend_from_slice(&client.bytes(1));
         }
     }
 }
 
 #[test]
-fn who_asks_otherwise_is_answered_in_http_1() {
+fn other_upgrade_requests_get_an_http_1_response() {
     let server = start("h2c_upgrade = true");
-    let good = asking("/a.txt", NONE);
+    let good = upgrade_request("/a.txt", NONE);
     for (what, request) in [
         ("another protocol", good.replace("h2c", "h3c")),
         (
@@ -77,42 +77,42 @@ fn who_asks_otherwise_is_answered_in_http_1() {
             "settings twice",
             good.replace("HTTP2-Settings: \r\n", "HTTP2-Settings: \r\nHTTP2-Settings: \r\n"),
         ),
-        ("half a setting", asking("/a.txt", "AAQA")),
-        ("a setting that cannot be", asking("/a.txt", WRONG)),
-        ("no base64url", asking("/a.txt", "AAQAAA+k")),
+        ("half a setting", upgrade_request("/a.txt", "AAQA")),
+        ("a setting that cannot be", upgrade_request("/a.txt", WRONG)),
+        ("no base64url", upgrade_request("/a.txt", "AAQAAA+k")),
         ("HTTP/1.0", good.replace("HTTP/1.1\r\n", "HTTP/1.0\r\n")),
     ] {
         let mut client = server.connect();
         client.send(&request);
-        let answer = client.answer();
-        assert_eq!((answer.status, answer.text()), (200, "a".to_owned()), "{what}");
+        let response = client.response();
+        assert_eq!((response.status, response.text()), (200, "a".to_owned()), "{what}");
     }
     let mut client = server.connect();
     client.send(good.replace("Upgrade: h2c\r\n", "Upgrade: h2c\r\nContent-Length: 1\r\n") + "x");
-    assert_eq!(client.answer().status, 200, "content");
+    assert_eq!(client.response().status, 200, "content");
 }
 
 #[test]
-fn it_is_off_unless_told() {
+fn it_is_off_by_default() {
     for keys in ["", "h2c = true"] {
         let server = start(keys);
         let mut client = server.connect();
-        client.send(asking("/a.txt", NONE));
-        assert_eq!(client.answer().status, 200, "{keys}");
+        client.send(upgrade_request("/a.txt", NONE));
+        assert_eq!(client.response().status, 200, "{keys}");
     }
-    // And alone it lets nobody begin with HTTP/2.
+    // The key alone does not let a client begin with HTTP/2.
     let server = start("h2c_upgrade = true");
     let mut client = server.connect();
     client.send(wire::beginning(&[]));
-    let said = client.rest();
+    let output = client.rest();
     assert!(
-        wire::frames(&said).0.iter().all(|frame| frame.kind != SETTINGS),
-        "{said:?}"
+        wire::frames(&output).0.iter().all(|frame| frame.kind != SETTINGS),
+        "{output:?}"
     );
 }
 
 #[test]
-fn curl_and_nghttp_use_it() {
+fn curl_and_nghttp_can_use_it() {
     let server = start("h2c_upgrade = true");
     let url = format!("http://{}/a.txt", server.address());
     for (program, arguments, expected) in [

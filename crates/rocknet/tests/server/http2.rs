@@ -1,8 +1,8 @@
-//! HTTP/2 in the clear: the same sites and handlers, many streams on one connection.
+//! HTTP/2 in the clear: the same sites and handlers, and many streams on one connection.
 
 use http::StatusCode;
 
-use super::support::handlers::{Echo, Panics, Waits};
+use super::support::handlers::{Deferred, Echo, Panics};
 use super::support::http2::Http2;
 use super::support::running::{mount, site};
 use super::support::{Folder, Running};
@@ -23,7 +23,7 @@ fn content(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn files_are_answered_as_over_http_1() {
+fn files_are_served_as_over_http_1() {
     let server = start("", Vec::new());
     let mut client = Http2::to(server.address());
     for (path, status, expected) in [
@@ -54,7 +54,7 @@ fn files_are_answered_as_over_http_1() {
 }
 
 #[test]
-fn heads_conditions_and_ranges_hold() {
+fn head_conditions_and_ranges_apply() {
     let server = start("", Vec::new());
     let mut client = Http2::to(server.address());
     let tag = client.get("/large").fields["etag"].clone();
@@ -69,58 +69,58 @@ fn heads_conditions_and_ranges_hold() {
         for (name, value) in fields {
             request = request.header(*name, *value);
         }
-        let (answer, _) = client.ask(request, true);
-        let answer = client.answer(answer).expect("an answer");
-        assert_eq!(answer.status.as_u16(), status, "{method} {fields:?}");
+        let (response, _) = client.start_request(request, true);
+        let response = client.response(response).expect("an answer");
+        assert_eq!(response.status.as_u16(), status, "{method} {fields:?}");
         if length != usize::MAX {
-            assert_eq!(answer.content.len(), length, "{method} {fields:?}");
+            assert_eq!(response.content.len(), length, "{method} {fields:?}");
         }
     }
 }
 
 #[test]
-fn content_goes_both_ways() {
+fn bodies_flow_both_ways() {
     let server = start("", vec![mount("/echo/", Echo)]);
     let mut client = Http2::to(server.address());
     for length in [0, 1, 16_384, 70_000, 1_500_000] {
         let sent = content(length);
         let request = client.request("POST", "/echo/x");
-        let answer = client.send(request, &sent).expect("an answer");
-        assert_eq!(answer.status, StatusCode::OK, "{length}");
-        assert!(answer.content == sent, "{length}: {}", answer.content.len());
+        let response = client.send(request, &sent).expect("an answer");
+        assert_eq!(response.status, StatusCode::OK, "{length}");
+        assert!(response.content == sent, "{length}: {}", response.content.len());
     }
 }
 
 #[test]
 fn streams_do_not_wait_for_each_other() {
-    let (waits, mut waiting) = Waits::new();
+    let (waits, mut waiting) = Deferred::new();
     let server = start("", vec![mount("/wait/", waits)]);
-    // Windows for all of them: this client reads one after the other.
+    // Windows that fit all responses, because this client reads one after the other.
     let mut windows = h2::client::Builder::new();
     windows
         .initial_window_size(1 << 20)
         .initial_connection_window_size(1 << 25);
     let mut client = Http2::with(server.address(), &windows);
-    let (slow, _) = client.ask(client.request("GET", "/wait/1"), true);
-    let asked: Vec<_> = (0..100)
+    let (slow, _) = client.start_request(client.request("GET", "/wait/1"), true);
+    let incoming: Vec<_> = (0..100)
         .map(|number| {
             let path = if number % 2 == 0 { "/cached" } else { "/large" };
-            (path, client.ask(client.request("GET", path), true).0)
+            (path, client.start_request(client.request("GET", path), true).0)
         })
         .collect();
-    for (path, answer) in asked {
+    for (path, response) in incoming {
         let length = if path == "/cached" { 40_000 } else { 300_000 };
         assert_eq!(
-            client.answer(answer).expect("an answer").content.len(),
+            client.response(response).expect("an answer").content.len(),
             length,
             "{path}"
         );
     }
-    assert!(waiting.next().answer("at last"));
-    assert_eq!(client.answer(slow).expect("an answer").content, b"at last");
+    assert!(waiting.next().response("at last"));
+    assert_eq!(client.response(slow).expect("an answer").content, b"at last");
 }
 
-/// Around the sizes of what is kept in memory, of frames, and of what is sent out of a file.
+/// Sizes around the limit for files in memory, the frame size, and the piece sent from a file.
 #[test]
 fn large_files_arrive_whole_through_any_window() {
     let server = start("", Vec::new());
@@ -130,27 +130,32 @@ fn large_files_arrive_whole_through_any_window() {
     for size in sizes {
         server.folder.write(&format!("www/{size}"), content(size));
     }
-    // Of windows that let go a piece too small to be sent out of its file, one frame, and all at once.
+    // Windows that allow a piece too small to be sent from its file, one frame, and everything at once.
     for window in [5_000, 16_384, 65_535, 1 << 22] {
         let mut windows = h2::client::Builder::new();
         windows
             .initial_window_size(window)
             .initial_connection_window_size(window.max(1 << 22) * 2);
         let mut client = Http2::with(server.address(), &windows);
-        let asked: Vec<_> = sizes
+        let pending: Vec<_> = sizes
             .iter()
             .filter(|&&size| size < 100 * window as usize)
-            .map(|&size| (size, client.ask(client.request("GET", &format!("/{size}")), true).0))
+            .map(|&size| {
+                (
+                    size,
+                    client.start_request(client.request("GET", &format!("/{size}")), true).0,
+                )
+            })
             .collect();
-        for (size, answer) in asked {
-            let answer = client.answer(answer).expect("an answer");
-            assert!(answer.content == content(size), "{size} through {window}");
+        for (size, response) in pending {
+            let response = client.response(response).expect("an answer");
+            assert!(response.content == content(size), "{size} through {window}");
         }
         let request = client
             .request("GET", "/2000003")
             .header("range", "bytes=3-70002, 100000-299999");
-        let (answer, _) = client.ask(request, true);
-        let parts = client.answer(answer).expect("an answer").content;
+        let (response, _) = client.start_request(request, true);
+        let parts = client.response(response).expect("an answer").content;
         for range in [3..70_003, 100_000..300_000] {
             let part = &content(300_000)[range.clone()];
             assert!(
@@ -162,13 +167,13 @@ fn large_files_arrive_whole_through_any_window() {
 }
 
 #[test]
-fn too_much_content_is_refused_on_its_stream_alone() {
+fn a_body_beyond_the_limit_is_refused_on_its_stream_alone() {
     let server = start("[limits]\nbody_size = \"100KB\"", vec![mount("/echo/", Echo)]);
     let mut client = Http2::to(server.address());
     let announced = client.request("POST", "/echo/x").header("content-length", "200000");
     for request in [client.request("POST", "/echo/x"), announced] {
-        let answer = client.send(request, &content(200_000)).expect("an answer");
-        assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+        let response = client.send(request, &content(200_000)).expect("an answer");
+        assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
     }
     assert_eq!(client.get("/a.txt").content, b"a");
 }
@@ -184,33 +189,33 @@ fn a_panic_ends_its_stream_alone() {
 }
 
 #[test]
-fn a_client_that_gives_up_is_not_waited_for() {
-    let (waits, mut waiting) = Waits::new();
+fn a_reset_stream_is_not_waited_for() {
+    let (waits, mut waiting) = Deferred::new();
     let server = start("", vec![mount("/wait/", waits)]);
     let mut client = Http2::to(server.address());
-    let (answer, mut stream) = client.ask(client.request("POST", "/wait/1"), false);
-    let asked = waiting.next();
+    let (response, mut stream) = client.start_request(client.request("POST", "/wait/1"), false);
+    let incoming = waiting.next();
     stream.send_reset(h2::Reason::CANCEL);
-    drop(answer);
-    // The connection goes on, and by its answer the reset has been read.
+    drop(response);
+    // The connection goes on, and its response shows that the reset was read.
     assert_eq!(client.get("/a.txt").content, b"a");
-    assert!(!asked.answer("nobody"), "the handler was told");
+    assert!(!incoming.response("too late"), "the handler was notified");
 }
 
 #[test]
-fn an_answer_that_takes_too_long_is_503_on_its_stream() {
-    let (waits, mut waiting) = Waits::new();
+fn a_response_timeout_is_503_on_its_stream() {
+    let (waits, mut waiting) = Deferred::new();
     let server = start("[limits]\nanswer_timeout = \"100ms\"", vec![mount("/wait/", waits)]);
     let mut client = Http2::to(server.address());
-    let (answer, _) = client.ask(client.request("GET", "/wait/1"), true);
+    let (response, _) = client.start_request(client.request("GET", "/wait/1"), true);
     let _asked = waiting.next();
-    let answer = client.answer(answer).expect("an answer");
-    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    let response = client.response(response).expect("an answer");
+    assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(client.get("/a.txt").content, b"a");
 }
 
 #[test]
-fn idle_connections_are_told_to_go() {
+fn idle_connections_get_a_goaway() {
     let server = start("[limits]\nkeep_alive = \"100ms\"", Vec::new());
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/a.txt").content, b"a");
@@ -218,20 +223,20 @@ fn idle_connections_are_told_to_go() {
 }
 
 #[test]
-fn a_stop_lets_answers_finish() {
-    let (waits, mut waiting) = Waits::new();
+fn a_stop_lets_responses_finish() {
+    let (waits, mut waiting) = Deferred::new();
     let server = start("", vec![mount("/wait/", waits)]);
     let mut client = Http2::to(server.address());
-    let (answer, _) = client.ask(client.request("GET", "/wait/1"), true);
-    let asked = waiting.next();
+    let (response, _) = client.start_request(client.request("GET", "/wait/1"), true);
+    let incoming = waiting.next();
     let stopping = std::thread::spawn(move || server.stop());
-    assert!(asked.answer("in time"));
-    assert_eq!(client.answer(answer).expect("an answer").content, b"in time");
-    assert!(stopping.join().expect("no panic"), "nobody was cut off");
+    assert!(incoming.response("in time"));
+    assert_eq!(client.response(response).expect("an answer").content, b"in time");
+    assert!(stopping.join().expect("no panic"), "no connection was cut");
 }
 
 #[test]
-fn http_1_is_spoken_beside_it() {
+fn http_1_works_on_the_same_port() {
     let server = start("", Vec::new());
     assert_eq!(server.get("/a.txt").text(), "a");
     for preface in ["PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "GARBAGE INSTEAD OF-IT\r\n\r\n"] {
@@ -239,7 +244,8 @@ fn http_1_is_spoken_beside_it() {
         client.send(preface);
         client.assert_closed("a preface that is none");
     }
-    // What is no preface, whatever it begins with, gets the answer of a server without HTTP/2, in one piece or bytewise.
+    // Bytes that are not a preface, however they begin, get the response of a server without HTTP/2, sent in one piece
+    // or bytewise.
     for (line, status) in [
         ("GET / ", 400),
         ("GET / FOO", 400),
@@ -260,21 +266,21 @@ fn http_1_is_spoken_beside_it() {
             for bytes in format!("{line}\r\n\r\n").as_bytes().chunks(piece) {
                 client.send_anyway(bytes);
             }
-            assert_eq!(client.answer().status, status, "{line:?} by {piece}");
+            assert_eq!(client.response().status, status, "{line:?} by {piece}");
             client.assert_closed(line);
         }
     }
     let mut client = server.connect();
     client.send("GET / HTTP/7.0\r\n\r\n");
     assert_eq!(
-        client.answer().status,
+        client.response().status,
         505,
         "a version that is none of ours, of a client that may read HTTP/1"
     );
 }
 
 #[test]
-fn the_beginning_of_a_preface_has_the_time_of_a_head() {
+fn an_incomplete_preface_has_the_header_timeout() {
     let server = start("[limits]\nheader_timeout = \"600ms\"", Vec::new());
     for line in ["P", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r", "PRIX", "GET / HTTP/1.1\r\n"] {
         let began = std::time::Instant::now();
@@ -283,7 +289,7 @@ fn the_beginning_of_a_preface_has_the_time_of_a_head() {
         if line.starts_with("PRI *") {
             client.assert_closed(line);
         } else {
-            assert_eq!(client.answer().status, 408, "{line:?}");
+            assert_eq!(client.response().status, 408, "{line:?}");
         }
         let took = began.elapsed();
         assert!(took >= std::time::Duration::from_millis(550), "{line:?} after {took:?}");
@@ -291,16 +297,16 @@ fn the_beginning_of_a_preface_has_the_time_of_a_head() {
 }
 
 #[test]
-fn garbage_behind_the_preface_is_told_and_closed() {
+fn garbage_after_the_preface_gets_a_goaway_and_a_close() {
     let server = start("", Vec::new());
     for garbage in [&[0u8; 64][..], b"GET / HTTP/1.1\r\n\r\n", &[0xff; 200]] {
         let mut client = server.connect();
         client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         client.send(garbage);
-        let said = client.rest();
+        let output = client.rest();
         assert!(
-            said.windows(9).any(|frame| frame[3] == 7 && frame[5..9] == [0; 4]),
-            "a GOAWAY in {said:?}"
+            output.windows(9).any(|frame| frame[3] == 7 && frame[5..9] == [0; 4]),
+            "a GOAWAY in {output:?}"
         );
     }
 }

@@ -1,10 +1,11 @@
-//! Interim answers: what a handler tells of before its answer reaches the client before it, in every version that has them.
+//! Interim responses: those sent by a handler reach the client before the final response, in every version that has
+//! them.
 
 use std::process::Command;
 use std::thread;
 
 use super::support::client::request;
-use super::support::handlers::{Waiting, Waits};
+use super::support::handlers::{Deferred, PendingRequests};
 use super::support::http2::Http2;
 use super::support::running::{mount, site};
 use super::support::{Folder, Running};
@@ -15,10 +16,10 @@ use rocknet::response::FieldList;
 
 const SERVER: &str = "[server]\nworkers = 1\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
 
-/// Tells so many hints, each when the one before has been taken, and then answers when the test says so.
-struct Tells(u8, Waits);
+/// Sends this many hints, each after the previous one was taken, and responds when the test allows it.
+struct SendsHints(u8, Deferred);
 
-impl Handler for Tells {
+impl Handler for SendsHints {
     fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
         let (count, mut interim) = (self.0, std::mem::take(&mut exchange.interim));
         let waits = self.1.handle(exchange);
@@ -27,7 +28,7 @@ impl Handler for Tells {
                 let mut fields = FieldList::default();
                 fields.add("Link", format!("</{number}.css>; rel=preload"));
                 fields.add("Content-Length", "5");
-                fields.add("Bad name", "which is told to the operator");
+                fields.add("Bad name", "which is reported to the operator");
                 fields.remove(if number == 1 { "nothing" } else { "bad name" });
                 interim.send_early_hints(fields).await;
             }
@@ -36,89 +37,92 @@ impl Handler for Tells {
     }
 }
 
-fn start(count: u8) -> (Running, Waiting) {
-    let (waits, waiting) = Waits::new();
+fn start(count: u8) -> (Running, PendingRequests) {
+    let (waits, waiting) = Deferred::new();
     let folder = Folder::with(&[("www/a.txt", "a")]);
     let text = format!("{SERVER}{}", site(""));
-    let mounts = vec![mount("/tells/", Tells(count, waits))];
+    let mounts = vec![mount("/tells/", SendsHints(count, waits))];
     (Running::start_with(folder, &text, mounts), waiting)
 }
 
-/// The second has a field that cannot be sent: it is left out, and the others are not.
-const TOLD: [&str; 2] = ["</0.css>; rel=preload", "</2.css>; rel=preload"];
+/// The second hint has a field that cannot be encoded: it is left out, and the others are sent.
+const HINTS: [&str; 2] = ["</0.css>; rel=preload", "</2.css>; rel=preload"];
 
 #[test]
-fn over_http_1_1_hints_come_before_the_answer() {
+fn over_http_1_1_hints_precede_the_response() {
     let (server, mut waiting) = start(3);
     let mut client = server.connect();
     client.send(request("GET /tells/x", &[]) + &request("GET /a.txt", &[]));
-    for link in TOLD {
+    for link in HINTS {
         let head = client.head();
         assert_eq!(head, format!("HTTP/1.1 103 Early Hints\r\nLink: {link}\r\n\r\n"));
     }
-    // All of them have come while the answer was still in the making.
-    assert!(waiting.next().answer("at last"));
-    assert_eq!(client.answer().text(), "at last");
-    assert_eq!(client.answer().text(), "a", "what was asked behind it");
+    // All hints arrived before the response existed.
+    assert!(waiting.next().response("at last"));
+    assert_eq!(client.response().text(), "at last");
+    assert_eq!(client.response().text(), "a", "the request after it");
 }
 
 #[test]
-fn over_http_1_0_there_are_none() {
+fn over_http_1_0_no_hints_are_sent() {
     let (server, mut waiting) = start(3);
     let mut client = server.connect();
     client.send("GET /tells/x HTTP/1.0\r\nHost: h\r\n\r\n");
-    assert!(waiting.next().answer("alone"));
-    let said = String::from_utf8(client.rest()).expect("text");
+    assert!(waiting.next().response("alone"));
+    let output = String::from_utf8(client.rest()).expect("text");
     assert!(
-        said.starts_with("HTTP/1.1 200 OK\r\n") && said.ends_with("alone"),
-        "{said}"
+        output.starts_with("HTTP/1.1 200 OK\r\n") && output.ends_with("alone"),
+        "{output}"
     );
 }
 
 #[test]
-fn over_http_2_hints_come_before_the_answer() {
+fn over_http_2_hints_precede_the_response() {
     for push in [false, true] {
         let (server, mut waiting) = start(3);
         let mut builder = h2::client::Builder::new();
         builder.enable_push(push);
         let mut client = Http2::with(server.address(), &builder);
-        let answered = thread::spawn(move || waiting.next().answer("at last"));
+        let answered = thread::spawn(move || waiting.next().response("at last"));
         let page = client.page(client.request("GET", "/tells/x"));
         assert!(answered.join().expect("no panic"));
-        let told = TOLD.map(|link| (103, link.to_owned()));
-        assert_eq!(page.hints, told, "push: {push}");
-        assert_eq!(page.answer.content, b"at last");
+        let message = HINTS.map(|link| (103, link.to_owned()));
+        assert_eq!(page.hints, message, "push: {push}");
+        assert_eq!(page.response.content, b"at last");
         assert_eq!(client.get("/a.txt").content, b"a");
     }
 }
 
 #[test]
-fn there_are_not_more_than_a_few() {
+fn the_number_of_hints_is_bounded() {
     let (server, mut waiting) = start(MAX_INTERIM_RESPONSES + 5);
     let mut client = server.connect();
     client.send(request("GET /tells/x", &[]));
-    // One of them cannot be sent, and counts.
+    // One of them cannot be encoded, and counts nevertheless.
     for _ in 1..MAX_INTERIM_RESPONSES {
         assert!(client.head().starts_with("HTTP/1.1 103 "));
     }
-    assert!(waiting.next().answer("at last"));
-    assert_eq!(client.answer().text(), "at last");
+    assert!(waiting.next().response("at last"));
+    assert_eq!(client.response().text(), "at last");
 }
 
 #[test]
-fn curl_sees_them() {
+fn curl_receives_the_hints() {
     let (server, mut waiting) = start(1);
     for (version, expected) in [("--http1.1", "HTTP/1.1"), ("--http2-prior-knowledge", "HTTP/2")] {
         let url = format!("http://{}/tells/x", server.address());
         let curl = thread::spawn(move || Command::new("curl").args(["-si", "-m", "20", version, &url]).output());
-        assert!(waiting.next().answer("at last"));
+        assert!(waiting.next().response("at last"));
         let output = curl.join().expect("no panic").expect("curl, which is installed");
-        let said = String::from_utf8_lossy(&output.stdout).to_lowercase();
+        let output = String::from_utf8_lossy(&output.stdout).to_lowercase();
         let expected = expected.to_lowercase();
         let hints = format!("{expected} 103");
-        assert!(said.starts_with(&hints), "{version}: {said}");
-        assert!(said.contains("</0.css>"), "{version}: {said}");
-        assert!(said.contains(&format!("\r\n\r\n{expected} 200")), "{version}: {said}");
-        assert!(said.ends_with("at last"), "{version}: {said}");
+        assert!(output.starts_with(&hints), "{version}: {output}");
+        assert!(output.contains("</0.css>"), "{version}: {output}");
+        assert!(
+            output.contains(&format!("\r\n\r\n{expected} 200")),
+            "{version}: {output}"
+        );
+        assert!(output.ends_with("at last"), "{version}: {output}");
     }
 }

@@ -1,4 +1,4 @@
-//! Every limit, met from both sides: what is just allowed goes on, what is more is refused with its own status.
+//! Limits, each tested from both sides: what is just allowed goes on, and more is refused with a status of its own.
 
 use std::time::{Duration, Instant};
 
@@ -13,29 +13,29 @@ fn server(limits: &str) -> Running {
     Running::start_with(folder, &text, vec![mount("/echo/", Echo)])
 }
 
-/// Sends bytes and reads the answer. Below 400 the connection goes on; above it is closed.
+/// Sends bytes and reads the response. The connection goes on below 400 and is closed above.
 #[track_caller]
 fn check(server: &Running, what: &str, bytes: impl AsRef<[u8]>, status: u16) {
     let mut client = server.connect();
     client.send(bytes);
-    let answer = client.answer();
+    let response = client.response();
     if status < 400 {
-        answer.expect(what, status, &["!Connection"]);
-        assert_eq!(client.get("/").text(), "root", "{what}: what follows");
+        response.expect(what, status, &["!Connection"]);
+        assert_eq!(client.get("/").text(), "root", "{what}: the bytes after it");
     } else {
-        answer.expect(what, status, &["Connection: close"]);
+        response.expect(what, status, &["Connection: close"]);
         client.assert_closed(what);
     }
 }
 
-/// A request for `/` whose head has exactly that many bytes.
+/// A request for `/` whose head has exactly this many bytes.
 fn head_of(size: usize) -> String {
     let empty = request("GET /", &["X: "]).len();
     request("GET /", &[&format!("X: {}", "x".repeat(size - empty))])
 }
 
 #[test]
-fn sizes_of_heads() {
+fn head_sizes() {
     let defaults = server("");
     let small = server("header_size = \"2KiB\"\nheader_fields = 8\ntarget_size = 100");
     for (server, size, fields, target) in [(&defaults, 16 * 1024, 100, 8 * 1024), (&small, 2048, 8, 100)] {
@@ -51,7 +51,7 @@ fn sizes_of_heads() {
         check(server, "a target as long as may be", line(target), 200);
         check(server, "a byte more", line(target + 1), 414);
     }
-    // A target that does not end is told from fields that do not.
+    // An endless target is distinguished from endless fields.
     check(
         &small,
         "a target that does not end",
@@ -61,7 +61,7 @@ fn sizes_of_heads() {
 }
 
 #[test]
-fn sizes_of_content() {
+fn body_sizes() {
     let server = server("body_size = 1000");
     let by_length = |size: usize| request("POST /echo/x", &[&format!("Content-Length: {size}")]) + &"x".repeat(size);
     let chunked = |size: usize| {
@@ -87,7 +87,7 @@ fn sizes_of_content() {
     };
     let mut client = defaults.connect();
     client.send(expecting(100 << 20));
-    client.answer().expect("as much as may be by default", 100, &[]);
+    client.response().expect("as much as may be by default", 100, &[]);
     check(&defaults, "a byte more by default", expecting((100 << 20) + 1), 413);
     let own = Running::start_with(
         Folder::with(&[("www/index.html", "root")]),
@@ -99,35 +99,35 @@ fn sizes_of_content() {
 }
 
 #[test]
-fn time_for_a_head() {
+fn header_timeout() {
     let server = server("header_timeout = \"300ms\"\nkeep_alive = \"20s\"");
-    // Nothing at all: there is nothing to answer.
+    // No byte at all: there is no request to respond to.
     let started = Instant::now();
     server.connect().assert_closed("nothing is sent");
     assert!(started.elapsed() >= Duration::from_millis(300), "closed too early");
-    // Half a head, also behind a whole request, also in trickles: the time is for all of it.
+    // Half a head, also after a whole request, also in trickles: the timeout covers all of it.
     for first in ["", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {
         let mut client = server.connect();
         client.send(first);
         if !first.is_empty() {
-            client.answer().expect("the first", 200, &[]);
+            client.response().expect("the first", 200, &[]);
         }
         client.send("GET / HTTP/1.1\r\nHost: x\r\nX: ");
         let taken = trickle(&mut client);
-        client.answer().expect("half a head", 408, &["Connection: close"]);
+        client.response().expect("half a head", 408, &["Connection: close"]);
         client.assert_closed("half a head");
         assert!(taken >= Duration::from_millis(200), "after {taken:?}");
     }
-    // In time, however many pieces: far more time than that takes on a busy machine.
+    // In time, in however many pieces: far more time than that takes on a busy machine.
     let server = self::server("header_timeout = \"10s\"");
     let mut client = server.connect();
     for byte in request("GET /", &[]).bytes() {
         client.send([byte]);
     }
-    client.answer().expect("a head in pieces", 200, &[]);
+    client.response().expect("a head in pieces", 200, &[]);
 }
 
-/// Sends a byte every now and then until something comes back; how long that took.
+/// Sends a byte now and then until something comes back. Returns the duration.
 fn trickle(client: &mut Client) -> Duration {
     let started = Instant::now();
     while !client.has_something_within(Duration::from_millis(40)) {
@@ -137,12 +137,12 @@ fn trickle(client: &mut Client) -> Duration {
     started.elapsed()
 }
 
-/// A client that does something every now and then; how long that took.
+/// Acts at regular intervals. Returns the duration.
 fn pace(every: Duration, times: u32, mut act: impl FnMut()) -> Duration {
     let started = Instant::now();
     for turn in 1..=times {
         act();
-        // Slowness is what is tested here; nothing is waited for.
+        // The slow pace is what the test is about; it waits for nothing.
         while let Some(rest) = (every * turn)
             .checked_sub(started.elapsed())
             .filter(|rest| !rest.is_zero())
@@ -154,8 +154,8 @@ fn pace(every: Duration, times: u32, mut act: impl FnMut()) -> Duration {
 }
 
 #[test]
-fn time_for_content() {
-    // Each window of a second must bring a thousand bytes. A busy machine may stand still for a good part of one.
+fn body_timeout() {
+    // Each second must bring a thousand bytes. A busy machine may stand still for much of one.
     let server = server("body_idle = \"1s\"\nbody_rate = \"1000B/s\"");
     for (fields, start) in [
         (["Content-Length: 5000"], "hello"),
@@ -163,36 +163,36 @@ fn time_for_content() {
     ] {
         let mut client = server.connect();
         client.send(request("POST /echo/x", &fields) + start);
-        client.answer().expect("silence", 408, &["Connection: close"]);
+        client.response().expect("silence", 408, &["Connection: close"]);
         client.assert_closed("silence");
     }
     let mut client = server.connect();
     client.send(request("POST /echo/x", &["Content-Length: 5000"]));
     trickle(&mut client);
-    client.answer().expect("a trickle", 408, &["Connection: close"]);
-    // Fast enough, and longer than the silence that is allowed.
+    client.response().expect("a trickle", 408, &["Connection: close"]);
+    // Fast enough, and longer than the timeout for a silent client.
     let mut client = server.connect();
     client.send(request("POST /echo/x", &["Content-Length: 5000"]));
     let taken = pace(Duration::from_millis(120), 10, || client.send([b'x'; 500]));
     assert!(taken >= Duration::from_millis(1200));
-    let answer = client.answer();
-    assert_eq!((answer.status, answer.body.len()), (200, 5000), "steady content");
+    let response = client.response();
+    assert_eq!((response.status, response.body.len()), (200, 5000), "steady content");
 }
 
 #[test]
-fn time_for_content_that_nobody_wants() {
+fn timeout_of_an_unread_body() {
     let server = server("body_idle = \"200ms\"");
     let mut client = server.connect();
     client.send(request("POST /", &["Content-Length: 5000"]) + "hello");
-    client.answer().expect("unwanted", 405, &[]);
+    client.response().expect("unwanted", 405, &[]);
     client.assert_closed("the rest does not come");
 }
 
 #[test]
-fn time_between_requests() {
+fn keep_alive_timeout() {
     let quick = server("keep_alive = \"1s\"\nheader_timeout = \"20s\"");
     let mut client = quick.connect();
-    // Each pause is short beside the time, and all together are longer.
+    // Each pause is short beside the timeout, and all together are longer.
     for _ in 0..6 {
         assert_eq!(client.get("/").text(), "root");
         pace(Duration::from_millis(200), 1, || {});
@@ -201,30 +201,30 @@ fn time_between_requests() {
     client.assert_closed("idle");
     let taken = started.elapsed();
     assert!(taken < DEADLINE / 2, "after {taken:?}");
-    // None at all: each answer says that it is the last.
+    // No keep-alive at all: each response closes the connection.
     let none = server("keep_alive = \"0s\"");
     let mut client = none.connect();
     client
-        .ask("GET /", &[])
+        .fetch("GET /", &[])
         .expect("no keep-alive", 200, &["Connection: close"]);
     client.assert_closed("no keep-alive");
 }
 
 #[test]
-fn time_for_an_answer_to_be_taken() {
+fn send_timeout() {
     let server = server("send_stall = \"300ms\"\nconnections = 1");
     server.folder.sparse("www/large.bin", 64 << 20);
     let mut stalled = server.connect();
     stalled.send(request("GET /large.bin", &[]));
     stalled.head();
-    // There is room for one connection: the next is served once the stalled one was cut.
+    // The limit is one connection: the next is served once the stalled one was cut.
     assert_eq!(server.get("/").text(), "root");
     let rest = stalled.rest().len();
-    assert!(rest < 64 << 20, "{rest} bytes came though nobody took them");
+    assert!(rest < 64 << 20, "{rest} bytes came though they were not read");
 }
 
 #[test]
-fn a_slow_reader_that_goes_on_reading_gets_all() {
+fn a_slow_but_steady_reader_gets_everything() {
     const SIZE: usize = 24 << 20;
     const TURNS: usize = 16;
     let server = server("send_stall = \"1s\"");
@@ -240,20 +240,20 @@ fn a_slow_reader_that_goes_on_reading_gets_all() {
 }
 
 #[test]
-fn age_of_a_connection() {
+fn maximum_age_of_a_connection() {
     let server = server("connection_age = \"1s\"");
     let mut client = server.connect();
     let started = Instant::now();
     client
-        .ask("GET /", &[])
+        .fetch("GET /", &[])
         .expect("a young connection", 200, &["!Connection"]);
     loop {
-        let answer = client.get("/");
-        if answer.field("Connection") == Some("close") {
+        let response = client.get("/");
+        if response.field("Connection") == Some("close") {
             assert!(started.elapsed() >= Duration::from_millis(900), "too early");
             break;
         }
-        assert!(started.elapsed() < DEADLINE, "never told to close");
+        assert!(started.elapsed() < DEADLINE, "never closed");
         std::thread::park_timeout(Duration::from_millis(20));
     }
     client.assert_closed("an old connection");
@@ -266,16 +266,16 @@ fn number_of_connections() {
     for client in &mut open {
         assert_eq!(client.get("/").text(), "root");
     }
-    // The kernel takes a fourth; the server lets it wait.
+    // The kernel accepts a fourth; the server lets it wait.
     let mut waiting = server.connect();
     waiting.send(request("GET /", &[]));
     for client in &mut open {
-        assert_eq!(client.get("/").text(), "root", "the open ones go on");
+        assert_eq!(client.get("/").text(), "root", "open connections survive");
     }
     assert!(
         !waiting.has_something_within(Duration::from_millis(100)),
-        "answered beyond the limit"
+        "served beyond the limit"
     );
     drop(open.pop());
-    assert_eq!(waiting.answer().text(), "root");
+    assert_eq!(waiting.response().text(), "root");
 }

@@ -1,20 +1,20 @@
-//! Paths that try to leave the root, in every spelling: never content from outside, and the right status.
+//! Paths that try to leave the root, in every spelling: never a file from outside, and the right status.
 
 use super::support::{Client, Folder, Running};
 
 const SECRET: &str = "SECRET";
 
-/// Sends targets as they stand and holds status and content of each answer.
+/// Sends targets unchanged and asserts status and body of each response.
 #[track_caller]
 fn check(client: &mut Client, rows: &[(&str, u16)]) {
     for (target, status) in rows {
-        let answer = client.ask(&format!("GET {target}"), &[]);
+        let response = client.fetch(&format!("GET {target}"), &[]);
         assert!(
-            !answer.text().contains(SECRET),
-            "{target}: content from outside: {answer:?}"
+            !response.text().contains(SECRET),
+            "{target}: content from outside: {response:?}"
         );
-        answer.expect(target, *status, &["!Connection"]);
-        let location = answer.field("Location").unwrap_or_default();
+        response.expect(target, *status, &["!Connection"]);
+        let location = response.field("Location").unwrap_or_default();
         assert!(
             !location.starts_with("//") && !location.contains("://"),
             "{target}: leads to {location}"
@@ -34,7 +34,7 @@ fn folder() -> Folder {
         ("www/100%.txt", "percent"),
         ("www/a+b.txt", "plus"),
     ]);
-    // Names that Windows reads as something else: refused everywhere.
+    // Names with a special meaning on Windows are refused everywhere.
     for name in [
         "con",
         "NUL.txt",
@@ -69,22 +69,22 @@ fn nothing_outside_the_root_is_reached() {
             ("/a/b/../../../secret.txt", 400),
             ("//../secret.txt", 400),
             ("/./../secret.txt", 400),
-            // Decoded once: what is left is a name.
+            // Decoded once: the result is a name.
             ("/%252e%252e/secret.txt", 404),
             ("/%252e%252e%252fsecret.txt", 404),
             ("/a%252Fb", 200),
-            // An encoded slash parts nothing.
+            // An encoded slash does not separate segments.
             ("/..%2fsecret.txt", 404),
             ("/%2e%2e%2fsecret.txt", 404),
             ("/a%2fb%2ffile.txt", 404),
             ("/a%2Fb/file.txt", 404),
-            // Backslashes part nothing, and name nothing.
+            // Backslashes do not separate segments, and are not part of a name.
             ("/..\\secret.txt", 404),
             ("/..%5csecret.txt", 404),
             ("/a\\b\\file.txt", 404),
             ("/back\\slash.txt", 404),
             ("/back%5Cslash.txt", 404),
-            // Overlong and wide forms are not UTF-8, or are only names.
+            // Overlong and wide forms are not UTF-8, or are plain names.
             ("/%c0%ae%c0%ae/secret.txt", 404),
             ("/%c0%afsecret.txt", 404),
             ("/%e0%80%ae%e0%80%ae/secret.txt", 404),
@@ -102,7 +102,7 @@ fn nothing_outside_the_root_is_reached() {
 }
 
 #[test]
-fn bytes_that_no_path_has_are_refused() {
+fn bytes_not_allowed_in_paths_are_refused() {
     let server = Running::site(folder(), "");
     check(
         &mut server.connect(),
@@ -125,7 +125,7 @@ fn bytes_that_no_path_has_are_refused() {
 }
 
 #[test]
-fn names_of_windows_are_no_names() {
+fn windows_special_names_are_refused() {
     let server = Running::site(folder(), "");
     check(
         &mut server.connect(),
@@ -193,7 +193,7 @@ fn length_and_depth_are_bounded() {
 }
 
 #[test]
-fn a_link_swapped_while_it_is_asked_for_gives_nothing_away() {
+fn a_link_swapped_during_requests_discloses_nothing() {
     let folder = folder();
     folder.link("www/swap", "a");
     let server = Running::start(
@@ -215,10 +215,10 @@ fn a_link_swapped_while_it_is_asked_for_gives_nothing_away() {
         });
         let mut client = server.connect();
         for turn in 0..300 {
-            // A name of its own each time: nothing is remembered of it.
-            let answer = client.get(&format!("/swap/{}secret.txt", "./".repeat(turn % 100)));
-            assert!(!answer.text().contains(SECRET), "content from outside: {answer:?}");
-            answer.expect("a link swapped", 404, &[]);
+            // A new name each time, so that nothing is cached.
+            let response = client.get(&format!("/swap/{}secret.txt", "./".repeat(turn % 100)));
+            assert!(!response.text().contains(SECRET), "content from outside: {response:?}");
+            response.expect("a link swapped", 404, &[]);
         }
         drop(done);
     });

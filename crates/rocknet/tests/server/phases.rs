@@ -1,4 +1,4 @@
-//! The phases after a handler: whatever makes a response, it has the fields of its route and the page for its error.
+//! The phases after a handler: every response has the fields of its route and the page for its error.
 
 use http::Request;
 use rocknet::exchange::Exchange;
@@ -7,7 +7,7 @@ use rocknet::response::Response;
 use rocknet_proto::status::Status;
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, answer as fastcgi_answer, record, say};
+use super::support::fastcgi::{Next, Peer, SOCKET, record, response as fastcgi_response, write_to};
 use super::support::handlers::Panics;
 use super::support::http2::Http2;
 use super::support::running::mount;
@@ -37,23 +37,23 @@ internal = true
 headers = { X-Site = "other" }
 "#;
 
-/// Asks the same over HTTP/1.1 and HTTP/2.
+/// Sends the same request over HTTP/1.1 and HTTP/2.
 fn check(server: &Running, method: &str, path: &str, body: usize, status: u16, site: &str, has_page: bool) {
     let what = format!("{method} {path} with {body} bytes");
     let length = format!("Content-Length: {body}");
     let fields: &[&str] = if body > 0 { &[&length] } else { &[] };
     let mut client = server.connect();
     client.send_anyway(request(&format!("{method} {path}"), fields) + &"x".repeat(body));
-    let answer = client.answer_to(method);
-    answer.expect(&what, status, &[&format!("X-Site: {site}"), "Server: RockNet"]);
-    assert_eq!(answer.text() == "the page", has_page, "{what}: {}", answer.text());
+    let response = client.response_to(method);
+    response.expect(&what, status, &[&format!("X-Site: {site}"), "Server: RockNet"]);
+    assert_eq!(response.text() == "the page", has_page, "{what}: {}", response.text());
 
     let mut h2 = Http2::to(server.address());
-    let mut asked: http::request::Builder = Request::builder().method(method).uri(format!("http://localhost{path}"));
+    let mut pending: http::request::Builder = Request::builder().method(method).uri(format!("http://localhost{path}"));
     if body > 0 {
-        asked = asked.header("content-length", body);
+        pending = pending.header("content-length", body);
     }
-    let over_h2 = h2.send(asked, "x".repeat(body).as_bytes()).expect("an answer");
+    let over_h2 = h2.send(pending, "x".repeat(body).as_bytes()).expect("an answer");
     assert_eq!(over_h2.status.as_u16(), status, "{what} over HTTP/2");
     let field = over_h2.fields.get("x-site").and_then(|value| value.to_str().ok());
     assert_eq!(field, Some(site), "{what} over HTTP/2");
@@ -68,7 +68,7 @@ fn every_response_has_the_fields_and_the_page_of_its_route() {
         ("www/inside/a.html", "a file"),
     ]);
     let _peer = Peer::start(&folder.path(SOCKET), |_, stream| {
-        // Says nothing until the server has gone.
+        // Sends nothing until the server has closed.
         let _ = record(stream);
         Next::Close
     });
@@ -97,7 +97,7 @@ fn every_response_has_the_fields_and_the_page_of_its_route() {
 }
 
 #[test]
-fn responses_of_every_handler_are_coded() {
+fn responses_of_every_handler_are_compressed() {
     const SITE: &str = r#"[server]
 h2c = true
 [site.default]
@@ -110,10 +110,10 @@ fastcgi = "unix:php.sock"
 compress = false
 "#;
     let folder = Folder::with(&[("www/a.html", "a file")]);
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        let length = asked.variable("QUERY_STRING").parse().unwrap_or(0);
+    let _peer = Peer::start(&folder.path(SOCKET), |pending, stream| {
+        let length = pending.variable("QUERY_STRING").parse().unwrap_or(0);
         let text = format!("Content-Type: text/html\r\n\r\n{}", "x".repeat(length));
-        say(stream, fastcgi_answer(text.as_bytes()));
+        write_to(stream, fastcgi_response(text.as_bytes()));
         Next::Keep
     });
     let server = Running::start_with(folder, SITE, vec![mount("/embedded/", Text)]);
@@ -126,16 +126,16 @@ compress = false
     ] {
         let what = format!("{path} for {accept}");
         let accept_field = format!("Accept-Encoding: {accept}");
-        let answer = server.connect().ask(&format!("GET {path}"), &[&accept_field]);
-        assert_eq!(answer.status, 200, "{what}");
-        assert_eq!(answer.field("Content-Encoding"), coding, "{what}");
-        assert_eq!(answer.field("Vary") == Some("Accept-Encoding"), vary, "{what}");
-        assert_eq!(answer.body.len() < 1000, coding.is_some(), "{what}");
+        let response = server.connect().fetch(&format!("GET {path}"), &[&accept_field]);
+        assert_eq!(response.status, 200, "{what}");
+        assert_eq!(response.field("Content-Encoding"), coding, "{what}");
+        assert_eq!(response.field("Vary") == Some("Accept-Encoding"), vary, "{what}");
+        assert_eq!(response.body.len() < 1000, coding.is_some(), "{what}");
         let mut h2 = Http2::to(server.address());
-        let asked: http::request::Builder = Request::builder()
+        let pending: http::request::Builder = Request::builder()
             .uri(format!("http://localhost{path}"))
             .header("accept-encoding", accept);
-        let over_h2 = h2.send(asked, b"").expect("an answer");
+        let over_h2 = h2.send(pending, b"").expect("an answer");
         let found = over_h2
             .fields
             .get("content-encoding")
@@ -144,7 +144,7 @@ compress = false
     }
 }
 
-/// Answers with a text that is worth a coding.
+/// Responds with a text that is worth compressing.
 struct Text;
 
 impl Handler for Text {

@@ -1,10 +1,11 @@
-//! PHP by FastCGI: which paths are run, what a script is told, and what becomes of its answer, over a scripted peer.
+//! PHP over FastCGI with a scripted peer: which paths are run, which variables a script gets, and how its response is
+//! sent.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use super::support::client::request;
-use super::support::fastcgi::{Asked, Next, Peer, SOCKET, answer, end, record, say, stderr, stdout};
+use super::support::fastcgi::{Next, Peer, ReceivedRequest, SOCKET, end, record, response, stderr, stdout, write_to};
 use super::support::http2::Http2;
 use super::support::{Folder, Running};
 
@@ -25,21 +26,21 @@ fn folder() -> Folder {
     ])
 }
 
-/// Tells what it was asked, a variable on each line, and then the content.
-fn mirror(asked: &Asked) -> Vec<u8> {
+/// Responds with the variables, one on each line, and then the request body.
+fn mirror(incoming: &ReceivedRequest) -> Vec<u8> {
     let mut text = String::from("Content-Type: text/plain\r\n\r\n");
-    for (name, value) in &asked.variables {
+    for (name, value) in &incoming.variables {
         text.push_str(&format!("{name}={value}\n"));
     }
     let mut text = text.into_bytes();
-    text.extend_from_slice(&asked.content);
+    text.extend_from_slice(&incoming.content);
     text
 }
 
 fn mirrored() -> (Running, Peer) {
     let folder = folder();
-    let peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        say(stream, answer(&mirror(asked)));
+    let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        write_to(stream, response(&mirror(incoming)));
         Next::Keep
     });
     (Running::site(folder, PHP), peer)
@@ -49,7 +50,7 @@ fn mirrored() -> (Running, Peer) {
 fn paths_lead_to_scripts_files_and_the_front_controller() {
     let (server, _peer) = mirrored();
     let mut client = server.connect();
-    // Twice: what the worker remembers says the same.
+    // Twice: the worker cache gives the same.
     for _ in 0..2 {
         for (path, script, path_info) in [
             ("/", "/index.php", None),
@@ -101,13 +102,23 @@ fn paths_lead_to_scripts_files_and_the_front_controller() {
             ("/.hidden/x.php", 404, ""),
             ("/.hidden/x.php/Special:y", 404, ""),
         ] {
-            let answer = client.get(path);
-            let status = if path.contains("x.php/") { answer.status } else { status };
-            assert_eq!(answer.status, status, "{path}: {answer:?}");
-            assert!(content.is_empty() || answer.text() == content, "{path}: {answer:?}");
-            assert!(!answer.text().contains("<?php"), "{path}: the source");
-            assert!(!answer.text().contains("SCRIPT_NAME=/uploads"), "{path}: was run");
-            assert!(!answer.text().contains("SCRIPT_NAME=/.hidden"), "{path}: was run");
+            let response = client.get(path);
+            let status = if path.contains("x.php/") {
+                response.status
+            } else {
+                status
+            };
+            assert_eq!(response.status, status, "{path}: {response:?}");
+            assert!(content.is_empty() || response.text() == content, "{path}: {response:?}");
+            assert!(!response.text().contains("<?php"), "{path}: the source");
+            assert!(
+                !response.text().contains("SCRIPT_NAME=/uploads"),
+                "{path}: the script was run"
+            );
+            assert!(
+                !response.text().contains("SCRIPT_NAME=/.hidden"),
+                "{path}: the script was run"
+            );
         }
     }
     for (line, status) in [
@@ -119,16 +130,16 @@ fn paths_lead_to_scripts_files_and_the_front_controller() {
         ("OPTIONS /pic.jpg", 204),
         ("TRACE /a.php", 405),
     ] {
-        assert_eq!(client.ask(line, &[]).status, status, "{line}");
+        assert_eq!(client.fetch(line, &[]).status, status, "{line}");
     }
 }
 
 #[test]
-fn routes_and_other_keys_have_their_say() {
+fn routes_and_other_keys_apply() {
     let folder = folder();
     folder.write("www/app.php", "<?php secret");
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        say(stream, answer(&mirror(asked)));
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        write_to(stream, response(&mirror(incoming)));
         Next::Keep
     });
     let keys = format!(
@@ -139,17 +150,17 @@ fn routes_and_other_keys_have_their_say() {
     for (path, status, content) in [
         ("/", 200, "SCRIPT_NAME=/a.php\n"),
         ("/nothing", 200, "SCRIPT_NAME=/app.php\n"),
-        // Scripts are files where nobody runs them.
+        // Scripts are plain files where no route runs them.
         ("/b/index.php", 200, "<?php secret"),
-        // An error's page is a file, and never the source of a script.
+        // An error page is a file, and never the source of a script.
         ("/UPPER.PHP", 403, "<h1>"),
         ("/none/x", 404, "<h1>"),
     ] {
-        let answer = server.get(path);
-        assert_eq!(answer.status, status, "{path}: {answer:?}");
-        assert!(answer.text().contains(content), "{path}: {}", answer.text());
+        let response = server.get(path);
+        assert_eq!(response.status, status, "{path}: {response:?}");
+        assert!(response.text().contains(content), "{path}: {}", response.text());
     }
-    // A script that goes is soon nobody's.
+    // A removed script is soon not found.
     server.folder.remove("www/a.php");
     server.folder.write("www/a.php", "<?php other");
     assert_eq!(server.get("/a.php").status, 200);
@@ -160,7 +171,7 @@ fn routes_and_other_keys_have_their_say() {
 }
 
 #[test]
-fn a_script_is_told_of_its_request_and_nothing_else() {
+fn a_script_gets_the_variables_of_its_request_alone() {
     let (server, _peer) = mirrored();
     let fields = [
         "Host: Example.com:81",
@@ -181,7 +192,7 @@ fn a_script_is_told_of_its_request_and_nothing_else() {
     ];
     let mut client = server.connect();
     client.send(request("POST /a.php/i?q", &fields) + "body");
-    let text = client.answer().text();
+    let text = client.response().text();
     for line in [
         "GATEWAY_INTERFACE=CGI/1.1",
         "SERVER_SOFTWARE=RockNet",
@@ -215,9 +226,9 @@ fn a_script_is_told_of_its_request_and_nothing_else() {
         assert!(!text.contains(name), "{name} is in {text}");
     }
     assert!(text.ends_with("\nbody"), "{text}");
-    // A target as proxies get it.
+    // The absolute form, as proxies get it.
     client.send("GET http://h/x/y?z HTTP/1.1\r\nHost: h\r\n\r\n");
-    let text = client.answer().text();
+    let text = client.response().text();
     assert!(
         text.contains("\nREQUEST_URI=/x/y?z\n") && text.contains("\nHTTP_HOST=h\n"),
         "{text}"
@@ -225,11 +236,11 @@ fn a_script_is_told_of_its_request_and_nothing_else() {
 }
 
 #[test]
-fn answers_are_passed_on_or_refused() {
+fn responses_are_forwarded_or_refused() {
     let cookies = "Set-Cookie: x\r\n".repeat(256);
     let long = format!("A: {}\r\n\r\n", "x".repeat(64 * 1024));
     let large = format!("Content-Type: text/x\r\n\r\n{}", "0123456789".repeat(100_000));
-    // What a script writes, and what a client gets of it.
+    // Output of a script, and the response a client gets.
     let rows: Vec<(String, u16, Vec<&'static str>, usize)> = vec![
         (
             "Content-Type: text/x\r\n\r\nhello".into(),
@@ -276,25 +287,25 @@ fn answers_are_passed_on_or_refused() {
     let folder = folder();
     let texts: Vec<String> = rows.iter().map(|(text, ..)| text.clone()).collect();
     let texts = Arc::new(texts);
-    let _peer = Peer::start(&folder.path(SOCKET), move |asked, stream| {
-        let number: usize = asked.variable("QUERY_STRING").parse().expect("the number of a row");
-        say(stream, stderr(b"PHP message: oops\n"));
-        say(stream, answer(texts[number].as_bytes()));
+    let _peer = Peer::start(&folder.path(SOCKET), move |incoming, stream| {
+        let number: usize = incoming.variable("QUERY_STRING").parse().expect("the number of a row");
+        write_to(stream, stderr(b"PHP message: oops\n"));
+        write_to(stream, response(texts[number].as_bytes()));
         Next::Keep
     });
     let server = Running::site(folder, PHP);
     let mut client = server.connect();
     for (number, (text, status, fields, length)) in rows.iter().enumerate() {
         let start: String = text.chars().take(40).collect();
-        let answer = client.get(&format!("/a.php?{number}"));
-        answer.expect(&start, *status, fields);
+        let response = client.get(&format!("/a.php?{number}"));
+        response.expect(&start, *status, fields);
         assert!(
-            *length == usize::MAX || answer.body.len() == *length,
-            "{start:?}: {answer:?}"
+            *length == usize::MAX || response.body.len() == *length,
+            "{start:?}: {response:?}"
         );
-        // To HEAD there is never content, and the connection goes on.
+        // A response to HEAD has no body, and the connection goes on.
         assert_eq!(
-            client.ask(&format!("HEAD /a.php?{number}"), &[]).status,
+            client.fetch(&format!("HEAD /a.php?{number}"), &[]).status,
             *status,
             "{start:?}"
         );
@@ -302,18 +313,18 @@ fn answers_are_passed_on_or_refused() {
 }
 
 #[test]
-fn content_is_told_by_its_length() {
+fn scripts_get_the_length_of_the_body() {
     let (server, _peer) = mirrored();
     let mut client = server.connect();
     let large = "0123456789".repeat(500_000);
     client.send(request("POST /a.php", &["Content-Length: 5000000"]) + &large);
-    let answer = client.answer();
-    let text = answer.text();
+    let response = client.response();
+    let text = response.text();
     assert!(
         text.contains("CONTENT_LENGTH=5000000\n") && text.ends_with(&large),
-        "{answer:?}"
+        "{response:?}"
     );
-    // In chunks its length is known when it is complete.
+    // The length of a chunked body is known when it is complete.
     for size in [0, 5, 64 * 1024, 64 * 1024 + 1] {
         let content = "x".repeat(size);
         let chunk = if size == 0 {
@@ -323,46 +334,46 @@ fn content_is_told_by_its_length() {
         };
         let mut client = server.connect();
         client.send(request("POST /a.php", &["Transfer-Encoding: chunked"]) + &chunk + "0\r\n\r\n");
-        let answer = client.answer();
-        assert_eq!(answer.status, 200, "{size}: {answer:?}");
-        assert!(answer.text().contains(&format!("CONTENT_LENGTH={size}\n")), "{size}");
+        let response = client.response();
+        assert_eq!(response.status, 200, "{size}: {response:?}");
+        assert!(response.text().contains(&format!("CONTENT_LENGTH={size}\n")), "{size}");
     }
     let mut client = server.connect();
     client.send(request("POST /a.php", &["Content-Length: 5", "Expect: 100-continue"]));
-    assert_eq!(client.answer().status, 100);
+    assert_eq!(client.response().status, 100);
     client.send("hello");
-    assert!(client.answer().text().ends_with("\nhello"));
+    assert!(client.response().text().ends_with("\nhello"));
 }
 
 #[test]
-fn answers_are_streams_and_requests_come_whole() {
+fn responses_are_streamed_and_request_bodies_come_whole() {
     let folder = folder();
-    let (heard, hears) = mpsc::channel();
+    let (received, receiver) = mpsc::channel();
     let (go, goes) = mpsc::channel::<()>();
     let goes = Arc::new(Mutex::new(goes));
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
         while let Ok(Some((kind, content))) = record(&mut stream) {
             match (kind, content.len()) {
                 (5, 0) => break,
-                (5, _) => drop(heard.send(content)),
+                (5, _) => drop(received.send(content)),
                 _ => {}
             }
         }
         let wait = || goes.lock().expect("a lock").recv().expect("a word from the test");
-        say(&mut stream, stdout(b"A: b\r\n\r\nfirst"));
+        write_to(&mut stream, stdout(b"A: b\r\n\r\nfirst"));
         wait();
-        say(&mut stream, stdout(b"second"));
+        write_to(&mut stream, stdout(b"second"));
         wait();
-        say(&mut stream, end(0));
+        write_to(&mut stream, end(0));
     });
     let server = Running::site(folder, PHP);
     let mut client = server.connect();
     client.send(request("POST /a.php", &["Content-Length: 10"]) + "01234");
-    // Nothing of it is there before the client has sent all.
+    // The script sees nothing of it before the client has sent all.
     assert_eq!(server.get("/pic.jpg").text(), "a picture");
-    assert!(hears.try_recv().is_err());
+    assert!(receiver.try_recv().is_err());
     client.send("56789");
-    assert_eq!(hears.recv().expect("content"), b"0123456789");
+    assert_eq!(receiver.recv().expect("content"), b"0123456789");
     assert!(client.head().starts_with("HTTP/1.1 200"));
     assert_eq!(client.bytes(10), b"5\r\nfirst\r\n");
     go.send(()).expect("a peer");
@@ -374,16 +385,16 @@ fn answers_are_streams_and_requests_come_whole() {
 #[test]
 fn connections_are_kept_and_replaced() {
     let folder = folder();
-    let peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        say(stream, answer(b"A: b\r\n\r\nhello"));
-        if asked.variable("QUERY_STRING") == "close" {
+    let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        write_to(stream, response(b"A: b\r\n\r\nhello"));
+        if incoming.variable("QUERY_STRING") == "close" {
             Next::Close
         } else {
             Next::Keep
         }
     });
     let server = Running::site(folder, PHP);
-    // They are kept for a second: what a busy machine needed longer for says nothing.
+    // Connections are kept for a second: a longer pause of a busy machine proves nothing.
     let found = (0..TRIES).find_map(|_| {
         let (begun, before) = (Instant::now(), peer.connections());
         let mut client = server.connect();
@@ -391,16 +402,16 @@ fn connections_are_kept_and_replaced() {
             "GET /a.php",
             "GET /b/",
             "GET /nothing",
-            // What must not be sent twice gets a connection of its own, which is kept like any other.
+            // A request that must not be sent twice gets a new connection, which is then kept like any other.
             "POST /a.php",
             "GET /a.php?close",
-            // The other end has gone, or goes at this moment: nobody gets to know.
+            // The other end has closed or closes at this moment: no client notices.
             "GET /a.php?close",
             "GET /a.php",
             "GET /a.php?close",
         ]
         .map(|line| {
-            assert_eq!(client.ask(line, &[]).text(), "hello", "{line}");
+            assert_eq!(client.fetch(line, &[]).text(), "hello", "{line}");
             peer.connections() - before
         });
         (begun.elapsed() < KEPT).then_some(counts)
@@ -412,15 +423,15 @@ const TRIES: usize = 50;
 const KEPT: Duration = Duration::from_millis(900);
 
 #[test]
-fn trouble_has_a_status_and_in_dev_mode_a_cure() {
+fn errors_have_a_status_and_in_dev_mode_a_hint() {
     const SERVER: &str = "[server]\nmode = \"MODE\"\nworkers = 1\nevents = { wait = \"20ms\" }\n";
     for mode in ["dev", "prod"] {
         let folder = folder();
-        let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-            match asked.variable("QUERY_STRING") {
-                "broken" => say(stream, "HTTP/1.1 400 Bad Request\r\n\r\n"),
-                "full" => say(stream, end(2)),
-                "half" => say(stream, stdout(b"A: b\r\n")),
+        let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+            match incoming.variable("QUERY_STRING") {
+                "broken" => write_to(stream, "HTTP/1.1 400 Bad Request\r\n\r\n"),
+                "full" => write_to(stream, end(2)),
+                "half" => write_to(stream, stdout(b"A: b\r\n")),
                 _ => {}
             }
             Next::Close
@@ -439,9 +450,9 @@ fn trouble_has_a_status_and_in_dev_mode_a_cure() {
             ("/a.php?silent", 502, "ended before"),
             ("/gone/", 502, "Start php-fpm"),
         ] {
-            let answer = server.get(path);
-            assert_eq!(answer.status, status, "{mode} {path}: {answer:?}");
-            let text = answer.text();
+            let response = server.get(path);
+            assert_eq!(response.status, status, "{mode} {path}: {response:?}");
+            let text = response.text();
             assert!(text.contains("<h1>"), "{mode} {path}: {text}");
             assert_eq!(text.contains(cure), mode == "dev", "{mode} {path}: {text}");
             assert_eq!(
@@ -450,9 +461,9 @@ fn trouble_has_a_status_and_in_dev_mode_a_cure() {
                 "{mode} {path}"
             );
         }
-        let answer = server.get("/own/x?silent");
+        let response = server.get("/own/x?silent");
         assert_eq!(
-            (answer.status, answer.text() == "a picture"),
+            (response.status, response.text() == "a picture"),
             (502, mode == "prod"),
             "{mode}"
         );
@@ -460,13 +471,13 @@ fn trouble_has_a_status_and_in_dev_mode_a_cure() {
 }
 
 #[test]
-fn an_answer_that_does_not_come_is_not_waited_for() {
+fn a_missing_response_times_out() {
     let folder = folder();
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        if asked.variable("QUERY_STRING") == "half" {
-            say(stream, stdout(b"A: b\r\n"));
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        if incoming.variable("QUERY_STRING") == "half" {
+            write_to(stream, stdout(b"A: b\r\n"));
         }
-        // Says nothing more until the server has gone.
+        // Sends nothing more until the server has closed.
         let _ = record(stream);
         Next::Close
     });
@@ -478,21 +489,21 @@ fn an_answer_that_does_not_come_is_not_waited_for() {
     let mut client = server.connect();
     for (line, content) in [("GET /a.php", ""), ("GET /a.php?half", ""), ("POST /a.php", "hello")] {
         client.send(request(line, &[&format!("Content-Length: {}", content.len())]) + content);
-        let answer = client.answer();
-        answer.expect(line, 504, &[]);
+        let response = client.response();
+        response.expect(line, 504, &[]);
         assert!(
-            answer.text().contains("limits.answer_timeout"),
+            response.text().contains("limits.answer_timeout"),
             "{line}: {}",
-            answer.text()
+            response.text()
         );
     }
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_cut() {
+fn a_response_that_breaks_off_is_cut() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |_, stream| {
-        say(stream, stdout(b"A: b\r\n\r\nhello"));
+        write_to(stream, stdout(b"A: b\r\n\r\nhello"));
         Next::Close
     });
     let server = Running::site(folder, PHP);
@@ -503,30 +514,30 @@ fn an_answer_that_breaks_off_is_cut() {
 }
 
 #[test]
-fn a_client_that_leaves_takes_its_script_along() {
+fn a_disconnect_ends_the_script() {
     let folder = folder();
-    let (told, tells) = mpsc::channel();
+    let (report, reports) = mpsc::channel();
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
         while let Ok(Some((kind, content))) = record(&mut stream) {
             if kind == 5 && content.is_empty() {
-                let _ = told.send("asked");
+                let _ = report.send("requested");
             }
         }
-        let _ = told.send("left");
+        let _ = report.send("disconnected");
     });
     let server = Running::site(folder, PHP);
     let mut client = server.connect();
     client.send(request("GET /a.php", &[]));
-    assert_eq!(tells.recv().expect("a request"), "asked");
+    assert_eq!(reports.recv().expect("a request"), "requested");
     drop(client);
-    assert_eq!(tells.recv().expect("an end"), "left");
+    assert_eq!(reports.recv().expect("an end"), "disconnected");
 }
 
 #[test]
-fn http2_has_it_too() {
+fn it_works_over_http2() {
     let folder = folder();
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        say(stream, answer(&mirror(asked)));
+    let _peer = Peer::start(&folder.path(SOCKET), |pending, stream| {
+        write_to(stream, response(&mirror(pending)));
         Next::Keep
     });
     let text = format!(
@@ -542,11 +553,11 @@ fn http2_has_it_too() {
     );
     assert!(page.contains(&format!("HTTP_HOST={}\n", server.address())), "{page}");
     let content = vec![b'x'; 1 << 20];
-    let asked = client.request("POST", "/a.php").header("content-length", content.len());
-    let answer = client.send(asked, &content).expect("an answer");
+    let pending = client.request("POST", "/a.php").header("content-length", content.len());
+    let response = client.send(pending, &content).expect("an answer");
     assert!(
-        answer.status == 200 && answer.content.ends_with(&content),
+        response.status == 200 && response.content.ends_with(&content),
         "{}",
-        answer.content.len()
+        response.content.len()
     );
 }

@@ -1,4 +1,4 @@
-//! PHP as it is installed: php-fpm of the system in a folder of the test's own, with scripts that use it.
+//! Installed PHP: php-fpm of the system in a folder of the test's own, with scripts that use it.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -13,11 +13,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::support::client::request;
 use super::support::{Folder, Running};
 
-/// php-fpm in the foreground; ended with the test.
+/// php-fpm in the foreground, ended with the test.
 struct Fpm(Child);
 
 impl Fpm {
-    /// Returns when it takes connections.
+    /// Returns when it accepts connections.
     fn start(folder: &Folder) -> Fpm {
         let path = |name: &str| folder.path(name).display().to_string();
         let user = String::from_utf8(Command::new("id").arg("-un").output().expect("id").stdout).expect("a name");
@@ -48,20 +48,20 @@ impl Fpm {
             .spawn()
             .expect("php-fpm to start");
         let mut lines = BufReader::new(child.stderr.take().expect("its messages")).lines();
-        let mut said = String::new();
+        let mut output = String::new();
         loop {
             match lines.next() {
                 Some(Ok(line)) if line.contains("ready to handle connections") => break,
-                Some(Ok(line)) => said.push_str(&(line + "\n")),
-                _ => panic!("php-fpm ended: {said}"),
+                Some(Ok(line)) => output.push_str(&(line + "\n")),
+                _ => panic!("php-fpm exited: {output}"),
             }
         }
-        // What it says later must find a reader.
+        // Its later output needs a reader, or it would block.
         thread::spawn(move || lines.for_each(drop));
         Fpm(child)
     }
 
-    /// Returns when it and its processes have ended.
+    /// Returns when it and its processes have exited.
     fn stop(self) {}
 }
 
@@ -83,7 +83,7 @@ fn program() -> PathBuf {
         .to_path_buf()
 }
 
-/// Less than RockNet waits.
+/// Less than RockNet's own timeout.
 const WAITED_FOR: Duration = Duration::from_secs(2);
 const PHP: &str = "php = \"unix:php.sock\"";
 
@@ -133,9 +133,9 @@ fn scripts_run() {
             ("/inject.php", 200, &["!X-B"], ""),
             ("/fatal.php", 500, &[], ""),
         ] {
-            let answer = client.get(path);
-            answer.expect(path, status, fields);
-            assert!(answer.text().contains(content), "{path}: {answer:?}");
+            let response = client.get(path);
+            response.expect(path, status, fields);
+            assert!(response.text().contains(content), "{path}: {response:?}");
         }
     }
     let fields = [
@@ -144,17 +144,17 @@ fn scripts_run() {
         "Proxy: http://evil",
         "Authorization: Basic Ym9iOng=",
     ];
-    let text = client.ask("GET /about.php/info", &fields).text();
+    let text = client.fetch("GET /about.php/info", &fields).text();
     assert_eq!(
         text,
         "SCRIPT_NAME=/about.php\nPATH_INFO=/info\nREMOTE_ADDR=127.0.0.1\nHTTP_X_A=1, 2\nPHP_SELF=/about.php/info\n\
          PHP_AUTH_USER=bob\n"
     );
-    let answer = client.get("/large.php");
+    let response = client.get("/large.php");
     let expected: Vec<u8> = (0..300_u32).flat_map(|i| vec![b'a' + (i % 26) as u8; 10_000]).collect();
-    assert!(answer.body == expected, "{answer:?}");
-    assert_eq!(client.ask("HEAD /large.php", &[]).status, 200);
-    assert_eq!(client.get("/").text(), "front /", "behind HEAD");
+    assert!(response.body == expected, "{response:?}");
+    assert_eq!(client.fetch("HEAD /large.php", &[]).status, 200);
+    assert_eq!(client.get("/").text(), "front /", "after HEAD");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn more_clients_than_processes_take_turns() {
     let _fpm = Fpm::start(&folder);
     let server = Running::site(folder, &format!("{PHP}\nlimits = {{ answer_timeout = \"15s\" }}"));
     let address = server.address();
-    // Were connections kept whoever waits, those that two of them hold would serve nobody else.
+    // If connections were kept while others wait, two clients would hold them and no other would be served.
     let clients: Vec<_> = (0..8)
         .map(|_| {
             thread::spawn(move || {
@@ -173,12 +173,12 @@ fn more_clients_than_processes_take_turns() {
         })
         .collect();
     for client in clients {
-        assert!(client.join().expect("a client"), "somebody was left waiting");
+        assert!(client.join().expect("a client"), "a client was left waiting");
     }
 }
 
 #[test]
-fn content_arrives() {
+fn bodies_arrive() {
     let folder = folder();
     let _fpm = Fpm::start(&folder);
     let server = Running::site(folder, PHP);
@@ -191,9 +191,9 @@ fn content_arrives() {
             "a=hello"
         };
         client.send(request("POST /form.php", &[form, framing]) + content);
-        assert_eq!(client.answer().text(), "hello7", "{framing}");
+        assert_eq!(client.response().text(), "hello7", "{framing}");
     }
-    // 50 MB, which PHP keeps and nobody else does.
+    // 50 MB, which PHP keeps and no other part does.
     let file: Vec<u8> = (0..50_000_000_u32)
         .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
@@ -215,28 +215,29 @@ fn content_arrives() {
         .next()
         .unwrap_or_default()
         .to_owned();
-    assert_eq!(client.answer().text(), format!("0 50000000 {sum}"));
+    assert_eq!(client.response().text(), format!("0 50000000 {sum}"));
 }
 
 #[test]
-fn a_restart_of_php_is_survived() {
+fn a_restart_of_php_loses_no_request() {
     let folder = folder();
     let fpm = Fpm::start(&folder);
     let server = Running::site(folder, PHP);
     let mut client = server.connect();
     assert_eq!(client.get("/").text(), "front /");
-    // A process that dies takes its request along, and nothing else.
+    // A process that dies loses its own request and no other.
     client.get("/dies.php").expect("killed", 502, &[]);
     assert_eq!(client.get("/").text(), "front /");
     fpm.stop();
-    // Asked while it is away: waited for, though not for as long as a very busy machine may need to start it.
+    // Requested while php-fpm is down: the request waits, though not as long as a very busy machine may need to start
+    // it.
     let begun = Instant::now();
     client.send(request("GET /back", &[]));
     let _fpm = Fpm::start(&server.folder);
-    let (in_time, answer) = (begun.elapsed() < WAITED_FOR, client.answer());
+    let (in_time, response) = (begun.elapsed() < WAITED_FOR, client.response());
     assert!(
-        answer.text() == "front /back" || !in_time && answer.status == 502,
-        "in time: {in_time}; {answer:?}"
+        response.text() == "front /back" || !in_time && response.status == 502,
+        "in time: {in_time}; {response:?}"
     );
     for _ in 0..10 {
         assert_eq!(client.get("/").text(), "front /");
@@ -245,7 +246,7 @@ fn a_restart_of_php_is_survived() {
 
 #[test]
 fn scripts_run_over_tcp() {
-    // php-cgi takes the socket that it is given, so the port is the kernel's choice.
+    // php-cgi inherits a listening socket, so the kernel chooses the port.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("its address").port();
     let mut php = Command::new("/usr/bin/php-cgi8.2")
@@ -266,7 +267,7 @@ fn scripts_run_over_tcp() {
             &["Content-Type: application/x-www-form-urlencoded", "Content-Length: 7"],
         ) + "a=hello",
     );
-    assert_eq!(client.answer().text(), "hello7");
+    assert_eq!(client.response().text(), "hello7");
     php.kill().expect("it to end");
     php.wait().expect("its end");
     assert_eq!(server.get("/").status, 502);

@@ -1,4 +1,4 @@
-//! Requests passed on to other servers: what these are told, and what comes back from them, over HTTP/1.1 and HTTP/2.
+//! Proxied requests: what upstreams receive, and what comes back from them, over HTTP/1.1 and HTTP/2.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -7,7 +7,7 @@ use std::sync::mpsc;
 
 use super::support::client::request;
 use super::support::http2::{Http2, whole};
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
 pub fn folder() -> Folder {
@@ -19,8 +19,8 @@ fn proxied(upstream: &Upstream, more: &str) -> Running {
 }
 
 #[test]
-fn requests_are_written_anew() {
-    let upstream = Upstream::saying(ok("hello"));
+fn requests_are_rewritten_for_the_upstream() {
+    let upstream = Upstream::responding_with(ok("hello"));
     let server = proxied(&upstream, "");
     let mut client = server.connect();
     for (line, fields, expected_line, present, absent) in [
@@ -105,24 +105,24 @@ fn requests_are_written_anew() {
             &["Forwarded", "X-Real-IP"],
         ),
     ] {
-        let answer = client.ask(line, fields);
-        answer.expect(line, 200, &["Content-Length: 5", "Server: RockNet", "Date"]);
-        assert_eq!(answer.text(), "hello", "{line}");
-        let asked = upstream.last();
-        assert_eq!(asked.line, expected_line);
+        let response = client.fetch(line, fields);
+        response.expect(line, 200, &["Content-Length: 5", "Server: RockNet", "Date"]);
+        assert_eq!(response.text(), "hello", "{line}");
+        let incoming = upstream.last();
+        assert_eq!(incoming.line, expected_line);
         for field in present {
             let (name, value) = field.split_once(": ").expect("a field");
-            assert_eq!(asked.field(name), Some(value), "{line}: {asked:?}");
+            assert_eq!(incoming.field(name), Some(value), "{line}: {incoming:?}");
         }
         for name in absent {
-            assert_eq!(asked.field(name), None, "{line}");
+            assert_eq!(incoming.field(name), None, "{line}");
         }
     }
     assert_eq!(upstream.connections(), 1, "one connection was enough");
 }
 
 #[test]
-fn answers_come_back_as_they_are() {
+fn responses_are_forwarded_unchanged() {
     let rows: &[(&str, &str, u16, &[&str], &str)] = &[
         (
             "length",
@@ -189,44 +189,44 @@ fn answers_come_back_as_they_are() {
         ),
         ("no reason", "HTTP/1.1 200\r\nContent-Length: 1\r\n\r\nx", 200, &[], "x"),
     ];
-    for (name, said, status, fields, content) in rows {
-        let upstream = Upstream::saying(*said);
+    for (name, output, status, fields, content) in rows {
+        let upstream = Upstream::responding_with(*output);
         let server = proxied(&upstream, "");
         let mut client = server.connect();
         for _ in 0..2 {
-            let answer = client.get("/");
-            answer.expect(name, *status, fields);
-            assert_eq!(answer.text(), *content, "{name}");
+            let response = client.get("/");
+            response.expect(name, *status, fields);
+            assert_eq!(response.text(), *content, "{name}");
         }
         assert_eq!(upstream.connections(), 1, "{name}");
     }
-    // Until the end of the connection, from servers of both versions.
-    for said in [
+    // Until the end of the connection, from upstreams of both versions.
+    for output in [
         "HTTP/1.1 200 OK\r\n\r\nabc",
         "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc",
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
     ] {
         let upstream = Upstream::start(move |_, stream| {
-            say(stream, said);
+            write_to(stream, output);
             Next::Close
         });
         let server = proxied(&upstream, "");
         let mut client = server.connect();
         for _ in 0..2 {
-            assert_eq!(client.get("/").expect(said, 200, &[]).text(), "abc");
+            assert_eq!(client.get("/").expect(output, 200, &[]).text(), "abc");
         }
         assert_eq!(upstream.connections(), 2);
     }
 }
 
 #[test]
-fn heads_alone() {
-    let upstream = Upstream::saying("HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n");
+fn responses_without_a_body() {
+    let upstream = Upstream::responding_with("HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n");
     let server = proxied(&upstream, "");
     let mut client = server.connect();
     for _ in 0..2 {
         client
-            .ask("HEAD /", &[])
+            .fetch("HEAD /", &[])
             .expect("HEAD", 200, &["Content-Length: 12345", "X-A: 1"]);
     }
     assert_eq!(upstream.connections(), 1);
@@ -234,10 +234,10 @@ fn heads_alone() {
 }
 
 #[test]
-fn content_goes_on_as_it_comes() {
-    let upstream = Upstream::start(|asked, stream| {
-        let said = format!("{} {:?}", asked.content.len(), asked.field("Content-Length"));
-        say(stream, ok(&said));
+fn request_bodies_are_streamed() {
+    let upstream = Upstream::start(|pending, stream| {
+        let output = format!("{} {:?}", pending.content.len(), pending.field("Content-Length"));
+        write_to(stream, ok(&output));
         Next::Keep
     });
     let server = proxied(&upstream, "");
@@ -262,7 +262,7 @@ fn content_goes_on_as_it_comes() {
             assert!(client.head().starts_with("HTTP/1.1 100 "), "{fields:?}");
         }
         client.send(&content);
-        assert_eq!(client.answer().expect("POST", 200, &[]).text(), expected);
+        assert_eq!(client.response().expect("POST", 200, &[]).text(), expected);
         let length: usize = expected
             .split(' ')
             .next()
@@ -271,20 +271,20 @@ fn content_goes_on_as_it_comes() {
         assert_eq!(upstream.last().content.len(), length);
         assert_eq!(upstream.last().field("Expect"), None);
     }
-    // The same by HTTP/2, where a length may be told or not.
+    // The same over HTTP/2, where a length may be given or not.
     let text = format!(
         "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n{}\n",
         upstream.key()
     );
     let server = Running::start(folder(), &text);
     let mut client = Http2::to(server.address());
-    let asked = client
+    let pending = client
         .request("POST", "/x?y")
         .header("cookie", "a=1")
         .header("cookie", "b=2");
-    let answer = client.send(asked, large.as_bytes()).expect("an answer");
+    let response = client.send(pending, large.as_bytes()).expect("an answer");
     assert_eq!(
-        (answer.status.as_u16(), &answer.content[..]),
+        (response.status.as_u16(), &response.content[..]),
         (200, &b"3000000 None"[..])
     );
     let seen = upstream.last();
@@ -293,28 +293,28 @@ fn content_goes_on_as_it_comes() {
         ("POST /x?y HTTP/1.1", Some("a=1; b=2"))
     );
     assert_eq!(seen.field("Via"), Some("2 RockNet"));
-    let asked = client.request("PUT", "/").header("content-length", "3000000");
+    let pending = client.request("PUT", "/").header("content-length", "3000000");
     assert_eq!(
-        client.send(asked, large.as_bytes()).expect("an answer").content,
+        client.send(pending, large.as_bytes()).expect("an answer").content,
         b"3000000 Some(\"3000000\")"
     );
     assert_eq!(client.get("/").content, b"0 None");
 }
 
 #[test]
-fn large_answers_stream_in_both_versions() {
+fn large_responses_stream_in_both_versions() {
     const SIZE: usize = 5_000_000;
     for head in [
         format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n"),
         "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_owned(),
     ] {
-        let is_told = head.contains("Length");
+        let is_logged = head.contains("Length");
         let upstream = Upstream::start(move |_, stream| {
-            say(stream, &head);
+            write_to(stream, &head);
             for _ in 0..SIZE / 1000 {
-                say(stream, [b'z'; 1000]);
+                write_to(stream, [b'z'; 1000]);
             }
-            if is_told { Next::Keep } else { Next::Close }
+            if is_logged { Next::Keep } else { Next::Close }
         });
         let text = format!(
             "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n{}\n",
@@ -324,37 +324,37 @@ fn large_answers_stream_in_both_versions() {
         let length = SIZE.to_string();
         let mut client = server.connect();
         for _ in 0..2 {
-            let answer = client.get("/");
-            assert_eq!(answer.field("Content-Length"), is_told.then_some(&*length));
-            assert!(answer.body.len() == SIZE && answer.body.iter().all(|byte| *byte == b'z'));
+            let response = client.get("/");
+            assert_eq!(response.field("Content-Length"), is_logged.then_some(&*length));
+            assert!(response.body.len() == SIZE && response.body.iter().all(|byte| *byte == b'z'));
         }
         let mut client = Http2::to(server.address());
-        let answer = client.get("/");
-        assert_eq!(answer.content.len(), SIZE);
-        let told = answer
+        let response = client.get("/");
+        assert_eq!(response.content.len(), SIZE);
+        let message = response
             .fields
             .get("content-length")
             .and_then(|length| length.to_str().ok());
-        assert_eq!(told, is_told.then_some(&*length));
-        assert_eq!(upstream.connections(), if is_told { 1 } else { 3 });
+        assert_eq!(message, is_logged.then_some(&*length));
+        assert_eq!(upstream.connections(), if is_logged { 1 } else { 3 });
     }
 }
 
 #[test]
-fn events_are_not_held_back() {
+fn events_are_not_buffered() {
     let (more, wanted) = mpsc::channel::<()>();
     let wanted = std::sync::Arc::new(std::sync::Mutex::new(wanted));
     let upstream = Upstream::start(move |_, stream| {
-        say(
+        write_to(
             stream,
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
         );
         for number in 0..3 {
-            say(stream, format!("8\r\ndata: {number}\n\r\n"));
-            // The next is said when the last was seen.
+            write_to(stream, format!("8\r\ndata: {number}\n\r\n"));
+            // The next piece is sent when the last was seen.
             let _ = wanted.lock().expect("one reader").recv();
         }
-        say(stream, "0\r\n\r\n");
+        write_to(stream, "0\r\n\r\n");
         Next::Keep
     });
     let server = proxied(&upstream, "");
@@ -371,7 +371,7 @@ fn events_are_not_held_back() {
 }
 
 #[test]
-fn interim_answers_come_before_the_answer() {
+fn interim_responses_precede_the_response() {
     let (more, wanted) = mpsc::channel::<()>();
     let wanted = std::sync::Arc::new(std::sync::Mutex::new(wanted));
     let upstream = Upstream::start(move |_, stream| {
@@ -380,10 +380,10 @@ fn interim_answers_come_before_the_answer() {
             "HTTP/1.1 102 Processing\r\nX-A: 1\r\n\r\n",
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nConnection: X-B\r\nX-B: 1\r\n\r\n",
         ] {
-            say(stream, interim);
+            write_to(stream, interim);
             let _ = wanted.recv();
         }
-        say(stream, ok("a page"));
+        write_to(stream, ok("a page"));
         Next::Keep
     });
     let text = format!(
@@ -400,14 +400,14 @@ fn interim_answers_come_before_the_answer() {
         assert_eq!(client.head(), head);
         more.send(()).expect("an upstream that waits");
     }
-    assert_eq!(client.answer().text(), "a page");
+    assert_eq!(client.response().text(), "a page");
     let mut client = Http2::to(server.address());
-    let (mut answer, _) = client.ask(client.request("GET", "/"), true);
+    let (mut response, _) = client.start_request(client.request("GET", "/"), true);
     for (status, name, value) in [(102, "x-a", "1"), (103, "link", "</a.css>; rel=preload")] {
-        let told = client.wait(async { poll_fn(|context| answer.poll_informational(context)).await });
-        let told = told.expect("an interim answer").expect("a connection that stands");
-        assert_eq!(told.status().as_u16(), status);
-        let fields: Vec<_> = told
+        let message = client.wait(async { poll_fn(|context| response.poll_informational(context)).await });
+        let message = message.expect("an interim answer").expect("an established connection");
+        assert_eq!(message.status().as_u16(), status);
+        let fields: Vec<_> = message
             .headers()
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_bytes()))
@@ -415,13 +415,16 @@ fn interim_answers_come_before_the_answer() {
         assert_eq!(fields, [(name, value.as_bytes())]);
         more.send(()).expect("an upstream that waits");
     }
-    let answer = client.wait(whole(answer)).expect("an answer");
-    assert_eq!(answer.content, b"a page");
+    let response = client.wait(whole(response)).expect("an answer");
+    assert_eq!(response.content, b"a page");
 }
 
 #[test]
 fn routes_rank_by_specificity() {
-    let (one, two) = (Upstream::saying(ok("one")), Upstream::saying(ok("two")));
+    let (one, two) = (
+        Upstream::responding_with(ok("one")),
+        Upstream::responding_with(ok("two")),
+    );
     let keys = format!(
         "{}\n[site.default.route.\"/api/*\"]\n{}\n[site.default.route.\"/api/files/*\"]\nroot = \"www\"\n[site.default.route.\"/index.html\"]\nproxy = false\n",
         one.key(),
@@ -438,7 +441,7 @@ fn routes_rank_by_specificity() {
         assert_eq!(server.get(path).text(), content, "{path}");
     }
     assert_eq!(server.get("/api/files/a.txt").status, 404);
-    // A rule leads elsewhere, and that is what is asked for.
+    // A rule rewrites the path, and the upstream gets the rewritten one.
     let keys = format!(
         "{}\n[[site.default.rule]]\npath = \"/old/*\"\nrewrite = \"/new/{{*}}\"\n",
         one.key()
@@ -446,7 +449,7 @@ fn routes_rank_by_specificity() {
     let server = Running::site(folder(), &keys);
     assert_eq!(server.get("/old/x?y=1").text(), "one");
     assert_eq!(one.last().line, "GET /new/x?y=1 HTTP/1.1");
-    // Files of a site whose one route is passed on.
+    // Files of a site with one proxied route.
     let keys = format!("[site.default.route.\"/api/*\"]\n{}\n", one.key());
     let server = Running::site(folder(), &keys);
     for (path, content) in [("/", "a page"), ("/a.txt", "a file"), ("/api/", "one")] {
@@ -455,8 +458,8 @@ fn routes_rank_by_specificity() {
 }
 
 #[test]
-fn requests_are_edited_as_the_configuration_says() {
-    let upstream = Upstream::saying(ok("hello"));
+fn requests_are_edited_as_configured() {
+    let upstream = Upstream::responding_with(ok("hello"));
     let keys = format!(
         "headers = {{ \"X-From\" = \"here\" }}\n[site.default.route.\"/api/v1/*\"]\nproxy = {{ to = \"{}\", strip = \"/api/v1/\", \
          headers = {{ Host = \"app.internal:81\", \"X-Key\" = \"secret\", Cookie = \"\", \"X-Forwarded-Host\" = \"\" }} }}\n",
@@ -470,10 +473,10 @@ fn requests_are_edited_as_the_configuration_says() {
         ("/api/v1/", "GET / HTTP/1.1"),
         ("/x/../api/v1/y", "GET /y HTTP/1.1"),
     ] {
-        let answer = client.ask(&format!("GET {path}"), &["Cookie: a=b", "X-Key: forged", "X-Kept: 1"]);
-        answer.expect(path, 200, &["X-From: here"]);
-        let asked = upstream.last();
-        assert_eq!(asked.line, line);
+        let response = client.fetch(&format!("GET {path}"), &["Cookie: a=b", "X-Key: forged", "X-Kept: 1"]);
+        response.expect(path, 200, &["X-From: here"]);
+        let incoming = upstream.last();
+        assert_eq!(incoming.line, line);
         for (name, value) in [
             ("Host", Some("app.internal:81")),
             ("X-Key", Some("secret")),
@@ -481,13 +484,13 @@ fn requests_are_edited_as_the_configuration_says() {
             ("Cookie", None),
             ("X-Forwarded-Host", None),
         ] {
-            assert_eq!(asked.field(name), value, "{path}: {asked:?}");
+            assert_eq!(incoming.field(name), value, "{path}: {incoming:?}");
         }
     }
 }
 
 #[test]
-fn sockets_in_the_file_system_are_reached() {
+fn unix_socket_upstreams_are_reached() {
     use std::os::unix::net::UnixListener;
     let folder = folder();
     let listener = UnixListener::bind(folder.path("app.sock")).expect("a socket");
@@ -507,39 +510,39 @@ fn sockets_in_the_file_system_are_reached() {
 }
 
 #[test]
-fn a_client_that_leaves_ends_the_request() {
+fn a_disconnect_ends_the_request() {
     let (arrived, arrivals) = mpsc::channel();
     let (gone, ended) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
-        let (mut buffer, mut asked) = ([0; 4096], Vec::new());
-        // The connection ends, or is reset, when nobody wants the answer any more.
+        let (mut buffer, mut incoming) = ([0; 4096], Vec::new());
+        // The connection ends, or is reset, when the response is no longer needed.
         while let Ok(count @ 1..) = stream.read(&mut buffer) {
-            asked.extend_from_slice(&buffer[..count]);
-            if asked.ends_with(b"12345") || asked.starts_with(b"GET ") && asked.ends_with(b"\r\n\r\n") {
+            incoming.extend_from_slice(&buffer[..count]);
+            if incoming.ends_with(b"12345") || incoming.starts_with(b"GET ") && incoming.ends_with(b"\r\n\r\n") {
                 let _ = arrived.send(());
             }
         }
         let _ = gone.send(());
     });
     let server = proxied(&upstream, "");
-    // In the middle of a request, and behind a whole one, where it might still read and is given a few seconds. The limits
-    // of the server are longer than the deadline: it has to notice.
-    for said in [
+    // In the middle of a request, and after a whole one, where the server might still read and waits a few seconds. The
+    // server's timeouts are longer than the deadline: it has to notice the close.
+    for output in [
         request("POST /", &["Content-Length: 10"]) + "12345",
         request("GET /", &[]),
     ] {
         let mut client = server.connect();
-        client.send(&said);
-        arrivals.recv_timeout(DEADLINE).expect("all that was said");
-        assert!(ended.try_recv().is_err(), "ended before the client left: {said}");
+        client.send(&output);
+        arrivals.recv_timeout(DEADLINE).expect("everything that was sent");
+        assert!(ended.try_recv().is_err(), "ended before the client left: {output}");
         drop(client);
-        assert!(ended.recv_timeout(DEADLINE).is_ok(), "still open: {said}");
+        assert!(ended.recv_timeout(DEADLINE).is_ok(), "still open: {output}");
     }
 }
 
 #[test]
-fn names_are_looked_up_and_nobody_waits_for_them_at_start() {
-    let upstream = Upstream::saying(ok("by name"));
+fn names_are_resolved_without_delaying_the_start() {
+    let upstream = Upstream::responding_with(ok("by name"));
     let port = upstream.url().rsplit(':').next().expect("a port").to_owned();
     let keys = format!(
         "proxy = \"http://localhost:{port}\"\n[site.default.route.\"/none\"]\nproxy = \"http://no-such-name.invalid\"\n"

@@ -1,4 +1,4 @@
-//! Servers that get requests only while no other can be asked.
+//! Backup upstreams: they get requests only while no other upstream is available.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -7,18 +7,19 @@ use std::time::Duration;
 
 use super::proxy_balance::{balanced, held, until};
 use super::support::client::request;
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{Client, DEADLINE};
 
-/// A server that says its name while it is well, and closes each connection without a word else.
-fn moody(name: &'static str) -> (Upstream, Arc<AtomicBool>) {
+/// An upstream that responds with its name while it is healthy, and otherwise closes each connection without a
+/// response.
+fn switchable(name: &'static str) -> (Upstream, Arc<AtomicBool>) {
     let is_well = Arc::new(AtomicBool::new(true));
     let well = Arc::clone(&is_well);
     let upstream = Upstream::start(move |_, stream: &mut TcpStream| {
         if !well.load(Ordering::SeqCst) {
             return Next::Close;
         }
-        say(stream, ok(name));
+        write_to(stream, ok(name));
         Next::Keep
     });
     (upstream, is_well)
@@ -39,10 +40,10 @@ fn all(client: &mut Client, count: usize, expected: &str) {
 }
 
 #[test]
-fn a_backup_is_asked_only_while_no_other_can_be() {
+fn a_backup_is_used_only_while_no_other_upstream_is_available() {
     for balance in ["random_two", "round_robin", "least_conn", "ip_hash", "uri"] {
-        let ((one, one_is_well), (two, two_is_well)) = (moody("share"), moody("share"));
-        let backup = Upstream::saying(ok("backup"));
+        let ((one, one_is_well), (two, two_is_well)) = (switchable("share"), switchable("share"));
+        let backup = Upstream::responding_with(ok("backup"));
         let to = with_backup(&[&one, &two], &backup);
         let server = balanced(
             &to,
@@ -50,11 +51,11 @@ fn a_backup_is_asked_only_while_no_other_can_be() {
         );
         let mut client = server.connect();
         all(&mut client, 30, "share");
-        // Beside one that can be asked it is not needed, not even for a second try.
+        // It is not needed while another upstream is available, not even for a retry.
         one_is_well.store(false, Ordering::SeqCst);
         all(&mut client, 30, "share");
         two_is_well.store(false, Ordering::SeqCst);
-        // The one that the others know as failed is asked once more at most, and not by who was there.
+        // An upstream marked as failed is tried once more at most, and not by a connection that was open.
         until(&mut client, |status, text| {
             assert!(status == 200 || status == 502, "{status}");
             text == "backup"
@@ -68,26 +69,30 @@ fn a_backup_is_asked_only_while_no_other_can_be() {
 }
 
 #[test]
-fn a_request_that_the_only_server_did_not_take_goes_to_the_backup() {
-    let backup = Upstream::saying(ok("backup"));
+fn a_request_refused_by_the_only_upstream_goes_to_the_backup() {
+    let backup = Upstream::responding_with(ok("backup"));
     let to = format!(
         "[\"http://127.0.0.1:1\", {{ url = \"{}\", backup = true }}]",
         backup.url()
     );
-    // Nobody is ever left alone: each request finds out for itself.
+    // No upstream is ever paused: each request finds out for itself.
     let server = balanced(&to, "fails = 0");
     let mut client = server.connect();
     all(&mut client, 5, "backup");
-    assert_eq!(client.ask("POST /", &[]).text(), "backup", "nobody can have heard it");
+    assert_eq!(
+        client.fetch("POST /", &[]).text(),
+        "backup",
+        "no upstream can have received it"
+    );
 }
 
 #[test]
-fn checks_send_requests_to_the_backup_and_back() {
+fn health_checks_switch_to_the_backup_and_back() {
     let is_well = Arc::new(AtomicBool::new(true));
     let well = Arc::clone(&is_well);
-    let share = Upstream::start(move |asked, stream: &mut TcpStream| {
-        let is_ill = asked.line.starts_with("GET /up ") && !well.load(Ordering::SeqCst);
-        say(
+    let share = Upstream::start(move |incoming, stream: &mut TcpStream| {
+        let is_ill = incoming.line.starts_with("GET /up ") && !well.load(Ordering::SeqCst);
+        write_to(
             stream,
             match is_ill {
                 true => "HTTP/1.1 503 Ill\r\nContent-Length: 0\r\n\r\n".to_owned(),
@@ -96,7 +101,7 @@ fn checks_send_requests_to_the_backup_and_back() {
         );
         Next::Keep
     });
-    let backup = Upstream::saying(ok("backup"));
+    let backup = Upstream::responding_with(ok("backup"));
     let health = "health = { path = \"/up\", interval = \"100ms\", rise = 1, fall = 1 }";
     let server = balanced(&with_backup(&[&share], &backup), &format!("{health}, sticky = \"at\""));
     let mut client = server.connect();
@@ -111,16 +116,16 @@ fn checks_send_requests_to_the_backup_and_back() {
     is_well.store(true, Ordering::SeqCst);
     until(&mut client, |_, text| text == "share");
     all(&mut client, 10, "share");
-    // Who has been with the backup has what is his there.
+    // A client with a cookie for the backup stays with it.
     for _ in 0..10 {
-        assert_eq!(client.ask("GET /", &[&cookie]).text(), "backup");
+        assert_eq!(client.fetch("GET /", &[&cookie]).text(), "backup");
     }
 }
 
 #[test]
-fn who_finds_the_servers_full_waits_and_is_not_sent_to_the_backup() {
+fn requests_wait_for_full_upstreams_instead_of_using_the_backup() {
     let (share, arrivals, go) = held();
-    let backup = Upstream::saying(ok("backup"));
+    let backup = Upstream::responding_with(ok("backup"));
     let server = balanced(&with_backup(&[&share], &backup), "connections = 1, queue = \"20s\"");
     let (mut one, mut two) = (server.connect(), server.connect());
     one.send(request("GET /", &[]));
@@ -128,8 +133,8 @@ fn who_finds_the_servers_full_waits_and_is_not_sent_to_the_backup() {
     two.send(request("GET /", &[]));
     assert!(!two.has_something_within(Duration::from_millis(100)));
     go.send(()).expect("a server that waits");
-    assert_eq!(one.answer().text(), "held");
+    assert_eq!(one.response().text(), "held");
     arrivals.recv_timeout(DEADLINE).expect("the second request");
     go.send(()).expect("a server that waits");
-    assert_eq!(two.answer().text(), "held");
+    assert_eq!(two.response().text(), "held");
 }

@@ -1,4 +1,4 @@
-//! Several servers behind one place: who gets which request, who is left alone, and who waits.
+//! Load balancing among several upstreams: which gets a request, which is paused, and which requests wait.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::set_socket_linger;
 
 use super::support::client::request;
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{Client, DEADLINE, Folder, Running};
 
-/// Servers that answer with their number.
+/// Upstreams that respond with their number.
 pub fn numbered(count: usize) -> Vec<Upstream> {
     (0..count)
-        .map(|number| Upstream::saying(ok(&number.to_string())))
+        .map(|number| Upstream::responding_with(ok(&number.to_string())))
         .collect()
 }
 
@@ -25,7 +25,7 @@ pub fn list(all: &[Upstream]) -> String {
     format!("[{}]", urls.join(", "))
 }
 
-/// `to`: TOML of the servers.
+/// `to`: TOML list of the upstreams.
 pub fn balanced(to: &str, keys: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = {to}, {keys} }}\n"
@@ -33,72 +33,73 @@ pub fn balanced(to: &str, keys: &str) -> Running {
     Running::start(Folder::with(&[]), &text)
 }
 
-fn answers(client: &mut Client, count: usize, fields: &[&str]) -> String {
-    (0..count).map(|_| client.ask("GET /", fields).text()).collect()
+fn responses(client: &mut Client, count: usize, fields: &[&str]) -> String {
+    (0..count).map(|_| client.fetch("GET /", fields).text()).collect()
 }
 
-/// Asks until the answer is as wanted.
+/// Sends requests until the response satisfies `wanted`.
 pub fn until(client: &mut Client, wanted: impl Fn(u16, &str) -> bool) {
     let began = Instant::now();
     loop {
-        let answer = client.get("/");
-        if wanted(answer.status, &answer.text()) {
+        let response = client.get("/");
+        if wanted(response.status, &response.text()) {
             return;
         }
-        assert!(began.elapsed() < DEADLINE, "still {answer:?}");
+        assert!(began.elapsed() < DEADLINE, "still {response:?}");
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn servers_take_turns() {
+fn upstreams_take_turns() {
     let all = numbered(3);
     let server = balanced(&list(&all), "balance = \"round_robin\"");
-    assert_eq!(answers(&mut server.connect(), 7, &[]), "0120120");
+    assert_eq!(responses(&mut server.connect(), 7, &[]), "0120120");
     let weighted = format!("[\"{}\", {{ url = \"{}\", weight = 3 }}]", all[0].url(), all[1].url());
     let server = balanced(&weighted, "balance = \"round_robin\"");
-    let found = answers(&mut server.connect(), 100, &[]);
+    let found = responses(&mut server.connect(), 100, &[]);
     let second = found.matches('1').count();
     assert!((71..=79).contains(&second), "{found}");
-    // The same where loads are compared that are none: one client after the other asks for nothing at once.
+    // The same where the compared loads are zero: a client that sends one request after the other causes no concurrent
+    // load.
     for balance in ["least_conn", "random_two"] {
         let server = balanced(&weighted, &format!("balance = \"{balance}\""));
-        let found = answers(&mut server.connect(), 200, &[]);
+        let found = responses(&mut server.connect(), 200, &[]);
         let first = found.matches('0').count();
         assert!((20..=80).contains(&first), "{balance}: {found}");
     }
-    // By default they are drawn, and each has its part.
+    // By default upstreams are drawn at random, and each has its share.
     let server = balanced(&list(&all), "fails = 3");
-    let found = answers(&mut server.connect(), 200, &[]);
+    let found = responses(&mut server.connect(), 200, &[]);
     for number in ["0", "1", "2"] {
         assert!(found.matches(number).count() > 20, "{found}");
     }
 }
 
 #[test]
-fn a_server_that_closes_without_a_word_is_passed_over_where_that_is_safe() {
+fn a_silent_close_is_retried_where_that_is_safe() {
     let closes = Upstream::start(|_, _| Next::Close);
     let resets = Upstream::start(|_, stream| {
         set_socket_linger(stream, Some(Duration::ZERO)).expect("an option of the socket");
         Next::Close
     });
     for lost in [closes, resets] {
-        let all = [lost, Upstream::saying(ok("well"))];
+        let all = [lost, Upstream::responding_with(ok("well"))];
         let server = balanced(&list(&all), "balance = \"round_robin\", fails = 100");
         let mut client = server.connect();
         for method in ["GET", "PUT", "DELETE"] {
             for _ in 0..4 {
-                assert_eq!(client.ask(&format!("{method} /"), &[]).text(), "well", "{method}");
+                assert_eq!(client.fetch(&format!("{method} /"), &[]).text(), "well", "{method}");
             }
         }
-        // What may have been done is not done again.
-        let found: Vec<u16> = (0..4).map(|_| client.ask("POST /", &[]).status).collect();
+        // A request that may have had an effect is not repeated.
+        let found: Vec<u16> = (0..4).map(|_| client.fetch("POST /", &[]).status).collect();
         assert!(found.contains(&502) && found.contains(&200), "{found:?}");
     }
 }
 
 #[test]
-fn keys_stay_with_their_server() {
+fn hashed_keys_stay_with_their_upstream() {
     let all = numbered(4);
     for (balance, line, fields) in [
         ("ip_hash", "GET /", &[][..]),
@@ -107,13 +108,13 @@ fn keys_stay_with_their_server() {
     ] {
         let server = balanced(&list(&all), &format!("balance = \"{balance}\""));
         let mut client = server.connect();
-        let first = client.ask(line, fields).text();
+        let first = client.fetch(line, fields).text();
         for _ in 0..10 {
-            assert_eq!(client.ask(line, fields).text(), first, "{balance}");
+            assert_eq!(client.fetch(line, fields).text(), first, "{balance}");
         }
-        // Another server process would say the same.
+        // Another server process would choose the same.
         let server = balanced(&list(&all), &format!("balance = \"{balance}\""));
-        assert_eq!(server.connect().ask(line, fields).text(), first, "{balance}");
+        assert_eq!(server.connect().fetch(line, fields).text(), first, "{balance}");
     }
     let server = balanced(&list(&all), "balance = \"uri\"");
     let mut client = server.connect();
@@ -125,43 +126,43 @@ fn keys_stay_with_their_server() {
     }
 }
 
-/// Answers each request when it is told to.
+/// An upstream that responds to each request when the test allows it.
 pub fn held() -> (Upstream, Receiver<()>, Sender<()>) {
     let (arrived, arrivals) = mpsc::channel();
-    let (go, told) = mpsc::channel::<()>();
-    let told = Arc::new(Mutex::new(told));
+    let (go, signal) = mpsc::channel::<()>();
+    let signal = Arc::new(Mutex::new(signal));
     let upstream = Upstream::start(move |_, stream| {
         let _ = arrived.send(());
-        let _ = told.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        say(stream, ok("held"));
+        let _ = signal.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        write_to(stream, ok("held"));
         Next::Keep
     });
     (upstream, arrivals, go)
 }
 
 #[test]
-fn the_least_loaded_is_asked() {
+fn the_least_loaded_upstream_is_chosen() {
     let (busy, arrivals, go) = held();
-    let idle = Upstream::saying(ok("idle"));
+    let idle = Upstream::responding_with(ok("idle"));
     for balance in ["least_conn", "random_two"] {
         let to = format!("[\"{}\", \"{}\"]", busy.url(), idle.url());
         let server = balanced(&to, &format!("balance = \"{balance}\""));
         let mut waiting = server.connect();
-        // One request is held; until it is, some may go to the other server.
+        // One request is held; until then some may go to the other upstream.
         let mut is_held = false;
         while !is_held {
             waiting.send(request("GET /", &[]));
             let sent = Instant::now();
-            let is_answered = loop {
+            let has_response = loop {
                 is_held = arrivals.try_recv().is_ok();
-                let is_answered = !is_held && waiting.has_something_within(Duration::from_millis(10));
-                if is_held || is_answered {
-                    break is_answered;
+                let has_response = !is_held && waiting.has_something_within(Duration::from_millis(10));
+                if is_held || has_response {
+                    break has_response;
                 }
-                assert!(sent.elapsed() < DEADLINE, "{balance}: no server is asked");
+                assert!(sent.elapsed() < DEADLINE, "{balance}: no upstream is used");
             };
-            if is_answered {
-                assert_eq!(waiting.answer().text(), "idle");
+            if has_response {
+                assert_eq!(waiting.response().text(), "idle");
             }
         }
         let mut client = server.connect();
@@ -169,39 +170,39 @@ fn the_least_loaded_is_asked() {
             assert_eq!(client.get("/").text(), "idle", "{balance}");
         }
         go.send(()).expect("a server that waits");
-        assert_eq!(waiting.answer().text(), "held");
+        assert_eq!(waiting.response().text(), "held");
     }
 }
 
 #[test]
-fn a_server_that_fails_is_left_alone_and_tried_again() {
+fn a_failed_upstream_is_paused_and_probed() {
     let (is_broken, connections) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
     let (broken, count) = (Arc::clone(&is_broken), Arc::clone(&connections));
     let moody = Upstream::start(move |_, stream: &mut TcpStream| {
         count.fetch_add(1, Ordering::SeqCst);
         if !broken.load(Ordering::SeqCst) {
-            say(stream, ok("moody"));
+            write_to(stream, ok("moody"));
         }
         Next::Close
     });
-    let steady = Upstream::saying(ok("steady"));
+    let steady = Upstream::responding_with(ok("steady"));
     let to = format!("[\"{}\", \"{}\"]", moody.url(), steady.url());
     let server = balanced(&to, "balance = \"round_robin\", fails = 2, fail_time = \"1s\"");
     let mut client = server.connect();
-    // A GET would be asked again of the other.
-    let failed = (0..12).filter(|_| client.ask("POST /", &[]).status == 502).count();
+    // A GET would be retried with the other upstream.
+    let failed = (0..12).filter(|_| client.fetch("POST /", &[]).status == 502).count();
     assert_eq!((failed, connections.load(Ordering::SeqCst)), (2, 2));
     is_broken.store(false, Ordering::SeqCst);
     until(&mut client, |status, text| {
         assert_eq!(status, 200);
         text == "moody"
     });
-    let found = answers(&mut client, 10, &[]);
+    let found = responses(&mut client, 10, &[]);
     assert_eq!(found.matches("moody").count(), 5, "{found}");
 }
 
 #[test]
-fn a_server_that_is_back_gets_requests_by_and_by() {
+fn a_recovered_upstream_gets_requests_gradually() {
     for balance in ["round_robin", "least_conn", "random_two"] {
         let is_broken = Arc::new(AtomicBool::new(true));
         let broken = Arc::clone(&is_broken);
@@ -209,28 +210,28 @@ fn a_server_that_is_back_gets_requests_by_and_by() {
             if broken.load(Ordering::SeqCst) {
                 return Next::Close;
             }
-            say(stream, ok("b"));
+            write_to(stream, ok("b"));
             Next::Keep
         });
-        let steady = Upstream::saying(ok("s"));
+        let steady = Upstream::responding_with(ok("s"));
         let to = format!("[\"{}\", \"{}\"]", back.url(), steady.url());
         let keys = format!("balance = \"{balance}\", fails = 1, fail_time = \"100ms\", slow_start = \"1h\"");
         let server = balanced(&to, &keys);
         let mut client = server.connect();
         let began = Instant::now();
-        while client.ask("POST /", &[]).status != 502 {
-            assert!(began.elapsed() < DEADLINE, "{balance}: nobody failed");
+        while client.fetch("POST /", &[]).status != 502 {
+            assert!(began.elapsed() < DEADLINE, "{balance}: no request failed");
         }
         is_broken.store(false, Ordering::SeqCst);
         until(&mut client, |_, text| text == "b");
-        // A tenth of a server's share, beside one that has all of it: an eleventh.
-        let found = answers(&mut client, 300, &[]).matches('b').count();
+        // A tenth of an upstream's share, beside one with a full share: an eleventh.
+        let found = responses(&mut client, 300, &[]).matches('b').count();
         assert!((5..=75).contains(&found), "{balance}: {found} of 300");
     }
 }
 
 #[test]
-fn requests_wait_for_a_server_with_room() {
+fn requests_wait_for_a_free_upstream() {
     let (upstream, arrivals, go) = held();
     let server = balanced(
         &list(std::slice::from_ref(&upstream)),
@@ -241,13 +242,16 @@ fn requests_wait_for_a_server_with_room() {
     arrivals.recv_timeout(DEADLINE).expect("the first request");
     two.send(request("GET /", &[]));
     assert!(!two.has_something_within(Duration::from_millis(100)));
-    assert!(arrivals.try_recv().is_err(), "it went on to a server without room");
+    assert!(
+        arrivals.try_recv().is_err(),
+        "it was sent to an upstream without a free slot"
+    );
     go.send(()).expect("a server that waits");
-    assert_eq!(one.answer().text(), "held");
+    assert_eq!(one.response().text(), "held");
     arrivals.recv_timeout(DEADLINE).expect("the second request");
     go.send(()).expect("a server that waits");
-    assert_eq!(two.answer().text(), "held");
-    // One who leaves makes room as well.
+    assert_eq!(two.response().text(), "held");
+    // A client that disconnects frees its slot as well.
     one.send(request("GET /", &[]));
     arrivals.recv_timeout(DEADLINE).expect("the third request");
     two.send(request("GET /", &[]));
@@ -255,7 +259,7 @@ fn requests_wait_for_a_server_with_room() {
     go.send(()).expect("a server that waits");
     arrivals.recv_timeout(DEADLINE).expect("the fourth request");
     go.send(()).expect("a server that waits");
-    assert_eq!(two.answer().text(), "held");
+    assert_eq!(two.response().text(), "held");
 
     let server = balanced(
         &list(std::slice::from_ref(&upstream)),
@@ -264,37 +268,37 @@ fn requests_wait_for_a_server_with_room() {
     let (mut one, mut two) = (server.connect(), server.connect());
     one.send(request("GET /", &[]));
     arrivals.recv_timeout(DEADLINE).expect("the first request");
-    two.get("/").expect("nobody has room", 503, &[]);
+    two.get("/").expect("no upstream has a free slot", 503, &[]);
     go.send(()).expect("a server that waits");
-    assert_eq!(one.answer().text(), "held");
+    assert_eq!(one.response().text(), "held");
 }
 
 #[test]
-fn who_waits_beside_a_server_that_rests_holds_nobody_up() {
+fn a_request_waiting_beside_a_paused_upstream_delays_no_other() {
     let (upstream, arrivals, go) = held();
     let to = format!("[\"{}\", \"http://127.0.0.1:1\"]", upstream.url());
     let server = balanced(&to, "connections = 1, queue = \"20s\", fails = 1, fail_time = \"1h\"");
     let (mut one, mut two) = (server.connect(), server.connect());
-    // One after the other, until the server that is not there has been tried, and rests.
+    // One after the other, until the missing upstream has been tried and is paused.
     for _ in 0..20 {
         one.send(request("GET /", &[]));
         arrivals.recv_timeout(DEADLINE).expect("a request");
         go.send(()).expect("a server that waits");
-        assert_eq!(one.answer().text(), "held");
+        assert_eq!(one.response().text(), "held");
     }
     one.send(request("GET /", &[]));
     arrivals.recv_timeout(DEADLINE).expect("a request");
     two.send(request("GET /", &[]));
     assert!(!two.has_something_within(Duration::from_millis(100)));
     go.send(()).expect("a server that waits");
-    assert_eq!(one.answer().text(), "held");
-    arrivals.recv_timeout(DEADLINE).expect("the one that waited");
+    assert_eq!(one.response().text(), "held");
+    arrivals.recv_timeout(DEADLINE).expect("the waiting request");
     go.send(()).expect("a server that waits");
-    assert_eq!(two.answer().text(), "held");
+    assert_eq!(two.response().text(), "held");
 }
 
 #[test]
-fn routes_that_share_one_of_their_servers_share_its_places_too() {
+fn routes_that_share_an_upstream_share_its_limit() {
     let (shared, arrivals, go) = held();
     let (other, others, free) = held();
     let mut text = String::from(
@@ -313,7 +317,7 @@ fn routes_that_share_one_of_their_servers_share_its_places_too() {
     for path in ["/low/0", "/high/1", "/low/2", "/high/3"] {
         let mut client = server.connect();
         client.send(request(&format!("GET {path}"), &[]));
-        // Whoever is asked behind it, and once more behind that, is answered when it has been read.
+        // The next requests on the connection get their response when this one has been read.
         for _ in 0..2 {
             assert_eq!(page.get("/").text(), "a page");
         }
@@ -328,12 +332,12 @@ fn routes_that_share_one_of_their_servers_share_its_places_too() {
     }
     free.send(()).expect("a server that waits");
     for client in &mut clients {
-        assert_eq!(client.answer().text(), "held");
+        assert_eq!(client.response().text(), "held");
     }
 }
 
 #[test]
-fn routes_that_share_a_server_share_its_queue_and_the_highest_goes_first() {
+fn routes_that_share_an_upstream_share_its_queue_by_priority() {
     let (upstream, arrivals, go) = held();
     let mut text = String::from(
         "[server]\nworkers = 1\nevents = { wait = \"20ms\" }\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n",
@@ -351,7 +355,7 @@ fn routes_that_share_a_server_share_its_queue_and_the_highest_goes_first() {
     for path in ["/low/0", "/low/1", "/low/2", "/normal/3", "/high/4", "/high/5"] {
         let mut client = server.connect();
         client.send(request(&format!("GET {path}"), &[]));
-        // Whoever is asked behind it, and once more behind that, is answered when it has been read.
+        // The next requests on the connection get their response when this one has been read.
         for _ in 0..2 {
             assert_eq!(other.get("/").text(), "a page");
         }
@@ -363,14 +367,14 @@ fn routes_that_share_a_server_share_its_queue_and_the_highest_goes_first() {
         go.send(()).expect("a server that waits");
     }
     for client in &mut clients {
-        assert_eq!(client.answer().text(), "held");
+        assert_eq!(client.response().text(), "held");
     }
 }
 
 #[test]
-fn a_reload_changes_servers_and_cuts_nobody() {
+fn a_reload_changes_upstreams_and_cuts_no_request() {
     let (old, arrivals, go) = held();
-    let new = Upstream::saying(ok("new"));
+    let new = Upstream::responding_with(ok("new"));
     let text = |url: &str| {
         format!(
             "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = \"{url}\"\n"
@@ -384,6 +388,6 @@ fn a_reload_changes_servers_and_cuts_nobody() {
     let mut two = server.connect();
     until(&mut two, |_, text| text == "new");
     go.send(()).expect("a server that waits");
-    assert_eq!(one.answer().text(), "held");
+    assert_eq!(one.response().text(), "held");
     assert_eq!(one.get("/").text(), "new");
 }

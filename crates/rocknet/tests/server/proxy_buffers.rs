@@ -1,11 +1,11 @@
-//! What is held between a client and a server that are not equally fast: answers ahead of their clients, content before
-//! its server.
+//! Buffering between a client and an upstream of different speeds: responses ahead of their clients, and request bodies
+//! before the upstream.
 
 use std::sync::mpsc;
 
 use super::support::client::request;
 use super::support::http2::Http2;
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
 fn proxied(upstream: &Upstream, keys: &str) -> Running {
@@ -21,65 +21,66 @@ fn proxied(upstream: &Upstream, keys: &str) -> Running {
 const LARGE: usize = 24 << 20;
 
 #[test]
-fn a_server_is_free_before_its_client_has_taken_the_answer() {
-    let (said, heard) = mpsc::channel();
+fn an_upstream_is_free_before_the_client_has_read_the_response() {
+    let (sent, received) = mpsc::channel();
     let upstream = Upstream::start(move |_, stream| {
-        say(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
-        say(stream, vec![b'x'; LARGE]);
-        let _ = said.send(());
+        write_to(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
+        write_to(stream, vec![b'x'; LARGE]);
+        let _ = sent.send(());
         Next::Keep
     });
     let server = proxied(&upstream, "buffering = \"32MiB\", connections = 1");
     let mut slow = server.connect();
     slow.send(request("GET /", &[]));
     assert!(slow.head().starts_with("HTTP/1.1 200 "));
-    heard
+    received
         .recv_timeout(DEADLINE)
-        .expect("all of it said, though the client has taken its head alone");
-    // The only place at that server is free, and so is the connection.
+        .expect("everything was sent, though the client has read the head alone");
+    // The only slot of that upstream is free, and so is the connection.
     let mut other = server.connect();
-    let answer = other.get("/");
-    assert!(answer.body.len() == LARGE && answer.body.iter().all(|byte| *byte == b'x'));
+    let response = other.get("/");
+    assert!(response.body.len() == LARGE && response.body.iter().all(|byte| *byte == b'x'));
     assert_eq!(upstream.connections(), 1);
     assert!(slow.bytes(LARGE).iter().all(|byte| *byte == b'x'));
     assert_eq!(slow.get("/").body.len(), LARGE, "the connection goes on");
 }
 
 #[test]
-fn no_more_is_received_ahead_than_is_allowed() {
-    let (said, heard) = mpsc::channel();
+fn no_more_than_the_limit_is_buffered() {
+    let (sent, received) = mpsc::channel();
     let upstream = Upstream::start(move |_, stream| {
-        say(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
-        say(stream, vec![b'x'; LARGE]);
-        let _ = said.send(());
+        write_to(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
+        write_to(stream, vec![b'x'; LARGE]);
+        let _ = sent.send(());
         Next::Keep
     });
     let server = proxied(&upstream, "buffering = true");
     let mut slow = server.connect();
     slow.send(request("GET /", &[]));
     assert!(slow.head().starts_with("HTTP/1.1 200 "));
-    // The answer is far longer than what is held: it cannot be said while nobody takes it. Another one gets through meanwhile.
+    // The response is far longer than the buffer: it cannot be received completely while the client does not read.
+    // Another request gets through meanwhile.
     let mut other = Http2::to(server.address());
     assert_eq!(other.get("/").content.len(), LARGE);
-    heard.recv_timeout(DEADLINE).expect("the other one");
+    received.recv_timeout(DEADLINE).expect("the other request");
     assert!(
-        heard.try_recv().is_err(),
-        "all was received for a client that takes nothing"
+        received.try_recv().is_err(),
+        "everything was received for a client that does not read"
     );
     assert_eq!(slow.bytes(LARGE).len(), LARGE);
-    heard.recv_timeout(DEADLINE).expect("all of it");
-    // A client that leaves ends the answer, and the connection with it.
+    received.recv_timeout(DEADLINE).expect("all of it");
+    // A client that disconnects ends the response, and its connection to the upstream.
     let mut leaving = server.connect();
     leaving.send(request("GET /", &[]));
     assert!(leaving.head().starts_with("HTTP/1.1 200 "));
     drop(leaving);
-    heard.recv_timeout(DEADLINE).expect("an end of it");
+    received.recv_timeout(DEADLINE).expect("an end of it");
 }
 
 #[test]
-fn what_is_held_is_what_was_said() {
+fn buffered_responses_are_unchanged() {
     for keys in ["buffering = true", "buffering = \"1KiB\"", "connect = \"3s\""] {
-        for (said, expected) in [
+        for (sent, expected) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", Some("")),
             (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
@@ -95,11 +96,11 @@ fn what_is_held_is_what_was_said() {
             let (more, wanted) = mpsc::channel::<()>();
             let wanted = std::sync::Arc::new(std::sync::Mutex::new(wanted));
             let upstream = Upstream::start(move |_, stream| {
-                // In two parts, so that the answer begins before it is whole.
-                let head = said.find("\r\n\r\n").expect("a head") + 4;
-                say(stream, &said[..head]);
+                // In two parts, so that the response begins before it is whole.
+                let head = sent.find("\r\n\r\n").expect("a head") + 4;
+                write_to(stream, &sent[..head]);
                 let _ = wanted.lock().expect("one reader").recv();
-                say(stream, &said[head..]);
+                write_to(stream, &sent[head..]);
                 Next::Close
             });
             let server = proxied(&upstream, keys);
@@ -110,14 +111,14 @@ fn what_is_held_is_what_was_said() {
             let rest = String::from_utf8_lossy(&client.rest()).into_owned();
             match expected {
                 Some(content) if head.contains("chunked") => {
-                    assert!(rest.ends_with("0\r\n\r\n"), "{keys}: {said:?}: {rest:?}");
+                    assert!(rest.ends_with("0\r\n\r\n"), "{keys}: {sent:?}: {rest:?}");
                     let letters: String = rest.chars().filter(|c| ('a'..='d').contains(c)).collect();
-                    assert_eq!(letters, content, "{keys}: {said:?}");
+                    assert_eq!(letters, content, "{keys}: {sent:?}");
                 }
-                Some(content) => assert_eq!(rest, content, "{keys}: {said:?}"),
+                Some(content) => assert_eq!(rest, content, "{keys}: {sent:?}"),
                 None => assert!(
                     !rest.ends_with("0\r\n\r\n") && rest.len() < 10,
-                    "{keys}: {said:?}: {rest:?}"
+                    "{keys}: {sent:?}: {rest:?}"
                 ),
             }
         }
@@ -125,11 +126,15 @@ fn what_is_held_is_what_was_said() {
 }
 
 #[test]
-fn servers_do_not_wait_for_slow_clients() {
-    let upstream = Upstream::start(|asked, stream| {
-        say(
+fn upstreams_do_not_wait_for_slow_clients() {
+    let upstream = Upstream::start(|incoming, stream| {
+        write_to(
             stream,
-            ok(&format!("{} {:?}", asked.content.len(), asked.field("Content-Length"))),
+            ok(&format!(
+                "{} {:?}",
+                incoming.content.len(),
+                incoming.field("Content-Length")
+            )),
         );
         Next::Keep
     });
@@ -137,29 +142,29 @@ fn servers_do_not_wait_for_slow_clients() {
     let mut slow = server.connect();
     slow.send(request("POST /", &["Content-Length: 5"]));
     slow.send("abc");
-    // Another request is answered, and no connection was made for the one that has not come whole.
+    // Another request gets a response, and no connection was made for the incomplete one.
     let mut other = server.connect();
     assert_eq!(other.get("/").text(), "0 None");
     assert_eq!(upstream.connections(), 1);
     slow.send("de");
-    assert_eq!(slow.answer().text(), "5 Some(\"5\")");
+    assert_eq!(slow.response().text(), "5 Some(\"5\")");
     assert_eq!(
         (&upstream.last().content[..], upstream.connections()),
         (&b"abcde"[..], 1)
     );
-    // More than is held goes on as it comes.
+    // A body longer than the buffer is forwarded as it comes.
     let content: Vec<u8> = (0..100_000_u32).map(|number| (number % 251) as u8).collect();
     slow.send(request("PUT /", &["Content-Length: 100000"]));
     for piece in content.chunks(7001) {
         slow.send(piece);
     }
-    assert_eq!(slow.answer().text(), "100000 Some(\"100000\")");
+    assert_eq!(slow.response().text(), "100000 Some(\"100000\")");
     assert!(upstream.last().content == content);
     slow.send(request("POST /", &["Transfer-Encoding: chunked"]));
     slow.send("3\r\nabc\r\n");
     slow.send("0\r\n\r\n");
-    assert_eq!(slow.answer().text(), "3 None");
-    // One that leaves before is nobody's matter.
+    assert_eq!(slow.response().text(), "3 None");
+    // A client that disconnects earlier has no effect.
     let mut leaving = server.connect();
     leaving.send(request("POST /", &["Content-Length: 5"]));
     leaving.send("abc");
@@ -169,8 +174,8 @@ fn servers_do_not_wait_for_slow_clients() {
 }
 
 #[test]
-fn content_that_was_held_goes_to_the_next_server_where_one_is_not_reached() {
-    let upstream = Upstream::saying(ok("here"));
+fn a_buffered_body_goes_to_the_next_upstream_if_one_is_unreachable() {
+    let upstream = Upstream::responding_with(ok("here"));
     let text = format!(
         "[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = [\"http://127.0.0.1:1\", \"{}\"], request_buffering = true, fails = 0 }}\n",
         upstream.url()
@@ -180,7 +185,7 @@ fn content_that_was_held_goes_to_the_next_server_where_one_is_not_reached() {
         let mut client = server.connect();
         client.send(request("POST /", &["Content-Length: 3"]));
         client.send("abc");
-        assert_eq!(client.answer().text(), "here");
+        assert_eq!(client.response().text(), "here");
         assert_eq!(upstream.last().content, b"abc");
     }
 }

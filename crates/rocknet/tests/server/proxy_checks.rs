@@ -1,4 +1,4 @@
-//! Checks of servers in the background: what they ask, and what becomes of who fails them.
+//! Health checks in the background: their requests, and the state of upstreams that fail them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,19 +7,19 @@ use std::time::Instant;
 
 use super::proxy_balance::{balanced, list, until};
 use super::support::DEADLINE;
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 
 #[test]
-fn checks_find_who_is_sick_and_who_is_well() {
+fn health_checks_mark_upstreams_down_and_up() {
     let is_well = Arc::new(AtomicBool::new(true));
     let well = Arc::clone(&is_well);
-    let checked = Upstream::start(move |asked, stream| {
-        let said = match (asked.line.as_str(), well.load(Ordering::SeqCst)) {
+    let checked = Upstream::start(move |incoming, stream| {
+        let output = match (incoming.line.as_str(), well.load(Ordering::SeqCst)) {
             ("GET /up?x=1 HTTP/1.1", true) => "HTTP/1.1 204 No Content\r\n\r\n".to_owned(),
             ("GET /up?x=1 HTTP/1.1", false) => "HTTP/1.1 503 Ill\r\nContent-Length: 0\r\n\r\n".to_owned(),
             _ => ok("checked"),
         };
-        say(stream, said);
+        write_to(stream, output);
         Next::Keep
     });
     let health = "health = { path = \"/up?x=1\", status = 204, interval = \"100ms\", rise = 1, fall = 1 }";
@@ -30,11 +30,11 @@ fn checks_find_who_is_sick_and_who_is_well() {
     until(&mut client, |status, _| status == 503);
     is_well.store(true, Ordering::SeqCst);
     until(&mut client, |status, text| status == 200 && text == "checked");
-    // Beside a server that is well nobody notices.
+    // Clients do not notice while another upstream is healthy.
     is_well.store(false, Ordering::SeqCst);
-    let other = Upstream::start(|asked, stream| {
-        let is_check = asked.line.starts_with("GET /up");
-        say(
+    let other = Upstream::start(|incoming, stream| {
+        let is_check = incoming.line.starts_with("GET /up");
+        write_to(
             stream,
             if is_check {
                 "HTTP/1.1 204 Fine\r\n\r\n".to_owned()
@@ -60,7 +60,7 @@ fn checks_find_who_is_sick_and_who_is_well() {
 }
 
 #[test]
-fn checks_call_a_server_as_requests_do() {
+fn health_checks_connect_like_requests() {
     let keys = "headers = { Host = \"app.internal\", X-Key = \"1\", X-Gone = \"\" }";
     let check = "path = \"/up\", interval = \"100ms\", rise = 1, fall = 1";
     for (own, expected) in [
@@ -70,13 +70,13 @@ fn checks_call_a_server_as_requests_do() {
             ["check.internal", "1", "me"],
         ),
     ] {
-        let (heard, checks) = mpsc::channel();
-        let upstream = Upstream::start(move |asked, stream| {
-            if asked.line.starts_with("GET /up ") {
+        let (received, checks) = mpsc::channel();
+        let upstream = Upstream::start(move |incoming, stream| {
+            if incoming.line.starts_with("GET /up ") {
                 let all = ["Host", "X-Key", "User-Agent", "X-Gone"];
-                let _ = heard.send(all.map(|name| asked.field(name).map(str::to_owned)));
+                let _ = received.send(all.map(|name| incoming.field(name).map(str::to_owned)));
             }
-            say(stream, ok("here"));
+            write_to(stream, ok("here"));
             Next::Keep
         });
         let server = balanced(

@@ -1,5 +1,5 @@
-//! Clients that have more requests under way than any server behind could take: what is opened for them is bounded, what
-//! waits is bounded, and others do not notice.
+//! Clients with more concurrent requests than an upstream can take: connections to it and queued requests are bounded,
+//! and other clients do not notice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,36 +15,36 @@ use tokio::sync::{mpsc, watch};
 
 use super::support::{DEADLINE, Folder, Running};
 
-/// Requests that one server has at once, and that wait for it, where the configuration says nothing.
+/// Default limits of an upstream's concurrent requests, and of requests queued for it.
 const LIMIT: usize = 1024;
 const QUEUE: usize = 4096;
 
-/// Connections that the kernel holds until the slow server accepts them; all may come before it runs. With a backlog of 128,
-/// as Tokio asks for, the kernel answers the others with SYN cookies. It does not recognise each of them later, and resets that
-/// connection: a request that was sent over it gets a 502.
+/// Connections that the kernel holds until the slow upstream accepts them; all may come before it runs. With a backlog
+/// of 128, which is Tokio's, the kernel answers the others with SYN cookies. It does not recognise each of them later
+/// and resets that connection: a request sent over it gets a 502.
 const BACKLOG: u32 = 2 * LIMIT as u32;
 
 const CONNECTIONS: usize = 150;
 const STREAMS: usize = 100;
 
-/// A server that answers nothing before `go`.
+/// An upstream that sends no response before `go`.
 struct Slow {
     port: u16,
-    /// Connections now.
+    /// Connections that are open now.
     open: Arc<AtomicUsize>,
     requests: Arc<Requests>,
     go: watch::Sender<bool>,
 }
 
-/// Requests that have come whole and are not answered yet.
+/// Requests that were received completely and have no response yet.
 #[derive(Default)]
 struct Requests {
     now: AtomicUsize,
-    /// The most that there were.
+    /// Peak number of them.
     peak: AtomicUsize,
 }
 
-/// An answer of the server under test.
+/// A response of the server under test.
 struct Answered {
     status: u16,
     page: String,
@@ -55,7 +55,7 @@ async fn slow() -> Slow {
     socket.bind(([127, 0, 0, 1], 0).into()).expect("a port");
     let listener = socket.listen(BACKLOG).expect("a listener");
     let port = listener.local_addr().expect("its address").port();
-    let (go, told) = watch::channel(false);
+    let (go, message) = watch::channel(false);
     let (open, requests) = (Arc::<AtomicUsize>::default(), Arc::<Requests>::default());
     let counts = (Arc::clone(&open), Arc::clone(&requests));
     tokio::spawn(async move {
@@ -63,9 +63,9 @@ async fn slow() -> Slow {
             let (stream, _) = listener.accept().await.expect("a connection");
             let (open, requests) = (Arc::clone(&counts.0), Arc::clone(&counts.1));
             open.fetch_add(1, Ordering::SeqCst);
-            let told = told.clone();
+            let message = message.clone();
             tokio::spawn(async move {
-                serve(stream, &requests, told).await;
+                serve(stream, &requests, message).await;
                 open.fetch_sub(1, Ordering::SeqCst);
             });
         }
@@ -78,8 +78,8 @@ async fn slow() -> Slow {
     }
 }
 
-/// Requests have one byte of content, so that the end of each is seen.
-async fn serve(mut stream: TcpStream, requests: &Requests, mut told: watch::Receiver<bool>) {
+/// Requests have a body of one byte, so that the end of each is seen.
+async fn serve(mut stream: TcpStream, requests: &Requests, mut message: watch::Receiver<bool>) {
     let mut unread = Vec::new();
     loop {
         while !unread.ends_with(b"\r\n\r\nx") {
@@ -90,10 +90,10 @@ async fn serve(mut stream: TcpStream, requests: &Requests, mut told: watch::Rece
         unread.clear();
         let now = requests.now.fetch_add(1, Ordering::SeqCst) + 1;
         requests.peak.fetch_max(now, Ordering::SeqCst);
-        if told.wait_for(|go| *go).await.is_err() {
+        if message.wait_for(|go| *go).await.is_err() {
             return;
         }
-        // Before the answer leaves: with it the next request may come, on any connection.
+        // Before the response is sent: after it the next request may come, on any connection.
         requests.now.fetch_sub(1, Ordering::SeqCst);
         let sent = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
         if sent.is_err() {
@@ -102,8 +102,8 @@ async fn serve(mut stream: TcpStream, requests: &Requests, mut told: watch::Rece
     }
 }
 
-/// Sends all requests of one client at once, and passes on each answer.
-async fn client(port: u16, answers: mpsc::UnboundedSender<Answered>) {
+/// Sends all requests of one client at once, and forwards each response to the test.
+async fn client(port: u16, responses: mpsc::UnboundedSender<Answered>) {
     let stream = TcpStream::connect(("127.0.0.1", port))
         .await
         .expect("a server that listens");
@@ -114,15 +114,15 @@ async fn client(port: u16, answers: mpsc::UnboundedSender<Answered>) {
             .await
             .expect("room for a stream");
         let request = Request::post(format!("http://127.0.0.1:{port}/api/")).header("content-length", "1");
-        let (answer, mut content) = send
+        let (response, mut content) = send
             .send_request(request.body(()).expect("a request"), false)
             .expect("a stream");
         content
             .send_data(Bytes::from_static(b"x"), true)
             .expect("room for a byte");
-        let answers = answers.clone();
+        let responses = responses.clone();
         tokio::spawn(async move {
-            let (head, mut content) = answer.await.expect("an answer").into_parts();
+            let (head, mut content) = response.await.expect("an answer").into_parts();
             let mut page = Vec::new();
             while let Some(data) = content.data().await {
                 let data = data.expect("a whole page");
@@ -133,13 +133,13 @@ async fn client(port: u16, answers: mpsc::UnboundedSender<Answered>) {
                 status: head.status.as_u16(),
                 page: String::from_utf8_lossy(&page).into_owned(),
             };
-            // The test has ended already if it is not received.
-            let _ = answers.send(answered);
+            // The receiver is gone if the test has ended already.
+            let _ = responses.send(answered);
         });
     }
 }
 
-/// Asks for a file again and again, and tells how long each answer took, until it is stopped.
+/// Requests a file again and again until it is stopped. Returns the duration of each response.
 async fn reader(port: u16, stopped: watch::Receiver<bool>) -> Vec<Duration> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))
         .await
@@ -158,18 +158,18 @@ async fn reader(port: u16, stopped: watch::Receiver<bool>) -> Vec<Duration> {
 }
 
 #[test]
-fn what_is_opened_and_what_waits_for_a_slow_server_is_bounded() {
+fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
     descriptors();
     let driver = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime");
     let runtime = driver.handle().clone();
-    // It ends with the test's process.
+    // The thread ends with the test's process.
     std::thread::spawn(move || driver.block_on(std::future::pending::<()>()));
     let slow = runtime.block_on(slow());
     let folder = Folder::with(&[("www/small.txt", "small")]);
-    // Times that no test meets, and pages that say why a request failed.
+    // Timeouts that no test reaches, and error pages that name the cause.
     let text = format!(
         "[server]\nmode = \"dev\"\nworkers = 1\nh2c = true\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
          [site.default.route.\"/api/*\"]\n\
@@ -180,22 +180,25 @@ fn what_is_opened_and_what_waits_for_a_slow_server_is_bounded() {
     let port = server.address().port();
     let (stop, stopped) = watch::channel(false);
     let reading = runtime.spawn(reader(port, stopped));
-    let (sender, mut answers) = mpsc::unbounded_channel();
+    let (sender, mut responses) = mpsc::unbounded_channel();
     for _ in 0..CONNECTIONS {
         runtime.spawn(client(port, sender.clone()));
     }
     let mut expect = |count: usize, status: u16| {
         for number in 0..count {
-            let answer = async { tokio::time::timeout(DEADLINE, answers.recv()).await };
-            let answer: Answered = runtime.block_on(answer).expect("an answer in time").expect("a client");
+            let response = async { tokio::time::timeout(DEADLINE, responses.recv()).await };
+            let response: Answered = runtime
+                .block_on(response)
+                .expect("a response in time")
+                .expect("a client");
             assert_eq!(
-                answer.status, status,
-                "answer {number} of {count} that should be {status}: {}",
-                answer.page
+                response.status, status,
+                "response {number} of {count} that should be {status}: {}",
+                response.page
             );
         }
     };
-    // Requests that find no room in the queue are answered at once.
+    // Requests that find no room in the queue are refused at once.
     expect(CONNECTIONS * STREAMS - LIMIT - QUEUE, 503);
     let began = Instant::now();
     while slow.open.load(Ordering::SeqCst) < LIMIT {
@@ -206,7 +209,7 @@ fn what_is_opened_and_what_waits_for_a_slow_server_is_bounded() {
         );
         std::thread::yield_now();
     }
-    // All others wait now, so that no further connection is opened; afterwards one may be, where one just closed.
+    // All others wait now, so no further connection is opened; one may be later, if one just closed.
     let open = || slow.open.load(Ordering::SeqCst);
     let held = Instant::now();
     while held.elapsed() < Duration::from_millis(100) {
@@ -221,10 +224,10 @@ fn what_is_opened_and_what_waits_for_a_slow_server_is_bounded() {
         "requests at the server at once"
     );
     stop.send(true).expect("a reader");
-    let mut times = runtime.block_on(reading).expect("files beside");
+    let mut times = runtime.block_on(reading).expect("files meanwhile");
     times.sort_unstable();
     println!(
-        "files beside: {} answers, p50 {:?}, p99 {:?}, longest {:?}",
+        "files meanwhile: {} responses, p50 {:?}, p99 {:?}, longest {:?}",
         times.len(),
         times[times.len() / 2],
         times[times.len() * 99 / 100],
@@ -232,7 +235,7 @@ fn what_is_opened_and_what_waits_for_a_slow_server_is_bounded() {
     );
 }
 
-/// Both ends of all connections are in this process.
+/// Raises the limit of descriptors, because both ends of all connections are in this process.
 fn descriptors() {
     const WANTED: u64 = 8192;
     let limit = getrlimit(Resource::Nofile);

@@ -1,10 +1,10 @@
-//! Who a request is from: what upstreams are told of it, and who is believed about it.
+//! The origin of a request: header fields that upstreams get, and proxies that are trusted to set them.
 
 use super::proxy::folder;
 use super::support::Running;
 use super::support::upstream::{Upstream, ok};
 
-/// Trusts this machine as a proxy in front.
+/// Trusts this machine as a proxy in front of the server.
 fn behind_a_proxy(upstream: &Upstream, server: &str, proxy: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.0/8\"]\n{server}\n\
@@ -15,8 +15,8 @@ fn behind_a_proxy(upstream: &Upstream, server: &str, proxy: &str) -> Running {
 }
 
 #[test]
-fn origins_are_told_in_the_fields_that_are_asked_for() {
-    let upstream = Upstream::saying(ok("hello"));
+fn the_configured_fields_name_the_origin() {
+    let upstream = Upstream::responding_with(ok("hello"));
     let fields = [
         "Host: a.test",
         "X-Forwarded-For: 192.0.2.1, 2001:db8::1",
@@ -54,31 +54,31 @@ fn origins_are_told_in_the_fields_that_are_asked_for() {
         ),
     ] {
         let server = behind_a_proxy(&upstream, server, proxy);
-        server.ask("GET /", &fields).expect(proxy, 200, &[]);
-        let asked = upstream.last();
+        server.fetch("GET /", &fields).expect(proxy, 200, &[]);
+        let incoming = upstream.last();
         for (name, expected) in [
             ("X-Forwarded-For", x_forwarded.map(|(list, ..)| list)),
             ("X-Forwarded-Proto", x_forwarded.map(|(_, proto, _)| proto)),
             ("X-Forwarded-Host", x_forwarded.map(|(.., host)| host)),
             ("Forwarded", forwarded),
         ] {
-            assert_eq!(asked.field(name), expected, "{proxy}: {name}");
+            assert_eq!(incoming.field(name), expected, "{proxy}: {name}");
         }
     }
-    // Of who is not trusted nothing is passed on.
+    // Fields of an untrusted client are not forwarded.
     let server = Running::site(
         folder(),
         &format!("proxy = {{ to = \"{}\", forwarded = \"both\" }}", upstream.url()),
     );
-    server.ask("GET /", &fields).expect("a stranger", 200, &[]);
-    let asked = upstream.last();
-    assert_eq!(asked.field("X-Forwarded-For"), Some("127.0.0.1"));
-    assert_eq!(asked.field("Forwarded"), Some(own));
+    server.fetch("GET /", &fields).expect("an untrusted client", 200, &[]);
+    let incoming = upstream.last();
+    assert_eq!(incoming.field("X-Forwarded-For"), Some("127.0.0.1"));
+    assert_eq!(incoming.field("Forwarded"), Some(own));
 }
 
 #[test]
-fn trusted_proxies_are_believed() {
-    let upstream = Upstream::saying(ok("hello"));
+fn fields_of_trusted_proxies_are_used() {
+    let upstream = Upstream::responding_with(ok("hello"));
     let server = behind_a_proxy(&upstream, "", "connect = \"3s\"");
     let fields = [
         "X-Forwarded-For: 192.0.2.1",
@@ -87,8 +87,8 @@ fn trusted_proxies_are_believed() {
         "X-Forwarded-Host: shown.test",
         "X-Real-IP: 192.0.2.1",
     ];
-    server.ask("GET /", &fields).expect("trusted", 200, &[]);
-    let asked = upstream.last();
+    server.fetch("GET /", &fields).expect("trusted", 200, &[]);
+    let incoming = upstream.last();
     for (name, value) in [
         ("X-Forwarded-For", "192.0.2.1, 10.0.0.1, 10.0.0.2, 127.0.0.1"),
         ("X-Forwarded-Proto", "https"),
@@ -96,14 +96,14 @@ fn trusted_proxies_are_believed() {
         ("X-Real-IP", "192.0.2.1"),
         ("Host", "localhost"),
     ] {
-        assert_eq!(asked.field(name), Some(value), "{asked:?}");
+        assert_eq!(incoming.field(name), Some(value), "{incoming:?}");
     }
 }
 
 #[test]
-fn no_field_passes_for_one_that_the_proxy_answers_for() {
-    let upstream = Upstream::saying(ok("hello"));
-    // What gateways of applications make a variable of is the same for `-` and `_`.
+fn no_field_can_spoof_one_that_the_proxy_sets() {
+    let upstream = Upstream::responding_with(ok("hello"));
+    // CGI-like gateways map `-` and `_` of a field name to the same variable.
     let fields = [
         "X_Forwarded_For: 192.0.2.1",
         "X_FORWARDED-PROTO: https",
@@ -122,11 +122,11 @@ fn no_field_passes_for_one_that_the_proxy_answers_for() {
     );
     let trusted = behind_a_proxy(&upstream, "", headers);
     for server in [strange, trusted] {
-        server.ask("GET /", &fields).expect("a request", 200, &[]);
-        let asked = upstream.last();
-        let strange: Vec<_> = asked.fields.iter().filter(|(name, _)| name.contains('_')).collect();
-        assert_eq!(strange, [&("X_Own".to_owned(), "kept".to_owned())], "{asked:?}");
-        assert_eq!(asked.field("X-Forwarded-For"), Some("127.0.0.1"));
-        assert_eq!(asked.field("X-Team-Name"), Some("web"));
+        server.fetch("GET /", &fields).expect("a request", 200, &[]);
+        let incoming = upstream.last();
+        let strange: Vec<_> = incoming.fields.iter().filter(|(name, _)| name.contains('_')).collect();
+        assert_eq!(strange, [&("X_Own".to_owned(), "kept".to_owned())], "{incoming:?}");
+        assert_eq!(incoming.field("X-Forwarded-For"), Some("127.0.0.1"));
+        assert_eq!(incoming.field("X-Team-Name"), Some("web"));
     }
 }

@@ -1,4 +1,4 @@
-//! Upstreams that break the rules, die, or take their time: what the client gets, and that nothing of it is passed on.
+//! Upstreams that break the protocol, die or stall: the client gets an error, and nothing invalid is forwarded.
 
 use std::io::Read;
 use std::net::{Shutdown, TcpStream};
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::support::client::request;
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{Folder, Running};
 
-/// Far more than anything here takes.
+/// Timeouts that no test here reaches.
 const PATIENT: &str = "first_byte = \"20s\", idle = \"20s\"";
-/// For servers that are silent within an answer.
+/// Timeouts for upstreams that stall within a response.
 const SOON: &str = "first_byte = \"20s\", idle = \"300ms\"";
-/// For servers that are silent before.
+/// Timeouts for upstreams that stall before a response.
 const AT_ONCE: &str = "first_byte = \"300ms\"";
 
 fn proxied(to: &str, times: &str, mode: &str) -> Running {
@@ -28,9 +28,9 @@ fn to(upstream: &Upstream) -> String {
 }
 
 #[test]
-fn garbage_is_502_and_never_passed_on() {
+fn garbage_is_502_and_never_forwarded() {
     let endless = format!("HTTP/1.1 200 OK\r\n{}", "X-A: 1234567890\r\n".repeat(5000));
-    for said in [
+    for sent in [
         "hello\r\n\r\n",
         "HTTP/1.1 20x OK\r\n\r\n",
         "HTTP/2 200 OK\r\n\r\n",
@@ -51,56 +51,56 @@ fn garbage_is_502_and_never_passed_on() {
         "HTTP/1.1 200 OK\r\nContent-Le",
         "",
     ] {
-        let said = said.to_owned();
-        let shown: String = said.chars().take(60).collect();
+        let sent = sent.to_owned();
+        let shown: String = sent.chars().take(60).collect();
         let upstream = Upstream::start(move |_, stream| {
-            say(stream, &said);
+            write_to(stream, &sent);
             Next::Close
         });
         let server = proxied(&to(&upstream), PATIENT, "prod");
         let mut client = server.connect();
-        let answer = client.get("/");
-        answer.expect(&shown, 502, &["Server: RockNet", "!X-A", "!Upgrade"]);
-        assert!(answer.text().contains("502"), "{shown}: {answer:?}");
+        let response = client.get("/");
+        response.expect(&shown, 502, &["Server: RockNet", "!X-A", "!Upgrade"]);
+        assert!(response.text().contains("502"), "{shown}: {response:?}");
         assert_eq!(client.get("/").status, 502, "{shown}: the client's connection goes on");
     }
 }
 
 #[test]
-fn no_path_leads_past_the_rules() {
-    let upstream = Upstream::start(|asked, stream| {
-        say(stream, ok(&asked.line));
+fn no_path_bypasses_the_rules() {
+    let upstream = Upstream::start(|incoming, stream| {
+        write_to(stream, ok(&incoming.line));
         Next::Keep
     });
     let key = upstream.key();
     let text = format!("{key}\n[site.default.route.\"/admin/*\"]\n{key}\ninternal = true\n");
     let server = Running::site(Folder::with(&[]), &text);
     let mut client = server.connect();
-    for (path, status, asked) in [
+    for (path, status, incoming) in [
         ("/admin/x", 404, ""),
         ("/public/%2e%2e/admin/x", 404, ""),
         ("/public//../admin/x", 404, ""),
         ("//admin//x", 404, ""),
         ("/admin//../x", 200, "GET /x HTTP/1.1"),
         ("/admin/..//x", 200, "GET //x HTTP/1.1"),
-        // Only who decodes a slash before it resolves dots could mean these.
+        // Only a server that decodes slashes before it resolves dots could misread these.
         ("/public/..%2fadmin/x", 400, ""),
         ("/public%2F%2e%2E%2Fadmin/x", 400, ""),
         ("/public/..%5cadmin/x", 400, ""),
         ("/public/.\\admin", 400, ""),
         ("/public/a%2Fb..%2f.c", 200, "GET /public/a%2Fb..%2f.c HTTP/1.1"),
     ] {
-        let answer = client.get(path);
-        answer.expect(path, status, &[]);
+        let response = client.get(path);
+        response.expect(path, status, &[]);
         if status == 200 {
-            assert_eq!(answer.text(), asked, "{path}");
+            assert_eq!(response.text(), incoming, "{path}");
         }
     }
 }
 
 #[test]
-fn what_is_cut_is_seen_to_be_cut() {
-    for said in [
+fn a_cut_response_is_seen_to_be_cut() {
+    for sent in [
         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n",
@@ -108,24 +108,24 @@ fn what_is_cut_is_seen_to_be_cut() {
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let mut buffer = [0; 4096];
             let _ = stream.read(&mut buffer);
-            // In two parts: the first begins an answer.
-            let (first, second) = said.split_at(said.len() - 2);
-            say(&mut stream, first);
+            // In two parts: the first begins a response.
+            let (first, second) = sent.split_at(sent.len() - 2);
+            write_to(&mut stream, first);
             let _ = stream.read(&mut [0]).is_err();
-            say(&mut stream, second);
+            write_to(&mut stream, second);
         });
-        // The second part never comes: the upstream is silent until `idle` has passed.
+        // The second part never comes: the upstream stalls until `idle` has passed.
         let server = proxied(&to(&upstream), SOON, "prod");
         let mut client = server.connect();
         client.send(request("GET /", &[]));
-        assert!(client.head().starts_with("HTTP/1.1 200 "), "{said}");
+        assert!(client.head().starts_with("HTTP/1.1 200 "), "{sent}");
         let rest = String::from_utf8_lossy(&client.rest()).into_owned();
-        assert!(!rest.ends_with("0\r\n\r\n") && rest.len() < 10, "{said}: {rest:?}");
-        // And one that closes in the middle.
+        assert!(!rest.ends_with("0\r\n\r\n") && rest.len() < 10, "{sent}: {rest:?}");
+        // An upstream that closes in the middle.
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let mut buffer = [0; 4096];
             let _ = stream.read(&mut buffer);
-            say(&mut stream, said);
+            write_to(&mut stream, sent);
             let _ = stream.shutdown(Shutdown::Write);
             let _ = stream.read(&mut buffer);
         });
@@ -133,21 +133,21 @@ fn what_is_cut_is_seen_to_be_cut() {
         let mut client = server.connect();
         client.send(request("GET /", &["Connection: close"]));
         let rest = String::from_utf8_lossy(&client.rest()).into_owned();
-        // All came at once mostly, and then there is nothing yet that an answer could have been cut in.
+        // If everything came at once, the response had not begun and could be replaced; otherwise it is cut.
         let (head, content) = rest.split_once("\r\n\r\n").expect("a head");
         match head.split(' ').nth(1) {
-            Some("502") => assert!(!content.contains("abc"), "{said}: {rest:?}"),
-            Some("200") if head.contains("\r\nContent-Length: 10") => assert_eq!(content, "abc", "{said}"),
+            Some("502") => assert!(!content.contains("abc"), "{sent}: {rest:?}"),
+            Some("200") if head.contains("\r\nContent-Length: 10") => assert_eq!(content, "abc", "{sent}"),
             Some("200") if head.contains("\r\nTransfer-Encoding: chunked") => {
-                assert!(matches!(content, "" | "3\r\nabc\r\n"), "{said}: {rest:?}");
+                assert!(matches!(content, "" | "3\r\nabc\r\n"), "{sent}: {rest:?}");
             }
-            _ => panic!("{said}: {rest:?}"),
+            _ => panic!("{sent}: {rest:?}"),
         }
     }
 }
 
 #[test]
-fn silence_and_absence_are_told_apart() {
+fn timeouts_and_refused_connections_are_distinguished() {
     let silent = Upstream::raw(|mut stream: TcpStream| {
         let _ = stream.read_to_end(&mut Vec::new());
     });
@@ -155,7 +155,7 @@ fn silence_and_absence_are_told_apart() {
         let mut buffer = [0; 4096];
         let _ = stream.read(&mut buffer);
         for byte in "HTTP/1.1 200 OK\r\n".bytes().cycle().take(10_000) {
-            say(&mut stream, [byte]);
+            write_to(&mut stream, [byte]);
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     });
@@ -174,26 +174,29 @@ fn silence_and_absence_are_told_apart() {
         ),
     ] {
         let server = proxied(&upstream, AT_ONCE, "dev");
-        let answer = server.get("/");
-        assert_eq!(answer.status, status, "{upstream}: {answer:?}");
-        assert!(answer.text().contains(hint), "{upstream}: {}", answer.text());
+        let response = server.get("/");
+        assert_eq!(response.status, status, "{upstream}: {response:?}");
+        assert!(response.text().contains(hint), "{upstream}: {}", response.text());
         let server = proxied(&upstream, AT_ONCE, "prod");
-        let answer = server.get("/");
-        assert_eq!(answer.status, status, "{upstream}: {answer:?}");
-        assert!(!answer.text().contains(hint), "{upstream}: told to strangers");
+        let response = server.get("/");
+        assert_eq!(response.status, status, "{upstream}: {response:?}");
+        assert!(
+            !response.text().contains(hint),
+            "{upstream}: disclosed to clients in production"
+        );
     }
 }
 
 #[test]
-fn a_connection_that_closed_unheard_is_replaced_where_that_does_no_harm() {
+fn a_silently_closed_connection_is_replaced_where_that_is_safe() {
     let requests = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&requests);
-    // Each connection answers once, and is closed when it is used again.
+    // Each connection serves one request, and closes at the next.
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
         let mut buffer = [0; 4096];
         let _ = stream.read(&mut buffer);
         count.fetch_add(1, Ordering::SeqCst);
-        say(&mut stream, ok("once"));
+        write_to(&mut stream, ok("once"));
         let _ = stream.read(&mut buffer);
     });
     let server = proxied(&to(&upstream), PATIENT, "prod");
@@ -202,14 +205,14 @@ fn a_connection_that_closed_unheard_is_replaced_where_that_does_no_harm() {
         client.get("/").expect("GET", 200, &[]);
         assert_eq!(requests.load(Ordering::SeqCst), number);
     }
-    // What may have been done is not done again.
-    client.ask("POST /", &["Content-Length: 0"]).expect("POST", 502, &[]);
+    // A request that may have had an effect is not repeated.
+    client.fetch("POST /", &["Content-Length: 0"]).expect("POST", 502, &[]);
     assert_eq!(requests.load(Ordering::SeqCst), 5);
 }
 
 #[test]
-fn the_next_server_is_asked_where_one_is_not_reached() {
-    let upstream = Upstream::saying(ok("here"));
+fn the_next_upstream_is_tried_if_one_is_unreachable() {
+    let upstream = Upstream::responding_with(ok("here"));
     let server = proxied(
         &format!("[\"http://127.0.0.1:1\", \"{}\"]", upstream.url()),
         PATIENT,
@@ -221,18 +224,18 @@ fn the_next_server_is_asked_where_one_is_not_reached() {
     }
     client.send(request("POST /", &["Content-Length: 3"]));
     client.send("abc");
-    client.answer().expect("POST", 200, &[]);
+    client.response().expect("POST", 200, &[]);
     assert_eq!(upstream.last().content, b"abc");
     let server = proxied("[\"http://127.0.0.1:1\", \"http://127.0.0.1:2\"]", PATIENT, "prod");
-    server.get("/").expect("nobody", 502, &[]);
+    server.get("/").expect("no upstream", 502, &[]);
 }
 
 #[test]
-fn an_answer_may_come_before_the_request_is_whole() {
+fn a_response_may_come_before_the_request_is_complete() {
     let upstream = Upstream::raw(|mut stream: TcpStream| {
         let mut buffer = [0; 4096];
         let _ = stream.read(&mut buffer);
-        say(
+        write_to(
             &mut stream,
             "HTTP/1.1 413 Too Much\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno",
         );
@@ -243,7 +246,7 @@ fn an_answer_may_come_before_the_request_is_whole() {
     let mut client = server.connect();
     client.send(request("POST /", &["Content-Length: 1000000"]));
     client.send("x".repeat(1000));
-    let answer = client.answer();
-    answer.expect("early", 413, &[]);
-    assert_eq!(answer.text(), "no");
+    let response = client.response();
+    response.expect("early", 413, &[]);
+    assert_eq!(response.text(), "no");
 }

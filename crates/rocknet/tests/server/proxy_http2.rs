@@ -1,5 +1,5 @@
-//! Requests passed on to servers that speak HTTP/2: many on one connection, content both ways, trailers, and what becomes
-//! of servers that go, refuse, or speak something else. And gRPC, which needs all of it.
+//! Requests proxied to HTTP/2 upstreams: many on one connection, bodies both ways, trailers, and upstreams that shut
+//! down, refuse streams, or speak another protocol. Also gRPC, which needs all of it.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -13,29 +13,29 @@ use http::Response;
 
 use super::proxy_streams::proxied;
 use super::support::http2::{Http2, speak_in_turn};
-use super::support::http2_upstream::{Http2Upstream, answer, send, trailers, whole};
+use super::support::http2_upstream::{Http2Upstream, response, send, trailers, whole};
 use super::support::upstream::{Upstream, ok};
 
-/// Answers with what it was asked, line by line.
-fn telling() -> Http2Upstream {
+/// Responds with the request, line by line.
+fn reflecting() -> Http2Upstream {
     Http2Upstream::start(&Builder::new(), |request, respond| {
         Box::pin(async move {
             let (head, mut body) = request.into_parts();
             let (content, trailers) = whole(&mut body).await;
-            let mut told = format!("{} {}\n", head.method, head.uri);
+            let mut message = format!("{} {}\n", head.method, head.uri);
             for (name, value) in &head.headers {
-                told += &format!("{name}: {}\n", value.to_str().expect("text"));
+                message += &format!("{name}: {}\n", value.to_str().expect("text"));
             }
-            told += &format!("{} bytes\n", content.len());
+            message += &format!("{} bytes\n", content.len());
             for (name, value) in &trailers.unwrap_or_default() {
-                told += &format!("{name}: {}\n", value.to_str().expect("text"));
+                message += &format!("{name}: {}\n", value.to_str().expect("text"));
             }
-            answer(respond, told);
+            response(respond, message);
         })
     })
 }
 
-/// Begins its answer at once, sends back what comes, and ends with these trailers.
+/// Starts its response at once, echoes the request body, and ends with these trailers.
 fn echo() -> Http2Upstream {
     Http2Upstream::start(&Builder::new(), |request, mut respond| {
         Box::pin(async move {
@@ -54,13 +54,13 @@ fn echo() -> Http2Upstream {
 }
 
 #[test]
-fn requests_are_written_anew() {
-    let upstream = telling();
+fn requests_are_rewritten_for_the_upstream() {
+    let upstream = reflecting();
     let server = proxied(&upstream.url(), ", headers = { \"X-Key\" = \"1\" }");
     let mut client = server.connect();
     client
         .send("GET /a/../b?x=1 HTTP/1.1\r\nHost: a.test:81\r\nConnection: X-Mine\r\nX-Mine: 1\r\nX-Kept: yes\r\n\r\n");
-    let text = client.answer().text();
+    let text = client.response().text();
     assert!(text.starts_with("GET http://a.test:81/b?x=1\n"), "{text}");
     for line in [
         "x-kept: yes\n",
@@ -75,26 +75,26 @@ fn requests_are_written_anew() {
         assert!(!text.contains(name), "{name}: {text}");
     }
     client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTE: trailers\r\nConnection: TE\r\n\r\nabcde");
-    let text = client.answer().text();
+    let text = client.response().text();
     assert!(
         text.contains("content-length: 5\n") && text.contains("5 bytes\n"),
         "{text}"
     );
     assert!(text.contains("te: trailers\n"), "{text}");
     client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 5\r\n\r\n");
-    let text = client.answer().text();
+    let text = client.response().text();
     assert!(text.ends_with("3 bytes\nx-sum: 5\n"), "{text}");
-    let answer = client.ask("HEAD /", &[]);
-    assert!(answer.body.is_empty());
+    let response = client.fetch("HEAD /", &[]);
+    assert!(response.body.is_empty());
     client
         .get("/")
         .expect("the next one", 200, &["Server: RockNet", "Date"]);
     assert_eq!(upstream.connections(), 1);
 }
 
-/// A call of gRPC: both sides speak in turn, and the status comes behind.
+/// A gRPC call: both sides send in turn, and the status follows in the trailers.
 #[test]
-fn calls_flow_both_ways_and_end_with_a_status() {
+fn grpc_calls_flow_both_ways_and_end_with_a_status() {
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
@@ -103,9 +103,12 @@ fn calls_flow_both_ways_and_end_with_a_status() {
             .request("POST", "/echo.Echo/Both")
             .header("content-type", "application/grpc")
             .header("te", "trailers");
-        let (answer, mut stream) = client.ask(request, false);
+        let (response, mut stream) = client.start_request(request, false);
         let trailers = client.wait(async {
-            let mut body = answer.await.expect("an answer before any content").into_body();
+            let mut body = response
+                .await
+                .expect("a response before any part of the body")
+                .into_body();
             speak_in_turn(&mut stream, &mut body).await;
             body.trailers().await.expect("an end").expect("trailers")
         });
@@ -117,31 +120,31 @@ fn calls_flow_both_ways_and_end_with_a_status() {
 
 /// More than all windows on the way hold.
 #[test]
-fn much_flows_both_ways() {
+fn large_bodies_flow_both_ways() {
     const SIZE: usize = 4 << 20;
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
-    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
-    let heard = client.wait(async {
-        let mut body = answer.await.expect("an answer").into_body();
+    let (response, mut stream) = client.start_request(client.request("POST", "/"), false);
+    let received = client.wait(async {
+        let mut body = response.await.expect("an answer").into_body();
         let sent = async {
             assert!(send(&mut stream, Bytes::from(vec![b'x'; SIZE])).await);
             stream.send_data(Bytes::new(), true).expect("an open stream");
         };
-        let heard = async {
+        let received = async {
             let (content, trailers) = whole(&mut body).await;
             assert_eq!(trailers.expect("trailers")["grpc-status"], "0");
             content.len()
         };
-        tokio::join!(sent, heard).1
+        tokio::join!(sent, received).1
     });
-    assert_eq!(heard, SIZE);
+    assert_eq!(received, SIZE);
 }
 
-/// An answer that has begun and says nothing more before it has heard all.
+/// A response that has begun sends nothing more before it has received the whole request body.
 #[test]
-fn content_goes_on_beside_a_silent_answer() {
+fn a_request_body_flows_beside_a_silent_response() {
     let upstream = Http2Upstream::start(&Builder::new(), |request, mut respond| {
         Box::pin(async move {
             let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
@@ -152,8 +155,8 @@ fn content_goes_on_beside_a_silent_answer() {
     let server = proxied(&upstream.url(), "");
     let content = vec![b'x'; 2_000_000];
     let mut client = Http2::to(server.address());
-    let answer = client.send(client.request("POST", "/"), &content).expect("an answer");
-    assert_eq!(answer.content, b"2000000 bytes");
+    let response = client.send(client.request("POST", "/"), &content).expect("an answer");
+    assert_eq!(response.content, b"2000000 bytes");
     let mut client = server.connect();
     client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n");
     assert!(client.head().contains("200 OK"));
@@ -161,9 +164,9 @@ fn content_goes_on_beside_a_silent_answer() {
     assert_eq!(client.bytes(18), b"d\r\n2000000 bytes\r\n");
 }
 
-/// An answer that is a head alone: how gRPC tells of errors.
+/// A response that consists of a head alone, as gRPC reports errors.
 #[test]
-fn a_head_alone_stays_one() {
+fn a_response_of_a_head_alone_is_forwarded_as_one() {
     let upstream = Http2Upstream::start(&Builder::new(), |_, mut respond| {
         Box::pin(async move {
             let head = Response::builder()
@@ -174,15 +177,15 @@ fn a_head_alone_stays_one() {
     });
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
-    let (answer, _) = client.ask(client.request("GET", "/"), true);
-    let answer = client.wait(answer).expect("an answer");
-    assert_eq!(answer.headers()["grpc-status"], "5");
-    assert!(answer.body().is_end_stream());
+    let (response, _) = client.start_request(client.request("GET", "/"), true);
+    let response = client.wait(response).expect("an answer");
+    assert_eq!(response.headers()["grpc-status"], "5");
+    assert!(response.body().is_end_stream());
 }
 
-/// What a client that does not read leaves waiting is bounded, and keeps nobody else on that connection.
+/// Buffered data for a client that does not read is bounded, and delays no other request on that connection.
 #[test]
-fn who_does_not_read_holds_up_the_server_and_nobody_else() {
+fn a_client_that_does_not_read_delays_no_other_request() {
     const SIZE: usize = 32 << 20;
     let sent = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&sent);
@@ -190,7 +193,7 @@ fn who_does_not_read_holds_up_the_server_and_nobody_else() {
         let count = Arc::clone(&count);
         Box::pin(async move {
             if request.uri().path() != "/much" {
-                return answer(respond, "hello");
+                return response(respond, "hello");
             }
             let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
             let piece = Bytes::from(vec![b'x'; 16 * 1024]);
@@ -204,21 +207,21 @@ fn who_does_not_read_holds_up_the_server_and_nobody_else() {
     });
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
-    let (waiting, _) = client.ask(client.request("GET", "/much"), true);
+    let (waiting, _) = client.start_request(client.request("GET", "/much"), true);
     let mut body = client.wait(waiting).expect("a head").into_body();
-    // Others are answered, again and again, while that one stands.
+    // Other requests succeed, again and again, while that one is stalled.
     for _ in 0..200 {
         assert_eq!(server.get("/").text(), "hello");
     }
     let held = sent.load(Ordering::SeqCst);
-    assert!(held < 4 << 20, "{held} bytes were taken ahead of their reader");
+    assert!(held < 4 << 20, "{held} bytes were buffered ahead of their reader");
     assert_eq!(upstream.connections(), 1);
     let (all, _) = client.wait(whole(&mut body));
     assert!(all.len() <= SIZE);
 }
 
 #[test]
-fn many_share_a_connection_up_to_what_the_server_takes() {
+fn requests_share_a_connection_up_to_the_limit_of_the_upstream() {
     let mut builder = Builder::new();
     builder.max_concurrent_streams(4);
     let (most, now) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -232,7 +235,7 @@ fn many_share_a_connection_up_to_what_the_server_takes() {
                 tokio::task::yield_now().await;
             }
             active.fetch_sub(1, Ordering::SeqCst);
-            answer(respond, "hello");
+            response(respond, "hello");
         })
     });
     let server = proxied(&upstream.url(), "");
@@ -252,9 +255,10 @@ fn many_share_a_connection_up_to_what_the_server_takes() {
     assert!(most.load(Ordering::SeqCst) > 1, "one after the other");
 }
 
-/// A server that goes has its requests asked elsewhere, whatever they are: it said that it did nothing for them.
+/// Requests that an upstream's GOAWAY excludes are sent to another one, regardless of their method, because the
+/// upstream did not process them.
 #[test]
-fn a_server_that_goes_loses_no_request() {
+fn an_upstream_that_shuts_down_loses_no_request() {
     let upstream = Http2Upstream::raw(&Builder::new(), |mut connection, number| {
         Box::pin(async move {
             let mut served = 0;
@@ -263,7 +267,7 @@ fn a_server_that_goes_loses_no_request() {
                 if served == 2 {
                     connection.graceful_shutdown();
                 }
-                answer(respond, format!("{number}"));
+                response(respond, format!("{number}"));
             }
         })
     });
@@ -271,10 +275,10 @@ fn a_server_that_goes_loses_no_request() {
     let mut client = server.connect();
     for round in 0..10 {
         client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
-        client.answer().expect(&format!("round {round}"), 200, &[]);
+        client.response().expect(&format!("round {round}"), 200, &[]);
     }
     assert!(upstream.connections() > 1);
-    // One that refuses the first stream of each connection but the third.
+    // An upstream that refuses the first stream of each connection but the third.
     let upstream = Http2Upstream::raw(&Builder::new(), |mut connection, number| {
         Box::pin(async move {
             while let Some(Ok((_, mut respond))) = connection.accept().await {
@@ -282,7 +286,7 @@ fn a_server_that_goes_loses_no_request() {
                     respond.send_reset(Reason::REFUSED_STREAM);
                     connection.graceful_shutdown();
                 } else {
-                    answer(respond, "taken");
+                    response(respond, "taken");
                 }
             }
         })
@@ -292,12 +296,12 @@ fn a_server_that_goes_loses_no_request() {
 }
 
 #[test]
-fn what_is_no_http2_or_ends_too_soon_is_an_error() {
+fn other_protocols_and_early_ends_are_errors() {
     let silent = Upstream::raw(|stream: TcpStream| {
         std::thread::park_timeout(std::time::Duration::from_secs(60));
         drop(stream);
     });
-    let plain = Upstream::saying(ok("hello"));
+    let plain = Upstream::responding_with(ok("hello"));
     let gone = Upstream::raw(drop);
     let garbage = Upstream::raw(|mut stream: TcpStream| {
         let _ = stream.write_all(&[0xff; 100]);
@@ -321,24 +325,24 @@ fn what_is_no_http2_or_ends_too_soon_is_an_error() {
     ] {
         let server = proxied(&url, ", first_byte = \"300ms\"");
         assert_eq!(server.get("/").status, status, "{url}");
-        // Who calls by gRPC is told in its own words.
+        // A gRPC client gets a gRPC error.
         let mut client = Http2::to(server.address());
         let request = client
             .request("POST", "/a.B/C")
             .header("content-type", "application/grpc+proto");
-        let (answer, mut stream) = client.ask(request, false);
+        let (response, mut stream) = client.start_request(request, false);
         let _ = stream.send_data(Bytes::from_static(b"\0\0\0\0\0"), true);
-        let answer = client.wait(answer).expect("an answer");
-        assert_eq!(answer.status(), 200, "{url}");
-        assert_eq!(answer.headers()["grpc-status"], "14", "{url}");
-        assert_eq!(answer.headers()["content-type"], "application/grpc", "{url}");
-        assert!(answer.body().is_end_stream(), "{url}");
+        let response = client.wait(response).expect("an answer");
+        assert_eq!(response.status(), 200, "{url}");
+        assert_eq!(response.headers()["grpc-status"], "14", "{url}");
+        assert_eq!(response.headers()["content-type"], "application/grpc", "{url}");
+        assert!(response.body().is_end_stream(), "{url}");
     }
 }
 
-/// An answer that breaks off is seen to be cut.
+/// A response that breaks off is seen to be cut.
 #[test]
-fn what_is_cut_is_seen_to_be_cut() {
+fn a_cut_response_is_seen_to_be_cut() {
     let upstream = Http2Upstream::start(&Builder::new(), |_, mut respond| {
         Box::pin(async move {
             let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
@@ -355,10 +359,10 @@ fn what_is_cut_is_seen_to_be_cut() {
     let rest = client.rest();
     assert!(!rest.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&rest));
     let mut client = Http2::to(server.address());
-    let (answer, _) = client.ask(client.request("GET", "/"), true);
+    let (response, _) = client.start_request(client.request("GET", "/"), true);
     let is_cut = client.wait(async {
-        let Ok(answer) = answer.await else { return true };
-        let mut body = answer.into_body();
+        let Ok(response) = response.await else { return true };
+        let mut body = response.into_body();
         loop {
             match body.data().await {
                 Some(Ok(_)) => {}
@@ -369,12 +373,12 @@ fn what_is_cut_is_seen_to_be_cut() {
     assert!(is_cut);
 }
 
-/// A client that leaves ends its call at the server.
+/// A client that disconnects ends its call at the upstream.
 #[test]
-fn who_leaves_ends_the_call() {
-    let (told, hears) = std::sync::mpsc::channel::<bool>();
+fn a_disconnect_ends_the_call() {
+    let (message, receiver) = std::sync::mpsc::channel::<bool>();
     let upstream = Http2Upstream::start(&Builder::new(), move |request, mut respond| {
-        let told = told.clone();
+        let message = message.clone();
         Box::pin(async move {
             let _stream = respond.send_response(Response::new(()), false).expect("a stream");
             let mut body = request.into_body();
@@ -382,21 +386,21 @@ fn who_leaves_ends_the_call() {
             while matches!(end, Some(Ok(_))) {
                 end = body.data().await;
             }
-            let _ = told.send(matches!(end, Some(Err(_))));
+            let _ = message.send(matches!(end, Some(Err(_))));
         })
     });
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
-    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
-    let answer = client.wait(answer).expect("a head");
+    let (response, mut stream) = client.start_request(client.request("POST", "/"), false);
+    let response = client.wait(response).expect("a head");
     stream.send_reset(Reason::CANCEL);
-    drop(answer);
-    let is_error = hears.recv_timeout(super::support::DEADLINE).expect("an end");
-    assert!(is_error, "it was told as the end of the request");
+    drop(response);
+    let is_error = receiver.recv_timeout(super::support::DEADLINE).expect("an end");
+    assert!(is_error, "it was reported as the end of the request");
 }
 
 #[test]
-fn checks_speak_it_too() {
+fn health_checks_use_http2_too() {
     let upstream = Http2Upstream::start(&Builder::new(), |request, mut respond| {
         Box::pin(async move {
             let status = if request.uri().path() == "/sick" { 500 } else { 204 };

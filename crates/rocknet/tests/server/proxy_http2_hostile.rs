@@ -1,5 +1,5 @@
-//! Servers of HTTP/2 that break the rules in heads and trailers: the client gets 502 or sees a cut, and what merely may not
-//! stand in trailers is left out.
+//! HTTP/2 upstreams with invalid heads and trailers: the client gets 502 or sees a cut, and fields not allowed in
+//! trailers are dropped.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,20 +12,20 @@ use super::support::http2::Http2;
 use super::support::upstream::Upstream;
 use super::wire::{self, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, frame};
 
-/// What a server sends on the stream of a request: heads and trailers, and data between them.
+/// Frames that an upstream sends on the stream of a request: heads and trailers, and data between them.
 #[derive(Clone, Copy)]
-enum Said {
-    /// Fields, and whether they end the stream.
+enum UpstreamFrame {
+    /// Fields, and true if they end the stream.
     Fields(&'static [(&'static str, &'static str)], bool),
     Data,
 }
 
-use Said::{Data, Fields};
+use UpstreamFrame::{Data, Fields};
 
 const OK: (&str, &str) = (":status", "200");
-const HEAD: Said = Fields(&[OK], false);
+const HEAD: UpstreamFrame = Fields(&[OK], false);
 
-impl Said {
+impl UpstreamFrame {
     fn frames(self, stream: u32) -> Vec<u8> {
         match self {
             Data => frame(DATA, 0, stream, "begun"),
@@ -44,30 +44,31 @@ impl Said {
     }
 }
 
-/// Answers the only request of each connection with `first`, and goes on with `then` when it is told to.
-fn saying(first: &'static [Said], then: &'static [Said], go: Option<Receiver<()>>) -> Upstream {
+/// Answers the only request of each connection with `first`, and sends `then` on a signal of the test.
+fn sending(first: &'static [UpstreamFrame], then: &'static [UpstreamFrame], go: Option<Receiver<()>>) -> Upstream {
     let go = Arc::new(Mutex::new(go));
     Upstream::raw(move |mut stream: TcpStream| {
         let _ = stream.write_all(&wire::settings(&[]));
         let (mut unread, mut buffer) = (vec![], [0; 4096]);
-        let mut asked = None;
-        while asked.is_none() {
+        let mut incoming = None;
+        while incoming.is_none() {
             match stream.read(&mut buffer) {
                 Ok(got @ 1..) => unread.extend_from_slice(&buffer[..got]),
                 _ => return,
             }
             let frames = unread.get(wire::PREFACE.len()..).map(wire::frames);
-            asked = frames.and_then(|(frames, _)| frames.iter().find(|frame| frame.kind == HEADERS).map(|f| f.stream));
+            incoming =
+                frames.and_then(|(frames, _)| frames.iter().find(|frame| frame.kind == HEADERS).map(|f| f.stream));
         }
-        let stream_id = asked.expect("a request");
-        let say = |stream: &mut TcpStream, all: &[Said]| {
-            let bytes: Vec<u8> = all.iter().flat_map(|said| said.frames(stream_id)).collect();
+        let stream_id = incoming.expect("a request");
+        let write_to = |stream: &mut TcpStream, all: &[UpstreamFrame]| {
+            let bytes: Vec<u8> = all.iter().flat_map(|sent| sent.frames(stream_id)).collect();
             let _ = stream.write_all(&bytes);
         };
-        say(&mut stream, first);
+        write_to(&mut stream, first);
         if let Some(go) = &*go.lock().expect("a word from the test") {
             let _ = go.recv();
-            say(&mut stream, then);
+            write_to(&mut stream, then);
         }
         let _ = stream.read_to_end(&mut Vec::new());
     })
@@ -81,7 +82,7 @@ fn server(upstream: &Upstream) -> Running {
 fn malformed_heads_are_502_and_forbidden_trailers_are_dropped() {
     const WHOLE: &str = "5\r\nbegun\r\n0\r\n";
     const RESET: Option<&str> = None;
-    let rows: &[(&'static [Said], Option<&str>)] = &[
+    let rows: &[(&'static [UpstreamFrame], Option<&str>)] = &[
         (
             &[HEAD, Data, Fields(&[("grpc-status", "0")], true)],
             Some("grpc-status: 0\r\n"),
@@ -156,8 +157,8 @@ fn malformed_heads_are_502_and_forbidden_trailers_are_dropped() {
         ),
         (&[Data], RESET),
     ];
-    for (number, (said, expected)) in rows.iter().enumerate() {
-        let upstream = saying(said, &[], None);
+    for (number, (sent, expected)) in rows.iter().enumerate() {
+        let upstream = sending(sent, &[], None);
         let server = server(&upstream);
         let mut client = server.connect();
         client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
@@ -184,8 +185,8 @@ fn malformed_heads_are_502_and_forbidden_trailers_are_dropped() {
 
 #[test]
 fn malformed_trailers_are_a_cut() {
-    const BEGUN: &[Said] = &[HEAD, Data];
-    let rows: &[&'static [Said]] = &[
+    const BEGUN: &[UpstreamFrame] = &[HEAD, Data];
+    let rows: &[&'static [UpstreamFrame]] = &[
         &[Fields(&[OK], true)],
         &[Fields(&[("a", "b"), OK], true)],
         &[Fields(&[(":path", "/")], true)],
@@ -195,8 +196,8 @@ fn malformed_trailers_are_a_cut() {
         &[Fields(&[("a", "b")], false)],
     ];
     for (number, then) in rows.iter().enumerate() {
-        let (go, told) = mpsc::channel();
-        let upstream = saying(BEGUN, then, Some(told));
+        let (go, signal) = mpsc::channel();
+        let upstream = sending(BEGUN, then, Some(signal));
         let server1 = server(&upstream);
         let mut client = server1.connect();
         client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -209,13 +210,13 @@ fn malformed_trailers_are_a_cut() {
             "row {number}: a cut, and nothing of the trailers"
         );
 
-        let (go, told) = mpsc::channel();
-        let upstream = saying(BEGUN, then, Some(told));
+        let (go, signal) = mpsc::channel();
+        let upstream = sending(BEGUN, then, Some(signal));
         let server2 = server(&upstream);
         let mut client = Http2::to(server2.address());
-        let (answer, _) = client.ask(client.request("GET", "/"), true);
+        let (response, _) = client.start_request(client.request("GET", "/"), true);
         let is_reset = client.wait(async {
-            let mut body = answer.await.expect("a head").into_body();
+            let mut body = response.await.expect("a head").into_body();
             assert_eq!(body.data().await.expect("content").expect("content"), "begun");
             go.send(()).expect("a server that waits");
             match body.data().await {

@@ -1,19 +1,19 @@
-//! Copies of requests: what the other server gets, and that the request itself never notices.
+//! Mirrored requests: what the mirror receives, and that the original request never notices.
 
 use std::io::Read;
 use std::net::TcpStream;
 use std::sync::mpsc;
 
 use super::support::client::request;
-use super::support::upstream::{Asked, Next, Upstream, ok, say};
+use super::support::upstream::{Next, ReceivedRequest, Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
-/// Tells of each request that it gets.
-fn telling() -> (Upstream, mpsc::Receiver<Asked>) {
+/// Reports each request that it gets.
+fn reporting() -> (Upstream, mpsc::Receiver<ReceivedRequest>) {
     let (seen, all) = mpsc::channel();
-    let upstream = Upstream::start(move |asked, stream| {
-        let _ = seen.send(asked.clone());
-        say(stream, ok("of the copy"));
+    let upstream = Upstream::start(move |incoming, stream| {
+        let _ = seen.send(incoming.clone());
+        write_to(stream, ok("of the copy"));
         Next::Keep
     });
     (upstream, all)
@@ -28,9 +28,9 @@ fn mirrored(upstream: &Upstream, mirror: &str) -> Running {
 }
 
 #[test]
-fn copies_are_what_the_server_gets() {
-    let upstream = Upstream::saying(ok("real"));
-    let (copies, seen) = telling();
+fn mirrors_get_exact_copies() {
+    let upstream = Upstream::responding_with(ok("real"));
+    let (copies, seen) = reporting();
     let server = mirrored(
         &upstream,
         &format!("{{ to = \"{}\", content = \"1KiB\" }}", copies.url()),
@@ -46,7 +46,7 @@ fn copies_are_what_the_server_gets() {
             "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
             true,
         ),
-        // Longer than is copied: told so, and only seen to be so.
+        // Longer than is copied, with and without an announced length.
         ("POST /long", &["Content-Length: 1025"], &"x".repeat(1025), false),
         (
             "POST /long",
@@ -61,7 +61,7 @@ fn copies_are_what_the_server_gets() {
         if line.starts_with("HEAD") {
             assert!(client.head().starts_with("HTTP/1.1 200 "));
         } else {
-            assert_eq!(client.answer().text(), "real", "{line}");
+            assert_eq!(client.response().text(), "real", "{line}");
         }
         if copied {
             let copy = seen
@@ -75,13 +75,13 @@ fn copies_are_what_the_server_gets() {
             );
         }
     }
-    // Copies keep their order here, so that one of a long request would have come before the last.
+    // Copies keep their order here, so one of a long request would have come before the last.
     assert!(seen.try_recv().is_err(), "a copy too many");
 }
 
 #[test]
-fn nobody_waits_for_copies() {
-    let upstream = Upstream::saying(ok("real"));
+fn requests_do_not_wait_for_mirrors() {
+    let upstream = Upstream::responding_with(ok("real"));
     let silent = Upstream::raw(|mut stream: TcpStream| {
         let _ = stream.read_to_end(&mut Vec::new());
     });
@@ -92,7 +92,7 @@ fn nobody_waits_for_copies() {
     ] {
         let server = mirrored(&upstream, &format!("\"{to}\""));
         let mut client = server.connect();
-        // More than may be on their way at once.
+        // More than may be in progress at once.
         for _ in 0..200 {
             assert_eq!(client.get("/").expect(&to, 200, &[]).text(), "real");
         }
@@ -100,16 +100,16 @@ fn nobody_waits_for_copies() {
 }
 
 #[test]
-fn a_share_is_drawn() {
-    let upstream = Upstream::saying(ok("real"));
-    let (copies, seen) = telling();
+fn a_share_of_requests_is_mirrored() {
+    let upstream = Upstream::responding_with(ok("real"));
+    let (copies, seen) = reporting();
     let server = mirrored(&upstream, &format!("{{ to = \"{}\", share = \"50%\" }}", copies.url()));
     let mut client = server.connect();
     const ALL: usize = 200;
     for _ in 0..ALL {
         client.get("/").expect("a request", 200, &[]);
     }
-    // All copies but the last are known to have come when one of a request behind them has: so ask until one does.
+    // All copies but the last have come when a copy of a later request has: so requests are sent until one does.
     let mut count = 0;
     while seen.recv_timeout(DEADLINE).is_ok() {
         count += 1;
@@ -119,7 +119,7 @@ fn a_share_is_drawn() {
     }
     assert!(count >= ALL / 5, "{count} of {ALL} were copied");
     drop(server);
-    // They are all on their way now: fewer than all.
+    // They are all in progress now: fewer than all.
     let rest = std::iter::from_fn(|| seen.try_recv().ok()).count();
     assert!(count + rest < ALL * 4 / 5, "{} of {ALL} were copied", count + rest);
 }

@@ -1,7 +1,7 @@
-//! What a site puts in the place of another server's answers: pages of its own for errors, and files that answers name.
+//! Replacements of upstream responses by a site: its own error pages, and files that responses name.
 
 use super::support::client::request;
-use super::support::upstream::{Next, Upstream, say};
+use super::support::upstream::{Next, Upstream, write_to};
 use super::support::{Folder, Running};
 
 fn folder() -> Folder {
@@ -16,19 +16,19 @@ fn folder() -> Folder {
     ])
 }
 
-/// Answers with the status and the fields that the path tells, `|` between them.
-fn telling() -> Upstream {
-    Upstream::start(|asked, stream| {
-        let path = asked.line.split(' ').nth(1).expect("a target");
-        let said = path
+/// Responds with the status and the fields that the path gives, `|` between them.
+fn scripted() -> Upstream {
+    Upstream::start(|incoming, stream| {
+        let path = incoming.line.split(' ').nth(1).expect("a target");
+        let output = path
             .trim_start_matches('/')
             .replace('|', "\r\n")
             .replace("%20", " ")
             .replace("::", ": ")
             .replace("UP", "..");
-        say(
+        write_to(
             stream,
-            format!("HTTP/1.1 {said}\r\nContent-Length: 5\r\n\r\n{}", "other"),
+            format!("HTTP/1.1 {output}\r\nContent-Length: 5\r\n\r\n{}", "other"),
         );
         Next::Keep
     })
@@ -40,16 +40,16 @@ fn errors_have_the_pages_of_the_site() {
     let server = Running::site(folder(), nobody);
     let mut client = server.connect();
     for _ in 0..2 {
-        let answer = client.get("/x");
-        answer.expect(
-            "nobody listens",
+        let response = client.get("/x");
+        response.expect(
+            "nothing listens there",
             502,
             &["Content-Type: text/html; charset=utf-8", "Content-Length: 7"],
         );
-        assert_eq!(answer.text(), "own 502");
+        assert_eq!(response.text(), "own 502");
     }
-    client.ask("HEAD /x", &[]).expect("HEAD", 502, &["Content-Length: 7"]);
-    // Without a root there is none, and the plain page comes.
+    client.fetch("HEAD /x", &[]).expect("HEAD", 502, &["Content-Length: 7"]);
+    // Without a root the site has no page, and the built-in one comes.
     let server = Running::start(
         folder(),
         "[site.default]\nlisten = \"127.0.0.1:0\"\nerrors = { 502 = \"/502.html\" }\nproxy = \"http://127.0.0.1:1\"\n",
@@ -64,22 +64,22 @@ fn errors_have_the_pages_of_the_site() {
 }
 
 #[test]
-fn what_is_to_be_run_is_no_page() {
+fn scripts_are_not_used_as_error_pages() {
     for page in ["/502.php", "/cgi-bin/502.sh"] {
         let text = format!(
             "errors = {{ 502 = \"{page}\" }}\nphp = \"unix:/none\"\ncgi = \"/cgi-bin\"\n\
              [site.default.route.\"/api/*\"]\nproxy = \"http://127.0.0.1:1\"\n"
         );
         let server = Running::site(folder(), &text);
-        let answer = server.get("/api/x").expect(page, 502, &[]).text();
-        assert!(answer.contains("502 Bad Gateway"), "{page}: {answer}");
-        assert!(!answer.contains("secret"), "{page}: {answer}");
+        let response = server.get("/api/x").expect(page, 502, &[]).text();
+        assert!(response.contains("502 Bad Gateway"), "{page}: {response}");
+        assert!(!response.contains("secret"), "{page}: {response}");
     }
 }
 
 #[test]
-fn errors_of_servers_are_replaced_where_that_is_wanted() {
-    let upstream = telling();
+fn errors_of_upstreams_are_replaced_where_configured() {
+    let upstream = scripted();
     for (keys, target, status, fields, content) in [
         ("", "404", 404, &[][..], "other"),
         (
@@ -97,7 +97,7 @@ fn errors_of_servers_are_replaced_where_that_is_wanted() {
             "own 404",
         ),
         (", intercept = true", "502%20No", 502, &[], "own 502"),
-        // No page for it, and one that is not there.
+        // No page is configured for it, or the page does not exist.
         (", intercept = true", "403%20No|X-A::1", 403, &["X-A: 1"], "other"),
         (", intercept = true", "500%20No|X-A::1", 500, &["X-A: 1"], "other"),
         (", intercept = true", "200%20OK", 200, &[], "other"),
@@ -110,16 +110,16 @@ fn errors_of_servers_are_replaced_where_that_is_wanted() {
         let server = Running::site(folder(), &text);
         let mut client = server.connect();
         for _ in 0..2 {
-            let answer = client.get(&format!("/{target}"));
-            answer.expect(target, status, fields);
-            assert_eq!(answer.text(), content, "{keys} {target}");
+            let response = client.get(&format!("/{target}"));
+            response.expect(target, status, fields);
+            assert_eq!(response.text(), content, "{keys} {target}");
         }
     }
 }
 
 #[test]
-fn files_that_answers_name_are_sent_where_that_is_allowed() {
-    let upstream = telling();
+fn accel_redirects_of_upstreams_are_followed_where_allowed() {
+    let upstream = scripted();
     let start = |keys: &str| {
         let text = format!(
             "errors = {{ 404 = \"/404.html\" }}\nproxy = {{ to = \"{}\", {keys} }}\n\
@@ -154,7 +154,7 @@ fn files_that_answers_name_are_sent_where_that_is_allowed() {
         ),
         ("200%20OK|X-Accel-Redirect::/plain.txt", 200, &[], "0123456789"),
         ("200%20OK|X-Accel-Redirect::/inside/none.txt", 404, &[], "own 404"),
-        // A place that another server answers for has no files.
+        // A path that is proxied has no files.
         ("200%20OK|X-Accel-Redirect::/404.html", 404, &[], "own 404"),
         (
             &format!("200%20OK|X-Sendfile::{secret}"),
@@ -165,23 +165,23 @@ fn files_that_answers_name_are_sent_where_that_is_allowed() {
         ("200%20OK|X-Accel-Redirect::/UP/secret.txt", 404, &[], "own 404"),
         ("200%20OK|X-A::1", 200, &["X-A: 1"], "other"),
     ] {
-        let answer = client.get(&format!("/{target}"));
-        answer.expect(target, status, fields);
-        assert_eq!(answer.text(), content, "{target}");
+        let response = client.get(&format!("/{target}"));
+        response.expect(target, status, fields);
+        assert_eq!(response.text(), content, "{target}");
     }
-    let answer = client.ask("GET /200%20OK|X-Accel-Redirect::/plain.txt", &["Range: bytes=2-3"]);
-    answer.expect("a range", 206, &["Content-Range: bytes 2-3/10"]);
-    // A server that nobody said this of reads no files.
+    let response = client.fetch("GET /200%20OK|X-Accel-Redirect::/plain.txt", &["Range: bytes=2-3"]);
+    response.expect("a range", 206, &["Content-Range: bytes 2-3/10"]);
+    // Without the configuration key, an upstream's response names no file.
     let server = start("connect = \"3s\"");
-    let answer = server.get("/200%20OK|X-Accel-Redirect::/inside/report.txt");
-    answer.expect("not allowed", 200, &["X-Accel-Redirect: /inside/report.txt"]);
-    assert_eq!(answer.text(), "other");
+    let response = server.get("/200%20OK|X-Accel-Redirect::/inside/report.txt");
+    response.expect("not allowed", 200, &["X-Accel-Redirect: /inside/report.txt"]);
+    assert_eq!(response.text(), "other");
 }
 
 #[test]
-fn a_tunnel_stays_one_whatever_its_answer_names() {
+fn a_tunnel_ignores_accel_redirects() {
     let upstream = Upstream::start(|_, stream| {
-        say(
+        write_to(
             stream,
             "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\nX-Accel-Redirect: /plain.txt\r\n\r\nhello",
         );

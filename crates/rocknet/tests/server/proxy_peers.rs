@@ -1,4 +1,4 @@
-//! Servers in use as upstreams: nginx and HAProxy of the system.
+//! Real servers as upstreams: nginx and HAProxy of the system.
 
 use super::support::client::request;
 use super::support::http2::Http2;
@@ -15,8 +15,8 @@ fn nginx(folder: &Folder) -> Peer {
              access_log off;\nclient_body_temp_path {here}body;\nproxy_temp_path {here}p;\nfastcgi_temp_path {here}f;\n\
              scgi_temp_path {here}s;\nuwsgi_temp_path {here}u;\nclient_max_body_size 100m;\nserver {{\nlisten unix:{here}announced.sock proxy_protocol;\n\
              location / {{ return 200 \"$proxy_protocol_addr $proxy_protocol_port\"; }}\n}}\nserver {{\nlisten unix:{here}nginx.sock;\n\
-             root {here}files;\nlocation /told {{ return 200 \"$host $http_x_forwarded_for $request_uri\"; }}\n\
-             location /upload {{ client_body_in_file_only off; proxy_pass http://unix:{here}nginx.sock:/told; }}\n}}\n}}\n"
+             root {here}files;\nlocation /client {{ return 200 \"$host $http_x_forwarded_for $request_uri\"; }}\n\
+             location /upload {{ client_body_in_file_only off; proxy_pass http://unix:{here}nginx.sock:/client; }}\n}}\n}}\n"
         ),
     );
     let arguments = [
@@ -30,14 +30,14 @@ fn nginx(folder: &Folder) -> Peer {
     Peer::start(folder, "nginx", &arguments, "nginx.sock", "nginx.log")
 }
 
-/// HAProxy before that nginx, listening at a socket file for each protocol.
+/// HAProxy in front of that nginx, listening at a socket file for each protocol.
 fn haproxy(folder: &Folder) -> Peer {
     let here = folder.path("").display().to_string();
     folder.write(
         "haproxy.cfg",
         format!(
             "defaults\n mode http\n timeout connect 5s\n timeout client 60s\n timeout server 60s\n\
-             frontend announced\n bind unix@{here}told.sock accept-proxy\n\
+             frontend announced\n bind unix@{here}client.sock accept-proxy\n\
              http-request return status 200 content-type text/plain lf-string \"%[src] %[src_port]\"\n\
              frontend http2\n bind unix@{here}http2.sock proto h2\n default_backend behind\n\
              frontend http1\n bind unix@{here}http1.sock\n default_backend behind\n\
@@ -53,7 +53,7 @@ fn haproxy(folder: &Folder) -> Peer {
     )
 }
 
-/// A folder with files for nginx, and what is in the large one.
+/// A folder with files for nginx, and the contents of the large one.
 fn files() -> (Folder, Vec<u8>) {
     let folder = Folder::with(&[("files/small.txt", "small"), ("files/dir/x", "")]);
     let large: Vec<u8> = (0..10_000_000_u32).flat_map(|number| number.to_le_bytes()).collect();
@@ -61,40 +61,40 @@ fn files() -> (Folder, Vec<u8>) {
     (folder, large)
 }
 
-/// Asks for all that nginx has, by both protocols.
-fn asks_for_all(server: &Running, large: &[u8]) {
+/// Requests everything nginx has, over both protocols.
+fn fetch_all(server: &Running, large: &[u8]) {
     let mut client = server.connect();
     client.get("/small.txt").expect(
         "a file",
         200,
         &["Content-Length: 5", "ETag", "Last-Modified", "Server: RockNet"],
     );
-    assert_eq!(client.get("/told?x=1").text(), "localhost 127.0.0.1 /told?x=1");
+    assert_eq!(client.get("/client?x=1").text(), "localhost 127.0.0.1 /client?x=1");
     client.get("/none").expect("missing", 404, &["Content-Type: text/html"]);
     client.get("/dir").expect("a folder", 301, &["Location"]);
-    let answer = client.ask("GET /large", &["Range: bytes=4-7"]);
-    answer.expect("a range", 206, &["Content-Range: bytes 4-7/40000000"]);
-    assert_eq!(answer.body, [1, 0, 0, 0]);
+    let response = client.fetch("GET /large", &["Range: bytes=4-7"]);
+    response.expect("a range", 206, &["Content-Range: bytes 4-7/40000000"]);
+    assert_eq!(response.body, [1, 0, 0, 0]);
     assert!(client.get("/large").body == large);
     client
-        .ask("HEAD /large", &[])
+        .fetch("HEAD /large", &[])
         .expect("HEAD", 200, &["Content-Length: 40000000"]);
     let tag = client.get("/small.txt").field("ETag").expect("a tag").to_owned();
     client
-        .ask("GET /small.txt", &[&format!("If-None-Match: {tag}")])
+        .fetch("GET /small.txt", &[&format!("If-None-Match: {tag}")])
         .expect("not modified", 304, &[]);
     client.send(request("POST /upload", &["Content-Length: 20000000"]));
     client.send(vec![b'u'; 20_000_000]);
     assert_eq!(
-        client.answer().expect("upload", 200, &[]).text(),
-        "localhost 127.0.0.1 /told"
+        client.response().expect("upload", 200, &[]).text(),
+        "localhost 127.0.0.1 /client"
     );
     let mut client = Http2::to(server.address());
     assert!(client.get("/large").content == large);
     assert_eq!(client.get("/small.txt").content, b"small");
 }
 
-/// To the server at that socket file.
+/// Starts a proxy to the server at this socket file.
 fn passing_on(folder: Folder, to: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 2\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {to}\n"
@@ -103,23 +103,23 @@ fn passing_on(folder: Folder, to: &str) -> Running {
 }
 
 #[test]
-fn nginx_is_passed_on() {
+fn nginx_responses_are_forwarded() {
     let (folder, large) = files();
     let _nginx = nginx(&folder);
-    asks_for_all(&passing_on(folder, "\"unix:nginx.sock\""), &large);
+    fetch_all(&passing_on(folder, "\"unix:nginx.sock\""), &large);
 }
 
 #[test]
-fn haproxy_is_passed_on_in_both_protocols() {
+fn haproxy_responses_are_forwarded_in_both_protocols() {
     for to in ["\"unix:http1.sock\"", "{ to = \"unix:http2.sock\", http2 = true }"] {
         let (folder, large) = files();
         let _peers = (nginx(&folder), haproxy(&folder));
-        asks_for_all(&passing_on(folder, to), &large);
+        fetch_all(&passing_on(folder, to), &large);
     }
 }
 
-/// Asks who the client is for whoever listens at that socket file.
-fn asks_who_is_told(folder: Folder, socket: &str) {
+/// Asserts the client address that the server at this socket file receives.
+fn check_announced_client(folder: Folder, socket: &str) {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.1\"]\n\
                 [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = \"unix:{socket}\", proxy_protocol = \"v1\" }}\n\
@@ -133,22 +133,22 @@ fn asks_who_is_told(folder: Folder, socket: &str) {
             ("192.0.2.1:4711", "192.0.2.1 4711"),
             ("[2001:db8::1]:4711", "2001:db8::1 4711"),
         ] {
-            let answer = client.ask(&format!("GET {path}"), &[&format!("X-Forwarded-For: {source}")]);
-            assert_eq!(answer.expect(path, 200, &[]).text(), expected, "{path}");
+            let response = client.fetch(&format!("GET {path}"), &[&format!("X-Forwarded-For: {source}")]);
+            assert_eq!(response.expect(path, 200, &[]).text(), expected, "{path}");
         }
     }
 }
 
 #[test]
-fn nginx_is_told_the_client_by_the_proxy_protocol() {
+fn nginx_gets_the_client_by_the_proxy_protocol() {
     let folder = Folder::with(&[]);
     let _nginx = nginx(&folder);
-    asks_who_is_told(folder, "announced.sock");
+    check_announced_client(folder, "announced.sock");
 }
 
 #[test]
-fn haproxy_is_told_the_client_by_the_proxy_protocol() {
+fn haproxy_gets_the_client_by_the_proxy_protocol() {
     let folder = Folder::with(&[]);
     let _haproxy = haproxy(&folder);
-    asks_who_is_told(folder, "told.sock");
+    check_announced_client(folder, "client.sock");
 }

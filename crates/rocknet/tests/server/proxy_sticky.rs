@@ -1,46 +1,46 @@
-//! Clients that stay with a server by a cookie: as long as it is there, when it has gone, and when it is about to go.
+//! Sticky sessions by cookie: clients stay with an upstream while it exists, after it has gone, and while it drains.
 
 use std::io::Read;
 use std::net::TcpListener;
 use std::time::Instant;
 
 use super::proxy_balance::{balanced, list, numbered, until};
-use super::support::upstream::{Upstream, say};
-use super::support::{Answer, DEADLINE, Folder, Running};
+use super::support::upstream::{Upstream, write_to};
+use super::support::{DEADLINE, Folder, ReceivedResponse, Running};
 
 #[test]
 fn clients_stay_by_a_cookie() {
     let all = numbered(4);
     let server = balanced(&list(&all), "balance = \"round_robin\", sticky = \"at\"");
     let mut client = server.connect();
-    let answer = client.get("/");
-    let cookie = answer.field("Set-Cookie").expect("a cookie").to_owned();
+    let response = client.get("/");
+    let cookie = response.field("Set-Cookie").expect("a cookie").to_owned();
     assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax"), "{cookie}");
     let cookie = format!("Cookie: a=b; {}", cookie.split(';').next().expect("a pair"));
     for _ in 0..8 {
-        let again = client.ask("GET /", &[&cookie]);
-        assert_eq!((again.text(), again.field("Set-Cookie")), (answer.text(), None));
+        let again = client.fetch("GET /", &[&cookie]);
+        assert_eq!((again.text(), again.field("Set-Cookie")), (response.text(), None));
     }
-    // A cookie that names nobody gets another.
+    // A cookie that names no upstream is replaced.
     client
-        .ask("GET /", &["Cookie: at=0000000000000000"])
+        .fetch("GET /", &["Cookie: at=0000000000000000"])
         .expect("stray", 200, &["Set-Cookie"]);
     client
-        .ask("GET /", &["Cookie: at=x"])
+        .fetch("GET /", &["Cookie: at=x"])
         .expect("garbage", 200, &["Set-Cookie"]);
 }
 
 #[test]
-fn clients_of_a_server_that_has_gone_stay_with_another() {
+fn clients_of_a_removed_upstream_stay_with_another() {
     let all = numbered(3);
     let [first, third] = [&all[0], &all[2]].map(Upstream::url);
     let gone = TcpListener::bind("127.0.0.1:0").expect("a port");
     let second = format!("http://{}", gone.local_addr().expect("its address"));
-    // It answers once, and is gone.
+    // It serves one request, and is gone.
     let once = std::thread::spawn(move || {
         let (mut stream, _) = gone.accept().expect("a client");
         let _ = stream.read(&mut [0; 4096]);
-        say(
+        write_to(
             &mut stream,
             "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n1",
         );
@@ -48,31 +48,31 @@ fn clients_of_a_server_that_has_gone_stay_with_another() {
     let to = format!("[\"{first}\", \"{second}\", \"{third}\"]");
     let server = balanced(&to, "balance = \"round_robin\", sticky = \"at\"");
     let mut client = server.connect();
-    let named = |answer: &Answer| {
-        let cookie = answer.field("Set-Cookie").expect("a cookie").to_owned();
+    let named = |response: &ReceivedResponse| {
+        let cookie = response.field("Set-Cookie").expect("a cookie").to_owned();
         format!("Cookie: {}", cookie.split(';').next().expect("a pair"))
     };
     let began = Instant::now();
     let cookie = loop {
-        let answer = client.get("/");
-        if answer.text() == "1" {
-            break named(&answer);
+        let response = client.get("/");
+        if response.text() == "1" {
+            break named(&response);
         }
-        assert!(began.elapsed() < DEADLINE, "it is never asked");
+        assert!(began.elapsed() < DEADLINE, "it never gets a request");
     };
     once.join().expect("an answer");
-    let elsewhere = client.ask("GET /", &[&cookie]);
+    let elsewhere = client.fetch("GET /", &[&cookie]);
     assert_eq!(elsewhere.status, 200);
     assert_ne!(elsewhere.text(), "1");
     let cookie = named(&elsewhere);
     for _ in 0..8 {
-        let again = client.ask("GET /", &[&cookie]);
+        let again = client.fetch("GET /", &[&cookie]);
         assert_eq!((again.text(), again.field("Set-Cookie")), (elsewhere.text(), None));
     }
 }
 
 #[test]
-fn a_server_that_drains_keeps_its_clients_and_gets_no_others() {
+fn a_draining_upstream_keeps_its_clients_and_gets_no_others() {
     let all = numbered(3);
     let drained = |keys: &str| {
         let [first, second, third] = [&all[0], &all[1], &all[2]].map(Upstream::url);
@@ -88,9 +88,9 @@ fn a_server_that_drains_keeps_its_clients_and_gets_no_others() {
     let server = Running::start(Folder::with(&[]), &drained(""));
     let mut client = server.connect();
     let cookie = loop {
-        let answer = client.get("/");
-        if answer.text() == "1" {
-            break answer.field("Set-Cookie").expect("a cookie").to_owned();
+        let response = client.get("/");
+        if response.text() == "1" {
+            break response.field("Set-Cookie").expect("a cookie").to_owned();
         }
     };
     let cookie = format!("Cookie: {}", cookie.split(';').next().expect("a pair"));
@@ -100,7 +100,7 @@ fn a_server_that_drains_keeps_its_clients_and_gets_no_others() {
         for path in ["/".to_owned(), "/turn".to_owned(), format!("/key/{number}")] {
             assert_ne!(client.get(&path).text(), "1", "{path}");
         }
-        let again = client.ask("GET /", &[&cookie]);
+        let again = client.fetch("GET /", &[&cookie]);
         assert_eq!((again.text(), again.field("Set-Cookie")), ("1".to_owned(), None));
     }
     server.reload(&drained("")).expect("a reload");

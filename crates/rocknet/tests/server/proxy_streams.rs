@@ -1,4 +1,4 @@
-//! Content that flows both ways at once through the proxy, and the fields behind it, over HTTP/1.1 and HTTP/2.
+//! Bodies that flow both ways at once through the proxy, and trailers, over HTTP/1.1 and HTTP/2.
 
 use std::future::poll_fn;
 use std::io::{BufRead, BufReader, Read};
@@ -8,10 +8,10 @@ use bytes::Bytes;
 use http::HeaderMap;
 
 use super::support::http2::{Http2, speak_in_turn};
-use super::support::upstream::{Upstream, say};
+use super::support::upstream::{Upstream, write_to};
 use super::support::{Folder, Running};
 
-/// A proxy that clients may ask in HTTP/2 as well.
+/// A proxy that accepts HTTP/2 clients as well.
 pub fn proxied(url: &str, keys: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[log]\nerrors = \"off\"\n\
@@ -40,17 +40,17 @@ fn chunk(reader: &mut impl BufRead) -> Option<Vec<u8>> {
     Some(data)
 }
 
-/// Answers with the trailers of its request as content, and with these behind it.
+/// Responds with the trailers of its request as the body, and with these trailers.
 fn with_trailers(trailers: &'static str) -> Upstream {
     Upstream::raw(move |mut stream: TcpStream| {
         let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
         loop {
-            let asked = head(&mut reader);
-            if asked.is_empty() {
+            let incoming = head(&mut reader);
+            if incoming.is_empty() {
                 return;
             }
             let mut came = String::new();
-            if asked.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+            if incoming.to_ascii_lowercase().contains("transfer-encoding: chunked") {
                 while chunk(&mut reader).is_some_and(|data| !data.is_empty()) {}
                 came = head_or_end(&mut reader);
             }
@@ -58,7 +58,7 @@ fn with_trailers(trailers: &'static str) -> Upstream {
                 0 => String::new(),
                 length => format!("{length:x}\r\n{came}\r\n"),
             };
-            say(
+            write_to(
                 &mut stream,
                 format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{content}0\r\n{trailers}\r\n"),
             );
@@ -80,33 +80,33 @@ fn head_or_end(reader: &mut impl BufRead) -> String {
 }
 
 #[test]
-fn trailers_of_requests_go_on() {
+fn request_trailers_are_forwarded() {
     let upstream = with_trailers("");
     let server = proxied(&upstream.url(), ", headers = { \"X-Key\" = \"1\" }");
     let mut client = server.connect();
     for (trailers, expected) in [
         ("", "end"),
         ("X-Sum: 5\r\nX-Two: a b\r\n", "X-Sum: 5\r\nX-Two: a b\r\nend"),
-        // What the proxy says of a request nobody says behind it.
+        // Fields that the proxy sets in the head are dropped from the trailers.
         ("X-Key: 2\r\nX-Real-IP: 10.0.0.1\r\nX-Sum: 5\r\n", "X-Sum: 5\r\nend"),
     ] {
         client.send(format!(
             "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n{trailers}\r\n"
         ));
-        assert_eq!(client.answer().text(), expected, "{trailers}");
+        assert_eq!(client.response().text(), expected, "{trailers}");
     }
     let mut client = Http2::to(server.address());
-    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
+    let (response, mut stream) = client.start_request(client.request("POST", "/"), false);
     stream.send_data(Bytes::from_static(b"abc"), false).expect("room");
     let mut trailers = HeaderMap::new();
     trailers.insert("x-sum", "5".parse().expect("a value"));
     stream.send_trailers(trailers).expect("an open stream");
-    let answer = client.answer(answer).expect("an answer");
-    assert_eq!(String::from_utf8_lossy(&answer.content), "x-sum: 5\r\nend");
+    let response = client.response(response).expect("an answer");
+    assert_eq!(String::from_utf8_lossy(&response.content), "x-sum: 5\r\nend");
 }
 
 #[test]
-fn trailers_of_answers_come_back() {
+fn response_trailers_are_forwarded() {
     let upstream = with_trailers("X-Sum: 5\r\nGrpc-Status: 0\r\n");
     let server = proxied(&upstream.url(), "");
     let mut client = server.connect();
@@ -114,16 +114,16 @@ fn trailers_of_answers_come_back() {
         client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
         let head = client.head();
         assert!(head.contains("Transfer-Encoding: chunked\r\n"), "{round}: {head}");
-        // The content is empty, as the request had none.
+        // The body is empty, as the request had none.
         let expected = b"0\r\nX-Sum: 5\r\nGrpc-Status: 0\r\n\r\n";
         assert_eq!(client.bytes(expected.len()), expected, "{round}");
     }
     assert_eq!(upstream.connections(), 1, "the connection goes on");
     let mut client = Http2::to(server.address());
     for _ in 0..2 {
-        let (answer, _) = client.ask(client.request("GET", "/"), true);
+        let (response, _) = client.start_request(client.request("GET", "/"), true);
         let trailers = client.wait(async {
-            let mut body = answer.await.expect("an answer").into_body();
+            let mut body = response.await.expect("an answer").into_body();
             while let Some(data) = body.data().await {
                 data.expect("content");
             }
@@ -132,7 +132,7 @@ fn trailers_of_answers_come_back() {
         assert_eq!(trailers["x-sum"], "5");
         assert_eq!(trailers["grpc-status"], "0");
     }
-    // Who speaks HTTP/1.0 has no place for them.
+    // HTTP/1.0 has no trailers.
     let mut client = server.connect();
     client.send("GET / HTTP/1.0\r\n\r\n");
     let all = client.rest();
@@ -140,7 +140,7 @@ fn trailers_of_answers_come_back() {
 }
 
 #[test]
-fn forbidden_trailers_of_answers_are_dropped_and_the_answer_stays() {
+fn forbidden_response_trailers_are_dropped_and_the_response_remains() {
     let upstream = with_trailers(
         "Content-Length: 9\r\nX-Sum: 5\r\nContent-Type: a/b\r\nSet-Cookie: a=b\r\nVary: *\r\nCache-Control: no-store\r\n\
          Location: /\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nHost: h\r\nDate: now\r\nExpires: 0\r\nAge: 1\r\n\
@@ -162,9 +162,9 @@ fn forbidden_trailers_of_answers_are_dropped_and_the_answer_stays() {
             );
         }
         let mut client = Http2::to(server.address());
-        let (answer, _) = client.ask(client.request("GET", "/"), true);
+        let (response, _) = client.start_request(client.request("GET", "/"), true);
         let trailers = client.wait(async {
-            let mut body = answer.await.expect("an answer").into_body();
+            let mut body = response.await.expect("an answer").into_body();
             while let Some(data) = body.data().await {
                 data.expect("content");
             }
@@ -174,31 +174,31 @@ fn forbidden_trailers_of_answers_are_dropped_and_the_answer_stays() {
         names.sort_unstable();
         assert_eq!(names, ["grpc-status", "x-sum"]);
     }
-    assert_eq!(upstream.connections(), 2, "connections go on");
+    assert_eq!(upstream.connections(), 2, "connections survive");
 }
 
-/// Begins its answer at once, and sends back what comes, piece by piece.
+/// Starts its response at once, and echoes what comes, piece by piece.
 fn echo() -> Upstream {
     Upstream::raw(|mut stream: TcpStream| {
         let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
         while !head(&mut reader).is_empty() {
-            say(&mut stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+            write_to(&mut stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
             while let Some(data) = chunk(&mut reader) {
                 if data.is_empty() {
                     head_or_end(&mut reader);
                     break;
                 }
-                say(&mut stream, format!("{:x}\r\n", data.len()));
-                say(&mut stream, &data);
-                say(&mut stream, "\r\n");
+                write_to(&mut stream, format!("{:x}\r\n", data.len()));
+                write_to(&mut stream, &data);
+                write_to(&mut stream, "\r\n");
             }
-            say(&mut stream, "0\r\n\r\n");
+            write_to(&mut stream, "0\r\n\r\n");
         }
     })
 }
 
 #[test]
-fn both_sides_speak_at_once_over_http1() {
+fn both_sides_send_at_once_over_http1() {
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = server.connect();
@@ -217,27 +217,30 @@ fn both_sides_speak_at_once_over_http1() {
 }
 
 #[test]
-fn both_sides_speak_at_once_over_http2() {
+fn both_sides_send_at_once_over_http2() {
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
-    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
+    let (response, mut stream) = client.start_request(client.request("POST", "/"), false);
     client.wait(async {
-        let mut body = answer.await.expect("an answer before any content").into_body();
+        let mut body = response
+            .await
+            .expect("a response before any part of the body")
+            .into_body();
         speak_in_turn(&mut stream, &mut body).await;
     });
 }
 
-/// More than any buffer on the way holds, from a client that does both at once.
+/// More than any buffer on the way holds, from a client that sends and receives at once.
 #[test]
-fn much_flows_both_ways() {
+fn large_bodies_flow_both_ways() {
     const SIZE: usize = 8 << 20;
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
-    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
-    let heard = client.wait(async {
-        let mut body = answer.await.expect("an answer").into_body();
+    let (response, mut stream) = client.start_request(client.request("POST", "/"), false);
+    let received = client.wait(async {
+        let mut body = response.await.expect("an answer").into_body();
         let send = async move {
             let mut left = SIZE;
             while left > 0 {
@@ -257,22 +260,22 @@ fn much_flows_both_ways() {
             stream.send_data(Bytes::new(), true).expect("an open stream");
         };
         let hear = async {
-            let mut heard = 0;
+            let mut received = 0;
             while let Some(data) = body.data().await {
                 let data = data.expect("content");
                 body.flow_control().release_capacity(data.len()).expect("capacity");
-                heard += data.len();
+                received += data.len();
             }
-            heard
+            received
         };
         tokio::join!(send, hear).1
     });
-    assert_eq!(heard, SIZE);
+    assert_eq!(received, SIZE);
 }
 
-/// A client that leaves while both speak ends both; one that sends more than it may is cut.
+/// A client that disconnects while both send ends both; one that sends more than the limit is cut.
 #[test]
-fn who_leaves_or_says_too_much_ends_it() {
+fn a_disconnect_or_an_oversized_body_ends_the_exchange() {
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = server.connect();
@@ -294,25 +297,26 @@ fn who_leaves_or_says_too_much_ends_it() {
     assert!(!rest.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&rest));
 }
 
-/// An answer that is whole before its request: the rest of that is nobody's, and the client's connection goes on.
+/// A response that is complete before its request: the rest of the request is discarded, and the client's connection
+/// goes on.
 #[test]
-fn an_answer_that_is_whole_first_ends_the_request() {
+fn a_response_completed_first_ends_the_request() {
     let upstream = Upstream::raw(|mut stream: TcpStream| {
         let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
         head(&mut reader);
-        say(
+        write_to(
             &mut stream,
             "HTTP/1.1 413 Content Too Large\r\nContent-Length: 4\r\n\r\nmuch",
         );
-        // It listens on, so that nothing is reset.
+        // It continues to read, so that nothing is reset.
         let _ = reader.read_to_end(&mut Vec::new());
     });
     let server = proxied(&upstream.url(), "");
     let mut client = server.connect();
     client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n");
-    let answer = client.answer();
-    answer.expect("the refusal", 413, &[]);
-    assert_eq!(answer.text(), "much");
+    let response = client.response();
+    response.expect("the refusal", 413, &[]);
+    assert_eq!(response.text(), "much");
     client.send("0123456789");
     client.get("/").expect("the next one", 413, &[]);
 }

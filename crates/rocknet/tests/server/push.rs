@@ -1,10 +1,10 @@
-//! Server push and Early Hints: what a page needs comes with it, once, and never to those who do not want it.
+//! Server push and Early Hints: a page's resources come with it, once, and never to clients that disable pushes.
 
 use h2::Reason;
 use h2::client::Builder;
 use http::StatusCode;
 
-use super::support::handlers::Waits;
+use super::support::handlers::Deferred;
 use super::support::http2::Http2;
 use super::support::running::{mount, site};
 use super::support::{Folder, Running};
@@ -42,25 +42,25 @@ fn without_push() -> Builder {
     builder
 }
 
-/// Asks one after the other on one connection, and looks at what is promised with each.
-fn check(server: &Running, builder: &Builder, asked: &[(&str, &[&str])]) {
+/// Sends requests one after the other on one connection, and asserts the pushes of each.
+fn check(server: &Running, builder: &Builder, incoming: &[(&str, &[&str])]) {
     let mut client = Http2::with(server.address(), builder);
-    for (path, promised) in asked {
+    for (path, promised) in incoming {
         let page = client.page(client.request("GET", path));
-        assert_eq!(page.promised(), *promised, "{path} of {asked:?}");
+        assert_eq!(page.promised(), *promised, "{path} of {incoming:?}");
         assert_eq!(page.hints, [], "{path}");
-        assert!(page.answer.status.is_success(), "{path}: {}", page.answer.status);
+        assert!(page.response.status.is_success(), "{path}: {}", page.response.status);
     }
 }
 
 #[test]
-fn a_page_comes_with_what_it_needs() {
+fn a_page_comes_with_its_resources() {
     let server = start(Vec::new());
     // The first time nothing is in memory, the second time everything.
     for _ in 0..2 {
         let mut client = Http2::to(server.address());
         let page = client.page(client.request("GET", "/"));
-        assert_eq!(page.answer.content, b"page");
+        assert_eq!(page.response.content, b"page");
         assert_eq!(page.promised(), ["/style.css", "/app.js"]);
         for (pushed, expected) in page
             .pushed
@@ -76,29 +76,32 @@ fn a_page_comes_with_what_it_needs() {
                 (uri.scheme_str(), pushed.request.method().as_str()),
                 (Some("http"), "GET")
             );
-            let answer = pushed.answer.as_ref().expect("an answer");
-            assert_eq!((answer.status, &*answer.content), (StatusCode::OK, expected.as_bytes()));
-            assert!(answer.fields.contains_key("etag"));
+            let response = pushed.response.as_ref().expect("an answer");
+            assert_eq!(
+                (response.status, &*response.content),
+                (StatusCode::OK, expected.as_bytes())
+            );
+            assert!(response.fields.contains_key("etag"));
         }
     }
 }
 
 #[test]
-fn nothing_is_pushed_twice_or_to_those_who_have_it() {
+fn nothing_is_pushed_twice_or_to_clients_that_have_it() {
     let server = start(Vec::new());
     let default = Builder::new();
-    for asked in [
+    for incoming in [
         &[
             ("/", &["/style.css", "/app.js"][..]),
             ("/", &[]),
             ("/blog/", &["/blog.css"]),
             ("/blog/x/../", &[]),
         ][..],
-        // What the client asks for itself counts, from the first page on.
+        // Resources that the client requests itself count, from the first page on.
         &[("/blog/", &["/style.css", "/blog.css"]), ("/app.js", &[]), ("/", &[])],
         &[("/?query", &["/style.css", "/app.js"])],
     ] {
-        check(&server, &default, asked);
+        check(&server, &default, incoming);
     }
     let tag = server.get("/").field("ETag").expect("a tag").to_owned();
     for (method, field, value) in [
@@ -121,7 +124,7 @@ fn nothing_is_pushed_twice_or_to_those_who_have_it() {
 }
 
 #[test]
-fn a_client_without_pushes_is_told_of_them_once() {
+fn a_client_without_pushes_gets_early_hints_once() {
     let server = start(Vec::new());
     let link = "</style.css>; rel=preload; as=style, </app.js>; rel=preload; as=script";
     for _ in 0..2 {
@@ -129,7 +132,7 @@ fn a_client_without_pushes_is_told_of_them_once() {
         for hints in [vec![(103, link.to_owned())], vec![]] {
             let page = client.page(client.request("GET", "/"));
             assert_eq!((page.hints, page.pushed.len()), (hints, 0));
-            assert_eq!(page.answer.content, b"page");
+            assert_eq!(page.response.content, b"page");
         }
         let page = client.page(client.request("GET", "/blog/"));
         assert_eq!(page.hints.len(), 1, "one of the two files is new");
@@ -137,23 +140,23 @@ fn a_client_without_pushes_is_told_of_them_once() {
 }
 
 #[test]
-fn what_is_missing_or_large_is_taken_back() {
+fn missing_or_large_resources_are_cancelled() {
     let server = start(Vec::new());
     let mut client = Http2::to(server.address());
     let page = client.page(client.request("GET", "/odd.html"));
-    assert_eq!(page.answer.content, b"odd");
+    assert_eq!(page.response.content, b"odd");
     assert_eq!(page.promised(), ["/missing.css", "/huge.bin", "/a%20b.js"]);
     let reasons: Vec<_> = page
         .pushed
         .iter()
-        .map(|pushed| pushed.answer.as_ref().err().and_then(h2::Error::reason))
+        .map(|pushed| pushed.response.as_ref().err().and_then(h2::Error::reason))
         .collect();
     assert_eq!(reasons, [Some(Reason::CANCEL), Some(Reason::CANCEL), None]);
     assert_eq!(client.get("/app.js").content, b"app");
 }
 
 #[test]
-fn a_client_says_how_many_it_takes() {
+fn the_client_limits_the_number_of_pushes() {
     let server = start(Vec::new());
     let mut one = Builder::new();
     one.max_concurrent_streams(1);
@@ -162,10 +165,14 @@ fn a_client_says_how_many_it_takes() {
     none.max_concurrent_streams(0);
     let mut client = Http2::with(server.address(), &none);
     let page = client.page(client.request("GET", "/"));
-    assert_eq!((page.pushed.len(), page.hints.len()), (0, 1), "it is told at least");
+    assert_eq!(
+        (page.pushed.len(), page.hints.len()),
+        (0, 1),
+        "it is announced at least"
+    );
 }
 
-/// Answers with fields of Link.
+/// Responds with Link header fields.
 struct Links(&'static [&'static str], Status);
 
 impl Handler for Links {
@@ -180,7 +187,7 @@ impl Handler for Links {
 }
 
 #[test]
-fn handlers_say_what_their_pages_need() {
+fn handlers_name_the_resources_of_their_pages() {
     let links = &[
         "</app.js>; rel=preload; as=script, </style.css>; rel=preload; nopush",
         "</blog.css>; rel=preload, <//evil.test/x>; rel=preload, <https://evil.test/>; rel=preload, </x>; rel=next",
@@ -204,26 +211,26 @@ fn handlers_say_what_their_pages_need() {
     );
     let mut client = Http2::to(server.address());
     assert_eq!(client.page(client.request("GET", "/failed/")).pushed.len(), 0);
-    // Who takes no pushes reads the fields, which come at the same time.
+    // A client without pushes reads the fields, which come at the same time.
     let mut client = Http2::with(server.address(), &without_push());
     let page = client.page(client.request("GET", "/made/"));
     assert_eq!((page.hints.len(), page.pushed.len()), (0, 0));
-    assert_eq!(page.answer.fields.get_all("link").iter().count(), 3);
+    assert_eq!(page.response.fields.get_all("link").iter().count(), 3);
 }
 
 #[test]
-fn hints_come_while_a_handler_works() {
-    let (waits, mut waiting) = Waits::new();
+fn hints_are_sent_while_a_handler_works() {
+    let (waits, mut waiting) = Deferred::new();
     let server = start(vec![mount("/waits/", waits)]);
     let mut client = Http2::with(server.address(), &without_push());
-    let (mut answer, _) = client.ask(client.request("GET", "/waits/1"), true);
-    let asked = waiting.next();
-    let interim = client.wait(std::future::poll_fn(|context| answer.poll_informational(context)));
+    let (mut response, _) = client.start_request(client.request("GET", "/waits/1"), true);
+    let incoming = waiting.next();
+    let interim = client.wait(std::future::poll_fn(|context| response.poll_informational(context)));
     let interim = interim.expect("a hint").expect("no error");
     assert_eq!(interim.status().as_u16(), 103);
     assert_eq!(interim.headers()["link"], "</app.js>; rel=preload; as=script");
-    assert!(asked.answer("at last"));
-    assert_eq!(client.answer(answer).expect("an answer").content, b"at last");
+    assert!(incoming.response("at last"));
+    assert_eq!(client.response(response).expect("an answer").content, b"at last");
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Parts of files (RFC 9110 §14): one, several, none that can be had, and large files whole.
+//! Range requests (RFC 9110 §14): one range, several, unsatisfiable ones, and large files whole.
 
 use super::files::{BEFORE, CHANGED_TEXT, check, digits, etag};
 use super::support::Running;
 use super::support::client::request;
 
 #[test]
-fn ranges() {
+fn single_ranges() {
     let server = Running::site(digits(), "");
     let etag = etag();
     let (if_range, weak) = (format!("If-Range: {etag}"), format!("If-Range: W/{etag}"));
@@ -140,14 +140,14 @@ fn ranges() {
 #[test]
 fn several_ranges_come_in_parts() {
     let folder = digits();
-    // Too large for memory: its parts come from the open file.
+    // Too large for memory: its ranges come from the open file.
     folder.write("www/large.txt", "0123456789".repeat(10_000));
     let server = Running::site(folder, "");
     let mut client = server.connect();
     for (path, size) in [("/digits.txt", 10), ("/large.txt", 100_000)] {
-        let answer = client.ask(&format!("GET {path}"), &["Range: bytes=0-1,5-6"]);
-        answer.expect(path, 206, &["ETag", "!Content-Range"]);
-        let kind = answer.field("Content-Type").unwrap_or_default();
+        let response = client.fetch(&format!("GET {path}"), &["Range: bytes=0-1,5-6"]);
+        response.expect(path, 206, &["ETag", "!Content-Range"]);
+        let kind = response.field("Content-Type").unwrap_or_default();
         let boundary = kind
             .strip_prefix("multipart/byteranges; boundary=")
             .unwrap_or_else(|| panic!("{path}: {kind}"));
@@ -157,7 +157,7 @@ fn several_ranges_come_in_parts() {
         };
         let expected = format!("{}{}--{boundary}--", part("0-1", "01"), part("5-6", "56"));
         assert_eq!(
-            answer.text().trim_start_matches("\r\n").trim_end_matches("\r\n"),
+            response.text().trim_start_matches("\r\n").trim_end_matches("\r\n"),
             expected,
             "{path}"
         );
@@ -177,16 +177,16 @@ fn large_files_arrive_whole() {
         (&["Range: bytes=1048575-2097153"], 206, 1_048_575, 2_097_154),
         (&["Range: bytes=-1"], 206, 3_000_000, 3_000_001),
     ] {
-        let answer = client.ask("GET /large.bin", fields);
-        assert_eq!(answer.status, status);
+        let response = client.fetch("GET /large.bin", fields);
+        assert_eq!(response.status, status);
         assert!(
-            answer.body == content[from..to],
+            response.body == content[from..to],
             "{fields:?}: {} bytes that differ",
-            answer.body.len()
+            response.body.len()
         );
     }
     client
-        .ask("HEAD /large.bin", &[])
+        .fetch("HEAD /large.bin", &[])
         .expect("HEAD", 200, &["Content-Length: 3000001"]);
     assert_eq!(client.get("/empty.txt").text(), "");
 }
@@ -207,13 +207,13 @@ fn a_large_file_changes_while_it_is_sent() {
             let content = client.bytes(SIZE);
             assert!(
                 content.iter().all(|&byte| byte == 0),
-                "what was begun is finished, from the file it was begun from"
+                "a started response is finished from the file it was started from"
             );
             assert_eq!(client.get("/digits.txt").text(), "0123456789");
         } else {
             server.folder.write("www/large.bin", "cut short");
-            assert!(client.rest().len() < SIZE, "more than there was");
+            assert!(client.rest().len() < SIZE, "more than there is");
         }
-        assert_eq!(server.get("/digits.txt").text(), "0123456789", "the server goes on");
+        assert_eq!(server.get("/digits.txt").text(), "0123456789", "the server survives");
     }
 }

@@ -1,4 +1,4 @@
-//! A new configuration: taken whole or not at all, without cutting anybody off.
+//! Configuration reloads: applied whole or not at all, and no connection is cut.
 
 use std::io::{self, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Instant;
 
 use super::support::client::request;
-use super::support::handlers::{Echo, Waits};
+use super::support::handlers::{Deferred, Echo};
 use super::support::running::mount;
 use super::support::{Client, DEADLINE, Folder, Running};
 
@@ -23,12 +23,12 @@ fn text(root: &str, listen: &[&str]) -> String {
 const HERE: &str = "127.0.0.1:0";
 const THERE: &str = "127.0.0.2:0";
 
-/// Asks again until `expected` comes; workers take a new configuration in their own time, which is short.
+/// Repeats a request until `expected` comes; workers switch to a new configuration within a short time of their own.
 #[track_caller]
-fn check(what: &str, expected: &str, mut ask: impl FnMut() -> String) {
+fn check(what: &str, expected: &str, mut fetch: impl FnMut() -> String) {
     let started = Instant::now();
     loop {
-        let found = ask();
+        let found = fetch();
         if found == expected {
             return;
         }
@@ -39,16 +39,16 @@ fn check(what: &str, expected: &str, mut ask: impl FnMut() -> String) {
     }
 }
 
-/// The home page, on a connection that may wait at a socket that is just being closed: then nobody has heard it, and the kernel
-/// ends it.
-fn heard(server: &Running) -> String {
-    let ask = || -> io::Result<String> {
+/// The home page, on a connection that may wait at a socket that is just being closed: then no worker accepted it, and
+/// the kernel ends it.
+fn received(server: &Running) -> String {
+    let fetch = || -> io::Result<String> {
         let mut stream = TcpStream::connect(server.address())?;
         stream.write_all(request("GET /", &["Connection: close"]).as_bytes())?;
         io::read_to_string(stream)
     };
-    match ask() {
-        Ok(answer) => answer.rsplit("\r\n").next().unwrap_or_default().to_owned(),
+    match fetch() {
+        Ok(response) => response.rsplit("\r\n").next().unwrap_or_default().to_owned(),
         Err(error) => error.to_string(),
     }
 }
@@ -59,7 +59,7 @@ fn an_open_connection_gets_the_new_configuration_at_its_next_request() {
     let mut client = server.connect();
     let address = server.address();
     for root in ["b", "a", "b"] {
-        // Known in the cache of the old configuration, and of no use in the new one.
+        // Cached by the old configuration, and of no use in the new one.
         client.get("/only-a.txt");
         server.reload(&text(root, &[HERE])).expect("a good configuration");
         check("an open connection", root, || client.get("/").text());
@@ -79,28 +79,28 @@ fn an_open_connection_gets_the_new_configuration_at_its_next_request() {
         .reload(&format!("{named}{}", text("b", &[HERE])))
         .expect("a good configuration");
     check("another site", "a", || {
-        client.ask("GET /", &["Host: named.example"]).text()
+        client.fetch("GET /", &["Host: named.example"]).text()
     });
     assert_eq!(client.get("/").text(), "b");
 }
 
 #[test]
-fn nobody_is_cut_off_under_load() {
+fn no_connection_is_cut_under_load() {
     const CLIENTS: usize = 4;
     const RELOADS: u32 = 40;
     let server = Running::start_with(folder(), &text("a", &[HERE]), vec![mount("/echo/", Echo)]);
     server.folder.write("a/large.bin", vec![1; 500_000]);
     server.folder.write("b/large.bin", vec![2; 500_000]);
-    let (over, asked) = (AtomicBool::new(false), AtomicU32::new(0));
+    let (over, incoming) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
         for number in 0..CLIENTS {
-            let (server, over, asked) = (&server, &over, &asked);
+            let (server, over, incoming) = (&server, &over, &incoming);
             scope.spawn(move || {
                 let mut kept = server.connect();
                 while !over.load(Ordering::Relaxed) {
-                    let answer = kept.get("/");
-                    answer.expect("a kept connection", 200, &["!Connection"]);
-                    assert!(matches!(&*answer.text(), "a" | "b"), "{answer:?}");
+                    let response = kept.get("/");
+                    response.expect("a kept connection", 200, &["!Connection"]);
+                    assert!(matches!(&*response.text(), "a" | "b"), "{response:?}");
                     let large = kept.get("/large.bin").body;
                     assert!(
                         large == [1; 500_000] || large == [2; 500_000],
@@ -109,17 +109,17 @@ fn nobody_is_cut_off_under_load() {
                     let content = format!("from {number}");
                     let length = format!("Content-Length: {}", content.len());
                     kept.send(request("POST /echo/x", &[&length]) + &content);
-                    assert_eq!(kept.answer().text(), content);
+                    assert_eq!(kept.response().text(), content);
                     server.get("/").expect("a new connection", 200, &[]);
-                    asked.fetch_add(1, Ordering::Relaxed);
+                    incoming.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
         let mut reloads = 0;
         let started = Instant::now();
-        // Each configuration is asked for something before the next one comes.
+        // Each configuration serves a request before the next one comes.
         while reloads < RELOADS && started.elapsed() < DEADLINE {
-            if asked.load(Ordering::Relaxed) > reloads {
+            if incoming.load(Ordering::Relaxed) > reloads {
                 let root = if reloads.is_multiple_of(2) { "b" } else { "a" };
                 server.reload(&text(root, &[HERE])).expect("a good configuration");
                 reloads += 1;
@@ -132,21 +132,21 @@ fn nobody_is_cut_off_under_load() {
 }
 
 #[test]
-fn an_answer_under_way_is_finished() {
-    let (handler, mut waiting) = Waits::new();
+fn a_response_in_progress_is_finished() {
+    let (handler, mut waiting) = Deferred::new();
     let server = Running::start_with(folder(), &text("a", &[HERE]), vec![mount("/waits/", handler)]);
     let mut client = server.connect();
     client.send(request("GET /waits/x", &[]));
-    let asked = waiting.next();
+    let incoming = waiting.next();
     server.reload(&text("b", &[HERE])).expect("a good configuration");
     check("the new configuration", "b", || server.get("/").text());
-    assert!(asked.answer("from before"), "the exchange was dropped");
-    assert_eq!(client.answer().text(), "from before");
+    assert!(incoming.response("from before"), "the exchange was dropped");
+    assert_eq!(client.response().text(), "from before");
     assert_eq!(client.get("/").text(), "b");
 }
 
 #[test]
-fn a_bad_configuration_changes_nothing() {
+fn an_invalid_configuration_changes_nothing() {
     let server = Running::start(folder(), &text("a", &[HERE]));
     let mut client = server.connect();
     assert_eq!(client.get("/").text(), "a");
@@ -184,8 +184,8 @@ fn a_bad_configuration_changes_nothing() {
 }
 
 #[test]
-fn listeners_come_and_go() {
-    let (handler, mut waiting) = Waits::new();
+fn listeners_are_added_and_removed() {
+    let (handler, mut waiting) = Deferred::new();
     let server = Running::start_with(folder(), &text("a", &[HERE]), vec![mount("/waits/", handler)]);
     let here = server.address();
     server.reload(&text("a", &[HERE, THERE])).expect("another listener");
@@ -198,20 +198,20 @@ fn listeners_come_and_go() {
     assert_eq!(kept.get("/").text(), "a");
     let mut busy = Client::to(there);
     busy.send(request("GET /waits/x", &[]));
-    let asked = waiting.next();
+    let incoming = waiting.next();
 
-    server.reload(&text("b", &[HERE])).expect("a listener less");
+    server.reload(&text("b", &[HERE])).expect("one listener less");
     assert_eq!(server.addresses(), [here]);
     idle.assert_closed("idle on a listener that is gone");
     check("the other listener", "b", || kept.get("/").text());
-    assert!(asked.answer("finished"), "cut with its listener");
-    let answer = busy.answer();
+    assert!(incoming.response("finished"), "cut with its listener");
+    let response = busy.response();
     assert_eq!(
-        answer.expect("in flight", 200, &["Connection: close"]).text(),
+        response.expect("in flight", 200, &["Connection: close"]).text(),
         "finished"
     );
     busy.assert_closed("in flight");
-    check("nobody listens", "refused", || match TcpStream::connect(there) {
+    check("nothing listens there", "refused", || match TcpStream::connect(there) {
         Ok(_) => "taken".to_owned(),
         Err(_) => "refused".to_owned(),
     });
@@ -223,12 +223,12 @@ fn listeners_come_and_go() {
 }
 
 #[test]
-fn new_limits_hold_for_open_connections() {
+fn new_limits_apply_to_open_connections() {
     let server = Running::start_with(folder(), &text("a", &[HERE]), vec![mount("/echo/", Echo)]);
     let mut client = server.connect();
     let post = request("POST /echo/x", &["Content-Length: 5"]) + "hello";
     client.send(&post);
-    assert_eq!(client.answer().text(), "hello");
+    assert_eq!(client.response().text(), "hello");
     server
         .reload(&format!(
             "[limits]\nbody_size = 4\ntarget_size = 100\n{}",
@@ -237,7 +237,7 @@ fn new_limits_hold_for_open_connections() {
         .expect("limits");
     check("the new configuration", "b", || client.get("/").text());
     client.send(&post);
-    client.answer().expect("less is allowed", 413, &["Connection: close"]);
+    client.response().expect("a lower limit", 413, &["Connection: close"]);
 }
 
 #[test]
@@ -245,11 +245,11 @@ fn a_port_moves_from_one_address_to_all_and_back() {
     for workers in [1, 2] {
         let server = format!("[server]\nworkers = {workers}\n");
         let one = |port: u16| format!("{server}[site.default]\nroot = \"a\"\nlisten = \"127.0.0.1:{port}\"\n");
-        // The port may be somebody else's on another address of this machine: then another one is tried.
+        // Another process may hold the port on another address of this machine: then another port is tried.
         let moved = (0..PORTS_TRIED).find_map(|_| {
             let running = Running::start(folder(), &one(0));
             let port = running.address().port();
-            running.reload(&one(port)).expect("the port it has, by its number");
+            running.reload(&one(port)).expect("the same port, by its number");
             let all = format!("{server}[site.default]\nroot = \"b\"\nlisten = {port}\n");
             running.reload(&all).ok().map(|()| (running, port))
         });
@@ -257,9 +257,9 @@ fn a_port_moves_from_one_address_to_all_and_back() {
         check("all addresses", "b", || {
             Client::to(([127, 0, 0, 2], port).into()).get("/").text()
         });
-        check("all addresses", "b", || heard(&running));
+        check("all addresses", "b", || received(&running));
         running.reload(&one(port)).expect("from all addresses to one");
-        check("one address", "a", || heard(&running));
+        check("one address", "a", || received(&running));
         check("no other", "refused", || {
             match TcpStream::connect(("127.0.0.2", port)) {
                 Ok(_) => "taken".to_owned(),
@@ -269,38 +269,38 @@ fn a_port_moves_from_one_address_to_all_and_back() {
     }
 }
 
-/// Far more than are ever held by others at once.
+/// Far more ports than other processes ever hold at once.
 const PORTS_TRIED: usize = 16;
 
 #[test]
-fn a_new_number_of_connections_holds_at_once() {
+fn a_new_connection_limit_applies_at_once() {
     let limited = |most: usize| format!("[limits]\nconnections = {most}\n{}", text("a", &[HERE]));
     let server = Running::start(folder(), &limited(1));
     let mut first = server.connect();
     assert_eq!(first.get("/").text(), "a");
     let mut second = server.connect();
     second.send(request("GET /", &[]));
-    // Whoever is answered now was not taken before: nothing else has changed.
+    // A connection served now was not accepted before: nothing else has changed.
     server.reload(&limited(2)).expect("more connections");
-    assert_eq!(second.answer().text(), "a");
+    assert_eq!(second.response().text(), "a");
     server.reload(&limited(1)).expect("fewer connections");
     for client in [&mut first, &mut second] {
-        assert_eq!(client.get("/").text(), "a", "those there are stay");
+        assert_eq!(client.get("/").text(), "a", "open connections remain");
     }
     drop(first);
     let mut third = server.connect();
     third.send(request("GET /", &[]));
     let open = || server.server().status().connections_open.to_string();
     check("the first has gone", "1", open);
-    // Whatever the worker takes for the room that it left, it takes before it answers here.
+    // A connection that takes the freed slot is accepted before the worker responds here.
     assert_eq!(second.get("/").text(), "a");
-    assert_eq!(open(), "1", "one too many was taken");
+    assert_eq!(open(), "1", "one connection too many was accepted");
     drop(second);
-    assert_eq!(third.answer().text(), "a");
+    assert_eq!(third.response().text(), "a");
 }
 
 #[test]
-fn an_address_that_has_just_gone_can_come_back() {
+fn a_removed_address_can_be_added_again_at_once() {
     for workers in [1, 2] {
         let server = format!("[server]\nworkers = {workers}\n");
         let sites = |listen: &[&str]| server.clone() + &text("a", listen);
@@ -312,12 +312,12 @@ fn an_address_that_has_just_gone_can_come_back() {
             .find(|address| address.ip() != running.addresses()[0].ip());
         let there = there.expect("the other listener").to_string();
         for turn in 0..50 {
-            running.reload(&sites(&[HERE])).expect("a listener less");
+            running.reload(&sites(&[HERE])).expect("one listener less");
             let back = running.reload(&sites(&[HERE, &there]));
             assert!(back.is_ok(), "{back:?} in turn {turn}");
         }
     }
 }
 
-/// No other test listens here, so that no port of it is taken meanwhile.
+/// No other test listens on this address, so no port of it is taken meanwhile.
 const NOBODYS: &str = "127.0.0.77:0";

@@ -1,11 +1,11 @@
-//! Limits of a site's routes: how much content each takes, and how long its answers may take.
+//! Limits of a site's routes: the length of request bodies, and the time for a response.
 
 use std::time::{Duration, Instant};
 
 use http::Request;
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, answer, record, say};
+use super::support::fastcgi::{Next, Peer, SOCKET, record, response, write_to};
 use super::support::http2::Http2;
 use super::support::{Folder, Running};
 
@@ -28,21 +28,21 @@ limits = { answer_timeout = "100ms" }
 
 fn start() -> (Running, Peer) {
     let folder = Folder::with(&[("www/a.php", ""), ("www/large/a.php", ""), ("www/quick/a.php", "")]);
-    let peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        if asked.variable("QUERY_STRING") == "hang" {
-            // Says nothing until the server has gone.
+    let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        if incoming.variable("QUERY_STRING") == "hang" {
+            // Sends nothing until the server has closed.
             let _ = record(stream);
             return Next::Close;
         }
-        let text = format!("Content-Type: text/plain\r\n\r\n{}", asked.content.len());
-        say(stream, answer(text.as_bytes()));
+        let text = format!("Content-Type: text/plain\r\n\r\n{}", incoming.content.len());
+        write_to(stream, response(text.as_bytes()));
         Next::Keep
     });
     (Running::start(folder, SITE), peer)
 }
 
 #[test]
-fn each_route_takes_as_much_as_it_says() {
+fn each_route_has_its_body_limit() {
     let (server, _peer) = start();
     let mut h2 = Http2::to(server.address());
     for (path, most) in [
@@ -57,17 +57,17 @@ fn each_route_takes_as_much_as_it_says() {
             let content = "x".repeat(size);
             let mut client = server.connect();
             client.send_anyway(request(&line, &[&format!("Content-Length: {size}")]) + &content);
-            let answer = client.answer();
-            answer.expect(&format!("{line}: {size}"), status, &[]);
-            let asked: http::request::Builder = Request::builder()
+            let response = client.response();
+            response.expect(&format!("{line}: {size}"), status, &[]);
+            let pending: http::request::Builder = Request::builder()
                 .method("POST")
                 .uri(format!("http://localhost{path}"))
                 .header("content-length", size);
-            let over_h2 = h2.send(asked, content.as_bytes()).expect("an answer");
+            let over_h2 = h2.send(pending, content.as_bytes()).expect("an answer");
             assert_eq!(over_h2.status.as_u16(), status, "{line}: {size} over HTTP/2");
             if status == 200 {
                 assert_eq!(
-                    (answer.text(), &over_h2.content[..]),
+                    (response.text(), &over_h2.content[..]),
                     (size.to_string(), size.to_string().as_bytes())
                 );
             }
@@ -76,18 +76,18 @@ fn each_route_takes_as_much_as_it_says() {
 }
 
 #[test]
-fn each_route_waits_as_long_as_it_says() {
+fn each_route_has_its_response_timeout() {
     let (server, _peer) = start();
     let mut h2 = Http2::to(server.address());
     let started = Instant::now();
     server
         .connect()
-        .ask("GET /quick/a.php?hang", &[])
+        .fetch("GET /quick/a.php?hang", &[])
         .expect("the route's own time", 504, &[]);
     assert_eq!(h2.get("/quick/a.php?hang").status.as_u16(), 504);
     let taken = started.elapsed();
     assert!(taken >= Duration::from_millis(150), "after {taken:?}");
-    // Sixty seconds is what all others have.
+    // All other routes have the default of sixty seconds.
     assert!(taken < Duration::from_secs(20), "after {taken:?}");
     let mut client = server.connect();
     client.send(request("GET /a.php?hang", &[]));

@@ -1,20 +1,20 @@
-//! Routes and filters of a site: what matches, what is served where nothing does, and what is added to answers.
+//! Routes and filters of a site: matches, fallbacks, and additions to responses.
 
 use super::support::handlers::Echo;
 use super::support::running::{mount, site};
 use super::support::{Client, Folder, Running};
 
-/// A request line, the status, the fields of the answer, and how its content begins.
+/// A request line, the status, the header fields of the response, and the beginning of its body.
 type Row<'a> = (&'a str, u16, &'a [&'a str], &'a str);
 
 #[track_caller]
 fn check(client: &mut Client, rows: &[Row<'_>]) {
     for _ in 0..2 {
-        // The second time from what is remembered.
+        // The second time from the worker cache.
         for (line, status, fields, content) in rows {
-            let answer = client.ask(line, &[]);
-            answer.expect(line, *status, fields);
-            assert!(answer.text().starts_with(content), "{line}: {answer:?}");
+            let response = client.fetch(line, &[]);
+            response.expect(line, *status, fields);
+            assert!(response.text().starts_with(content), "{line}: {response:?}");
         }
     }
 }
@@ -38,7 +38,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn a_path_that_no_file_can_have_meets_its_route() {
+fn a_path_that_no_file_can_have_reaches_its_route() {
     let server = Running::site(folder(), "route.\"/wiki/*\" = { fallback = \"/about.html\" }");
     check(
         &mut server.connect(),
@@ -53,7 +53,7 @@ fn a_path_that_no_file_can_have_meets_its_route() {
 }
 
 #[test]
-fn a_fallback_answers_for_what_is_missing() {
+fn a_fallback_is_served_for_missing_files() {
     let server = Running::site(folder(), "fallback = \"/index.html\"");
     check(
         &mut server.connect(),
@@ -84,7 +84,7 @@ fn a_fallback_answers_for_what_is_missing() {
             ("POST /users/17", 405, &[], ""),
         ],
     );
-    // Off for a route, where who asks for what is gone gets no page that is kept in its place.
+    // Off for a route, so that a missing file there is a 404 and not a page served in its place.
     let server = Running::site(
         folder(),
         "fallback = \"/index.html\"\n\
@@ -160,7 +160,7 @@ fn errors_have_pages() {
                 &["Content-Type: text/javascript; charset=utf-8"],
                 "script",
             ),
-            // A page that is not there does not make things worse.
+            // A missing error page causes no further error.
             (
                 "GET /%zz",
                 400,
@@ -175,8 +175,8 @@ fn errors_have_pages() {
         &["If-Modified-Since: Fri, 31 Dec 2100 23:59:59 GMT"],
     ] {
         client
-            .ask("GET /none", fields)
-            .expect("a condition on what is missing", 404, &["Content-Length: 14"]);
+            .fetch("GET /none", fields)
+            .expect("a condition on a missing file", 404, &["Content-Length: 14"]);
     }
     let plain = Running::site(folder(), "");
     check(
@@ -265,15 +265,15 @@ fn fields_are_added_and_removed() {
         client.get("/about.html").field("ETag").expect("a tag")
     );
     client
-        .ask("GET /about.html", &[&etag])
+        .fetch("GET /about.html", &[&etag])
         .expect("not modified", 304, &["X-Site: site"]);
     client
-        .ask("GET /about.html", &["Range: bytes=0-1"])
+        .fetch("GET /about.html", &["Range: bytes=0-1"])
         .expect("a part", 206, &["X-Site: site"]);
 }
 
 #[test]
-fn redirects_lead_where_they_say() {
+fn redirects_lead_to_their_targets() {
     let server = Running::site(
         folder(),
         "redirects = { \"/old\" = \"/new\", \"/blog/*\" = \"/news/{*}\", \"/away/*\" = \"https://other.example/{*}\", \
@@ -302,18 +302,18 @@ fn redirects_lead_where_they_say() {
         ("GET /older", 404, ""),
         ("GET /api/v1/x", 308, "/api/v2/x"),
     ] {
-        let answer = client.ask(line, &["Host: localhost", "X-Forwarded-Host: evil.example"]);
-        answer.expect(line, status, &[]);
-        assert_eq!(answer.field("Location").unwrap_or_default(), location, "{line}");
+        let response = client.fetch(line, &["Host: localhost", "X-Forwarded-Host: evil.example"]);
+        response.expect(line, status, &[]);
+        assert_eq!(response.field("Location").unwrap_or_default(), location, "{line}");
     }
 }
 
 #[test]
-fn the_most_specific_route_holds() {
+fn the_most_specific_route_wins() {
     let route = |pattern: &str, keys: &str| {
         format!("[site.default.route.\"{pattern}\"]\nheaders = {{ \"X-Route\" = \"{pattern}\" }}\n{keys}\n")
     };
-    // Written from the least to the most specific, and the other way round: order must not matter.
+    // From the least to the most specific, and in reverse: order must not matter.
     let routes = [
         route("*.zip", ""),
         route("/deep/*/b.txt", ""),
@@ -346,7 +346,7 @@ fn the_most_specific_route_holds() {
                 ("GET /hello/", 404, &["!X-Route"], ""),
                 ("GET /docs/", 200, &["X-Route: /docs/"], "docs"),
                 ("GET /docs", 308, &["!X-Route"], ""),
-                // A rule holds for the decoded path: no spelling gets around it.
+                // A rule applies to the decoded path: no spelling gets around it.
                 ("GET /%68ello", 200, &["X-Route: /hello"], "exact"),
                 ("GET //hello", 200, &["X-Route: /hello"], "exact"),
                 ("GET /x/../hello", 200, &["X-Route: /hello"], "exact"),
@@ -358,7 +358,7 @@ fn the_most_specific_route_holds() {
 }
 
 #[test]
-fn a_handler_of_the_program_is_not_behind_the_redirects_of_its_site() {
+fn mounted_handlers_precede_the_redirects_of_their_site() {
     let folder = Folder::with(&[("www/a.txt", "a")]);
     let text = site("redirects = { \"/*\" = \"https://example.org/{*}\" }");
     let server = Running::start_with(folder, &text, vec![mount("/echo", Echo)]);

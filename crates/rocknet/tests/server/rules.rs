@@ -1,7 +1,7 @@
-//! Rules of a site, seen by clients: rewritten, sent elsewhere, answered, and what is remembered of all that.
+//! Rules of a site as clients see them: rewrites, redirects, fixed responses, and cached results of them.
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, answer, say};
+use super::support::fastcgi::{Next, Peer, SOCKET, response, write_to};
 use super::support::http2::Http2;
 use super::support::upstream::{Upstream, ok};
 use super::support::{Folder, Running};
@@ -39,10 +39,10 @@ rule = [
 "#;
 
 #[test]
-fn rules_lead_requests() {
+fn rules_route_requests() {
     let server = Running::site(folder(), RULES);
     let mut client = server.connect();
-    // Twice: what the worker remembers says the same.
+    // Twice: the worker cache gives the same.
     for _ in 0..2 {
         for (line, fields, status, expected, content) in [
             ("GET /", &[][..], 200, &["X-Site: here"][..], "home"),
@@ -54,7 +54,7 @@ fn rules_lead_requests() {
             ("GET /static/logo.svg", &[], 200, &[], "logo"),
             ("GET /static/logo.svg?closed", &[], 200, &[], "logo"),
             ("GET /docs/", &[], 200, &[], "documents"),
-            // A folder is named as it lies there: beside the path that was asked for there is none.
+            // A folder is redirected to its real path: the requested path has no folder.
             ("GET /manual", &[], 308, &["Location: /docs/v2/"], ""),
             (
                 "GET /away/a%20b?c=d",
@@ -75,47 +75,47 @@ fn rules_lead_requests() {
             ("HEAD /index.html?closed", &[], 503, &["Content-Length: 13"], ""),
             ("GET /index.html", &[], 200, &[], "home"),
         ] {
-            let answer = client.ask(line, fields);
-            answer.expect(line, status, expected);
-            assert!(answer.text().starts_with(content), "{line}: {answer:?}");
+            let response = client.fetch(line, fields);
+            response.expect(line, status, expected);
+            assert!(response.text().starts_with(content), "{line}: {response:?}");
         }
     }
     client.send(request("POST /new/a.txt", &["Content-Length: 4"]));
     client.send("data");
-    client.answer().expect("content is read and dropped", 204, &[]);
-    client.ask("GET /old/a.txt", &[]).expect("the next", 200, &[]);
+    client.response().expect("content is read and dropped", 204, &[]);
+    client.fetch("GET /old/a.txt", &[]).expect("the next", 200, &[]);
     client
-        .ask("GET /old/a.txt", &["Range: bytes=0-2"])
+        .fetch("GET /old/a.txt", &["Range: bytes=0-2"])
         .expect("a part", 206, &["Content-Range: bytes 0-2/5"]);
 }
 
 #[test]
-fn rules_hold_over_http2_and_change_with_a_reload() {
+fn rules_apply_over_http2_and_change_with_a_reload() {
     let site = |rules: &str| format!("[server]\nh2c = true\n[site.\":0\"]\nroot = \"www\"\n{rules}");
     let server = Running::start(folder(), &site("rule = [{ path = \"/x\", rewrite = \"/new/a.txt\" }]"));
     let mut client = Http2::to(server.address());
     for _ in 0..2 {
-        let answer = client.get("/x");
-        assert_eq!((answer.status.as_u16(), &answer.content[..]), (200, &b"new a"[..]));
+        let response = client.get("/x");
+        assert_eq!((response.status.as_u16(), &response.content[..]), (200, &b"new a"[..]));
     }
     server
         .reload(&site("rule = [{ path = \"/x\", rewrite = \"/old/a.txt\" }]"))
         .expect("a good file");
-    let answer = client.get("/x");
-    assert_eq!((answer.status.as_u16(), &answer.content[..]), (200, &b"old a"[..]));
+    let response = client.get("/x");
+    assert_eq!((response.status.as_u16(), &response.content[..]), (200, &b"old a"[..]));
     server.reload(&site("")).expect("a good file");
     assert_eq!(client.get("/x").status.as_u16(), 404);
 }
 
 #[test]
-fn an_application_sees_where_it_was_led_and_what_was_asked() {
+fn an_application_sees_the_rewritten_and_the_requested_path() {
     let folder = folder();
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         let names = ["SCRIPT_NAME", "QUERY_STRING", "REQUEST_URI"];
-        let told: Vec<_> = names.iter().map(|name| asked.variable(name)).collect();
-        say(
+        let message: Vec<_> = names.iter().map(|name| incoming.variable(name)).collect();
+        write_to(
             stream,
-            answer(format!("Content-Type: text/plain\r\n\r\n{}", told.join(" ")).as_bytes()),
+            response(format!("Content-Type: text/plain\r\n\r\n{}", message.join(" ")).as_bytes()),
         );
         Next::Keep
     });
@@ -129,8 +129,8 @@ fn an_application_sees_where_it_was_led_and_what_was_asked() {
 }
 
 #[test]
-fn another_server_is_asked_for_what_rules_lead_to() {
-    let upstream = Upstream::saying(ok("hello"));
+fn an_upstream_gets_the_rewritten_path() {
+    let upstream = Upstream::responding_with(ok("hello"));
     let rule = "rule = [{ path = \"/page/*\", rewrite = \"/run?page={*}\" }]";
     let server = Running::site(folder(), &format!("{}\n{rule}", upstream.key()));
     let mut client = server.connect();
@@ -142,5 +142,5 @@ fn another_server_is_asked_for_what_rules_lead_to() {
         assert_eq!(upstream.last().line, line);
     }
     let alone = Running::site(folder(), &format!("proxy = \"http://127.0.0.1:1\"\n{rule}"));
-    alone.connect().get("/page/a").expect("nobody there", 502, &[]);
+    alone.connect().get("/page/a").expect("nothing is listening", 502, &[]);
 }

@@ -1,4 +1,4 @@
-//! Virtual hosts: which site answers to which name, port and address.
+//! Virtual hosts: the site that serves each name, port and address.
 
 use std::net::TcpListener;
 
@@ -8,7 +8,7 @@ use super::support::client::request;
 use super::support::http2::Http2;
 use super::support::{Client, DEADLINE, Folder, Running};
 
-/// A folder for each of these sites, whose index says its name.
+/// A folder for each of these sites, with the site's name in its index file.
 fn folders(names: &[&str]) -> Folder {
     let folder = Folder::with(&[]);
     for name in names {
@@ -17,17 +17,17 @@ fn folders(names: &[&str]) -> Folder {
     folder
 }
 
-/// What a `Host` leads to: the site that answers, or the status where none does.
+/// Asserts the site that serves a `Host`, or the status if there is no site.
 #[track_caller]
 fn check(client: &mut Client, rows: &[(&str, Result<&str, u16>)]) {
     for _ in 0..2 {
         for (host, expected) in rows {
-            let answer = client.ask("GET /", &[&format!("Host: {host}")]);
-            let text = answer.text();
-            let found = if answer.status == 200 {
+            let response = client.fetch("GET /", &[&format!("Host: {host}")]);
+            let text = response.text();
+            let found = if response.status == 200 {
                 Ok(&*text)
             } else {
-                Err(answer.status)
+                Err(response.status)
             };
             assert_eq!(found, *expected, "Host: {host}");
         }
@@ -50,7 +50,7 @@ root = \"c\"
 const DEFAULT: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"d\"\n";
 
 #[test]
-fn by_name() {
+fn sites_by_name() {
     for (text, unknown) in [(NAMED.to_owned(), Err(404)), (format!("{NAMED}{DEFAULT}"), Ok("d"))] {
         let server = Running::start(folders(&["a", "b", "c", "d"]), &text);
         let mut client = server.connect();
@@ -79,16 +79,16 @@ fn by_name() {
                 (".b.example", unknown),
             ],
         );
-        // HTTP/1.0 may leave the name off.
+        // HTTP/1.0 may omit the name.
         let mut old = server.connect();
         old.send("GET / HTTP/1.0\r\n\r\n");
-        let answer = old.answer();
-        let text = answer.text();
+        let response = old.response();
+        let text = response.text();
         assert_eq!(
-            if answer.status == 200 {
+            if response.status == 200 {
                 Ok(&*text)
             } else {
-                Err(answer.status)
+                Err(response.status)
             },
             unknown,
             "no name"
@@ -97,7 +97,7 @@ fn by_name() {
 }
 
 #[test]
-fn by_absolute_form() {
+fn sites_by_absolute_form() {
     let server = Running::start(folders(&["a", "b", "c"]), NAMED);
     let mut client = server.connect();
     for (target, host, expected) in [
@@ -106,10 +106,10 @@ fn by_absolute_form() {
         ("HTTP://x.b.example:80/?q", "x.b.example", (200, "b")),
         ("http://unknown/", "unknown", (404, "")),
     ] {
-        let answer = client.ask(&format!("GET {target}"), &[&format!("Host: {host}")]);
-        let text = answer.text();
+        let response = client.fetch(&format!("GET {target}"), &[&format!("Host: {host}")]);
+        let text = response.text();
         assert_eq!(
-            (answer.status, if answer.status == 200 { &*text } else { "" }),
+            (response.status, if response.status == 200 { &*text } else { "" }),
             expected,
             "{target}"
         );
@@ -121,7 +121,7 @@ fn by_absolute_form() {
     ] {
         let mut client = server.connect();
         client.send(request(&format!("GET {target}"), &[&format!("Host: {host}")]));
-        client.answer().expect(target, 400, &["Connection: close"]);
+        client.response().expect(target, 400, &["Connection: close"]);
         client.assert_closed(target);
     }
 }
@@ -139,7 +139,7 @@ fn a_site_alone_answers_to_every_name() {
 }
 
 #[test]
-fn by_port() {
+fn sites_by_port() {
     let text =
         "[site.\"127.0.0.1:0\"]\nroot = \"a\"\n[site.\"127.0.0.2:0\"]\nroot = \"b\"\n[site.\"[::1]:0\"]\nroot = \"c\"";
     let server = Running::start(folders(&["a", "b", "c"]), text);
@@ -162,7 +162,7 @@ fn by_port() {
 
 /// One socket for a port that some sites want on one address and others on all.
 #[test]
-fn by_address() {
+fn sites_by_address() {
     let started = std::time::Instant::now();
     let (server, port) = loop {
         let port = free_port();
@@ -172,7 +172,7 @@ fn by_address() {
         );
         match Running::try_start(folders(&["a", "b", "c", "d"]), &text, Vec::new()) {
             Ok(server) => break (server, port),
-            // Somebody was faster.
+            // Another process took the port first.
             Err(StartError::Bind(_)) if started.elapsed() < DEADLINE => {}
             Err(error) => panic!("{error}"),
         }
@@ -193,7 +193,7 @@ fn by_address() {
     );
 }
 
-/// One that the kernel says is free now.
+/// A port that the kernel reports free now.
 fn free_port() -> u16 {
     TcpListener::bind("0.0.0.0:0")
         .and_then(|listener| listener.local_addr())
@@ -202,7 +202,7 @@ fn free_port() -> u16 {
 }
 
 #[test]
-fn many_sites_are_told_apart() {
+fn many_sites_are_distinguished() {
     const SITES: usize = 2000;
     let folder = folders(&["a", "b"]);
     let text: String = (0..SITES)
@@ -236,18 +236,18 @@ tls = \"off\"
 root = \"b\"
 ";
 
-/// In the clear no handshake has named a site, so a name that no site has is nothing but unknown.
+/// In the clear no handshake has named a site, so a name of no site is only unknown.
 #[test]
-fn an_unknown_name_gets_a_page_that_says_so() {
+fn an_unknown_name_gets_a_page_that_explains_it() {
     for (mode, lists) in [("prod", false), ("dev", true)] {
         let text = format!("[server]\nmode = \"{mode}\"\nh2c = true\n{TWO}");
         let server = Running::start(folders(&["a", "b"]), &text);
         let port = server.address().port();
         let link = format!("<li><a href=\"http://a.example:{port}/\">http://a.example:{port}/</a></li>");
         let wildcard = format!("<li>http://*.b.example:{port}/</li>");
-        let check = |what: &str, status: u16, page: &str, said: &str| {
+        let check = |what: &str, status: u16, page: &str, output: &str| {
             assert_eq!(status, 404, "{mode} {what}");
-            assert!(page.contains(said), "{mode} {what}: {page}");
+            assert!(page.contains(output), "{mode} {what}: {page}");
             let (has_link, has_wildcard) = (page.contains(&link), page.contains(&wildcard));
             assert_eq!((has_link, has_wildcard), (lists, lists), "{mode} {what}: {page}");
             assert!(!page.contains("new window"), "{mode} {what}: {page}");
@@ -255,31 +255,35 @@ fn an_unknown_name_gets_a_page_that_says_so() {
         let named = "No site here is called <code>c.example</code>.";
         let mut client = server.connect();
         for host in ["C.example", "c.example."] {
-            let answer = client.ask("GET /x?y", &[&format!("Host: {host}:{port}")]);
-            check(host, answer.status, &answer.text(), named);
+            let response = client.fetch("GET /x?y", &[&format!("Host: {host}:{port}")]);
+            check(host, response.status, &response.text(), named);
         }
-        // What is sent along is not what is wrong.
+        // The request body is not the error.
         client.send(format!(
             "POST / HTTP/1.1\r\nHost: c.example:{port}\r\nContent-Length: 5\r\n\r\nhello"
         ));
-        let answer = client.answer();
-        check("POST", answer.status, &answer.text(), named);
+        let response = client.response();
+        check("POST", response.status, &response.text(), named);
         client.send("HEAD / HTTP/1.1\r\nHost: c.example\r\n\r\n");
-        assert_eq!(client.answer_to("HEAD").status, 404);
+        assert_eq!(client.response_to("HEAD").status, 404);
         let mut client = Http2::to(server.address());
         let request = client.request("GET", "/x").uri(format!("http://c.example:{port}/x"));
-        let (answer, _) = client.ask(request, true);
-        let answer = client.answer(answer).expect("an answer");
+        let (response, _) = client.start_request(request, true);
+        let response = client.response(response).expect("an answer");
         check(
             "HTTP/2",
-            answer.status.as_u16(),
-            &String::from_utf8_lossy(&answer.content),
+            response.status.as_u16(),
+            &String::from_utf8_lossy(&response.content),
             named,
         );
         let mut client = server.connect();
         client.send("GET / HTTP/1.0\r\n\r\n");
-        let answer = client.answer();
-        assert_eq!(answer.status, 404);
-        assert!(answer.text().contains("does not say which site"), "{}", answer.text());
+        let response = client.response();
+        assert_eq!(response.status, 404);
+        assert!(
+            response.text().contains("does not say which site"),
+            "{}",
+            response.text()
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Request bodies that are received whole before an application is asked: of any length and without one, however slowly they come.
+//! Spooled request bodies, received whole before an application is called: with any length and without one, however
+//! slowly they come.
 
 use std::fs;
 use std::io::Read;
@@ -7,8 +8,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::support::client::{Client, request};
-use super::support::fastcgi::{self, Next, Peer, say};
-use super::support::gateway::Speaks;
+use super::support::fastcgi::{self, Next, Peer, write_to};
+use super::support::gateway::GatewayProtocol;
 use super::support::http2::Http2;
 use super::support::upstream::{self, Upstream, ok};
 use super::support::{DEADLINE, Folder, Running};
@@ -18,7 +19,7 @@ const SERVER: &str = "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\ne
 /// Far more than is held in memory.
 const LARGE: usize = 1_000_000;
 
-/// Tells of each request how long it was told to be, how long it was, and whether it was the content of [`content`].
+/// Reports of each request its announced length, its actual length, and whether it equals [`content`].
 const PROGRAM: &str = "#!/usr/bin/env python3
 import os, sys
 body = sys.stdin.buffer.read()
@@ -31,23 +32,26 @@ fn content(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at / 3 % 251) as u8).collect()
 }
 
-fn told(asked: &fastcgi::Asked) -> Vec<u8> {
-    let length = asked.variables.get("CONTENT_LENGTH").map_or("None", String::as_str);
-    let (got, same) = (asked.content.len(), asked.content == content(asked.content.len()));
+fn description(incoming: &fastcgi::ReceivedRequest) -> Vec<u8> {
+    let length = incoming.variables.get("CONTENT_LENGTH").map_or("None", String::as_str);
+    let (got, same) = (
+        incoming.content.len(),
+        incoming.content == content(incoming.content.len()),
+    );
     let same = if same { "True" } else { "False" };
     format!("Content-Type: text/plain\r\n\r\n{length} {got} {same}").into_bytes()
 }
 
-/// A server in front of each kind of application, and the path at which that is.
-struct World {
+/// A server in front of each kind of application, and the path of each.
+struct Servers {
     server: Running,
     peers: Vec<Peer>,
 }
 
 const PATHS: [&str; 5] = ["/a.php", "/cgi-bin/count.py", "/fastcgi/x", "/scgi/x", "/uwsgi/x"];
 
-impl World {
-    fn new(limits: &str) -> World {
+impl Servers {
+    fn new(limits: &str) -> Servers {
         let folder = Folder::with(&[
             ("www/a.php", "<?php secret"),
             ("www/cgi-bin/count.py", PROGRAM),
@@ -56,18 +60,21 @@ impl World {
         folder.remove("spool/here");
         fs::set_permissions(folder.path("www/cgi-bin/count.py"), fs::Permissions::from_mode(0o755)).expect("a mode");
         let by_records = |name: &str| {
-            Peer::start(&folder.path(name), |asked, stream| {
-                say(stream, fastcgi::answer(&told(asked)));
+            Peer::start(&folder.path(name), |incoming, stream| {
+                write_to(stream, fastcgi::response(&description(incoming)));
                 Next::Keep
             })
         };
-        let plain =
-            |speaks: Speaks, name: &str| speaks.start(&folder.path(name), |asked, stream| say(stream, told(asked)));
+        let plain = |protocol: GatewayProtocol, name: &str| {
+            protocol.start(&folder.path(name), |incoming, stream| {
+                write_to(stream, description(incoming))
+            })
+        };
         let peers = vec![
             by_records("php.sock"),
             by_records("fastcgi.sock"),
-            plain(Speaks::Scgi, "scgi.sock"),
-            plain(Speaks::Uwsgi, "uwsgi.sock"),
+            plain(GatewayProtocol::Scgi, "scgi.sock"),
+            plain(GatewayProtocol::Uwsgi, "uwsgi.sock"),
         ];
         let mut text = format!(
             "{SERVER}[limits]\n{limits}\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nphp = \"unix:php.sock\"\n\
@@ -76,13 +83,13 @@ impl World {
         for key in ["fastcgi", "scgi", "uwsgi"] {
             text += &format!("[site.default.route.\"/{key}/*\"]\n{key} = \"unix:{key}.sock\"\n");
         }
-        World {
+        Servers {
             server: Running::start(folder, &text),
             peers,
         }
     }
 
-    /// Files of the folder that this process holds open, by the kernel's word.
+    /// Number of files of the folder that this process holds open, according to the kernel.
     fn held(&self) -> usize {
         let folder = self.server.folder.path("spool");
         let descriptors = fs::read_dir("/proc/self/fd").expect("our descriptors");
@@ -92,7 +99,7 @@ impl World {
         links.filter(|link| link.starts_with(&folder)).count()
     }
 
-    /// They are closed by another thread, a moment later.
+    /// Another thread closes them a moment later.
     #[track_caller]
     fn wait_until_held(&self, count: usize) {
         let deadline = Instant::now() + DEADLINE;
@@ -124,26 +131,30 @@ fn chunked(path: &str, content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_application_gets_bodies_of_any_length_with_their_length() {
-    let world = World::new("");
-    let mut http2 = Http2::to(world.server.address());
+    let servers = Servers::new("");
+    let mut http2 = Http2::to(servers.server.address());
     for path in PATHS {
-        let mut client = world.server.connect();
-        // Both sides of what is held in memory, and of one piece on the disk.
+        let mut client = servers.server.connect();
+        // Just below and above the limit in memory, and one piece on the disk.
         for length in [0, 5, 65_536, 65_537, 262_144, 262_145, LARGE] {
             let (what, body) = (format!("{path}, {length} bytes"), content(length));
             let expected = format!("{length} {length} True");
             client.send(chunked(path, &body));
-            assert_eq!(client.answer().expect(&what, 200, &[]).text(), expected, "{what}");
+            assert_eq!(client.response().expect(&what, 200, &[]).text(), expected, "{what}");
             client.send(request(
                 &format!("POST {path}"),
                 &[&format!("Content-Length: {length}")],
             ));
             client.send(&body);
-            assert_eq!(client.answer().expect(&what, 200, &[]).text(), expected, "{what}, told");
-            let answer = http2.send(http2.request("POST", path), &body).expect("an answer");
-            assert_eq!(answer.status, 200, "{what}");
             assert_eq!(
-                String::from_utf8_lossy(&answer.content),
+                client.response().expect(&what, 200, &[]).text(),
+                expected,
+                "{what}, with a length"
+            );
+            let response = http2.send(http2.request("POST", path), &body).expect("an answer");
+            assert_eq!(response.status, 200, "{what}");
+            assert_eq!(
+                String::from_utf8_lossy(&response.content),
                 expected,
                 "{what}, over HTTP/2"
             );
@@ -152,123 +163,123 @@ fn every_application_gets_bodies_of_any_length_with_their_length() {
         let expected = if path == "/scgi/x" { "0 0 True" } else { "None 0 True" };
         assert_eq!(client.get(path).text(), expected, "{path}: no body");
     }
-    world.assert_no_file_is_left();
+    servers.assert_no_file_is_left();
 }
 
 #[test]
-fn a_slow_upload_holds_no_application() {
-    let world = World::new("");
+fn a_slow_upload_occupies_no_application() {
+    let servers = Servers::new("");
     let paths = ["/a.php", "/fastcgi/x", "/scgi/x", "/uwsgi/x"];
-    for (path, peer) in paths.into_iter().zip(&world.peers) {
-        // PHP is asked for a page over a connection that was kept.
+    for (path, peer) in paths.into_iter().zip(&servers.peers) {
+        // PHP serves a page over a kept connection.
         let new = usize::from(path != "/a.php");
         let nothing = if path == "/scgi/x" { "0 0 True" } else { "None 0 True" };
         let before = peer.connections();
         let body = content(100_000);
-        let mut slow = world.server.connect();
+        let mut slow = servers.server.connect();
         slow.send(request(&format!("POST {path}"), &["Content-Length: 100000"]));
         slow.send(&body[..99_999]);
-        // This one is answered on the only worker meanwhile, by the first connection there is.
-        assert_eq!(world.server.get(path).text(), nothing, "{path}");
+        // The only worker serves this request meanwhile, over the first connection.
+        assert_eq!(servers.server.get(path).text(), nothing, "{path}");
         assert_eq!(peer.connections(), before + 1, "{path}");
         slow.send(&body[99_999..]);
-        assert_eq!(slow.answer().text(), "100000 100000 True", "{path}");
+        assert_eq!(slow.response().text(), "100000 100000 True", "{path}");
         assert_eq!(peer.connections(), before + 2, "{path}");
-        // One that leaves before its end is nobody's matter.
-        let mut leaving = world.server.connect();
+        // A client that disconnects before the end of its body has no effect.
+        let mut leaving = servers.server.connect();
         leaving.send(request(&format!("POST {path}"), &["Content-Length: 100000"]));
         leaving.send(&body[..99_999]);
         drop(leaving);
-        assert_eq!(world.server.get(path).text(), nothing, "{path}");
+        assert_eq!(servers.server.get(path).text(), nothing, "{path}");
         assert_eq!(peer.connections(), before + 2 + new, "{path}");
     }
-    world.assert_no_file_is_left();
+    servers.assert_no_file_is_left();
 }
 
 #[test]
-fn clients_that_wait_for_100_are_asked_to_go_on() {
-    let world = World::new("");
+fn clients_that_wait_for_100_continue_get_it() {
+    let servers = Servers::new("");
     for path in PATHS {
-        let mut client = world.server.connect();
+        let mut client = servers.server.connect();
         client.send(request(
             &format!("POST {path}"),
             &["Content-Length: 100000", "Expect: 100-continue"],
         ));
-        assert_eq!(client.answer().status, 100, "{path}");
+        assert_eq!(client.response().status, 100, "{path}");
         client.send(content(100_000));
-        assert_eq!(client.answer().text(), "100000 100000 True", "{path}");
+        assert_eq!(client.response().text(), "100000 100000 True", "{path}");
     }
 }
 
 #[test]
 fn bodies_above_the_limit_are_refused() {
     const LIMIT: usize = 200_000;
-    let world = World::new("body_size = 200000");
-    let mut http2 = Http2::to(world.server.address());
+    let servers = Servers::new("body_size = 200000");
+    let mut http2 = Http2::to(servers.server.address());
     for path in PATHS {
         for (length, status) in [(LIMIT, 200), (LIMIT + 1, 413)] {
-            let mut client = world.server.connect();
+            let mut client = servers.server.connect();
             client.send_anyway(chunked(path, &content(length)));
-            assert_eq!(client.answer().status, status, "{path}, {length} bytes in chunks");
-            let answer = http2.send(http2.request("POST", path), &content(length));
-            let answer = answer.expect("an answer");
-            assert_eq!(answer.status, status, "{path}, {length} bytes over HTTP/2");
+            assert_eq!(client.response().status, status, "{path}, {length} bytes in chunks");
+            let response = http2.send(http2.request("POST", path), &content(length));
+            let response = response.expect("an answer");
+            assert_eq!(response.status, status, "{path}, {length} bytes over HTTP/2");
         }
     }
-    world.assert_no_file_is_left();
+    servers.assert_no_file_is_left();
 }
 
 #[test]
-fn a_client_that_falls_silent_is_cut_off() {
-    let world = World::new("body_idle = \"300ms\"\nbody_rate = 0");
+fn a_client_that_stalls_is_cut_off() {
+    let servers = Servers::new("body_idle = \"300ms\"\nbody_rate = 0");
     for path in PATHS {
         // In memory, and on disk.
         for sent in [10, 99_999] {
-            let mut client = world.server.connect();
+            let mut client = servers.server.connect();
             client.send(request(&format!("POST {path}"), &["Content-Length: 100000"]));
             client.send(&content(100_000)[..sent]);
-            assert_eq!(client.answer().status, 408, "{path}, {sent} bytes");
+            assert_eq!(client.response().status, 408, "{path}, {sent} bytes");
             client.assert_closed(path);
         }
     }
-    assert!(world.peers.iter().all(|peer| peer.connections() == 0));
-    world.assert_no_file_is_left();
+    assert!(servers.peers.iter().all(|peer| peer.connections() == 0));
+    servers.assert_no_file_is_left();
 }
 
 #[test]
-fn a_stream_that_is_reset_leaves_no_file() {
-    let world = World::new("");
-    let mut http2 = Http2::to(world.server.address());
+fn a_reset_stream_leaves_no_file() {
+    let servers = Servers::new("");
+    let mut http2 = Http2::to(servers.server.address());
     for path in PATHS {
-        let (answer, mut stream) = http2.ask(http2.request("POST", path), false);
+        let (response, mut stream) = http2.start_request(http2.request("POST", path), false);
         stream.reserve_capacity(100_000);
         stream
             .send_data(content(100_000).into(), false)
             .expect("an open stream");
-        world.wait_until_held(1);
+        servers.wait_until_held(1);
         stream.send_reset(h2::Reason::CANCEL);
-        assert!(http2.answer(answer).is_err(), "{path}");
-        world.wait_until_held(0);
+        assert!(http2.response(response).is_err(), "{path}");
+        servers.wait_until_held(0);
     }
-    assert!(world.peers.iter().all(|peer| peer.connections() == 0));
-    world.assert_no_file_is_left();
+    assert!(servers.peers.iter().all(|peer| peer.connections() == 0));
+    servers.assert_no_file_is_left();
 }
 
 #[test]
-fn a_client_below_the_lowest_rate_is_cut_off() {
-    let world = World::new("body_idle = \"1s\"\nbody_rate = \"100KiB/s\"");
-    let mut client = world.server.connect();
+fn a_client_below_the_minimum_rate_is_cut_off() {
+    let servers = Servers::new("body_idle = \"1s\"\nbody_rate = \"100KiB/s\"");
+    let mut client = servers.server.connect();
     client.send(request("POST /a.php", &["Content-Length: 90000"]));
     // Never silent for a second, and far too slow.
     let begun = Instant::now();
     while !client.has_something_within(Duration::from_millis(100)) {
-        assert!(begun.elapsed() < DEADLINE, "it may go on for ever");
+        assert!(begun.elapsed() < DEADLINE, "it may continue without limit");
         client.send_anyway([b'x'; 100]);
     }
-    assert_eq!(client.answer().status, 408);
+    assert_eq!(client.response().status, 408);
 }
 
-/// The time for an answer begins anew with each piece that the application takes.
+/// The timeout for a response restarts with each piece that the application takes.
 #[test]
 fn an_application_may_take_a_body_slowly() {
     const TIMEOUT: Duration = Duration::from_secs(1);
@@ -287,8 +298,8 @@ fn an_application_may_take_a_body_slowly() {
                 TIMEOUT * 2 * u32::try_from(got / 1000).expect("few") / u32::try_from(LENGTH / 1000).expect("few");
             std::thread::sleep(due.saturating_sub(begun.elapsed()));
         }
-        let said = format!("X-A: b\r\n\r\n{got} {}", begun.elapsed() > TIMEOUT);
-        say(&mut stream, fastcgi::answer(said.as_bytes()));
+        let output = format!("X-A: b\r\n\r\n{got} {}", begun.elapsed() > TIMEOUT);
+        write_to(&mut stream, fastcgi::response(output.as_bytes()));
     });
     let text = format!(
         "{SERVER}[limits]\nanswer_timeout = \"1s\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
@@ -297,17 +308,17 @@ fn an_application_may_take_a_body_slowly() {
     let server = Running::start(folder, &text);
     assert_eq!(post(&mut server.connect(), "/a.php", LENGTH), format!("{LENGTH} true"));
     let mut http2 = Http2::to(server.address());
-    let answer = http2
+    let response = http2
         .send(http2.request("POST", "/a.php"), &content(LENGTH))
         .expect("an answer");
-    assert_eq!(String::from_utf8_lossy(&answer.content), format!("{LENGTH} true"));
+    assert_eq!(String::from_utf8_lossy(&response.content), format!("{LENGTH} true"));
 }
 
 #[test]
 fn routes_and_folders_have_their_own_settings() {
     let folder = Folder::with(&[("www/a.php", "<?php")]);
-    let _peer = Peer::start(&folder.path("php.sock"), |asked, stream| {
-        say(stream, fastcgi::answer(&told(asked)));
+    let _peer = Peer::start(&folder.path("php.sock"), |incoming, stream| {
+        write_to(stream, fastcgi::response(&description(incoming)));
         Next::Keep
     });
     fs::create_dir(folder.path("spool")).expect("a folder");
@@ -328,7 +339,7 @@ fn routes_and_folders_have_their_own_settings() {
     ] {
         let mut client = server.connect();
         client.send_anyway(chunked(path, &content(length)));
-        assert_eq!(client.answer().status, status, "{path}, {length} bytes");
+        assert_eq!(client.response().status, status, "{path}, {length} bytes");
     }
     fs::create_dir(server.folder.path("spool")).expect("a folder");
     assert_eq!(post(&mut server.connect(), "/low/a.php", 11), "11 11 True");
@@ -336,7 +347,7 @@ fn routes_and_folders_have_their_own_settings() {
 
 fn post(client: &mut Client, path: &str, length: usize) -> String {
     client.send(chunked(path, &content(length)));
-    client.answer().text()
+    client.response().text()
 }
 
 fn proxied(upstreams: &str, keys: &str) -> Running {
@@ -347,16 +358,16 @@ fn proxied(upstreams: &str, keys: &str) -> Running {
     Running::start(folder, &text)
 }
 
-fn lengths(asked: &upstream::Asked) -> String {
-    let same = asked.content == content(asked.content.len());
-    let (length, coding) = (asked.field("Content-Length"), asked.field("Transfer-Encoding"));
-    format!("{} {same} {length:?} {coding:?}", asked.content.len())
+fn lengths(incoming: &upstream::ReceivedRequest) -> String {
+    let same = incoming.content == content(incoming.content.len());
+    let (length, coding) = (incoming.field("Content-Length"), incoming.field("Transfer-Encoding"));
+    format!("{} {same} {length:?} {coding:?}", incoming.content.len())
 }
 
 #[test]
-fn a_proxy_receives_bodies_whole_where_it_is_told_to() {
-    let upstream = Upstream::start(|asked, stream| {
-        upstream::say(stream, ok(&lengths(asked)));
+fn a_proxy_buffers_whole_bodies_where_configured() {
+    let upstream = Upstream::start(|incoming, stream| {
+        upstream::write_to(stream, ok(&lengths(incoming)));
         upstream::Next::Keep
     });
     let server = proxied(&format!("\"{}\"", upstream.url()), "connect = \"3s\"");
@@ -365,12 +376,12 @@ fn a_proxy_receives_bodies_whole_where_it_is_told_to() {
     for length in [0, 5, 65_536, 65_537, LARGE] {
         let expected = format!("{length} true Some(\"{length}\") None");
         assert_eq!(post(&mut client, "/", length), expected);
-        let answer = http2
+        let response = http2
             .send(http2.request("PUT", "/"), &content(length))
             .expect("an answer");
-        assert_eq!(String::from_utf8_lossy(&answer.content), expected, "over HTTP/2");
+        assert_eq!(String::from_utf8_lossy(&response.content), expected, "over HTTP/2");
     }
-    // A slow one takes no connection, until it is whole.
+    // A slow request opens no connection until it is whole.
     let before = upstream.connections();
     let mut slow = server.connect();
     slow.send(request("POST /", &["Content-Length: 100000"]));
@@ -378,13 +389,13 @@ fn a_proxy_receives_bodies_whole_where_it_is_told_to() {
     assert_eq!(client.get("/").text(), "0 true None None");
     assert_eq!(upstream.connections(), before);
     slow.send(&content(100_000)[99_999..]);
-    assert_eq!(slow.answer().text(), "100000 true Some(\"100000\") None");
+    assert_eq!(slow.response().text(), "100000 true Some(\"100000\") None");
 }
 
 /// Trailers need chunks.
 #[test]
-fn a_body_with_trailers_that_was_received_whole_keeps_them() {
-    let (said, heard) = mpsc::channel();
+fn a_buffered_body_keeps_its_trailers() {
+    let (output, received) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream| {
         let (mut all, mut piece) = (Vec::new(), [0; 4096]);
         while !all.ends_with(b"X-Sum: 1\r\n\r\n") {
@@ -393,33 +404,33 @@ fn a_body_with_trailers_that_was_received_whole_keeps_them() {
                 _ => return,
             }
         }
-        let _ = said.send(String::from_utf8_lossy(&all).into_owned());
-        upstream::say(&mut stream, ok("done"));
+        let _ = output.send(String::from_utf8_lossy(&all).into_owned());
+        upstream::write_to(&mut stream, ok("done"));
     });
     let server = proxied(&format!("\"{}\"", upstream.url()), "connect = \"3s\"");
     let mut client = server.connect();
     client.send(request("POST /", &["Transfer-Encoding: chunked", "Trailer: X-Sum"]));
     client.send("3\r\nabc\r\n2\r\nde\r\n");
     client.send("0\r\nX-Sum: 1\r\n\r\n");
-    assert_eq!(client.answer().text(), "done");
-    let asked = heard.recv_timeout(DEADLINE).expect("a request");
-    assert!(asked.contains("Transfer-Encoding: chunked\r\n"), "{asked}");
+    assert_eq!(client.response().text(), "done");
+    let incoming = received.recv_timeout(DEADLINE).expect("a request");
+    assert!(incoming.contains("Transfer-Encoding: chunked\r\n"), "{incoming}");
     assert!(
-        asked.ends_with("\r\n\r\n5\r\nabcde\r\n0\r\nX-Sum: 1\r\n\r\n"),
-        "{asked}"
+        incoming.ends_with("\r\n\r\n5\r\nabcde\r\n0\r\nX-Sum: 1\r\n\r\n"),
+        "{incoming}"
     );
 }
 
-/// A streaming call takes turns: its request does not end before its response begins.
+/// In a streaming call the request does not end before its response begins.
 #[test]
-fn calls_of_grpc_are_streamed_all_the_same() {
-    let (said, heard) = mpsc::channel();
+fn grpc_calls_are_streamed_nevertheless() {
+    let (output, received) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream| {
         let (mut all, mut piece) = (Vec::new(), [0; 4096]);
         while let Ok(got @ 1..) = stream.read(&mut piece) {
             all.extend_from_slice(&piece[..got]);
             if all.ends_with(b"first\r\n") {
-                let _ = said.send(());
+                let _ = output.send(());
             }
         }
     });
@@ -430,34 +441,34 @@ fn calls_of_grpc_are_streamed_all_the_same() {
         &["Content-Type: application/grpc+proto", "Transfer-Encoding: chunked"],
     ));
     client.send("5\r\nfirst\r\n");
-    assert_eq!(heard.recv_timeout(DEADLINE), Ok(()), "before the request has ended");
+    assert_eq!(received.recv_timeout(DEADLINE), Ok(()), "before the request has ended");
 }
 
 #[test]
-fn a_body_that_was_received_whole_is_sent_to_another_server() {
-    let (asked_first, first_was_asked) = mpsc::channel();
-    // It takes all of a request, and closes.
-    let failing = Upstream::start(move |asked, _| {
-        let _ = asked_first.send(asked.content.len());
+fn a_buffered_body_is_retried_with_another_upstream() {
+    let (used_first, first_was_used) = mpsc::channel();
+    // It receives a whole request, and closes.
+    let failing = Upstream::start(move |incoming, _| {
+        let _ = used_first.send(incoming.content.len());
         upstream::Next::Close
     });
-    let good = Upstream::start(|asked, stream| {
-        upstream::say(stream, ok(&lengths(asked)));
+    let good = Upstream::start(|incoming, stream| {
+        upstream::write_to(stream, ok(&lengths(incoming)));
         upstream::Next::Keep
     });
     let to = format!("[\"{}\", {{ url = \"{}\", backup = true }}]", failing.url(), good.url());
     let server = proxied(&to, "fails = 0, balance = \"round_robin\"");
-    // What may have been done is not done twice, unless that is the same.
+    // A request that may have had an effect is not repeated unless it is idempotent.
     for (method, expected) in [("PUT", 200), ("DELETE", 200), ("POST", 502)] {
         let mut client = server.connect();
         client.send(request(&format!("{method} /"), &[&format!("Content-Length: {LARGE}")]));
         client.send(content(LARGE));
-        let answer = client.answer();
-        assert_eq!(first_was_asked.recv_timeout(DEADLINE), Ok(LARGE), "{method}");
-        assert_eq!(answer.status, expected, "{method}: {answer:?}");
+        let response = client.response();
+        assert_eq!(first_was_used.recv_timeout(DEADLINE), Ok(LARGE), "{method}");
+        assert_eq!(response.status, expected, "{method}: {response:?}");
         if expected == 200 {
             assert_eq!(
-                answer.text(),
+                response.text(),
                 format!("{LARGE} true Some(\"{LARGE}\") None"),
                 "{method}"
             );

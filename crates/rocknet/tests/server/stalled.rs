@@ -1,4 +1,4 @@
-//! Clients that do not take what they were sent: their connections are reset, and the kernel keeps nothing for them.
+//! Clients that do not read their responses: their connections are reset, and the kernel holds no data for them.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -12,7 +12,7 @@ use rocknet::tunnel::Splice;
 use rocknet_io::stream::Stream;
 
 use super::support::client::request;
-use super::support::fate::{assert_reset, wait_for_queue};
+use super::support::reset::{assert_reset, wait_for_queue};
 use super::support::running::{mount, site};
 use super::support::{DEADLINE, Folder, Running};
 use crate::wire;
@@ -22,13 +22,13 @@ const SERVER: &str =
 const LIMITS: &str = "send_stall = \"1500ms\"\nkeep_alive = \"1500ms\"\nheader_timeout = \"5s\"";
 /// More than the kernel takes for a client that does not read.
 const LARGE: u64 = 64 << 20;
-/// More than such a client has room for, but no more than the kernel takes.
+/// More than the client's buffer holds, but no more than the kernel takes.
 const MEDIUM: u64 = 600 << 10;
 
-/// Joins each client with one that writes all it can.
-struct Talks;
+/// Joins each client with a peer that writes all it can.
+struct SendsMuch;
 
-impl Handler for Talks {
+impl Handler for SendsMuch {
     fn handle(&self, _: Exchange) -> HandlerFuture {
         let (ours, mut theirs) = UnixStream::pair().expect("a pair");
         ours.set_nonblocking(true).expect("non-blocking");
@@ -46,11 +46,11 @@ fn start() -> Running {
     folder.sparse("www/large.bin", LARGE);
     folder.sparse("www/medium.bin", MEDIUM);
     let text = format!("{SERVER}[limits]\n{LIMITS}\n{}", site(""));
-    Running::start_with(folder, &text, vec![mount("/talk/", Talks)])
+    Running::start_with(folder, &text, vec![mount("/talk/", SendsMuch)])
 }
 
 #[test]
-fn a_client_that_takes_nothing_is_reset() {
+fn a_client_that_does_not_read_is_reset() {
     let server = start();
     let http2 = |path: &str| [wire::open_beginning(), wire::get(1, path)].concat();
     let rows: &[(&str, Vec<u8>, bool)] = &[
@@ -113,9 +113,9 @@ fn a_client_that_takes_nothing_is_reset() {
                 let mut client = TcpStream::connect(address).expect("a connection");
                 client.write_all(bytes).expect("room");
                 if *ends {
-                    // Not before its answer is on its way: a client of HTTP/2 that has gone gets none.
+                    // Not before its response has begun: an HTTP/2 client that has closed gets none.
                     wait_for_queue(what, &client);
-                    // A machine that was busy elsewhere for the time of the deadline finds the reset there already.
+                    // If the machine was busy for the whole timeout, the reset has arrived already.
                     match client.shutdown(Shutdown::Write) {
                         Ok(()) => {}
                         Err(error) => assert_eq!(error.kind(), ErrorKind::NotConnected, "{what}"),
@@ -127,9 +127,9 @@ fn a_client_that_takes_nothing_is_reset() {
     });
 }
 
-/// One that takes what it was sent a little later loses nothing of it.
+/// A client that reads a little later loses nothing.
 #[test]
-fn a_client_that_is_slow_gets_all_that_was_sent() {
+fn a_slow_client_gets_everything() {
     let server = start();
     for (what, fields, ends) in [
         ("kept", &[][..], true),
@@ -144,7 +144,7 @@ fn a_client_that_is_slow_gets_all_that_was_sent() {
         if ends {
             client.shutdown(Shutdown::Write).expect("an open connection");
         }
-        // The answer is there, and more of it than fits into one read.
+        // The response has arrived, and more of it than fits into one read.
         let mut first = [0; 1000];
         client.read_exact(&mut first).expect("the beginning");
         let mut all = first.to_vec();

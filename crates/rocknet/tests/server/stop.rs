@@ -1,20 +1,20 @@
-//! Stopping: answers in flight finish, who is idle is let go at once, and there is a deadline.
+//! Shutdown: responses in progress finish, idle connections are closed at once, and a deadline applies.
 
 use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::support::client::request;
-use super::support::handlers::Waits;
+use super::support::handlers::Deferred;
 use super::support::running::{mount, site};
 use super::support::{Client, DEADLINE, Folder, Running};
 
 const LARGE: usize = 24 << 20;
 
-fn server(limits: &str) -> (Running, super::support::handlers::Waiting) {
+fn server(limits: &str) -> (Running, super::support::handlers::PendingRequests) {
     let folder = Folder::with(&[("www/index.html", "root")]);
     folder.sparse("www/large.bin", LARGE as u64);
-    let (handler, waiting) = Waits::new();
+    let (handler, waiting) = Deferred::new();
     let text = format!("[limits]\n{limits}\n{}", site(""));
     (
         Running::start_with(folder, &text, vec![mount("/waits/", handler)]),
@@ -23,8 +23,8 @@ fn server(limits: &str) -> (Running, super::support::handlers::Waiting) {
 }
 
 #[test]
-fn who_is_idle_is_let_go_at_once() {
-    // The deadline is far: nobody may wait for it.
+fn idle_connections_are_closed_at_once() {
+    // The deadline is far: nothing may wait for it.
     let (server, _) = server("shutdown = \"1m\"");
     let mut idle: Vec<Client> = (0..5).map(|_| server.connect()).collect();
     for client in &mut idle {
@@ -40,25 +40,25 @@ fn who_is_idle_is_let_go_at_once() {
 }
 
 #[test]
-fn answers_in_flight_are_finished() {
+fn responses_in_flight_are_finished() {
     let (server, mut waiting) = server("shutdown = \"1m\"");
     let address = server.address();
     let mut handled = server.connect();
     handled.send(request("GET /waits/x", &[]));
-    let asked = waiting.next();
+    let incoming = waiting.next();
     let mut large = server.connect();
     large.send(request("GET /large.bin", &[]));
     large.head();
     let stopping = thread::spawn(move || server.stop());
-    // Nobody new is taken from now on.
+    // No new connection is accepted from now on.
     let started = Instant::now();
     while TcpStream::connect(address).is_ok() {
         assert!(started.elapsed() < DEADLINE, "still listening");
     }
-    assert!(asked.answer("finished"), "the exchange was dropped");
-    let answer = handled.answer();
+    assert!(incoming.response("finished"), "the exchange was dropped");
+    let response = handled.response();
     assert_eq!(
-        answer.expect("a handler", 200, &["Connection: close"]).text(),
+        response.expect("a handler", 200, &["Connection: close"]).text(),
         "finished"
     );
     handled.assert_closed("a handler");
@@ -70,32 +70,35 @@ fn answers_in_flight_are_finished() {
 }
 
 #[test]
-fn there_is_a_deadline() {
+fn the_shutdown_deadline_applies() {
     let (server, mut waiting) = server("shutdown = \"300ms\"");
     let mut handled = server.connect();
     handled.send(request("GET /waits/x", &[]));
-    let asked = waiting.next();
+    let incoming = waiting.next();
     let mut stalled = server.connect();
     stalled.send(request("GET /large.bin", &[]));
     stalled.head();
     let mut half = server.connect();
     half.send("GET / HTTP/1.1\r\nHost: x\r\n");
     let started = Instant::now();
-    assert!(!server.stop(), "said that nothing was cut");
+    assert!(!server.stop(), "reported that nothing was cut");
     let taken = started.elapsed();
-    // Timers are as coarse as the loop that looks at them.
+    // Timers are as coarse as the event loop that polls them.
     assert!(
         taken >= Duration::from_millis(250) && taken < DEADLINE / 2,
         "after {taken:?}"
     );
     handled.assert_closed("a handler that does not answer");
-    assert!(!asked.answer("too late"), "the exchange lives on");
-    assert!(stalled.rest().len() < LARGE, "a client that reads nothing got all");
+    assert!(!incoming.response("too late"), "the exchange was not dropped");
+    assert!(
+        stalled.rest().len() < LARGE,
+        "a client that does not read got everything"
+    );
     half.assert_closed("half a request");
 }
 
 #[test]
-fn no_time_at_all_is_allowed() {
+fn a_shutdown_timeout_of_zero_is_allowed() {
     let (server, _) = server("shutdown = \"0s\"");
     let mut idle = server.connect();
     assert_eq!(idle.get("/").text(), "root");
@@ -106,9 +109,9 @@ fn no_time_at_all_is_allowed() {
 }
 
 #[test]
-fn what_was_sent_before_is_answered() {
-    // The requests lie in the server's socket when it is told to stop, or are half answered: none may be lost without
-    // the client seeing a whole answer or a clean end.
+fn requests_sent_before_the_stop_get_responses() {
+    // When the stop comes, the requests lie in the server's socket or their responses are half sent. The client must
+    // see a whole response or an orderly end for each.
     for _ in 0..10 {
         let (server, _) = server("shutdown = \"20s\"");
         let mut clients: Vec<Client> = (0..8).map(|_| server.connect()).collect();
@@ -120,7 +123,7 @@ fn what_was_sent_before_is_answered() {
         }
         let stopping = thread::spawn(move || server.stop());
         for mut client in clients {
-            client.answer().expect("sent before the stop", 200, &[]);
+            client.response().expect("sent before the stop", 200, &[]);
         }
         assert!(stopping.join().expect("a stop"), "something was cut");
     }

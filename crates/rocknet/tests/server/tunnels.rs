@@ -1,4 +1,4 @@
-//! Tunnels: a handler takes a connection over, by `Upgrade` in HTTP/1.1 and by extended CONNECT in HTTP/2.
+//! Tunnels: a handler takes over a connection, by `Upgrade` in HTTP/1.1 and by extended CONNECT in HTTP/2.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -29,27 +29,27 @@ const SERVER: &str =
     "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
 const UPGRADE: [&str; 2] = ["Connection: upgrade", "Upgrade: echo, other"];
 
-/// What the kernel holds of a socket pair and of two TCP sockets, and what is in the worker's hands: nobody can make the
-/// server take more than this while nobody reads.
+/// Bytes in the kernel's buffers of a socket pair and of two TCP sockets, and in the worker: the server cannot be made
+/// to take more while no peer reads.
 const IN_FLIGHT: usize = 64 << 20;
 
-/// Joins each client that asks for it with a socket that the test holds.
-struct Joins(Mutex<mpsc::UnboundedSender<UnixStream>>);
+/// Joins each client that requests it with a socket that the test holds.
+struct OpensTunnels(Mutex<mpsc::UnboundedSender<UnixStream>>);
 
-impl Handler for Joins {
+impl Handler for OpensTunnels {
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
-        let asked = exchange.request.view();
-        let protocol = asked.upgrade.map(|name| String::from_utf8_lossy(name).into_owned());
+        let incoming = exchange.request.view();
+        let protocol = incoming.upgrade.map(|name| String::from_utf8_lossy(name).into_owned());
         let (agrees, anyway) = (protocol.is_some(), exchange.path.ends_with("/anyway"));
         if !agrees && !anyway || exchange.path.ends_with("/page") {
-            let text = format!("a page, asked for {protocol:?}");
+            let text = format!("a page, requested protocol {protocol:?}");
             return respond_with(async move { Response::new(Status::OK).body(text.into_bytes()) });
         }
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         theirs.set_read_timeout(Some(DEADLINE)).expect("a deadline");
         theirs.set_write_timeout(Some(DEADLINE)).expect("a deadline");
         ours.set_nonblocking(true).expect("non-blocking");
-        let _ = self.0.lock().expect("nobody panicked").send(theirs);
+        let _ = self.0.lock().expect("no thread panicked").send(theirs);
         respond_with(async move {
             let stream = Stream::new(ours.into()).expect("a link");
             Response::tunnel("echo", Splice::new(stream, b"early ".to_vec())).with("X-More", "yes")
@@ -67,7 +67,7 @@ impl Peers {
 
 fn mounts() -> (Vec<Mount>, Peers) {
     let (send, received) = mpsc::unbounded_channel();
-    (vec![mount("/join/", Joins(Mutex::new(send)))], Peers(received))
+    (vec![mount("/join/", OpensTunnels(Mutex::new(send)))], Peers(received))
 }
 
 fn text(limits: &str, keys: &str) -> String {
@@ -86,7 +86,7 @@ fn read(peer: &mut UnixStream, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// How a peer sees its end: what still came, and whether it was a polite one.
+/// Reads to the end of a peer: the remaining bytes, and true if the end was orderly.
 fn rest(peer: &mut UnixStream) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     let polite = match peer.read_to_end(&mut bytes) {
@@ -97,7 +97,7 @@ fn rest(peer: &mut UnixStream) -> (Vec<u8>, bool) {
     (bytes, polite)
 }
 
-/// A client whose tunnel stands.
+/// A client with an established tunnel.
 fn joined(server: &Running, peers: &mut Peers) -> (Client, UnixStream) {
     let mut client = server.connect();
     client.send(request("GET /join/x", &UPGRADE));
@@ -108,19 +108,19 @@ fn joined(server: &Running, peers: &mut Peers) -> (Client, UnixStream) {
 }
 
 #[test]
-fn a_connection_is_taken_over_with_what_came_early() {
+fn a_connection_is_taken_over_with_early_bytes() {
     let folder = Folder::with(&[("www/index.html", "root")]);
     let log = folder.path("access.log");
     let (mounts, mut peers) = mounts();
     let keys = format!("log = {{ access = \"{}\", format = \"common\" }}", log.display());
     let server = Running::start_with(folder, &text("", &keys), mounts);
     let mut client = server.connect();
-    // Another request before it, and the first bytes of the tunnel behind it, in one piece.
+    // Another request before the upgrade, and the first bytes of the tunnel after it, in one piece.
     client.send(request("GET /", &[]) + &request("GET /join/x", &UPGRADE) + "GET / HTTP/1.1\r\n\r\n");
-    assert_eq!(client.answer().text(), "root");
+    assert_eq!(client.response().text(), "root");
     let mut peer = peers.next();
-    let answer = client.answer();
-    answer.expect(
+    let response = client.response();
+    response.expect(
         "a tunnel",
         101,
         &[
@@ -141,7 +141,7 @@ fn a_connection_is_taken_over_with_what_came_early() {
         assert_eq!(client.bytes(300), [7; 300]);
     }
     assert_eq!(server.server().status().tunnels_open, 1);
-    // Each side ends for itself.
+    // Each side ends independently.
     client.end();
     assert_eq!(rest(&mut peer), (Vec::new(), true));
     peer.write_all(b"and one more thing").expect("written");
@@ -155,11 +155,11 @@ fn a_connection_is_taken_over_with_what_came_early() {
         thread::yield_now();
     }
     server.stop();
-    let told = fs::read_to_string(log).expect("a log");
+    let message = fs::read_to_string(log).expect("a log");
     let bytes = 6 + 100 * 300 + 18;
     assert!(
-        told.contains(&format!("\"GET /join/x HTTP/1.1\" 101 {bytes}\n")),
-        "{told}"
+        message.contains(&format!("\"GET /join/x HTTP/1.1\" 101 {bytes}\n")),
+        "{message}"
     );
 }
 
@@ -192,7 +192,7 @@ fn both_ways_carry_any_amount_at_once() {
 }
 
 #[test]
-fn who_leaves_is_missed_on_the_other_side() {
+fn a_disconnect_is_noticed_on_the_other_side() {
     let (server, mut peers) = start("");
     let (client, mut peer) = joined(&server, &mut peers);
     drop(client);
@@ -200,7 +200,7 @@ fn who_leaves_is_missed_on_the_other_side() {
     let (mut client, peer) = joined(&server, &mut peers);
     drop(peer);
     assert_eq!(client.rest(), b"");
-    // Half of it, with nothing said on the other half.
+    // One direction is closed, and the other carries nothing.
     let (server, mut peers) = start("send_stall = \"200ms\"");
     let (mut client, peer) = joined(&server, &mut peers);
     peer.shutdown(Shutdown::Write).expect("an end");
@@ -210,10 +210,10 @@ fn who_leaves_is_missed_on_the_other_side() {
 }
 
 #[test]
-fn nobody_is_read_for_who_does_not_take() {
+fn no_side_is_read_while_the_other_does_not_read() {
     let (server, mut peers) = start("");
     let (mut client, peer) = joined(&server, &mut peers);
-    // A peer that takes nothing: the client cannot say more than fits on the way.
+    // The peer reads nothing: the client cannot send more than fits on the way.
     let flooding = thread::spawn(move || {
         let mut sent = 0;
         while sent < IN_FLIGHT && client.try_send(&[b'x'; 65_536]) {
@@ -224,7 +224,7 @@ fn nobody_is_read_for_who_does_not_take() {
     let (client, sent) = flooding.join().expect("a flood that ends");
     assert!(sent < IN_FLIGHT, "all of {sent} bytes went somewhere");
     drop((client, peer));
-    // A client that takes nothing is cut off, and its peer hears of it.
+    // A client that reads nothing is cut off, and its peer sees the end.
     let (server, mut peers) = start("send_stall = \"300ms\"");
     let (client, mut peer) = joined(&server, &mut peers);
     let mut sent = 0;
@@ -236,7 +236,7 @@ fn nobody_is_read_for_who_does_not_take() {
 }
 
 #[test]
-fn tunnels_outlive_limits_and_reloads() {
+fn tunnels_outlive_timeouts_and_reloads() {
     let limits = "keep_alive = \"100ms\"\nbody_idle = \"100ms\"\nconnection_age = \"1s\"";
     let (server, mut peers) = start(limits);
     let (mut client, mut peer) = joined(&server, &mut peers);
@@ -262,14 +262,14 @@ fn tunnels_outlive_limits_and_reloads() {
 }
 
 #[test]
-fn a_stop_closes_them_in_time_and_politely() {
+fn a_stop_closes_tunnels_in_time_and_orderly() {
     let (server, mut peers) = start("shutdown = \"1s\"");
     let (mut client, mut peer) = joined(&server, &mut peers);
     let mut http2 = Http2::to(server.address());
     let (mut to, mut from, mut peer2) = joined_http2(&mut http2, &mut peers);
     let (server, _folder) = server.take();
     let stopping = thread::spawn(move || server.stop());
-    // While it stops, what is under way goes on.
+    // During the stop, data in transit is still delivered.
     client.send("last words");
     assert_eq!(read(&mut peer, 10), b"last words");
     to.send_data(Bytes::from_static(b"last words"), false).expect("sent");
@@ -277,15 +277,15 @@ fn a_stop_closes_them_in_time_and_politely() {
     client.assert_closed("a stop");
     assert_eq!(rest(&mut peer), (Vec::new(), true));
     assert_eq!(rest(&mut peer2), (Vec::new(), true));
-    assert_eq!(http2.wait(all(&mut from)).expect("a polite end"), b"");
+    assert_eq!(http2.wait(all(&mut from)).expect("an orderly end"), b"");
     drop((client, http2));
     assert!(stopping.join().expect("a stop"), "something was cut");
 }
 
 #[test]
-fn only_who_asks_is_answered_so() {
+fn only_upgrade_requests_get_a_tunnel() {
     let (server, _peers) = start("");
-    let none = "a page, asked for None";
+    let none = "a page, requested protocol None";
     for (line, fields, status, expected) in [
         ("GET /join/x", &[][..], 200, none),
         ("GET /join/x", &["Upgrade: echo"], 200, none),
@@ -300,13 +300,13 @@ fn only_who_asks_is_answered_so() {
             "GET /join/page",
             &UPGRADE,
             200,
-            "a page, asked for Some(\"echo, other\")",
+            "a page, requested protocol Some(\"echo, other\")",
         ),
         ("GET /", &UPGRADE, 200, "root"),
     ] {
-        let answer = server.ask(line, fields);
+        let response = server.fetch(line, fields);
         assert_eq!(
-            (answer.status, answer.text().as_str()),
+            (response.status, response.text().as_str()),
             (status, expected),
             "{line} {fields:?}"
         );
@@ -314,22 +314,22 @@ fn only_who_asks_is_answered_so() {
     assert_eq!(server.get("/join/anyway").status, 500);
     let mut client = server.connect();
     client.send("GET /join/x HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");
-    assert_eq!(client.answer().text(), none);
+    assert_eq!(client.response().text(), none);
 }
 
-// --- HTTP/2 ---
+// HTTP/2.
 
 fn connect(client: &mut Http2, path: &str) -> http::request::Builder {
     client.request("CONNECT", path).extension(Protocol::from_static("echo"))
 }
 
 fn joined_http2(client: &mut Http2, peers: &mut Peers) -> (SendStream<Bytes>, RecvStream, UnixStream) {
-    let asked = connect(client, "/join/x");
-    let (answer, to) = client.ask(asked, false);
+    let pending = connect(client, "/join/x");
+    let (response, to) = client.start_request(pending, false);
     let peer = peers.next();
-    let answer = client.wait(answer).expect("an answer");
-    assert_eq!(answer.status(), 200);
-    let mut from = answer.into_body();
+    let response = client.wait(response).expect("an answer");
+    assert_eq!(response.status(), 200);
+    let mut from = response.into_body();
     assert_eq!(client.wait(bytes(&mut from, 6)), b"early ");
     (to, from, peer)
 }
@@ -356,26 +356,26 @@ async fn all(from: &mut RecvStream) -> Result<Vec<u8>, h2::Error> {
 }
 
 #[test]
-fn streams_are_taken_over_too() {
+fn http2_streams_are_taken_over_too() {
     let (server, mut peers) = start("");
     let mut client = Http2::to(server.address());
-    // The settings come with the first answer.
+    // The settings come with the first response.
     assert_eq!(client.get("/").content, b"root");
     assert!(client.is_extended_connect_enabled());
-    let asked = connect(&mut client, "/join/x");
-    let (answer, mut to) = client.ask(asked, false);
+    let pending = connect(&mut client, "/join/x");
+    let (response, mut to) = client.start_request(pending, false);
     to.send_data(Bytes::from_static(b"first"), false).expect("sent");
     let mut peer = peers.next();
-    let answer = client.wait(answer).expect("an answer");
-    assert_eq!(answer.status(), 200);
-    assert_eq!(answer.headers()["x-more"], "yes");
+    let response = client.wait(response).expect("an answer");
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["x-more"], "yes");
     for none in ["upgrade", "connection", "content-length"] {
-        assert!(!answer.headers().contains_key(none), "{none}");
+        assert!(!response.headers().contains_key(none), "{none}");
     }
-    let mut from = answer.into_body();
+    let mut from = response.into_body();
     assert_eq!(client.wait(bytes(&mut from, 6)), b"early ");
     assert_eq!(read(&mut peer, 5), b"first");
-    // Beside it other streams go on.
+    // Other streams go on beside it.
     assert_eq!(client.get("/").content, b"root");
     for _ in 0..50 {
         to.send_data(Bytes::from_static(b"ping"), false).expect("sent");
@@ -383,12 +383,12 @@ fn streams_are_taken_over_too() {
         peer.write_all(&[b'p'; 20_000]).expect("written");
         assert_eq!(client.wait(bytes(&mut from, 20_000)).len(), 20_000);
     }
-    // Ours ends first, then the client's.
+    // The server's side ends first, then the client's.
     peer.shutdown(Shutdown::Write).expect("an end");
     assert_eq!(client.wait(all(&mut from)).expect("an end"), b"");
     to.send_data(Bytes::from_static(b"still here"), true).expect("sent");
     assert_eq!(rest(&mut peer), (b"still here".to_vec(), true));
-    // The client's first.
+    // The client's side ends first.
     let (mut to, mut from, mut peer) = joined_http2(&mut client, &mut peers);
     to.send_data(Bytes::new(), true).expect("sent");
     assert_eq!(rest(&mut peer), (Vec::new(), true));
@@ -399,7 +399,7 @@ fn streams_are_taken_over_too() {
 }
 
 #[test]
-fn a_stream_that_breaks_off_takes_its_peer_with_it() {
+fn a_reset_stream_ends_its_peer() {
     let (server, mut peers) = start("");
     let mut client = Http2::to(server.address());
     let (mut to, _from, mut peer) = joined_http2(&mut client, &mut peers);
@@ -408,12 +408,12 @@ fn a_stream_that_breaks_off_takes_its_peer_with_it() {
     let (_to, _from, mut peer) = joined_http2(&mut client, &mut peers);
     drop(client);
     assert_eq!(rest(&mut peer).0, b"");
-    // Who shuts both its sides ends both of the client's.
+    // A peer that shuts down both directions ends both of the client's.
     let mut client = Http2::to(server.address());
     let (mut to, mut from, peer) = joined_http2(&mut client, &mut peers);
     drop(peer);
     assert_eq!(client.wait(all(&mut from)).expect("an end"), b"");
-    to.send_data(Bytes::from_static(b"nobody hears it"), false)
+    to.send_data(Bytes::from_static(b"never received"), false)
         .expect("sent");
     let reason = client.wait(std::future::poll_fn(|context| to.poll_reset(context)));
     assert_eq!(reason.expect("a reset"), h2::Reason::CONNECT_ERROR);
@@ -425,7 +425,7 @@ fn windows_bound_a_stream_both_ways() {
     let (server, mut peers) = start("");
     let mut client = Http2::to(server.address());
     let (mut to, mut from, peer) = joined_http2(&mut client, &mut peers);
-    // The peer takes nothing: the client gets no more room than the windows and what is on the way.
+    // The peer reads nothing: the client gets no more room than the windows and the buffers on the way.
     to.reserve_capacity(IN_FLIGHT);
     let mut sent = 0;
     let stuck = client.try_wait(Duration::from_millis(500), async {
@@ -441,7 +441,7 @@ fn windows_bound_a_stream_both_ways() {
         stuck.is_none() && sent < IN_FLIGHT,
         "all of {sent} bytes went somewhere"
     );
-    // And the other way: the client's window is all that is sent to it.
+    // The other direction: the client's window is all that is sent to it.
     peer.set_write_timeout(Some(Duration::from_millis(500)))
         .expect("a timeout");
     let mut peer = peer;
@@ -450,7 +450,7 @@ fn windows_bound_a_stream_both_ways() {
         written += 65_536;
     }
     assert!(written < IN_FLIGHT, "all of {written} bytes went somewhere");
-    // Others are not in its way, and it goes on when both read again.
+    // Other streams are not affected, and this one goes on when both sides read again.
     let reading = thread::spawn(move || {
         let mut all = 0;
         let mut room = vec![0; 65_536];
@@ -484,11 +484,11 @@ fn a_client_that_closes_its_window_is_cut_off() {
     assert!(sent < IN_FLIGHT, "all of {sent} bytes went somewhere");
     let error = client.wait(async {
         loop {
-            // Taken, and never released.
+            // Received, but its flow-control window is never released.
             match from.data().await {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => break error,
-                None => panic!("a part passed for the whole"),
+                None => panic!("a part was taken for the whole"),
             }
         }
     });
@@ -496,7 +496,7 @@ fn a_client_that_closes_its_window_is_cut_off() {
 }
 
 #[test]
-fn as_many_tunnels_as_streams() {
+fn every_stream_can_be_a_tunnel() {
     let (server, mut peers) = start("");
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/").content, b"root");
@@ -511,20 +511,20 @@ fn as_many_tunnels_as_streams() {
 }
 
 #[test]
-fn connect_without_anybody_to_take_it_is_refused() {
+fn connect_without_a_tunnel_handler_is_refused() {
     let (server, _peers) = start("");
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/").content, b"root");
     for (path, status) in [("/", 501), ("/none", 501), ("/join/page", 501)] {
-        let asked = connect(&mut client, path);
-        let (answer, _to) = client.ask(asked, false);
-        let answer = client.wait(answer).expect("an answer");
-        assert_eq!(answer.status(), status, "{path}");
+        let pending = connect(&mut client, path);
+        let (response, _to) = client.start_request(pending, false);
+        let response = client.wait(response).expect("an answer");
+        assert_eq!(response.status(), status, "{path}");
     }
-    // A request with content beside it is none of a tunnel's.
-    let answer = client
+    // A request with a body beside the tunnels is not affected by them.
+    let response = client
         .send(client.request("POST", "/join/x"), b"abc")
         .expect("an answer");
-    assert_eq!(answer.content, b"a page, asked for None");
+    assert_eq!(response.content, b"a page, pending for None");
     assert_eq!(client.get("/join/anyway").status, 500);
 }

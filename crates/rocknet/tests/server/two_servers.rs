@@ -1,9 +1,9 @@
-//! Two servers in one process: what one knows of the servers that it passes requests on to is not known to the other.
+//! Two servers in one process: one does not know the other's state of the upstreams.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
 fn proxy(keys: &str) -> Running {
@@ -11,47 +11,47 @@ fn proxy(keys: &str) -> Running {
 }
 
 #[test]
-fn a_server_that_failed_for_one_is_asked_by_the_other() {
+fn an_upstream_that_failed_for_one_server_is_used_by_the_other() {
     let is_broken = Arc::new(AtomicBool::new(false));
     let broken = Arc::clone(&is_broken);
     let first = Upstream::start(move |_, stream| match broken.load(Ordering::SeqCst) {
         true => Next::Close,
         false => {
-            say(stream, ok("first"));
+            write_to(stream, ok("first"));
             Next::Keep
         }
     });
-    let second = Upstream::saying(ok("second"));
+    let second = Upstream::responding_with(ok("second"));
     let keys = format!(
         "to = [\"{}\", \"{}\"], balance = \"round_robin\", fails = 1, fail_time = \"1h\"",
         first.url(),
         second.url()
     );
     let (one, other) = (proxy(&keys), proxy(&keys));
-    let asked = |server: &Running| -> Vec<String> {
+    let incoming = |server: &Running| -> Vec<String> {
         let mut client = server.connect();
         (0..4).map(|_| client.get("/").text()).collect()
     };
-    let goes_to_first = |server: &Running| asked(server).iter().any(|text| text == "first");
+    let goes_to_first = |server: &Running| incoming(server).iter().any(|text| text == "first");
     assert!(goes_to_first(&one) && goes_to_first(&other));
     is_broken.store(true, Ordering::SeqCst);
-    assert_eq!(asked(&one), ["second"; 4]);
+    assert_eq!(incoming(&one), ["second"; 4]);
     is_broken.store(false, Ordering::SeqCst);
-    assert_eq!(asked(&one), ["second"; 4], "the first rests");
-    assert!(goes_to_first(&other), "it rests for the other as well");
+    assert_eq!(incoming(&one), ["second"; 4], "the first is paused");
+    assert!(goes_to_first(&other), "it is paused for the other as well");
 }
 
 #[test]
-fn a_place_that_one_takes_is_no_place_of_the_other() {
+fn a_slot_taken_by_one_server_is_not_taken_from_the_other() {
     let (release, released) = mpsc::channel::<()>();
     let (arrived, has_arrived) = mpsc::channel();
     let released = Arc::new(Mutex::new(released));
-    let upstream = Upstream::start(move |asked, stream| {
-        if asked.line.starts_with("GET /held ") {
+    let upstream = Upstream::start(move |incoming, stream| {
+        if incoming.line.starts_with("GET /held ") {
             let _ = arrived.send(());
             let _ = released.lock().expect("a lock").recv();
         }
-        say(stream, ok("here"));
+        write_to(stream, ok("here"));
         Next::Keep
     });
     let keys = format!("to = \"{}\", connections = 1, queue = \"100ms\"", upstream.url());
@@ -60,8 +60,8 @@ fn a_place_that_one_takes_is_no_place_of_the_other() {
     held.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n");
     has_arrived.recv_timeout(DEADLINE).expect("the request");
     assert_eq!(one.get("/").status, 503);
-    let answer = other.get("/");
-    assert_eq!((answer.status, answer.text().as_str()), (200, "here"));
+    let response = other.get("/");
+    assert_eq!((response.status, response.text().as_str()), (200, "here"));
     drop(release);
-    assert_eq!(held.answer().text(), "here");
+    assert_eq!(held.response().text(), "here");
 }

@@ -1,4 +1,5 @@
-//! WebSocket and other protocols through the proxy: the upstream is asked in HTTP/1.1, whatever the client speaks.
+//! WebSocket and other protocols through the proxy: the upstream gets an HTTP/1.1 upgrade, whichever version the client
+//! uses.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -7,7 +8,7 @@ use bytes::Bytes;
 use h2::ext::Protocol;
 
 use super::support::http2::Http2;
-use super::support::upstream::{Asked, Next, Upstream, ok, say};
+use super::support::upstream::{Next, ReceivedRequest, Upstream, ok, write_to};
 use super::support::{Client, Folder, Running};
 
 const SERVER: &str =
@@ -28,31 +29,31 @@ fn start(upstream: &Upstream) -> Running {
     Running::start(folder, &text)
 }
 
-/// Agrees to whatever it is asked for, greets in the same breath, and says everything back until the other side ends.
-fn echo(asked: &Asked, stream: &mut TcpStream) -> Next {
-    let Some(protocol) = asked.field("Upgrade") else {
-        say(stream, ok("no upgrade"));
+/// Accepts any requested upgrade, greets in the same write, and echoes until the other side ends.
+fn echo(incoming: &ReceivedRequest, stream: &mut TcpStream) -> Next {
+    let Some(protocol) = incoming.field("Upgrade") else {
+        write_to(stream, ok("no upgrade"));
         return Next::Keep;
     };
-    let accept = match asked.field("Sec-WebSocket-Key") {
+    let accept = match incoming.field("Sec-WebSocket-Key") {
         Some(key) => format!("Sec-WebSocket-Accept: {}\r\n", accept(key)),
         None => String::new(),
     };
     let head = format!(
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n{accept}X-Kept: yes\r\n\r\n"
     );
-    say(stream, [head.as_bytes(), HELLO].concat());
+    write_to(stream, [head.as_bytes(), HELLO].concat());
     let mut room = [0; 4096];
     while let Ok(got) = stream.read(&mut room) {
         if got == 0 {
             break;
         }
-        say(stream, &room[..got]);
+        write_to(stream, &room[..got]);
     }
     Next::Close
 }
 
-/// By the same words as the server, but by another's code: openssl's.
+/// The same value as the server computes, but by other code: openssl's.
 fn accept(key: &str) -> String {
     if key == KEY {
         return ACCEPT.to_owned();
@@ -66,25 +67,25 @@ fn accept(key: &str) -> String {
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
-fn upgrade(client: &mut Client, protocols: &str, more: &[&str]) -> super::support::Answer {
+fn upgrade(client: &mut Client, protocols: &str, more: &[&str]) -> super::support::ReceivedResponse {
     let mut fields = vec![
         "Connection: keep-alive, Upgrade".to_owned(),
         format!("Upgrade: {protocols}"),
     ];
     fields.extend(more.iter().map(|&field| field.to_owned()));
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-    client.ask("GET /chat?room=1", &fields)
+    client.fetch("GET /chat?room=1", &fields)
 }
 
 #[test]
-fn a_handshake_passes_and_what_follows_flows() {
+fn a_handshake_and_the_following_bytes_pass() {
     let upstream = Upstream::start(echo);
     let server = start(&upstream);
     let mut client = server.connect();
-    // Other requests before it, over a connection to the upstream that is kept.
+    // Other requests before it, over a kept connection to the upstream.
     assert_eq!(client.get("/x").text(), "no upgrade");
     let key = format!("Sec-WebSocket-Key: {KEY}");
-    let answer = upgrade(
+    let response = upgrade(
         &mut client,
         "websocket",
         &[
@@ -94,7 +95,7 @@ fn a_handshake_passes_and_what_follows_flows() {
             "Cookie: a=b",
         ],
     );
-    answer.expect(
+    response.expect(
         "a handshake",
         101,
         &[
@@ -105,9 +106,9 @@ fn a_handshake_passes_and_what_follows_flows() {
             "!Transfer-Encoding",
         ],
     );
-    assert_eq!(answer.field("Sec-WebSocket-Accept"), Some(ACCEPT));
-    let asked = upstream.last();
-    assert_eq!(asked.line, "GET /chat?room=1 HTTP/1.1");
+    assert_eq!(response.field("Sec-WebSocket-Accept"), Some(ACCEPT));
+    let incoming = upstream.last();
+    assert_eq!(incoming.line, "GET /chat?room=1 HTTP/1.1");
     for (name, value) in [
         ("Connection", "upgrade"),
         ("Upgrade", "websocket"),
@@ -118,7 +119,7 @@ fn a_handshake_passes_and_what_follows_flows() {
         ("X-Forwarded-For", "127.0.0.1"),
     ] {
         assert_eq!(
-            asked.field(name).map(str::to_ascii_lowercase),
+            incoming.field(name).map(str::to_ascii_lowercase),
             Some(value.to_ascii_lowercase()),
             "{name}"
         );
@@ -132,36 +133,36 @@ fn a_handshake_passes_and_what_follows_flows() {
     assert_eq!(server.server().status().tunnels_open, 1);
     client.end();
     client.assert_closed("both ended");
-    // The connection was used up.
+    // The upgrade used up the connection.
     assert_eq!(server.get("/y").text(), "no upgrade");
     assert_eq!(upstream.connections(), 2);
 }
 
 #[test]
-fn over_http_2_it_is_the_same_to_the_upstream() {
+fn the_upstream_sees_the_same_over_http_2() {
     let upstream = Upstream::start(echo);
     let server = start(&upstream);
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/x").content, b"no upgrade");
-    let asked = client
+    let pending = client
         .request("CONNECT", "/chat?room=1")
         .extension(Protocol::from_static("websocket"))
         .header("sec-websocket-version", "13")
         .header("origin", "http://localhost");
-    let (answer, mut to) = client.ask(asked, false);
-    let answer = client.wait(answer).expect("an answer");
-    assert_eq!(answer.status(), 200);
-    assert_eq!(answer.headers()["x-kept"], "yes");
+    let (response, mut to) = client.start_request(pending, false);
+    let response = client.wait(response).expect("an answer");
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["x-kept"], "yes");
     for none in ["sec-websocket-accept", "upgrade", "connection"] {
-        assert!(!answer.headers().contains_key(none), "{none}");
+        assert!(!response.headers().contains_key(none), "{none}");
     }
-    let asked = upstream.last();
-    assert_eq!(asked.line, "GET /chat?room=1 HTTP/1.1");
-    assert_eq!(asked.field("Upgrade"), Some("websocket"));
-    assert_eq!(asked.field("Sec-WebSocket-Key").map(str::len), Some(24));
-    assert_eq!(asked.field("Content-Length"), None);
-    assert_eq!(asked.field("Transfer-Encoding"), None);
-    let mut from = answer.into_body();
+    let pending = upstream.last();
+    assert_eq!(pending.line, "GET /chat?room=1 HTTP/1.1");
+    assert_eq!(pending.field("Upgrade"), Some("websocket"));
+    assert_eq!(pending.field("Sec-WebSocket-Key").map(str::len), Some(24));
+    assert_eq!(pending.field("Content-Length"), None);
+    assert_eq!(pending.field("Transfer-Encoding"), None);
+    let mut from = response.into_body();
     let mut read = |count: usize| {
         let mut all = Vec::new();
         while all.len() < count {
@@ -178,30 +179,30 @@ fn over_http_2_it_is_the_same_to_the_upstream() {
     }
     to.send_data(Bytes::new(), true).expect("sent");
     let end = client.wait(async {
-        // The end may come as a frame with nothing in it.
+        // The end may come as an empty frame.
         while let Some(Ok(piece)) = from.data().await {
-            assert!(piece.is_empty(), "something behind the end");
+            assert!(piece.is_empty(), "bytes after the end");
         }
         from.is_end_stream()
     });
-    assert!(end, "no polite end");
+    assert!(end, "no orderly end");
     assert_eq!(client.get("/y").content, b"no upgrade");
 }
 
-/// An upstream that answers a handshake with these bytes.
-fn answering(bytes: &'static str) -> Upstream {
+/// An upstream that responds to a handshake with these bytes.
+fn responding(bytes: &'static str) -> Upstream {
     Upstream::start(move |_, stream| {
-        say(stream, bytes);
+        write_to(stream, bytes);
         let _ = stream.shutdown(Shutdown::Write);
         Next::Close
     })
 }
 
 #[test]
-fn what_an_upstream_says_instead_is_passed_on_or_refused() {
+fn other_responses_to_a_handshake_are_forwarded_or_refused() {
     const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\n";
     let rows: &[(&str, u16, u16)] = &[
-        // Not agreed: to a client of HTTP/2, success would be an agreement.
+        // Refused: to an HTTP/2 client, a success status would be an acceptance.
         ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno", 200, 501),
         ("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", 403, 403),
         (
@@ -209,7 +210,7 @@ fn what_an_upstream_says_instead_is_passed_on_or_refused() {
             426,
             426,
         ),
-        // Agreed to something else, or to nothing, or not by the key.
+        // Another protocol is accepted, or none, or the key is wrong.
         ("Connection: upgrade\r\nUpgrade: other\r\n\r\n", 502, 502),
         ("Connection: upgrade\r\n\r\n", 502, 502),
         ("Upgrade: websocket\r\n\r\n", 502, 502),
@@ -221,21 +222,21 @@ fn what_an_upstream_says_instead_is_passed_on_or_refused() {
         ),
         ("", 502, 502),
     ];
-    for &(answer, first, second) in rows {
-        let answer: &'static str = if answer.starts_with("HTTP") || answer.is_empty() {
-            answer
+    for &(response, first, second) in rows {
+        let response: &'static str = if response.starts_with("HTTP") || response.is_empty() {
+            response
         } else {
-            String::leak(format!("{SWITCH}{answer}"))
+            String::leak(format!("{SWITCH}{response}"))
         };
-        let upstream = answering(answer);
+        let upstream = responding(response);
         let server = start(&upstream);
         assert_eq!(
             upgrade(&mut server.connect(), "websocket", &[]).status,
             first,
-            "{answer}"
+            "{response}"
         );
         let mut client = Http2::to(server.address());
-        // Its settings have to be known before CONNECT may be sent.
+        // The server's settings have to be known before CONNECT may be sent.
         assert_eq!(
             client
                 .send(client.request("TRACE", "/"), b"")
@@ -243,26 +244,26 @@ fn what_an_upstream_says_instead_is_passed_on_or_refused() {
                 .status,
             405
         );
-        let asked = client
+        let pending = client
             .request("CONNECT", "/chat")
             .extension(Protocol::from_static("websocket"));
-        let (found, _to) = client.ask(asked, false);
-        assert_eq!(client.wait(found).expect("an answer").status(), second, "{answer}");
+        let (found, _to) = client.start_request(pending, false);
+        assert_eq!(client.wait(found).expect("an answer").status(), second, "{response}");
     }
 }
 
 #[test]
-fn other_versions_of_http_are_not_gone_over_to() {
+fn upgrades_to_other_http_versions_are_refused() {
     let upstream = Upstream::start(echo);
     let server = start(&upstream);
     for protocols in ["h2c", "H2C, TLS/1.0", "HTTP/2.0"] {
-        let answer = upgrade(
+        let response = upgrade(
             &mut server.connect(),
             protocols,
             &["HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA"],
         );
         assert_eq!(
-            (answer.status, answer.text().as_str()),
+            (response.status, response.text().as_str()),
             (200, "no upgrade"),
             "{protocols}"
         );
@@ -273,18 +274,18 @@ fn other_versions_of_http_are_not_gone_over_to() {
     assert_eq!(upstream.last().field("Upgrade"), Some("other/1"));
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/x").content, b"no upgrade");
-    let asked = client
+    let pending = client
         .request("CONNECT", "/chat")
         .extension(Protocol::from_static("h2c"));
-    let (found, _to) = client.ask(asked, false);
+    let (found, _to) = client.start_request(pending, false);
     assert_eq!(client.wait(found).expect("an answer").status(), 501);
 }
 
 #[test]
-fn an_upstream_that_takes_nothing_is_given_up() {
-    let upstream = Upstream::start(|asked, stream| {
-        let _ = echo_head(asked, stream);
-        // It is there, and reads nothing, until the other side has broken off.
+fn an_upstream_that_does_not_read_times_out() {
+    let upstream = Upstream::start(|pending, stream| {
+        let _ = echo_head(pending, stream);
+        // The peer exists and reads nothing until the other side has broken off.
         let started = std::time::Instant::now();
         while matches!(stream.take_error(), Ok(None)) && started.elapsed() < super::support::DEADLINE {
             std::thread::yield_now();
@@ -314,11 +315,11 @@ fn no_tunnel_is_left(server: &Running) {
 }
 
 #[test]
-fn either_side_may_vanish() {
-    let upstream = Upstream::start(|asked, stream| {
-        let _ = echo_head(asked, stream);
+fn either_side_may_disconnect() {
+    let upstream = Upstream::start(|pending, stream| {
+        let _ = echo_head(pending, stream);
         let mut byte = [0];
-        // `x`: go, without a word.
+        // `x` makes the upstream close without a reply.
         let _ = stream.read(&mut byte);
         assert!(byte[0] == b'x' || byte[0] == 0);
         Next::Close
@@ -335,8 +336,8 @@ fn either_side_may_vanish() {
     no_tunnel_is_left(&server);
 }
 
-fn echo_head(asked: &Asked, stream: &mut TcpStream) -> std::io::Result<()> {
-    let protocol = asked.field("Upgrade").unwrap_or("none");
+fn echo_head(incoming: &ReceivedRequest, stream: &mut TcpStream) -> std::io::Result<()> {
+    let protocol = incoming.field("Upgrade").unwrap_or("none");
     write!(
         stream,
         "HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: {protocol}\r\n\r\n"

@@ -1,4 +1,4 @@
-//! Workers: threads of their own for each listener, back again when they die; listeners of every kind.
+//! Workers: threads of their own for each listener, restarted when they die, and listeners of every kind.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ fn workers(count: usize) -> String {
     format!("[server]\nworkers = {count}\nblocking_threads = 2\nevents = {{ wait = \"20ms\" }}\n")
 }
 
-/// Asks on many new connections, so that the kernel hands some to each worker; all must be answered.
+/// Opens many new connections, so that the kernel hands some to each worker; all must get the response.
 #[track_caller]
 fn check(what: &str, connect: impl Fn() -> Client, expected: &str) {
     for _ in 0..20 {
@@ -30,20 +30,23 @@ fn a_worker_that_dies_is_restarted() {
         for round in 0..3 {
             let mut client = server.connect();
             assert_eq!(client.get("/").text(), "root");
-            // With one worker this connection is its own, and ends when it has died.
+            // The only worker serves this connection, which ends when the worker has died.
             server.server().kill_worker();
             if count == 1 {
                 client.assert_closed("a connection of the dead worker");
             }
             check(&format!("{count} workers, round {round}"), || server.connect(), "root");
         }
-        // The new worker takes orders like the old one: a configuration, and the end.
+        // The new worker accepts commands like the old one: a configuration, and the stop.
         server
             .reload(&(workers(count) + &site("root = \"other\"").replace("root = \"www\"\n", "")))
             .expect("a reload");
         let started = Instant::now();
         while server.get("/").text() != "other" {
-            assert!(started.elapsed() < DEADLINE, "the new worker takes no configuration");
+            assert!(
+                started.elapsed() < DEADLINE,
+                "the new worker does not apply the configuration"
+            );
         }
         server.server().kill_worker();
         check("restarted with the newest configuration", || server.connect(), "other");
@@ -52,7 +55,7 @@ fn a_worker_that_dies_is_restarted() {
 }
 
 #[test]
-fn a_worker_that_dies_in_the_middle_of_everything_lets_go_of_all() {
+fn a_worker_that_dies_under_load_releases_everything() {
     const LARGE: u64 = 24 << 20;
     let server = Running::start(folder(), &(workers(1) + &site("")));
     server.folder.sparse("www/large.bin", LARGE);
@@ -82,7 +85,7 @@ fn a_worker_that_dies_in_the_middle_of_everything_lets_go_of_all() {
 }
 
 #[test]
-fn a_dead_worker_hurts_no_other_listener() {
+fn a_dead_worker_affects_no_other_listener() {
     let text = "[site.\"127.0.0.1:0\"]\nroot = \"www\"\n[site.\"127.0.0.2:0\"]\nroot = \"other\"\n";
     let server = Running::start(folder(), text);
     let addresses = server.addresses();
@@ -129,7 +132,7 @@ fn unix_sockets() {
         let mut client = server.connect_unix("site.sock");
         assert_eq!(client.get("/large.bin").body.len(), 5 << 20);
         client
-            .ask("POST /echo/x", &["Content-Length: 0"])
+            .fetch("POST /echo/x", &["Content-Length: 0"])
             .expect("content", 200, &[]);
         client.get("/none").expect("the connection goes on", 404, &[]);
         server.server().kill_worker();
@@ -137,13 +140,13 @@ fn unix_sockets() {
         server.reload(&text.replace("\"www\"", "\"other\"")).expect("a reload");
         let started = Instant::now();
         while server.connect_unix("site.sock").get("/").text() != "other" {
-            assert!(started.elapsed() < DEADLINE, "takes no configuration");
+            assert!(started.elapsed() < DEADLINE, "does not apply the configuration");
         }
     }
 }
 
 #[test]
-fn a_socket_file_goes_with_its_server_and_a_stale_one_is_no_obstacle() {
+fn a_socket_file_is_removed_at_the_end_and_a_stale_one_is_replaced() {
     let text = "[site.default]\nroot = \"www\"\nlisten = \"unix:site.sock\"\n";
     let folder = folder();
     drop(std::os::unix::net::UnixListener::bind(folder.path("site.sock")).expect("a socket file left behind"));
@@ -171,12 +174,12 @@ fn ipv6() {
         ("Host: [::1]", "root"),
         ("Host: six.example", "other"),
     ] {
-        assert_eq!(Client::to(address).ask("GET /", &[host]).text(), expected, "{host}");
+        assert_eq!(Client::to(address).fetch("GET /", &[host]).text(), expected, "{host}");
     }
 }
 
 #[test]
-fn without_threads_for_what_blocks_files_are_served_all_the_same() {
+fn files_are_served_without_blocking_threads() {
     let server = Running::start(
         folder(),
         &format!("[server]\nworkers = 1\nblocking_threads = 0\n{}", site("browse = true")),
@@ -190,7 +193,7 @@ fn without_threads_for_what_blocks_files_are_served_all_the_same() {
     assert_eq!(client.get("/").text(), "root");
     assert_eq!(client.get("/large.bin").body.len(), 3 << 20);
     client
-        .ask("GET /list/x.txt", &["Accept-Encoding: br"])
+        .fetch("GET /list/x.txt", &["Accept-Encoding: br"])
         .expect("encoded", 200, &["Content-Encoding: br"]);
     client.get("/list/").expect("a listing", 200, &[]);
     client.get("/none").expect("missing", 404, &[]);

@@ -1,4 +1,4 @@
-//! Those who mean no good, or know no better: plain text, rubbish, handshakes that never end.
+//! Hostile and mistaken clients: plain text, garbage, and handshakes that never end.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{AlertDescription, ClientConnection};
 
 use super::certs::{Authority, Kind};
-use super::client::Wish;
+use super::client::TlsClient;
 use super::support::client::Stream;
 use super::support::{Client, DEADLINE, Folder, Running};
 
@@ -27,7 +27,7 @@ fn start(authority: &Authority, keys: &str) -> Running {
 }
 
 #[test]
-fn plain_text_is_told_to_come_by_https() {
+fn plain_text_gets_a_hint_to_use_https() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     for request in [
@@ -37,20 +37,20 @@ fn plain_text_is_told_to_come_by_https() {
     ] {
         let mut client = Client::to(server.address());
         client.send(request);
-        let answer = client.answer();
-        answer.expect(request, 400, &["Connection: close", "Server: RockNet", "Date"]);
-        assert!(answer.text().contains("https://"), "{}", answer.text());
+        let response = client.response();
+        response.expect(request, 400, &["Connection: close", "Server: RockNet", "Date"]);
+        assert!(response.text().contains("https://"), "{}", response.text());
         client.assert_closed(request);
     }
 }
 
-/// What is sent instead of a handshake, and the alert that comes back.
+/// Bytes sent in place of a handshake, and the resulting alert.
 #[test]
-fn rubbish_gets_an_alert_and_the_end() {
+fn garbage_gets_an_alert_and_a_close() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let long = [&[22, 3, 1, 0xff, 0xff][..], &[0; 70_000]].concat();
-    // A hello without any extension: TLS 1.0 and 1.1 know none, of TLS 1.2 it is too little.
+    // A ClientHello without extensions: TLS 1.0 and 1.1 have none, and for TLS 1.2 it is too little.
     let bare = |minor| {
         let head = [22, 3, 1, 0, 45, 1, 0, 0, 41, 3, minor];
         let rest = [0, 0, 2, 0, 0x2f, 1, 0];
@@ -66,7 +66,7 @@ fn rubbish_gets_an_alert_and_the_end() {
         (b"\x00\x01\x02", 10),
         (b"get / http/1.1\r\n\r\n", 10),
         (b"SSH-2.0-x\r\n", 10),
-        // A record of another kind; of no version; a hello that is none; one longer than any record may be.
+        // Another record type, an invalid version, an invalid ClientHello, and a record that is too long.
         (b"\x17\x03\x03\x00\x01x", 10),
         (b"\x16\x09\x09\x00\x04abcd", 50),
         (b"\x16\x03\x01\x00\x04\x01\x00\x00\x00", 50),
@@ -80,28 +80,28 @@ fn rubbish_gets_an_alert_and_the_end() {
         let mut socket = TcpStream::connect(server.address()).unwrap();
         Stream::set_deadline(&socket, DEADLINE).unwrap();
         let _ = socket.write_all(bytes);
-        let mut answer = Vec::new();
-        let _ = socket.read_to_end(&mut answer);
+        let mut response = Vec::new();
+        let _ = socket.read_to_end(&mut response);
         assert_eq!(
-            answer,
+            response,
             [21, 3, 3, 0, 2, 2, *alert],
             "{:?}",
             &bytes[..bytes.len().min(12)]
         );
-        assert!(!answer.windows(4).any(|part| part == b"HTTP"), "{answer:?}");
+        assert!(!response.windows(4).any(|part| part == b"HTTP"), "{response:?}");
     }
-    Wish::new(authority.roots(), "a.test")
+    TlsClient::new(authority.roots(), "a.test")
         .client(server.address())
         .get("/")
         .expect("after", 200, &[]);
 }
 
 #[test]
-fn a_handshake_that_never_ends_has_an_end_and_keeps_nobody_waiting() {
+fn an_endless_handshake_times_out_and_delays_no_client() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nheader_timeout = \"700ms\"\n");
     let started = Instant::now();
-    // One says nothing, one a byte now and then, one stops in the middle.
+    // One client sends nothing, one a byte now and then, and one stops in the middle.
     let mut silent = TcpStream::connect(server.address()).unwrap();
     let mut slow = TcpStream::connect(server.address()).unwrap();
     let mut half = TcpStream::connect(server.address()).unwrap();
@@ -109,12 +109,12 @@ fn a_handshake_that_never_ends_has_an_end_and_keeps_nobody_waiting() {
     for socket in [&silent, &slow, &half] {
         Stream::set_deadline(socket, DEADLINE).unwrap();
     }
-    // The beginning of a hello of 12 KiB, which does not come whole in that time.
+    // The beginning of a ClientHello of 12 KiB, which does not come whole within the timeout.
     let hello = [22, 3, 1, 0x30, 4, 1, 0, 0x30, 0];
     let mut sent = 0;
     while slow.write_all(&hello[sent.min(8)..][..1]).is_ok() && started.elapsed() < DEADLINE {
         sent += 1;
-        let mut client = Wish::new(authority.roots(), "a.test").client(server.address());
+        let mut client = TlsClient::new(authority.roots(), "a.test").client(server.address());
         client.get("/").expect("beside", 200, &[]);
     }
     assert!(started.elapsed() >= Duration::from_millis(600), "cut too early");
@@ -127,18 +127,18 @@ fn a_handshake_that_never_ends_has_an_end_and_keeps_nobody_waiting() {
     }
 }
 
-/// Nobody waits for the end of a client that has said nothing: lingering would take longer than the server has.
+/// A client that has sent nothing is closed without lingering, which would take longer than the server has.
 #[test]
 fn a_silent_client_does_not_delay_a_stop() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nshutdown = \"1s\"\n");
     let mut silent = TcpStream::connect(server.address()).unwrap();
     Stream::set_deadline(&silent, DEADLINE).unwrap();
-    // Whoever comes behind it was served: it was taken, too.
-    Wish::new(authority.roots(), "a.test")
+    // The next connection was served, so this one was accepted, too.
+    TlsClient::new(authority.roots(), "a.test")
         .client(server.address())
         .get("/")
-        .expect("behind", 200, &[]);
+        .expect("the next connection", 200, &[]);
     assert!(server.stop(), "it was waited for");
     let mut rest = Vec::new();
     silent.read_to_end(&mut rest).unwrap();
@@ -146,24 +146,24 @@ fn a_silent_client_does_not_delay_a_stop() {
 }
 
 #[test]
-fn a_client_that_stops_in_its_handshake_is_told_that_it_is_over() {
+fn a_client_that_stalls_in_its_handshake_gets_an_alert() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nheader_timeout = \"700ms\"\n");
     for version in [&TLS13, &TLS12] {
-        let wish = Wish {
+        let client_config = TlsClient {
             only: Some(version),
-            ..Wish::new(authority.roots(), "a.test")
+            ..TlsClient::new(authority.roots(), "a.test")
         };
         let name = ServerName::try_from("a.test").unwrap();
-        let mut tls = ClientConnection::new(Arc::new(wish.config()), name).unwrap();
+        let mut tls = ClientConnection::new(Arc::new(client_config.config()), name).unwrap();
         let mut socket = TcpStream::connect(server.address()).unwrap();
         Stream::set_deadline(&socket, DEADLINE).unwrap();
         tls.write_tls(&mut socket).unwrap();
-        let mut heard = Vec::new();
-        socket.read_to_end(&mut heard).unwrap();
-        let mut rest = &heard[..];
+        let mut received = Vec::new();
+        socket.read_to_end(&mut received).unwrap();
+        let mut rest = &received[..];
         let error = loop {
-            assert!(!rest.is_empty(), "no alert came under {version:?}");
+            assert!(!rest.is_empty(), "no alert was received under {version:?}");
             tls.read_tls(&mut rest).unwrap();
             if let Err(error) = tls.process_new_packets() {
                 break error;
@@ -178,7 +178,7 @@ fn a_client_that_stops_in_its_handshake_is_told_that_it_is_over() {
 }
 
 #[test]
-fn many_handshakes_at_once_all_come_to_an_end() {
+fn many_concurrent_handshakes_all_complete() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let address = server.address();
@@ -187,7 +187,7 @@ fn many_handshakes_at_once_all_come_to_an_end() {
         for _ in 0..24 {
             scope.spawn(|| {
                 for _ in 0..3 {
-                    let mut client = Wish::new(roots.clone(), "a.test").client(address);
+                    let mut client = TlsClient::new(roots.clone(), "a.test").client(address);
                     client.get("/").expect("one of many", 200, &[]);
                 }
             });
@@ -196,15 +196,17 @@ fn many_handshakes_at_once_all_come_to_an_end() {
 }
 
 #[test]
-fn one_who_leaves_without_a_word_harms_nobody() {
+fn a_silent_disconnect_affects_no_client() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     for _ in 0..20 {
-        let mut tls = Wish::new(authority.roots(), "a.test").open(server.address()).unwrap();
+        let mut tls = TlsClient::new(authority.roots(), "a.test")
+            .open(server.address())
+            .unwrap();
         tls.write_all(b"GET / HT").unwrap();
         tls.0.sock.shutdown(std::net::Shutdown::Both).unwrap();
     }
-    Wish::new(authority.roots(), "a.test")
+    TlsClient::new(authority.roots(), "a.test")
         .client(server.address())
         .get("/")
         .expect("after", 200, &[]);

@@ -1,4 +1,4 @@
-//! Authorities and certificates for the tests, made when they are asked for.
+//! Authorities and certificates for the tests, generated on demand.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -47,12 +47,12 @@ impl Authority {
         self.leaf_until(kind, names, 4096)
     }
 
-    /// One whose time is over.
+    /// An expired certificate.
     pub fn expired(&self, names: &[&str]) -> Leaf {
         self.leaf_until(Kind::Ecdsa, names, 2001)
     }
 
-    /// `year`: in which its time is over.
+    /// `year`: the year in which it expires.
     fn leaf_until(&self, kind: Kind, names: &[&str], year: i32) -> Leaf {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names.clone()).expect("names");
@@ -80,7 +80,7 @@ impl Authority {
 }
 
 impl Leaf {
-    /// Writes `NAME.pem` and `NAME.key`, the key for its owner alone.
+    /// Writes `NAME.pem` and `NAME.key`, the key readable by its owner alone.
     pub fn write(&self, folder: &Folder, name: &str) {
         folder.write(&format!("{name}.pem"), &self.cert);
         write_key(folder, &format!("{name}.key"), &self.key);

@@ -1,4 +1,4 @@
-//! Clients that speak TLS: one of this process, and the tools that others use.
+//! TLS clients: one in this process, and common tools.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,20 +15,20 @@ use super::certs::Leaf;
 use super::support::client::Stream;
 use super::support::{Client, DEADLINE};
 
-/// How a client goes about it.
-pub struct Wish<'w> {
+/// Settings of a client.
+pub struct TlsClient<'w> {
     pub roots: RootCertStore,
     pub name: &'w str,
-    /// Whether it says the name in the handshake.
+    /// True if the client sends SNI.
     pub sni: bool,
     pub only: Option<&'static rustls::SupportedProtocolVersion>,
     pub own: Option<&'w Leaf>,
     pub alpn: &'w [&'w [u8]],
 }
 
-impl<'w> Wish<'w> {
-    pub fn new(roots: RootCertStore, name: &'w str) -> Wish<'w> {
-        Wish {
+impl<'w> TlsClient<'w> {
+    pub fn new(roots: RootCertStore, name: &'w str) -> TlsClient<'w> {
+        TlsClient {
             roots,
             name,
             sni: true,
@@ -58,7 +58,7 @@ impl<'w> Wish<'w> {
         config
     }
 
-    /// A connection with its handshake behind it.
+    /// A connection with a completed handshake.
     pub fn open(&self, address: SocketAddr) -> io::Result<Tls> {
         open(address, &Arc::new(self.config()), self.name)
     }
@@ -82,8 +82,8 @@ pub fn open(address: SocketAddr, config: &Arc<ClientConfig>, name: &str) -> io::
 }
 
 impl Tls {
-    /// The certificate that the server has shown.
-    pub fn shown(&self) -> CertificateDer<'static> {
+    /// Certificate that the server presented.
+    pub fn peer_certificate(&self) -> CertificateDer<'static> {
         let chain = self.0.conn.peer_certificates().expect("a chain");
         chain[0].clone().into_owned()
     }
@@ -115,7 +115,7 @@ impl Stream for Tls {
     }
 }
 
-/// What a tool prints on both of its streams, given `input`.
+/// Output of a tool on both of its streams, given `input`.
 pub fn tool(program: &str, arguments: &[&str], input: &str) -> String {
     let mut child = Command::new(program)
         .args(arguments)
@@ -125,7 +125,7 @@ pub fn tool(program: &str, arguments: &[&str], input: &str) -> String {
         .spawn()
         .unwrap_or_else(|error| panic!("{program} is needed for this test: {error}"));
     let mut stdin = child.stdin.take().expect("its input");
-    // It may have ended for a reason that its output tells.
+    // The tool may have exited for a reason that its output gives.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let output = child.wait_with_output().expect("its output");

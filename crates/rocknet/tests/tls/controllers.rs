@@ -1,12 +1,12 @@
-//! What controllers are told of connections under TLS, wherever they run.
+//! Connection data that controllers get under TLS, wherever they run.
 
 use rustls::version::{TLS12, TLS13};
 
 use super::certs::{Authority, Kind, Leaf};
-use super::client::Wish;
+use super::client::TlsClient;
 use super::support::{Folder, Running, library};
 
-const PLACES: [(&str, &str); 3] = [
+const ROUTES: [(&str, &str); 3] = [
     ("worker", "run_on = \"worker\""),
     ("network", "run_on = \"network\""),
     ("process", "isolate = true"),
@@ -20,17 +20,17 @@ fn start(authority: &Authority, clients: &Authority) -> Running {
         "[site.\"a.test\"]\nlisten = [\"127.0.0.1:0\", \"unix:plain.sock\"]\n\
          tls = { cert = \"a.pem\", key = \"a.key\", client_ca = \"clients.pem\", client = \"optional\" }\n",
     );
-    for (place, how) in PLACES {
+    for (route, how) in ROUTES {
         let library = library::plain().display();
         text.push_str(&format!(
-            "[site.\"a.test\".route.\"/{place}\"]\ncontroller = \"{library}:mirror\"\n{how}\n"
+            "[site.\"a.test\".route.\"/{route}\"]\ncontroller = \"{library}:mirror\"\n{how}\n"
         ));
     }
     Running::start(folder, &text)
 }
 
 #[test]
-fn controllers_are_told_of_the_handshake_and_of_the_client() {
+fn controllers_see_the_handshake_and_the_client() {
     let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
     let bob = clients.leaf(Kind::Ecdsa, &["bob"]);
     let server = start(&authority, &clients);
@@ -41,13 +41,13 @@ fn controllers_are_told_of_the_handshake_and_of_the_client() {
         (&TLS12, Some(&bob), false),
     ] {
         let own: Option<&Leaf> = own;
-        let wish = Wish {
+        let client_config = TlsClient {
             only: Some(only),
             own,
             sni,
-            ..Wish::new(authority.roots(), "a.test")
+            ..TlsClient::new(authority.roots(), "a.test")
         };
-        let tls = wish.open(server.address()).expect("a handshake");
+        let tls = client_config.open(server.address()).expect("a handshake");
         let suite = tls.0.conn.negotiated_cipher_suite().expect("a suite").suite();
         let cipher = suite.as_str().expect("a name").replace("TLS13_", "TLS_");
         let port = tls.0.sock.local_addr().expect("an address").port();
@@ -57,8 +57,8 @@ fn controllers_are_told_of_the_handshake_and_of_the_client() {
             "TLSv1.2"
         };
         let mut client = super::support::Client::over(tls);
-        for (place, _) in PLACES {
-            let text = client.ask(&format!("GET /{place}"), &["Host: a.test"]).text();
+        for (route, _) in ROUTES {
+            let text = client.fetch(&format!("GET /{route}"), &["Host: a.test"]).text();
             let lines: Vec<&str> = text.lines().collect();
             let optional = |name: &str, value: Option<&str>| match value {
                 Some(value) => format!("{name}={value}"),
@@ -73,7 +73,7 @@ fn controllers_are_told_of_the_handshake_and_of_the_client() {
                 optional("name", sni.then_some("a.test")),
                 optional("certificate", own.map(|_| "CN=bob")),
             ] {
-                assert!(lines.contains(&&*line), "{place}: {line} is not in {text}");
+                assert!(lines.contains(&&*line), "{route}: {line} is not in {text}");
             }
         }
     }

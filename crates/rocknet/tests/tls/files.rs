@@ -1,4 +1,4 @@
-//! Certificates in files: their orders and kinds, what is wrong with them, and what happens when they change.
+//! Certificate files: their order and kinds, their errors, and their changes.
 
 use rocknet::certificates::Certificate;
 use rocknet::certificates::files::{FileSet, Reload};
@@ -6,7 +6,7 @@ use rocknet_config::model::CertificateFiles;
 use std::time::SystemTime;
 
 use super::certs::{Authority, Kind, set_mode, write_key};
-use super::client::{Wish, tool};
+use super::client::{TlsClient, tool};
 use super::support::{Folder, Running};
 
 fn set(folder: &Folder, cert: &str, key: &str) -> FileSet {
@@ -17,7 +17,7 @@ fn set(folder: &Folder, cert: &str, key: &str) -> FileSet {
     }])
 }
 
-/// What a pair of files gives: the names of the certificate, or a part of what is told.
+/// Asserts the result of a pair of files: the names of the certificate, or a part of the message.
 #[track_caller]
 fn check(what: &str, cert: &str, key: &str, expected: Result<&[&str], &str>) {
     let folder = Folder::with(&[("x.pem", cert)]);
@@ -40,7 +40,7 @@ fn check(what: &str, cert: &str, key: &str, expected: Result<&[&str], &str>) {
 }
 
 #[test]
-fn the_usual_orders_are_understood_and_the_rest_is_told() {
+fn common_file_orders_load_and_others_are_reported() {
     let authority = Authority::new("root");
     let (leaf, other) = (
         authority.leaf(Kind::Ecdsa, &["a.test", "127.0.0.1"]),
@@ -63,7 +63,7 @@ fn the_usual_orders_are_understood_and_the_rest_is_told() {
         &key.replace('\n', "\r\n"),
         names,
     );
-    check("key behind a certificate", cert, &format!("{cert}{key}"), names);
+    check("key after a certificate", cert, &format!("{cert}{key}"), names);
     check(
         "key and certificate in both",
         &format!("{key}{cert}"),
@@ -87,7 +87,7 @@ fn the_usual_orders_are_understood_and_the_rest_is_told() {
 }
 
 #[test]
-fn keys_of_older_forms_are_read() {
+fn older_key_formats_are_read() {
     let authority = Authority::new("root");
     for (kind, form, label) in [
         (Kind::Ecdsa, &["ec"][..], "EC PRIVATE KEY"),
@@ -102,7 +102,7 @@ fn keys_of_older_forms_are_read() {
 }
 
 #[test]
-fn keys_that_all_may_read_are_refused_until_they_may_not() {
+fn world_readable_keys_are_refused() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[]);
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "x");
@@ -128,7 +128,7 @@ fn keys_that_all_may_read_are_refused_until_they_may_not() {
 }
 
 #[test]
-fn each_change_is_judged_once_and_a_broken_one_keeps_what_was_read() {
+fn each_change_is_loaded_once_and_a_broken_one_keeps_the_old_pair() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[]);
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "x");
@@ -142,7 +142,7 @@ fn each_change_is_judged_once_and_a_broken_one_keeps_what_was_read() {
     authority.leaf(Kind::Rsa, &["a.test"]).write(&folder, "x");
     assert_eq!(set.reload_if_changed(now), Some(Reload::Replaced));
     assert_eq!((set.reload_if_changed(now), set.error()), (None, None));
-    // In the year 4096 it is over, which is noticed once, and it is shown all the same.
+    // It expires in the year 4096. That is logged once, and the certificate is presented all the same.
     let later = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(100 * 366 * 24 * 3600 * 25);
     assert_eq!(set.reload_if_changed(later), Some(Reload::Expired));
     let faults = set.faults_for(&[]);
@@ -155,7 +155,7 @@ fn each_change_is_judged_once_and_a_broken_one_keeps_what_was_read() {
 }
 
 #[test]
-fn a_folder_a_fifo_and_nothing_are_no_certificates() {
+fn folders_fifos_and_missing_files_are_errors() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[("folder/x", "")]);
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "x");
@@ -175,7 +175,7 @@ fn a_folder_a_fifo_and_nothing_are_no_certificates() {
 }
 
 #[test]
-fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
+fn a_changed_file_is_loaded_and_a_broken_one_is_not() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[("www/index.html", "hello")]);
     let first = authority.leaf(Kind::Ecdsa, &["a.test"]);
@@ -185,21 +185,21 @@ fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
         "[site.\"a.test\"]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\ntls = { cert = \"x.pem\", key = \"x.key\" }",
     );
     let certificates = std::sync::Arc::clone(server.server().certificates());
-    let shown = || {
-        Wish::new(authority.roots(), "a.test")
+    let peer_certificate = || {
+        TlsClient::new(authority.roots(), "a.test")
             .open(server.address())
             .expect("a handshake")
-            .shown()
+            .peer_certificate()
     };
-    assert_eq!(shown(), first.der);
-    // A connection that is open goes on.
-    let mut old = Wish::new(authority.roots(), "a.test").client(server.address());
+    assert_eq!(peer_certificate(), first.der);
+    // An open connection goes on.
+    let mut old = TlsClient::new(authority.roots(), "a.test").client(server.address());
     old.get("/").expect("before", 200, &[]);
 
     let second = authority.leaf(Kind::Rsa, &["a.test"]);
     second.write(&server.folder, "x");
     certificates.maintain();
-    assert_eq!(shown(), second.der);
+    assert_eq!(peer_certificate(), second.der);
     old.get("/").expect("meanwhile", 200, &[]);
 
     for broken in [
@@ -209,23 +209,23 @@ fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
     ] {
         server.folder.write("x.pem", broken);
         certificates.maintain();
-        assert_eq!(shown(), second.der, "{broken:?}");
+        assert_eq!(peer_certificate(), second.der, "{broken:?}");
         let refused = server.server().reload(server.server().snapshot().config.clone());
         let why = refused.expect_err("broken files").to_string();
         assert!(
             why.starts_with("site a.test: ") && why.contains("x."),
             "{broken:?}: {why}"
         );
-        assert_eq!(shown(), second.der, "{broken:?}");
+        assert_eq!(peer_certificate(), second.der, "{broken:?}");
         let snapshot = server.server().snapshot();
         assert_eq!(snapshot.certificate_errors().count(), 1, "{broken:?}");
     }
     server.folder.remove("x.pem");
     certificates.maintain();
-    assert_eq!(shown(), second.der);
+    assert_eq!(peer_certificate(), second.der);
     first.write(&server.folder, "x");
     certificates.maintain();
-    assert_eq!(shown(), first.der);
+    assert_eq!(peer_certificate(), first.der);
     assert_eq!(server.server().snapshot().certificate_errors().count(), 0);
 }
 
@@ -245,23 +245,23 @@ fn ocsp_responses_go_with_their_certificates_and_change_with_their_files() {
         for version in ["-tls1_2", "-tls1_3"] {
             for (scheme, expected) in ["ecdsa_secp256r1_sha256", "rsa_pss_rsae_sha256"].iter().zip(expected) {
                 let client = ["s_client", "-connect", &place, "-servername", "a.test", "-status"];
-                let said = tool("openssl", &[&client[..], &[version, "-sigalgs", scheme]].concat(), "");
-                // What it cannot read it shows as it came, sixteen bytes a line.
-                assert!(said.contains(expected), "{version} {scheme}: {said}");
+                let output = tool("openssl", &[&client[..], &[version, "-sigalgs", scheme]].concat(), "");
+                // OpenSSL prints an unknown response as a dump of sixteen bytes a line.
+                assert!(output.contains(expected), "{version} {scheme}: {output}");
             }
         }
-        let said = tool(
+        let output = tool(
             "openssl",
             &["s_client", "-connect", &place, "-servername", "a.test"],
             "",
         );
-        assert!(!said.contains("OCSP"), "not asked for: {said}");
+        assert!(!output.contains("OCSP"), "not requested: {output}");
     };
     check(["first of ecdsa", "first of rsa"]);
     server.folder.write("ecdsa.der", "then of ecdsa");
     server.server().certificates().maintain();
     check(["then of ecdsa", "first of rsa"]);
-    // What cannot be read leaves all as it was.
+    // A file that cannot be read leaves everything as it was.
     server.folder.remove("rsa.der");
     server.server().certificates().maintain();
     check(["then of ecdsa", "first of rsa"]);
@@ -277,7 +277,7 @@ fn fuzz_seeds_pass() {
     for entry in std::fs::read_dir(folder).expect("the seeds") {
         let bytes = std::fs::read(entry.expect("a seed").path()).expect("a seed");
         whole += usize::from(rocknet::certificates::files::read_any(&bytes));
-        // Cut anywhere, it is a fault or a smaller pair.
+        // Truncated anywhere, the file is an error or a smaller pair.
         for at in (0..bytes.len()).step_by(37) {
             rocknet::certificates::files::read_any(&bytes[..at]);
         }

@@ -1,4 +1,4 @@
-//! Handshakes: versions, resumption, keys of two kinds, certificates of clients, and what common tools make of them.
+//! TLS handshakes: versions, resumption, keys of two kinds, client certificates, and common tools.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{HandshakeKind, ProtocolVersion};
 
 use super::certs::{Authority, Kind, Leaf};
-use super::client::{Wish, open, tool};
+use super::client::{TlsClient, open, tool};
 use super::support::running::mount;
 use super::support::{Client, Folder, Running};
 
-/// A site `default` with certificates of both kinds and more keys of its `tls`.
+/// A site `default` with certificates of both kinds and further keys of its `tls`.
 fn site(authority: &Authority, keys: &str) -> (Folder, String) {
     let folder = Folder::with(&[("www/index.html", "hello under TLS")]);
     authority
@@ -37,7 +37,7 @@ fn start(authority: &Authority, keys: &str) -> Running {
 }
 
 #[test]
-fn both_versions_answer_and_the_oldest_can_be_left_out() {
+fn both_versions_work_and_the_older_can_be_disabled() {
     let authority = Authority::new("root");
     for (keys, version, expected) in [
         ("", &TLS13, Some(ProtocolVersion::TLSv1_3)),
@@ -46,11 +46,11 @@ fn both_versions_answer_and_the_oldest_can_be_left_out() {
         (", min = \"1.3\"", &TLS12, None),
     ] {
         let server = start(&authority, keys);
-        let wish = Wish {
+        let client_config = TlsClient {
             only: Some(version),
-            ..Wish::new(authority.roots(), "a.test")
+            ..TlsClient::new(authority.roots(), "a.test")
         };
-        let opened = wish.open(server.address());
+        let opened = client_config.open(server.address());
         let found = opened.as_ref().ok().and_then(|tls| tls.0.conn.protocol_version());
         assert_eq!(found, expected, "{keys}");
         if let Ok(tls) = opened {
@@ -71,7 +71,9 @@ fn both_versions_answer_and_the_oldest_can_be_left_out() {
 fn the_hybrid_key_share_comes_first() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
-    let tls = Wish::new(authority.roots(), "a.test").open(server.address()).unwrap();
+    let tls = TlsClient::new(authority.roots(), "a.test")
+        .open(server.address())
+        .unwrap();
     let group = tls.0.conn.negotiated_key_exchange_group().map(|group| group.name());
     assert_eq!(group, Some(rustls::NamedGroup::X25519MLKEM768));
 }
@@ -81,41 +83,44 @@ fn a_client_without_a_protocol_in_common_is_refused() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     for (alpn, works) in [(&[][..], true), (&[&b"http/1.1"[..]], true), (&[&b"spdy/3"[..]], false)] {
-        let wish = Wish {
+        let client_config = TlsClient {
             alpn,
-            ..Wish::new(authority.roots(), "a.test")
+            ..TlsClient::new(authority.roots(), "a.test")
         };
-        assert_eq!(wish.open(server.address()).is_ok(), works, "{alpn:?}");
+        assert_eq!(client_config.open(server.address()).is_ok(), works, "{alpn:?}");
     }
 }
 
-/// The second handshake of a client that keeps its tickets.
-fn second(address: SocketAddr, wish: &Wish<'_>, name: &str) -> Option<HandshakeKind> {
-    let config = Arc::new(wish.config());
-    let first = open(address, &config, wish.name).expect("a handshake");
-    // Tickets come with the first answer at the latest.
+/// Kind of the second handshake of a client that keeps its tickets.
+fn second(address: SocketAddr, client_config: &TlsClient<'_>, name: &str) -> Option<HandshakeKind> {
+    let config = Arc::new(client_config.config());
+    let first = open(address, &config, client_config.name).expect("a handshake");
+    // Tickets come with the first response at the latest.
     Client::over(first).get("/").expect("first", 200, &[]);
     open(address, &config, name).ok()?.0.conn.handshake_kind()
 }
 
 #[test]
-fn sessions_go_on_on_any_worker() {
+fn sessions_resume_on_any_worker() {
     let authority = Authority::new("root");
     let (folder, text) = site(&authority, "");
     let server = Running::start(folder, &format!("[server]\nworkers = 3\n{text}"));
     for version in [&TLS13, &TLS12] {
         for _ in 0..6 {
-            let wish = Wish {
+            let client_config = TlsClient {
                 only: Some(version),
-                ..Wish::new(authority.roots(), "a.test")
+                ..TlsClient::new(authority.roots(), "a.test")
             };
-            assert_eq!(second(server.address(), &wish, "a.test"), Some(HandshakeKind::Resumed));
+            assert_eq!(
+                second(server.address(), &client_config, "a.test"),
+                Some(HandshakeKind::Resumed)
+            );
         }
     }
 }
 
 #[test]
-fn keys_are_chosen_for_the_client() {
+fn the_key_type_follows_the_client() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let place = server.address().to_string();
@@ -124,7 +129,7 @@ fn keys_are_chosen_for_the_client() {
         ("rsa_pss_rsae_sha256", "RSA-PSS"),
         ("ecdsa_secp256r1_sha256:rsa_pss_rsae_sha256", "ECDSA"),
     ] {
-        let said = tool(
+        let output = tool(
             "openssl",
             &[
                 "s_client",
@@ -138,19 +143,19 @@ fn keys_are_chosen_for_the_client() {
             "",
         );
         assert!(
-            said.contains(&format!("Peer signature type: {expected}")),
-            "{schemes}: {said}"
+            output.contains(&format!("Peer signature type: {expected}")),
+            "{schemes}: {output}"
         );
     }
 }
 
 #[test]
-fn who_has_nothing_in_common_hears_that_the_handshake_failed() {
+fn a_client_without_a_common_suite_gets_handshake_failure() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let place = server.address().to_string();
     for offer in [
-        // The key exchange of old, which rustls does not have; curves and signatures that it does not.
+        // RSA key exchange, which rustls does not have, and unsupported curves and signatures.
         &["-tls1_2", "-cipher", "AES128-SHA"][..],
         &["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"],
         &["-tls1_2", "-sigalgs", "ed448"],
@@ -158,13 +163,13 @@ fn who_has_nothing_in_common_hears_that_the_handshake_failed() {
         &["-tls1_3", "-groups", "X448"],
     ] {
         let arguments = [&["s_client", "-connect", &place, "-servername", "a.test"][..], offer].concat();
-        let said = tool("openssl", &arguments, "");
-        assert!(said.contains("alert handshake failure"), "{offer:?}: {said}");
+        let output = tool("openssl", &arguments, "");
+        assert!(output.contains("alert handshake failure"), "{offer:?}: {output}");
     }
 }
 
 #[test]
-fn common_tools_get_along() {
+fn common_tools_connect() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     server.folder.write("root.pem", &authority.pem);
@@ -203,7 +208,7 @@ fn common_tools_get_along() {
             version,
             "-ign_eof",
         ];
-        let said = tool("openssl", &arguments, "GET / HTTP/1.0\r\n\r\n");
+        let output = tool("openssl", &arguments, "GET / HTTP/1.0\r\n\r\n");
         for expected in [
             "Verification: OK",
             "hello under TLS",
@@ -214,10 +219,10 @@ fn common_tools_get_along() {
             } else {
                 expected
             };
-            assert!(said.contains(expected), "{version}: no {expected:?} in {said}");
+            assert!(output.contains(expected), "{version}: no {expected:?} in {output}");
         }
-        // The end was told: else OpenSSL complains.
-        assert!(!said.contains("unexpected eof"), "{version}: {said}");
+        // The connection ended with close_notify, otherwise OpenSSL complains.
+        assert!(!output.contains("unexpected eof"), "{version}: {output}");
     }
     let old = tool(
         "openssl",
@@ -235,19 +240,19 @@ fn renegotiation_is_refused() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let place = server.address().to_string();
-    let said = tool(
+    let output = tool(
         "openssl",
         &["s_client", "-connect", &place, "-tls1_2"],
         "R\nGET / HTTP/1.0\n\n",
     );
-    assert!(said.contains("RENEGOTIATING"), "{said}");
-    assert!(!said.contains("hello under TLS"), "{said}");
+    assert!(output.contains("RENEGOTIATING"), "{output}");
+    assert!(!output.contains("hello under TLS"), "{output}");
 }
 
-/// Says who the client is.
-struct Who;
+/// Responds with the name of the client.
+struct ShowClient;
 
-impl Handler for Who {
+impl Handler for ShowClient {
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let client = exchange.tls.as_ref().and_then(|secure| secure.client.as_ref());
         let name = client.map_or("nobody".to_owned(), |client| client.subject.clone());
@@ -256,7 +261,7 @@ impl Handler for Who {
 }
 
 #[test]
-fn clients_prove_who_they_are() {
+fn client_certificates_are_verified() {
     let (authority, clients, others) = (
         Authority::new("root"),
         Authority::new("clients"),
@@ -283,15 +288,15 @@ fn clients_prove_who_they_are() {
             &format!(", client_ca = \"clients.pem\", client = \"{rule}\""),
         );
         folder.write("clients.pem", &clients.pem);
-        let server = Running::start_with(folder, &text, vec![mount("/who/", Who)]);
+        let server = Running::start_with(folder, &text, vec![mount("/who/", ShowClient)]);
         for (own, expected) in rows {
             for version in [&TLS13, &TLS12] {
-                let wish = Wish {
+                let client_config = TlsClient {
                     only: Some(version),
                     own: own.map(|leaf: &Leaf| leaf),
-                    ..Wish::new(authority.roots(), "a.test")
+                    ..TlsClient::new(authority.roots(), "a.test")
                 };
-                let found = ask_who(&wish, server.address());
+                let found = shown_client(&client_config, server.address());
                 assert_eq!(found.as_deref(), expected, "{rule} {version:?}");
             }
         }
@@ -299,22 +304,22 @@ fn clients_prove_who_they_are() {
 }
 
 #[test]
-fn answers_of_mounted_handlers_bind_to_https_too() {
+fn responses_of_mounted_handlers_carry_hsts_too() {
     let authority = Authority::new("root");
     let (folder, text) = site(&authority, "");
-    let server = Running::start_with(folder, &text, vec![mount("/who/", Who)]);
-    let mut client = Wish::new(authority.roots(), "a.test").client(server.address());
+    let server = Running::start_with(folder, &text, vec![mount("/who/", ShowClient)]);
+    let mut client = TlsClient::new(authority.roots(), "a.test").client(server.address());
     let field = "Strict-Transport-Security: max-age=2592000";
     client.get("/who/").expect("mounted", 200, &[field]);
     client.get("/missing").expect("an error", 404, &[field]);
 }
 
-/// Under TLS 1.3 the client learns that it is refused when it wants an answer.
-fn ask_who(wish: &Wish<'_>, address: SocketAddr) -> Option<String> {
+/// Under TLS 1.3 the client learns of the refusal when it reads a response.
+fn shown_client(client_config: &TlsClient<'_>, address: SocketAddr) -> Option<String> {
     use std::io::{Read, Write};
-    let mut tls = wish.open(address).ok()?;
+    let mut tls = client_config.open(address).ok()?;
     tls.write_all(b"GET /who/ HTTP/1.0\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    tls.read_to_string(&mut answer).ok()?;
-    Some(answer.split_once("\r\n\r\n")?.1.to_owned())
+    let mut response = String::new();
+    tls.read_to_string(&mut response).ok()?;
+    Some(response.split_once("\r\n\r\n")?.1.to_owned())
 }

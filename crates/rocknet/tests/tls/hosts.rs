@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use rustls::version::{TLS12, TLS13};
 
 use super::certs::{Authority, Kind};
-use super::client::{Wish, tool};
+use super::client::{TlsClient, tool};
 use super::support::{Folder, Running};
 
-/// Three sites on one port: `a` and `both` show the same certificate, `b` its own; `vip` asks for a certificate of the
-/// client's own with the files of `a`.
+/// Three sites on one port: `a` and `both` present the same certificate, `b` its own; `vip` requires a client
+/// certificate and has the files of `a`.
 fn start(authority: &Authority, with_default: bool) -> Running {
     let folder = Folder::with(&[
         ("a/x", "a"),
@@ -46,7 +46,7 @@ fn start(authority: &Authority, with_default: bool) -> Running {
     Running::start(folder, &text)
 }
 
-/// What requests ask for, in each row of the table below.
+/// Hosts of the requests in each row of the table below.
 const HOSTS: [&str; 9] = [
     "a.test",
     "A.TEST:443",
@@ -86,7 +86,7 @@ const WITH_DEFAULT: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_request_goes_to_a_site_that_the_handshake_was_for() {
+fn a_request_reaches_only_sites_of_its_handshake() {
     let authority = Authority::new("root");
     for (with_default, rows) in [(false, WITHOUT_DEFAULT), (true, WITH_DEFAULT)] {
         let server = start(&authority, with_default);
@@ -94,7 +94,7 @@ fn a_request_goes_to_a_site_that_the_handshake_was_for() {
             for version in ["1.1", "2"] {
                 let expected: Vec<&str> = expected.split_whitespace().collect();
                 assert_eq!(
-                    ask_all(server.address(), sni, version),
+                    fetch_all(server.address(), sni, version),
                     expected,
                     "SNI {sni:?}, HTTP/{version}, default {with_default}"
                 );
@@ -103,8 +103,8 @@ fn a_request_goes_to_a_site_that_the_handshake_was_for() {
     }
 }
 
-/// Asks for all hosts over one connection, twice: the second time from what the worker remembers.
-fn ask_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
+/// Requests all hosts over one connection, twice: the second time from the worker cache.
+fn fetch_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
     let port = address.port();
     let name = if sni.is_empty() { "127.0.0.1" } else { sni };
     let (url, resolve) = (format!("https://{name}:{port}/x"), format!("{name}:{port}:127.0.0.1"));
@@ -126,53 +126,53 @@ fn ask_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
         ]);
         arguments.extend(["-w", "%header{x-site} %{http_code} %{http_version} %{num_connects}\n"]);
     }
-    let said = tool("curl", &arguments[1..], "");
+    let output = tool("curl", &arguments[1..], "");
     let mut connections = 0;
-    let mut found: Vec<String> = said
+    let mut found: Vec<String> = output
         .lines()
         .map(|line| {
-            let (answer, rest) = line.split_once(' ').unwrap_or_default();
+            let (response, rest) = line.split_once(' ').unwrap_or_default();
             let words: Vec<&str> = rest.split(' ').collect();
             let [status, spoken, connects] = words[..] else {
-                panic!("curl said {line:?} of {said:?}");
+                panic!("curl printed {line:?} in {output:?}");
             };
             connections += connects.parse::<u32>().expect("a number");
             match status {
                 "000" => "x".to_owned(),
                 "421" if spoken == version => "-".to_owned(),
-                "200" if spoken == version => answer.to_owned(),
+                "200" if spoken == version => response.to_owned(),
                 _ => line.to_owned(),
             }
         })
         .collect();
-    if found.iter().all(|answer| answer != "x") {
-        assert_eq!(connections, 1, "{said}");
+    if found.iter().all(|response| response != "x") {
+        assert_eq!(connections, 1, "{output}");
     }
-    assert_eq!(found.len(), 2 * HOSTS.len(), "{said}");
+    assert_eq!(found.len(), 2 * HOSTS.len(), "{output}");
     let again = found.split_off(HOSTS.len());
-    assert_eq!(found, again, "remembered otherwise");
+    assert_eq!(found, again, "the cached result differs");
     found
 }
 
-/// An address is no name (RFC 6066 §3): who sends one is served as one who sends none.
+/// An address is not a name (RFC 6066 §3): a client that sends one is served like a client without SNI.
 #[test]
-fn an_address_in_the_handshake_is_no_name() {
+fn an_address_in_the_handshake_is_ignored() {
     let authority = Authority::new("root");
     for (with_default, expected) in [(true, "\r\n\r\nd"), (false, "alert number 112")] {
         let server = start(&authority, with_default);
         let place = server.address().to_string();
-        let said = tool(
+        let output = tool(
             "openssl",
             &["s_client", "-connect", &place, "-servername", "127.0.0.1", "-ign_eof"],
             "GET /x HTTP/1.1\r\nHost: d.test\r\nConnection: close\r\n\r\n",
         );
-        assert!(said.contains(expected), "{with_default}: {said}");
+        assert!(output.contains(expected), "{with_default}: {output}");
     }
 }
 
-/// The oldest version of a site holds for who comes by the handshake of another.
+/// The minimum version of a site also applies to clients whose handshake was for another site.
 #[test]
-fn a_site_is_not_asked_in_a_version_that_it_does_not_take() {
+fn the_minimum_version_of_a_site_applies_to_every_handshake() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[("a/x", "a"), ("strict/x", "strict")]);
     let names = ["a.test", "strict.test"];
@@ -190,61 +190,65 @@ fn a_site_is_not_asked_in_a_version_that_it_does_not_take() {
         (&TLS13, "a.test", "strict.test", 200),
         (&TLS13, "strict.test", "a.test", 200),
     ] {
-        let wish = Wish {
+        let client_config = TlsClient {
             only: Some(version),
-            ..Wish::new(authority.roots(), sni)
+            ..TlsClient::new(authority.roots(), sni)
         };
-        let mut client = wish.client(server.address());
-        let answer = client.ask("GET /x", &[&format!("Host: {host}")]);
-        assert_eq!(answer.status, status, "{version:?} {sni} {host}");
+        let mut client = client_config.client(server.address());
+        let response = client.fetch("GET /x", &[&format!("Host: {host}")]);
+        assert_eq!(response.status, status, "{version:?} {sni} {host}");
     }
 }
 
 #[test]
-fn a_name_that_nobody_has_is_refused_unless_a_site_answers_to_all() {
+fn an_unknown_name_is_refused_without_a_default_site() {
     let authority = Authority::new("root");
     for (with_default, name, sni) in [(false, "unknown.test", true), (false, "a.test", false)] {
         let server = start(&authority, with_default);
-        let wish = Wish {
+        let client_config = TlsClient {
             sni,
-            ..Wish::new(authority.roots(), name)
+            ..TlsClient::new(authority.roots(), name)
         };
-        let error = wish.open(server.address()).err().expect("a refusal").to_string();
+        let error = client_config
+            .open(server.address())
+            .err()
+            .expect("a refusal")
+            .to_string();
         assert!(error.contains("UnrecognisedName"), "{name}: {error}");
     }
     let server = start(&authority, true);
-    let error = Wish::new(authority.roots(), "unknown.test")
+    let error = TlsClient::new(authority.roots(), "unknown.test")
         .open(server.address())
         .err()
         .unwrap();
-    // The default's certificate was shown, and it is for another name.
+    // The default's certificate was presented, and it is for another name.
     assert!(error.to_string().contains("not valid for name"), "{error}");
 }
 
 #[test]
-fn the_certificate_is_that_of_the_name() {
+fn the_certificate_matches_the_name() {
     let authority = Authority::new("root");
     let server = start(&authority, true);
     for name in ["a.test", "both.test", "b.test", "w.b.test", "d.test"] {
         // It verifies, so it is the right one.
-        let answer = Wish::new(authority.roots(), name)
+        let response = TlsClient::new(authority.roots(), name)
             .client(server.address())
-            .ask("GET /x", &[&format!("Host: {name}")]);
-        answer.expect(name, 200, &["Content-Length"]);
+            .fetch("GET /x", &[&format!("Host: {name}")]);
+        response.expect(name, 200, &["Content-Length"]);
     }
 }
 
-/// A body is not what is wrong with a request for a site that the handshake was not for.
+/// A request body does not change the refusal of a request whose handshake was for another site.
 #[test]
 fn a_request_with_a_body_is_misdirected_as_well() {
     let authority = Authority::new("root");
     let server = start(&authority, false);
-    let mut client = Wish::new(authority.roots(), "a.test").client(server.address());
+    let mut client = TlsClient::new(authority.roots(), "a.test").client(server.address());
     client.send("POST /x HTTP/1.1\r\nHost: nobody.test\r\nContent-Length: 5\r\n\r\nhello");
-    let answer = client.answer();
+    let response = client.response();
     assert!(
-        answer.status == 421 && answer.text().contains("new window"),
+        response.status == 421 && response.text().contains("new window"),
         "{}",
-        answer.text()
+        response.text()
     );
 }

@@ -1,10 +1,10 @@
-//! The access log names the version of TLS.
+//! The TLS version in the access log.
 
 use std::fs;
 use std::io::{Read, Write};
 
 use super::certs::{Authority, Kind};
-use super::client::Wish;
+use super::client::TlsClient;
 use super::support::client::request;
 use super::support::{Folder, Running};
 
@@ -24,14 +24,14 @@ fn records_name_the_version_of_tls() {
     );
     // From the disk, and from memory.
     for _ in 0..2 {
-        let mut tls = Wish::new(authority.roots(), "a.test")
+        let mut tls = TlsClient::new(authority.roots(), "a.test")
             .open(server.address())
             .expect("a handshake");
         let fields = ["Host: a.test", "Connection: close"];
         tls.write_all(request("GET /", &fields).as_bytes()).expect("room");
-        let mut answer = Vec::new();
-        let _ = tls.read_to_end(&mut answer);
-        assert!(answer.ends_with(b"root"), "{}", String::from_utf8_lossy(&answer));
+        let mut response = Vec::new();
+        let _ = tls.read_to_end(&mut response);
+        assert!(response.ends_with(b"root"), "{}", String::from_utf8_lossy(&response));
     }
     let (server, _folder) = server.take();
     server.stop();

@@ -1,4 +1,4 @@
-//! HTTPS over real sockets: handshakes, names, certificates in files, and those who mean no good.
+//! HTTPS over real sockets: handshakes, names, certificate files, and hostile clients.
 
 #[path = "../server/support/mod.rs"]
 #[allow(dead_code, reason = "shared with the tests of the server in the clear")]
@@ -12,10 +12,10 @@ mod certs;
 mod client;
 
 mod abuse;
+mod client_hellos;
 mod controllers;
 mod files;
 mod handshakes;
-mod hellos;
 mod hosts;
 mod log;
 mod php;

@@ -1,4 +1,4 @@
-//! PHP under TLS, by HTTP/2 and HTTP/1.1: what scripts are told, uploads, sessions, scripts that take long.
+//! PHP under TLS, over HTTP/2 and HTTP/1.1: variables, uploads, sessions, and slow scripts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -72,13 +72,13 @@ fn scripts_are_run_over_every_version() {
     let sum = Command::new("md5sum").arg(&path).output().expect("md5sum").stdout;
     let sum = String::from_utf8_lossy(&sum[..32]).into_owned();
     for (version, protocol) in [("--http1.1", "HTTP/1.1"), ("--http2", "HTTP/2.0")] {
-        let told = curl(&server, "/about.php/x", &[version]);
+        let message = curl(&server, "/about.php/x", &[version]);
         let expected =
             format!("HTTPS=on SERVER_PROTOCOL={protocol} REQUEST_SCHEME=https SERVER_NAME=a.test PATH_INFO=/x ");
-        assert_eq!(told, expected);
+        assert_eq!(message, expected);
         let form = format!("f=@{path}");
-        let told = curl(&server, "/upload.php", &[version, "-F", &form]);
-        assert_eq!(told, format!("0 50000000 {sum}"), "{version}");
+        let message = curl(&server, "/upload.php", &[version, "-F", &form]);
+        assert_eq!(message, format!("0 50000000 {sum}"), "{version}");
         let jar = server.folder.path(&format!("jar{version}")).display().to_string();
         for count in ["1", "2", "3"] {
             assert_eq!(
@@ -87,14 +87,17 @@ fn scripts_are_run_over_every_version() {
                 "{version}"
             );
         }
-        // Longer than the wait for an answer: that is for each piece of it.
-        let told = curl(&server, "/long.php", &[version]);
+        // Longer than the response timeout, which applies to each piece.
+        let message = curl(&server, "/long.php", &[version]);
         assert!(
-            told.starts_with('0') && told.ends_with("end") && told.len() == 27_006,
-            "{version}: {told}"
+            message.starts_with('0') && message.ends_with("end") && message.len() == 27_006,
+            "{version}: {message}"
         );
-        let told = curl(&server, "/send.php", &[version, "-i", "-H", "Range: bytes=3-5"]);
-        assert!(told.to_lowercase().contains("content-type: text/x-own"), "{told}");
-        assert!(told.contains(" 206") && told.ends_with("\r\n\r\n345"), "{told}");
+        let message = curl(&server, "/send.php", &[version, "-i", "-H", "Range: bytes=3-5"]);
+        assert!(message.to_lowercase().contains("content-type: text/x-own"), "{message}");
+        assert!(
+            message.contains(" 206") && message.ends_with("\r\n\r\n345"),
+            "{message}"
+        );
     }
 }

@@ -1,26 +1,26 @@
-//! Clients under TLS that do not take what they were sent: their connections are reset.
+//! Clients under TLS that do not read their responses: their connections are reset.
 
 use std::io::Write;
 use std::thread;
 
 use super::certs::{Authority, Kind};
-use super::client::Wish;
+use super::client::TlsClient;
 use super::support::client::request;
-use super::support::fate::{assert_reset, wait_for_queue};
+use super::support::reset::{assert_reset, wait_for_queue};
 use super::support::{Folder, Running};
 use super::wire;
 
 const LIMITS: &str = "[limits]\nsend_stall = \"1500ms\"\nkeep_alive = \"1500ms\"\n";
-/// More than the kernel takes for a client that does not read; and more than such a client has room for, but no more than the
-/// kernel takes.
+/// Sizes of the two files. The large one is more than the kernel takes for a client that does not read; the medium one
+/// is more than the client's buffer holds, but no more than the kernel takes.
 const LARGE: u64 = 64 << 20;
 const MEDIUM: u64 = 600 << 10;
 
-/// What it is, the protocols that are offered, what is sent, and whether bytes follow that are no record.
+/// A name, the offered protocols, the bytes sent, and true if bytes follow that are not a record.
 type Row<'r> = (&'r str, &'r [&'r [u8]], Vec<u8>, bool);
 
 #[test]
-fn a_client_that_takes_nothing_is_reset() {
+fn a_client_that_does_not_read_is_reset() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[("www/index.html", "root")]);
     folder.sparse("www/large.bin", LARGE);
@@ -68,11 +68,11 @@ fn a_client_that_takes_nothing_is_reset() {
     thread::scope(|scope| {
         for (what, alpn, bytes, broken) in rows {
             scope.spawn(move || {
-                let wish = Wish {
+                let client_config = TlsClient {
                     alpn,
-                    ..Wish::new(authority.roots(), "a.test")
+                    ..TlsClient::new(authority.roots(), "a.test")
                 };
-                let mut tls = wish.open(address).expect("a handshake");
+                let mut tls = client_config.open(address).expect("a handshake");
                 tls.write_all(bytes).expect("room");
                 tls.flush().expect("room");
                 if *broken {

@@ -1,4 +1,4 @@
-//! Content of every size under TLS, in both directions, and how a transfer ends.
+//! Bodies of every size under TLS, in both directions, and the end of a transfer.
 
 use std::time::Instant;
 
@@ -9,11 +9,11 @@ use rocknet_proto::status::Status;
 use rustls::version::{TLS12, TLS13};
 
 use super::certs::{Authority, Kind};
-use super::client::Wish;
+use super::client::TlsClient;
 use super::support::running::mount;
 use super::support::{Client, DEADLINE, Folder, Running};
 
-/// Says back what it was sent.
+/// Sends the request body back.
 struct Echo;
 
 impl Handler for Echo {
@@ -50,12 +50,12 @@ fn files_of_every_size_arrive_whole() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     for version in [&TLS13, &TLS12] {
-        let wish = Wish {
+        let client_config = TlsClient {
             only: Some(version),
-            ..Wish::new(authority.roots(), "a.test")
+            ..TlsClient::new(authority.roots(), "a.test")
         };
-        let mut client: Client = wish.client(server.address());
-        // Around the sizes of records, of what is kept in memory, of a flight and of a file's piece.
+        let mut client: Client = client_config.client(server.address());
+        // Around the sizes of records, of files kept in memory, of a flight and of a file's piece.
         for length in [
             0,
             1,
@@ -74,70 +74,70 @@ fn files_of_every_size_arrive_whole() {
             let content = pattern(length);
             let name = format!("www/{length}");
             server.folder.write(&name, &content);
-            let answer = client.get(&name[3..]);
-            answer.expect(&name, 200, &[]);
-            assert!(answer.body == content, "{length} bytes under {version:?}");
+            let response = client.get(&name[3..]);
+            response.expect(&name, 200, &[]);
+            assert!(response.body == content, "{length} bytes under {version:?}");
         }
-        let range = client.ask("GET /5000001", &["Range: bytes=1000000-1999999"]);
+        let range = client.fetch("GET /5000001", &["Range: bytes=1000000-1999999"]);
         assert!(range.status == 206 && range.body == pattern(5_000_001)[1_000_000..2_000_000]);
     }
 }
 
 #[test]
-fn uploads_arrive_whole_and_many_requests_at_once_are_answered_in_order() {
+fn uploads_arrive_whole_and_pipelined_requests_get_responses_in_order() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
-    let mut client = Wish::new(authority.roots(), "a.test").client(server.address());
+    let mut client = TlsClient::new(authority.roots(), "a.test").client(server.address());
     for length in [0, 1, 16_384, 16_385, 300_000, 2_000_000] {
         let content = pattern(length);
         client.send(format!(
             "POST /echo/ HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n"
         ));
         client.send(&content);
-        let answer = client.answer();
+        let response = client.response();
         assert!(
-            answer.status == 200 && answer.body == content,
-            "{length} bytes: {answer:?}"
+            response.status == 200 && response.body == content,
+            "{length} bytes: {response:?}"
         );
     }
     client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n".repeat(500));
     for number in 0..500 {
-        assert_eq!(client.answer().text(), "hello", "answer {number}");
+        assert_eq!(client.response().text(), "hello", "answer {number}");
     }
 }
 
 #[test]
-fn a_client_that_takes_nothing_is_cut_and_the_others_go_on() {
+fn a_client_that_does_not_read_is_cut_and_others_continue() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nsend_stall = \"300ms\"\n");
     server.folder.sparse("www/large", 256 << 20);
-    let mut greedy = Wish::new(authority.roots(), "a.test").client(server.address());
+    let mut greedy = TlsClient::new(authority.roots(), "a.test").client(server.address());
     greedy.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
-    let mut other = Wish::new(authority.roots(), "a.test").client(server.address());
+    let mut other = TlsClient::new(authority.roots(), "a.test").client(server.address());
     let started = Instant::now();
     while server.server().status().connections_open > 1 {
-        assert!(started.elapsed() < DEADLINE, "the client that takes nothing is not cut");
+        assert!(started.elapsed() < DEADLINE, "the client that does not read is not cut");
         other.get("/").expect("beside", 200, &[]);
     }
 }
 
 #[test]
-fn a_file_cut_short_is_seen_to_be_cut() {
+fn a_truncated_file_is_seen_to_be_cut() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     server.folder.sparse("www/large", 64 << 20);
-    let mut client = Wish::new(authority.roots(), "a.test").client(server.address());
+    let mut client = TlsClient::new(authority.roots(), "a.test").client(server.address());
     client.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
     client.head();
     client.bytes(1000);
     server.folder.write("www/large", "short");
     let rest = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| client.rest()));
-    // The end comes by a reset, or without the message that announces one, which the client reports: never after a whole file.
+    // The end comes as a reset, or without close_notify, which the client reports: never after a whole file.
     match rest {
         Ok(rest) => assert!(rest.len() < (64 << 20) - 1000, "{} bytes", rest.len()),
         Err(panic) => {
-            let told = panic.downcast_ref::<String>().expect("a message");
-            assert!(told.contains("close_notify"), "{told}");
+            let message = panic.downcast_ref::<String>().expect("a message");
+            assert!(message.contains("close_notify"), "{message}");
         }
     }
 }

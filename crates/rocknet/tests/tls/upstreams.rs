@@ -1,5 +1,5 @@
-//! Requests passed on to servers under TLS: who is believed, what the operator hears of those who are not, and ends that
-//! were not told.
+//! Upstreams under TLS: the trusted ones, the errors an operator gets about the others, and connections that end
+//! without close_notify.
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
@@ -13,23 +13,23 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{HandshakeKind, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use super::certs::{Authority, Kind, Leaf};
-use super::support::upstream::{Asked, Upstream, ok, request};
+use super::support::upstream::{ReceivedRequest, Upstream, ok, request};
 use super::support::{DEADLINE, Folder, Running};
 
-type Secured = StreamOwned<ServerConnection, TcpStream>;
+type TlsStream = StreamOwned<ServerConnection, TcpStream>;
 
-/// How a server under TLS goes about it.
-struct Wish<'w> {
+/// Settings of a TLS server.
+struct TlsServer<'w> {
     leaf: &'w Leaf,
     only: Option<&'static rustls::SupportedProtocolVersion>,
     alpn: &'static [&'static [u8]],
-    /// Whose clients it takes.
+    /// Authorities whose clients it accepts.
     clients: Option<RootCertStore>,
 }
 
-impl<'w> Wish<'w> {
-    fn new(leaf: &'w Leaf) -> Wish<'w> {
-        Wish {
+impl<'w> TlsServer<'w> {
+    fn new(leaf: &'w Leaf) -> TlsServer<'w> {
+        TlsServer {
             leaf,
             only: None,
             alpn: &[b"http/1.1"],
@@ -60,8 +60,8 @@ impl<'w> Wish<'w> {
         Arc::new(settings)
     }
 
-    /// Does with each connection what `serve` says, once its handshake is over.
-    fn start(&self, serve: impl Fn(&mut Secured) + Send + Sync + Clone + 'static) -> Upstream {
+    /// Runs `serve` for each connection after its handshake.
+    fn start(&self, serve: impl Fn(&mut TlsStream) + Send + Sync + Clone + 'static) -> Upstream {
         let settings = self.settings();
         Upstream::raw(move |mut socket: TcpStream| {
             let mut tls = ServerConnection::new(Arc::clone(&settings)).expect("a connection");
@@ -74,13 +74,13 @@ impl<'w> Wish<'w> {
         })
     }
 
-    /// Reads each request whole, and answers as `answer` says.
-    fn answering(&self, answer: impl Fn(&Asked) -> String + Send + Sync + Clone + 'static) -> Upstream {
+    /// Reads each request whole, and sends the response that `response` returns.
+    fn responding(&self, response: impl Fn(&ReceivedRequest) -> String + Send + Sync + Clone + 'static) -> Upstream {
         self.start(move |stream| {
             let mut reader = BufReader::new(stream);
-            while let Ok(Some(asked)) = request(&mut reader) {
-                let said = answer(&asked);
-                if reader.get_mut().write_all(said.as_bytes()).is_err() {
+            while let Ok(Some(incoming)) = request(&mut reader) {
+                let output = response(&incoming);
+                if reader.get_mut().write_all(output.as_bytes()).is_err() {
                     return;
                 }
             }
@@ -107,15 +107,15 @@ fn trusting(authority: &Authority) -> Folder {
 }
 
 #[test]
-fn requests_and_answers_pass_under_both_versions() {
+fn requests_and_responses_pass_under_both_versions() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     for only in [&TLS13, &TLS12] {
-        let wish = Wish {
+        let wish = TlsServer {
             only: Some(only),
-            ..Wish::new(&leaf)
+            ..TlsServer::new(&leaf)
         };
-        let upstream = wish.answering(|asked| ok(&format!("{} {}", asked.line, asked.content.len())));
+        let upstream = wish.responding(|incoming| ok(&format!("{} {}", incoming.line, incoming.content.len())));
         let server = proxied(trusting(&authority), &upstream, "ca = \"ca.pem\"");
         let mut client = server.connect();
         for _ in 0..3 {
@@ -126,20 +126,20 @@ fn requests_and_answers_pass_under_both_versions() {
             "POST /up HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{sent}",
             sent.len()
         ));
-        let answer = client.answer();
-        answer.expect("content", 200, &[]);
-        assert_eq!(answer.text(), "POST /up HTTP/1.1 3000000");
+        let response = client.response();
+        response.expect("content", 200, &[]);
+        assert_eq!(response.text(), "POST /up HTTP/1.1 3000000");
         assert_eq!(upstream.connections(), 1, "one connection was enough");
     }
 }
 
 #[test]
-fn long_answers_come_whole() {
+fn long_responses_come_whole() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     let page: String = (0..400_000).map(|number| format!("{number} ")).collect();
-    let (expected, said) = (page.clone(), ok(&page));
-    let upstream = Wish::new(&leaf).answering(move |_| said.clone());
+    let (expected, output) = (page.clone(), ok(&page));
+    let upstream = TlsServer::new(&leaf).responding(move |_| output.clone());
     let server = proxied(trusting(&authority), &upstream, "ca = \"ca.pem\"");
     let mut client = server.connect();
     for _ in 0..2 {
@@ -147,9 +147,9 @@ fn long_answers_come_whole() {
     }
 }
 
-/// Who is not believed is asked nothing, and the page says why.
+/// No request is sent to an untrusted upstream, and the error page gives the reason.
 #[test]
-fn who_cannot_be_believed_is_asked_nothing() {
+fn untrusted_upstreams_get_no_request() {
     let (authority, other) = (Authority::new("root"), Authority::new("other"));
     let good = authority.leaf(Kind::Ecdsa, &["127.0.0.1", "a.test"]);
     let named = authority.leaf(Kind::Ecdsa, &["b.test"]);
@@ -157,7 +157,7 @@ fn who_cannot_be_believed_is_asked_nothing() {
     let expired = authority.expired(&["127.0.0.1"]);
     let own = other.leaf(Kind::Ecdsa, &["client"]);
     let ca = "ca = \"ca.pem\"";
-    for (leaf, keys, clients, status, said) in [
+    for (leaf, keys, clients, status, output) in [
         (&good, ca, None, 200, "hello"),
         (&good, "", None, 502, "Name the file of its authority"),
         (&foreign, ca, None, 502, "not signed by a trusted authority"),
@@ -182,59 +182,59 @@ fn who_cannot_be_believed_is_asked_nothing() {
             "`cert` and `key`",
         ),
     ] {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&asked);
-        let wish = Wish {
+        let incoming = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&incoming);
+        let wish = TlsServer {
             clients: clients.clone(),
-            ..Wish::new(leaf)
+            ..TlsServer::new(leaf)
         };
-        let upstream = wish.answering(move |_| {
+        let upstream = wish.responding(move |_| {
             count.fetch_add(1, Ordering::SeqCst);
             ok("hello")
         });
         let folder = trusting(&authority);
         own.write(&folder, "own");
         let server = proxied(folder, &upstream, keys);
-        let answer = server.get("/");
-        assert_eq!(answer.status, status, "{keys}: {answer:?}");
-        assert!(answer.text().contains(said), "{keys}: {}", answer.text());
-        assert_eq!(asked.load(Ordering::SeqCst), usize::from(status == 200), "{keys}");
+        let response = server.get("/");
+        assert_eq!(response.status, status, "{keys}: {response:?}");
+        assert!(response.text().contains(output), "{keys}: {}", response.text());
+        assert_eq!(incoming.load(Ordering::SeqCst), usize::from(status == 200), "{keys}");
     }
 }
 
 #[test]
-fn who_speaks_no_tls_or_says_nothing_has_an_end() {
+fn upstreams_without_tls_are_502_and_silent_ones_time_out() {
     let authority = Authority::new("root");
     let talking = Upstream::raw(|mut stream: TcpStream| {
         let mut room = [0; 2000];
         let _ = stream.read(&mut room);
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     });
-    let answer = proxied(trusting(&authority), &talking, "ca = \"ca.pem\"").get("/");
-    assert_eq!(answer.status, 502);
-    assert!(answer.text().contains("does not speak TLS"), "{}", answer.text());
+    let response = proxied(trusting(&authority), &talking, "ca = \"ca.pem\"").get("/");
+    assert_eq!(response.status, 502);
+    assert!(response.text().contains("does not speak TLS"), "{}", response.text());
     let silent = Upstream::raw(|mut stream: TcpStream| drop(stream.read_to_end(&mut Vec::new())));
     let server = proxied(trusting(&authority), &silent, "ca = \"ca.pem\", connect = \"300ms\"");
     let began = Instant::now();
-    let answer = server.get("/");
-    assert_eq!(answer.status, 504, "{answer:?}");
-    assert!(answer.text().contains("in time"), "{}", answer.text());
+    let response = server.get("/");
+    assert_eq!(response.status, 504, "{response:?}");
+    assert!(response.text().contains("in time"), "{}", response.text());
     assert!(began.elapsed() < DEADLINE);
 }
 
 #[test]
-fn sessions_go_on_over_new_connections() {
+fn sessions_resume_on_new_connections() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     let kinds: Arc<Mutex<Vec<Option<HandshakeKind>>>> = Arc::default();
     let seen = Arc::clone(&kinds);
-    // Closes behind each answer.
-    let upstream = Wish::new(&leaf).start(move |stream| {
+    // Closes after each response.
+    let upstream = TlsServer::new(&leaf).start(move |stream| {
         seen.lock().expect("a lock").push(stream.conn.handshake_kind());
         let mut reader = BufReader::new(stream);
         if let Ok(Some(_)) = request(&mut reader) {
-            let said = ok("hello").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
-            let _ = reader.get_mut().write_all(said.as_bytes());
+            let output = ok("hello").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+            let _ = reader.get_mut().write_all(output.as_bytes());
         }
     });
     let server = proxied(trusting(&authority), &upstream, "ca = \"ca.pem\"");
@@ -250,22 +250,23 @@ fn sessions_go_on_over_new_connections() {
     );
 }
 
-/// An answer that ends with its connection is whole only if that end was told: anybody can end a connection.
+/// A response that ends with its connection is complete only after close_notify, because any attacker on the path can
+/// end a connection.
 #[test]
-fn an_end_that_was_not_told_is_a_cut() {
+fn an_end_without_close_notify_is_a_cut() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
-    for is_told in [true, false] {
-        let upstream = Wish::new(&leaf).start(move |stream| {
+    for is_logged in [true, false] {
+        let upstream = TlsServer::new(&leaf).start(move |stream| {
             let mut reader = BufReader::new(&mut *stream);
             if !matches!(request(&mut reader), Ok(Some(_))) {
                 return;
             }
-            // In two parts, so that the answer has begun.
+            // In two parts, so that the response has begun.
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nbegun");
             let _ = stream.flush();
             let _ = stream.write_all(b", ended");
-            if is_told {
+            if is_logged {
                 stream.conn.send_close_notify();
             }
             let _ = stream.flush();
@@ -275,10 +276,10 @@ fn an_end_that_was_not_told_is_a_cut() {
         client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
         let all = client.rest();
         let text = String::from_utf8_lossy(&all);
-        if is_told {
+        if is_logged {
             assert!(text.contains("begun") && text.contains(", ended"), "{text}");
         }
-        assert_eq!(text.contains("\r\n0\r\n\r\n"), is_told, "{text}");
+        assert_eq!(text.contains("\r\n0\r\n\r\n"), is_logged, "{text}");
     }
 }
 
@@ -286,10 +287,12 @@ fn an_end_that_was_not_told_is_a_cut() {
 fn tunnels_pass_under_tls() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
-    let upstream = Wish::new(&leaf).start(|stream| {
+    let upstream = TlsServer::new(&leaf).start(|stream| {
         let mut reader = BufReader::new(&mut *stream);
-        let Ok(Some(asked)) = request(&mut reader) else { return };
-        assert_eq!(asked.field("Upgrade"), Some("echo"));
+        let Ok(Some(incoming)) = request(&mut reader) else {
+            return;
+        };
+        assert_eq!(incoming.field("Upgrade"), Some("echo"));
         let _ = stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");
         let mut room = [0; 1000];
         while let Ok(got @ 1..) = stream.read(&mut room) {
@@ -308,19 +311,19 @@ fn tunnels_pass_under_tls() {
 }
 
 #[test]
-fn checks_believe_whom_requests_believe() {
+fn health_checks_and_requests_trust_the_same_upstreams() {
     let (authority, other) = (Authority::new("root"), Authority::new("other"));
     for (signer, status) in [(&authority, 200), (&other, 503)] {
         let leaf = signer.leaf(Kind::Ecdsa, &["127.0.0.1"]);
         let checked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&checked);
-        let settings = Wish::new(&leaf).settings();
+        let settings = TlsServer::new(&leaf).settings();
         let upstream = Upstream::raw(move |socket: TcpStream| {
             let tls = ServerConnection::new(Arc::clone(&settings)).expect("a connection");
             let mut stream = StreamOwned::new(tls, socket);
             let mut reader = BufReader::new(&mut stream);
-            let asked = request(&mut reader);
-            if matches!(&asked, Ok(Some(asked)) if asked.line.contains("/up ")) || asked.is_err() {
+            let incoming = request(&mut reader);
+            if matches!(&incoming, Ok(Some(incoming)) if incoming.line.contains("/up ")) || incoming.is_err() {
                 count.fetch_add(1, Ordering::SeqCst);
             }
             let _ = stream.write_all(ok("hello").as_bytes());
@@ -331,7 +334,7 @@ fn checks_believe_whom_requests_believe() {
             "ca = \"ca.pem\", health = { path = \"/up\", interval = \"100ms\" }",
         );
         let began = Instant::now();
-        // The verdict is there a moment after the first check.
+        // The result is known a moment after the first check.
         loop {
             let found = server.get("/").status;
             if checked.load(Ordering::SeqCst) > 0 && found == status {
@@ -344,10 +347,10 @@ fn checks_believe_whom_requests_believe() {
 }
 
 #[test]
-fn a_file_that_is_no_certificate_keeps_the_old_configuration() {
+fn an_invalid_certificate_file_keeps_the_old_configuration() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
-    let upstream = Wish::new(&leaf).answering(|_| ok("hello"));
+    let upstream = TlsServer::new(&leaf).responding(|_| ok("hello"));
     let server = proxied(trusting(&authority), &upstream, "ca = \"ca.pem\"");
     server.folder.write("bad.pem", "no certificate");
     let text = |ca: &str| {
@@ -359,8 +362,8 @@ fn a_file_that_is_no_certificate_keeps_the_old_configuration() {
     let refused = server.reload(&text("bad.pem")).expect_err("no certificate in it");
     assert!(refused.contains("`ca`"), "{refused}");
     server.get("/").expect("as before", 200, &[]);
-    // Another authority: the connections that were believed for the old one are not used any more.
+    // Another authority: connections trusted under the old one are not used any more.
     server.folder.write("other.pem", &Authority::new("other").pem);
     server.reload(&text("other.pem")).expect("a reload");
-    server.get("/").expect("nobody to be believed", 502, &[]);
+    server.get("/").expect("no trusted authority", 502, &[]);
 }

@@ -1,4 +1,4 @@
-//! Frames of HTTP/2, written and read by hand: for clients that no library would let be so rude.
+//! HTTP/2 frames written and read by hand, for clients that violate the protocol.
 
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -20,7 +20,7 @@ pub const END_HEADERS: u8 = 0x4;
 pub const INITIAL_WINDOW_SIZE: u16 = 4;
 pub const ENABLE_PUSH: u16 = 2;
 
-/// The largest window, and what a connection begins with.
+/// Largest window, and the initial one of a connection.
 pub const WINDOW_MAX: u32 = (1 << 31) - 1;
 const WINDOW: u32 = 65_535;
 
@@ -33,7 +33,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: impl AsRef<[u8]>) -> Vec
     bytes
 }
 
-/// A string without Huffman coding.
+/// Encodes a string without Huffman coding.
 fn string(text: &[u8], out: &mut Vec<u8>) {
     match text.len().checked_sub(127) {
         None => out.push(text.len() as u8),
@@ -49,7 +49,7 @@ fn string(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-/// A field block of literals that enter no table.
+/// A field block of literals that are not added to the dynamic table.
 pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
@@ -75,12 +75,12 @@ pub fn get(stream: u32, path: &str) -> Vec<u8> {
     request(stream, "GET", path, &[], true)
 }
 
-/// A request whose content is still to come.
+/// A request whose body is still to come.
 pub fn post(stream: u32, path: &str) -> Vec<u8> {
     request(stream, "POST", path, &[], false)
 }
 
-/// Content in frames of the size that every server takes; the last ends the stream.
+/// A body in frames of the size that every server accepts; the last ends the stream.
 pub fn content(stream: u32, bytes: &[u8]) -> Vec<u8> {
     let mut frames: Vec<_> = bytes
         .chunks(16_384)
@@ -106,12 +106,12 @@ pub fn rst(stream: u32) -> Vec<u8> {
     frame(RST_STREAM, 0, stream, [0, 0, 0, 8])
 }
 
-/// What a client begins with, with settings of its own.
+/// Preface of a client and its settings.
 pub fn beginning(values: &[(u16, u32)]) -> Vec<u8> {
     [PREFACE, &settings(values)].concat()
 }
 
-/// The beginning of a client whose windows are never closed.
+/// Preface of a client whose windows are never closed.
 pub fn open_beginning() -> Vec<u8> {
     [
         beginning(&[(INITIAL_WINDOW_SIZE, WINDOW_MAX)]),
@@ -133,7 +133,7 @@ impl Frame {
         matches!(self.kind, DATA | HEADERS) && self.flags & END_STREAM != 0
     }
 
-    /// Of GOAWAY or RST_STREAM, the code.
+    /// Error code of GOAWAY or RST_STREAM.
     pub fn code(&self) -> Option<u32> {
         let at = match self.kind {
             GOAWAY => 4,
@@ -148,7 +148,7 @@ fn number(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
-/// The whole frames at the front, and how long they are together.
+/// Complete frames at the front, and their total length.
 pub fn frames(bytes: &[u8]) -> (Vec<Frame>, usize) {
     let (mut frames, mut at) = (Vec::new(), 0);
     while let Some(header) = bytes.get(at..at + 9) {
@@ -165,7 +165,7 @@ pub fn frames(bytes: &[u8]) -> (Vec<Frame>, usize) {
     (frames, at)
 }
 
-/// All content of a stream.
+/// Whole body of a stream.
 pub fn content_of(frames: &[Frame], stream: u32) -> Vec<u8> {
     let of_stream = frames
         .iter()

@@ -18,15 +18,7 @@ pub const PROSE: &[&str] = &[
     "crates/rocknet/src/pipeline",
     "crates/rocknet/src/protocol",
     "crates/rocknet/src/transport",
-    "crates/rocknet/tests/*.rs",
-    "crates/rocknet/tests/acme",
-    "crates/rocknet/tests/child",
-    "crates/rocknet/tests/cli",
-    "crates/rocknet/tests/hostile",
-    "crates/rocknet/tests/in_memory",
-    "crates/rocknet/tests/server",
-    "crates/rocknet/tests/tls",
-    "crates/rocknet/tests/wire",
+    "fuzz",
 ];
 
 /// Crates with violations of the rule of type names.

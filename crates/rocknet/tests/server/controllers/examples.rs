@@ -1,4 +1,4 @@
-//! The examples of controllers, each built by the very line that its comments name, and asked.
+//! The example controllers, each built by the command that its comments give, and requested.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::support::client::request;
 use crate::support::http2::Http2;
 use crate::support::{Folder, Running};
 
-/// Builds an example and asks it. Skipped where the program that builds it is missing.
+/// Builds an example and sends it requests. Skipped if its compiler is missing.
 fn check(language: &str, greeting: &str) {
     let example = repository().join("examples/controllers").join(language);
     let text = fs::read_to_string(example.join("rocknet.toml")).expect("its configuration");
@@ -24,7 +24,7 @@ fn check(language: &str, greeting: &str) {
         skip(Need::Program(program), &format!("it builds the example in {language}"));
         return;
     }
-    // What is built lies in the folder of the test and not among the sources.
+    // Build output goes to the folder of the test and not among the sources.
     let folder = Folder::with(&[]);
     let there = |name: &str| folder.path(name).display().to_string();
     let line = build
@@ -53,15 +53,15 @@ fn check(language: &str, greeting: &str) {
         let length = format!("Content-Length: {}", content.len());
         client.send(request("POST /echo", &[&length]) + content);
         client
-            .answer()
+            .response()
             .expect(language, 200, &["Content-Type: text/plain; charset=utf-8"]);
         client.send(request("POST /echo", &[&length]) + content);
-        assert_eq!(client.answer().text(), content, "{language}");
-        let answer = http2
+        assert_eq!(client.response().text(), content, "{language}");
+        let response = http2
             .send(http2.request("POST", "/echo"), content.as_bytes())
             .expect("an answer");
         assert_eq!(
-            String::from_utf8_lossy(&answer.content),
+            String::from_utf8_lossy(&response.content),
             content,
             "{language} over HTTP/2"
         );

@@ -1,4 +1,4 @@
-//! Libraries in processes of their own: they die, hang, come back, and hold nothing of the server.
+//! Isolated libraries: their processes die, hang, are restarted, and hold no descriptor of the server.
 
 use std::collections::HashSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
-use super::{eventually, marked, marks, site_at};
+use super::{eventually, marked, marks, site_below};
 use crate::support::client::request;
 use crate::support::{Client, DEADLINE, Folder, Running, library};
 
@@ -21,10 +21,10 @@ fn start_in(folder: Folder, more: &str) -> Running {
         library::put(&folder, "l.so", &[]);
     }
     let server = "[server]\nworkers = 2\nblocking_threads = 2\nevents = { wait = \"20ms\", connections = 16 }\n";
-    Running::start(folder, &format!("{server}{more}{}", site_at(&["/i"], "l.so", NAMES)))
+    Running::start(folder, &format!("{server}{more}{}", site_below(&["/i"], "l.so", NAMES)))
 }
 
-/// The process that answers now.
+/// Process that serves requests now.
 fn pid(server: &Running) -> u32 {
     let text = server.get("/i/die/").text();
     let (pid, parent) = text.split_once(' ').expect("two numbers");
@@ -42,23 +42,23 @@ fn has_gone(pid: u32) {
 }
 
 #[test]
-fn a_process_that_dies_is_an_answer_of_502_and_is_there_again() {
+fn a_process_that_dies_gives_502_and_is_restarted() {
     for way in ["abort", "segfault", "kill", "exit"] {
         let server = start("");
         let mut other = server.connect();
         let before = pid(&server);
-        let answer = server.get(&format!("/i/die/?{way}"));
-        answer.expect(way, 502, &["Content-Type: text/html; charset=utf-8"]);
-        // Nobody has to wait for the next try: it is there, or waited for.
-        assert_eq!(other.get("/i/hello/").text(), "hello from one", "behind {way}");
-        assert_ne!(pid(&server), before, "behind {way}");
+        let response = server.get(&format!("/i/die/?{way}"));
+        response.expect(way, 502, &["Content-Type: text/html; charset=utf-8"]);
+        // No request has to be lost until the next attempt: the process exists or is waited for.
+        assert_eq!(other.get("/i/hello/").text(), "hello from one", "after {way}");
+        assert_ne!(pid(&server), before, "after {way}");
         has_gone(before);
         assert_eq!(other.get("/").text(), "a page");
     }
 }
 
 #[test]
-fn requests_under_way_are_cut_and_those_behind_go_on() {
+fn requests_in_progress_are_cut_and_later_ones_succeed() {
     let server = start("");
     let mut slow = server.connect();
     slow.send(request("GET /i/give/?9000000000", &[]));
@@ -70,17 +70,17 @@ fn requests_under_way_are_cut_and_those_behind_go_on() {
     waits.send(request(&format!("GET /i/die/?wait={}", file.display()), &[]));
     let before = pid(&server);
     assert_eq!(server.get("/i/die/?abort").status, 502);
-    // A body that has begun is cut, and neither is taken for whole.
+    // A response that has begun is cut, and the client does not take it for whole.
     let rest = slow.rest();
     assert!(!rest.ends_with(b"0\r\n\r\n"), "{} bytes", rest.len());
-    assert_eq!(waits.answer().status, 502);
+    assert_eq!(waits.response().status, 502);
     takes.send("345");
-    assert_eq!(takes.answer().status, 502);
+    assert_eq!(takes.response().status, 502);
     assert_ne!(pid(&server), before);
 }
 
 #[test]
-fn one_that_dies_again_and_again_is_not_started_all_the_time() {
+fn restarts_of_a_crashing_process_are_delayed() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     marked(&folder, "l.so", "m", &[]);
     let server = start_in(folder, "");
@@ -99,8 +99,8 @@ fn one_that_dies_again_and_again_is_not_started_all_the_time() {
 }
 
 #[test]
-fn many_are_called_at_once_and_more_wait_for_them() {
-    /// More than there are threads for calls.
+fn concurrent_calls_are_bounded_and_others_wait() {
+    /// More clients than threads for calls.
     const CLIENTS: usize = 80;
     let server = start("");
     let files: Vec<_> = (0..CLIENTS)
@@ -113,33 +113,33 @@ fn many_are_called_at_once_and_more_wait_for_them() {
     for file in &files {
         fs::write(file, "").expect("a file");
     }
-    let pids: HashSet<String> = clients.iter_mut().map(|client| client.answer().text()).collect();
+    let pids: HashSet<String> = clients.iter_mut().map(|client| client.response().text()).collect();
     assert_eq!(pids.len(), 1, "{pids:?}");
 }
 
 #[test]
-fn a_call_that_never_returns_is_given_up_and_its_process_replaced() {
+fn a_call_that_never_returns_times_out_and_its_process_is_replaced() {
     let server = start("[limits]\nanswer_timeout = \"1s\"\n");
     let before = pid(&server);
     let mut slow = server.connect();
     slow.send(request("GET /i/give/?300000", &[]));
     slow.head();
     assert_eq!(server.get("/i/die/?loop").status, 503);
-    // Others are answered by the same process, then by another, and none of them fails.
+    // Other requests are served by the same process, then by another, and none of them fails.
     let started = Instant::now();
     while pid(&server) == before {
         assert!(started.elapsed() < DEADLINE, "it is not replaced");
     }
-    assert_eq!(slow.rest_of_chunks(), 300_006, "begun before");
+    assert_eq!(slow.rest_of_chunks(), 300_006, "started before");
     has_gone(before);
 }
 
 #[test]
-fn a_library_that_crashes_when_it_begins_is_refused_and_the_server_goes_on() {
+fn a_library_that_crashes_at_start_is_refused_and_the_server_survives() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     library::put(&folder, "crashes.so", &["CRASHES"]);
     let server = start_in(folder, "");
-    let text = site_at(&["/i"], "crashes.so", &["hello"]);
+    let text = site_below(&["/i"], "crashes.so", &["hello"]);
     let error = server.reload(&text).expect_err("a reload");
     assert!(
         error.contains("its process ended while it was loaded (signal: 6 (SIGABRT)"),
@@ -152,7 +152,7 @@ fn a_library_that_crashes_when_it_begins_is_refused_and_the_server_goes_on() {
 }
 
 #[test]
-fn it_holds_nothing_of_the_server_and_ends_with_it() {
+fn it_holds_no_descriptor_of_the_server_and_ends_with_it() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     marked(&folder, "l.so", "m", &[]);
     let server = start_in(folder, "");
@@ -161,7 +161,7 @@ fn it_holds_nothing_of_the_server_and_ends_with_it() {
     let sockets = |pid: &str| -> HashSet<u64> {
         let all = fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors");
         let state = |entry: std::io::Result<fs::DirEntry>| fs::metadata(entry.ok()?.path()).ok();
-        // Devices, such as /dev/null, are everybody's.
+        // Devices, such as /dev/null, are shared by all processes.
         all.filter_map(state)
             .filter(|state| state.rdev() == 0)
             .map(|state| state.ino())
@@ -171,7 +171,7 @@ fn it_holds_nothing_of_the_server_and_ends_with_it() {
         .intersection(&sockets("self"))
         .copied()
         .collect();
-    // The copy of its library, until it is loaded nowhere any more.
+    // The private copy of its library, until it is no longer loaded.
     assert!(common.len() <= 1, "{common:?}");
     drop(client);
     let folder = server.take();

@@ -1,4 +1,4 @@
-/* The library of the tests: controllers that behave, and some that do not. */
+/* The library of the tests: correct and misbehaving controllers. */
 #define _DEFAULT_SOURCE /* usleep */
 #include "rocknet_controller.h"
 
@@ -12,7 +12,7 @@
 #define WORD "one"
 #endif
 
-/* Appends a line to a file, where the test has named one. */
+/* Appends a line to a file, if the test has named one. */
 static void mark(const char *line)
 {
 #ifdef MARKS
@@ -96,7 +96,7 @@ static int32_t echo(rocknet_request *request, void *user)
     return ROCKNET_OK;
 }
 
-/* Does what the query names, and says what the server said to it. */
+/* Misbehaves as the query names, and writes the return value of the server. */
 static int32_t misbehave(rocknet_request *request, void *user)
 {
     rocknet_text query = rocknet_read(request, ROCKNET_QUERY);
@@ -149,7 +149,7 @@ static int32_t misbehave(rocknet_request *request, void *user)
     return ROCKNET_OK;
 }
 
-/* Waits until a file is there, which is removed then; says so in its marks before. */
+/* Records the call, then waits until a file exists and removes it. */
 static void wait_for(const char *path)
 {
     struct stat there;
@@ -159,7 +159,7 @@ static void wait_for(const char *path)
     unlink(path);
 }
 
-/* Ends the process that it runs in, in the way that the query names; or tells something of it. */
+/* Ends its process in the way that the query names, or reports a property of it. */
 static int32_t die(rocknet_request *request, void *user)
 {
     rocknet_text query = rocknet_read(request, ROCKNET_QUERY);
@@ -197,7 +197,7 @@ static int32_t missing(rocknet_request *request, void *user)
     return rocknet_set_status(request, 404);
 }
 
-/* Takes content of any length, and tells how much it was. */
+/* Reads a request body of any length, and responds with its length. */
 struct count {
     size_t bytes, pieces;
 };
@@ -227,14 +227,14 @@ static int32_t count_take(rocknet_request *request, void *user, const char *data
     return rocknet_write_string(request, text);
 }
 
-/* Gives as many bytes as its query says, 1,000 at a time, or more than it may, or breaks off. */
+/* Sends as many bytes as its query gives, 1,000 at a time, or more than allowed, or breaks off. */
 static int32_t give_begin(rocknet_request *request, void *user)
 {
     long *left = malloc(sizeof(long));
     rocknet_text query = rocknet_read(request, ROCKNET_QUERY);
     char digits[16] = "";
     (void)user;
-    /* Texts do not end in NUL. */
+    /* Texts are not NUL-terminated. */
     memcpy(digits, query.data, query.size < sizeof(digits) ? query.size : sizeof(digits) - 1);
     *left = strtol(digits, NULL, 10);
     rocknet_set_status(request, 200);
@@ -286,7 +286,7 @@ static const rocknet_controller controllers[] = {
 #define NAME rocknet_library
 #endif
 
-/* A library of a later minor version: both tables go on behind what this server knows. */
+/* A library of a later minor version: both tables continue after the fields that this server knows. */
 struct later_controller {
     rocknet_controller known;
     void *more[2];

@@ -1,4 +1,4 @@
-//! A client that writes what it is told, byte for byte, and reads one answer at a time.
+//! A client that writes exactly the given bytes, and reads one response at a time.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,11 +9,11 @@ use super::DEADLINE;
 
 pub struct Client {
     stream: Box<dyn Stream>,
-    /// Received and not yet part of an answer.
+    /// Received bytes that are not yet part of a response.
     unread: Vec<u8>,
 }
 
-/// What a client may speak over.
+/// Byte stream of a client.
 pub trait Stream: Read + Write + Send {
     fn set_deadline(&self, deadline: Duration) -> io::Result<()>;
     fn end(&self) -> io::Result<()>;
@@ -58,15 +58,15 @@ impl Client {
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream
             .write_all(bytes.as_ref())
-            .expect("the server to take what is sent");
+            .expect("the server to read the request");
     }
 
-    /// Sends, though the server may have closed already.
+    /// Sends, and ignores the error if the server has closed already.
     pub fn send_anyway(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref());
     }
 
-    /// Sends, as long as there is room for it; false when there was none for a while.
+    /// Sends while there is room. Returns false after a while without any.
     pub fn try_send(&mut self, bytes: &[u8]) -> bool {
         const WHILE: Duration = Duration::from_millis(500);
         self.stream.set_deadline(WHILE).expect("a deadline");
@@ -75,47 +75,47 @@ impl Client {
         sent
     }
 
-    /// Says that nothing more will come, and can still read.
+    /// Closes the sending side, and can still read.
     pub fn end(&self) {
         self.stream.end().expect("an open connection");
     }
 
-    /// The same, though the server may have closed already.
+    /// The same, and ignores the error if the server has closed already.
     pub fn end_anyway(&self) {
         let _ = self.stream.end();
     }
 
-    /// Sends a request and reads its answer. `line` is what stands before the version: `GET /x`.
-    pub fn ask(&mut self, line: &str, fields: &[&str]) -> Answer {
+    /// Sends a request and reads its response. `line` is the part before the version: `GET /x`.
+    pub fn fetch(&mut self, line: &str, fields: &[&str]) -> ReceivedResponse {
         self.send(request(line, fields));
-        self.answer_to(line.split(' ').next().unwrap_or_default())
+        self.response_to(line.split(' ').next().unwrap_or_default())
     }
 
-    pub fn get(&mut self, path: &str) -> Answer {
-        self.ask(&format!("GET {path}"), &[])
+    pub fn get(&mut self, path: &str) -> ReceivedResponse {
+        self.fetch(&format!("GET {path}"), &[])
     }
 
-    /// The next answer, to anything but HEAD.
-    pub fn answer(&mut self) -> Answer {
-        self.answer_to("GET")
+    /// Reads the next response, to any method but HEAD.
+    pub fn response(&mut self) -> ReceivedResponse {
+        self.response_to("GET")
     }
 
-    pub fn answer_to(&mut self, method: &str) -> Answer {
+    pub fn response_to(&mut self, method: &str) -> ReceivedResponse {
         let head = self.head();
-        let mut answer = Answer::parse(&head);
-        let none = method == "HEAD" || answer.status < 200 || matches!(answer.status, 204 | 304);
+        let mut response = ReceivedResponse::parse(&head);
+        let none = method == "HEAD" || response.status < 200 || matches!(response.status, 204 | 304);
         if none {
-            return answer;
+            return response;
         }
-        if answer.field("Transfer-Encoding") == Some("chunked") {
-            answer.body = self.chunks();
-        } else if let Some(length) = answer.field("Content-Length") {
+        if response.field("Transfer-Encoding") == Some("chunked") {
+            response.body = self.chunks();
+        } else if let Some(length) = response.field("Content-Length") {
             let length = length.parse().expect("a length");
-            answer.body = self.bytes(length);
+            response.body = self.bytes(length);
         } else {
-            answer.body = self.rest();
+            response.body = self.rest();
         }
-        answer
+        response
     }
 
     /// Reads a head alone, through the empty line.
@@ -126,14 +126,14 @@ impl Client {
             }
             assert!(
                 self.receive() > 0,
-                "closed before an answer; received {:?}",
+                "closed before a response; received {:?}",
                 String::from_utf8_lossy(&self.unread)
             );
         };
         String::from_utf8(self.unread.drain(..end).collect()).expect("a head in ASCII")
     }
 
-    /// That many bytes of content.
+    /// Reads this many bytes of the body.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         while self.unread.len() < count {
             assert!(
@@ -151,14 +151,14 @@ impl Client {
             let size = self.line();
             let size = usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("{size:?} is no chunk size"));
             all.extend(self.bytes(size));
-            assert_eq!(self.line(), "", "something behind a chunk");
+            assert_eq!(self.line(), "", "bytes after a chunk");
             if size == 0 {
                 return all;
             }
         }
     }
 
-    /// The length of content in chunks whose head was read.
+    /// Length of a chunked body whose head was read.
     pub fn rest_of_chunks(&mut self) -> usize {
         self.chunks().len()
     }
@@ -174,13 +174,13 @@ impl Client {
         String::from_utf8_lossy(&line[..end]).into_owned()
     }
 
-    /// Everything until the server closes. A reset ends it as well: what counts is what came before.
+    /// Reads until the server closes. A reset ends it as well, because only the bytes before it matter.
     pub fn rest(&mut self) -> Vec<u8> {
         while self.receive() > 0 {}
         std::mem::take(&mut self.unread)
     }
 
-    /// Waits for the server to close, without another byte.
+    /// Waits for the server to close without sending another byte.
     #[track_caller]
     pub fn assert_closed(&mut self, what: &str) {
         let rest = self.rest();
@@ -191,7 +191,7 @@ impl Client {
         );
     }
 
-    /// Whether anything comes in that time, be it the end.
+    /// Returns true if bytes or the end arrive within this time.
     pub fn has_something_within(&mut self, time: Duration) -> bool {
         if !self.unread.is_empty() {
             return true;
@@ -206,7 +206,7 @@ impl Client {
         received.is_ok()
     }
 
-    /// Bytes received; 0 at the end.
+    /// Number of bytes received; 0 at the end.
     fn receive(&mut self) -> usize {
         let mut buffer = [0; 64 * 1024];
         match self.stream.read(&mut buffer) {
@@ -217,7 +217,7 @@ impl Client {
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
             Err(error) => {
                 let unread = String::from_utf8_lossy(&self.unread);
-                panic!("no answer within {DEADLINE:?}: {error}; received {unread:?}")
+                panic!("no response within {DEADLINE:?}: {error}; received {unread:?}")
             }
         }
     }
@@ -227,7 +227,7 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|window| window == what)
 }
 
-/// The bytes of a request; `Host: localhost` unless `fields` has a Host.
+/// Bytes of a request, with `Host: localhost` unless `fields` contains a Host.
 pub fn request(line: &str, fields: &[&str]) -> String {
     let mut text = format!("{line} HTTP/1.1\r\n");
     if !fields
@@ -244,14 +244,14 @@ pub fn request(line: &str, fields: &[&str]) -> String {
     text
 }
 
-pub struct Answer {
+pub struct ReceivedResponse {
     pub status: u16,
     pub fields: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Answer {
-    fn parse(head: &str) -> Answer {
+impl ReceivedResponse {
+    fn parse(head: &str) -> ReceivedResponse {
         let mut lines = head.trim_end_matches("\r\n").split("\r\n");
         let first = lines.next().unwrap_or_default();
         let status = first
@@ -262,7 +262,7 @@ impl Answer {
             let (name, value) = line.split_once(": ").unwrap_or_else(|| panic!("{line:?} is no field"));
             (name.to_owned(), value.to_owned())
         });
-        Answer {
+        ReceivedResponse {
             status: status.unwrap_or_else(|| panic!("{first:?} is no status line")),
             fields: fields.collect(),
             body: Vec::new(),
@@ -280,9 +280,10 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Checks status and fields. `Name: value` must be there as it stands, `Name` with any value, `!Name` must not be.
+    /// Asserts status and header fields. `Name: value` must be present literally, `Name` with any value, and `!Name`
+    /// must be absent.
     #[track_caller]
-    pub fn expect(&self, what: &str, status: u16, fields: &[&str]) -> &Answer {
+    pub fn expect(&self, what: &str, status: u16, fields: &[&str]) -> &ReceivedResponse {
         assert_eq!(self.status, status, "{what}: {self:?}");
         for field in fields {
             match (field.strip_prefix('!'), field.split_once(": ")) {
@@ -295,9 +296,9 @@ impl Answer {
     }
 }
 
-impl std::fmt::Debug for Answer {
+impl std::fmt::Debug for ReceivedResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Enough of the content to know it by.
+        // Enough of the body to identify it.
         let start = String::from_utf8_lossy(&self.body[..self.body.len().min(80)]).into_owned();
         write!(
             f,

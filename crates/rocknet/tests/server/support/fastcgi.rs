@@ -1,4 +1,4 @@
-//! An application server that tests write: it reads requests by FastCGI, and answers as it is told.
+//! A scripted application server: it parses requests by FastCGI, and sends the responses of a test.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -8,54 +8,54 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Where it listens, in the folder of a test.
+/// Name of its socket in the folder of a test.
 pub const SOCKET: &str = "php.sock";
 
 pub struct Peer {
     connections: Arc<AtomicUsize>,
 }
 
-/// A request as it came.
+/// A request as received.
 #[derive(Debug, Default)]
-pub struct Asked {
+pub struct ReceivedRequest {
     pub variables: BTreeMap<String, String>,
     pub content: Vec<u8>,
 }
 
-/// What becomes of a connection behind an answer.
+/// Fate of a connection after a response.
 pub enum Next {
     Keep,
     Close,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub fn variable(&self, name: &str) -> &str {
         self.variables.get(name).map_or("", String::as_str)
     }
 }
 
 impl Peer {
-    /// Reads each request whole, and has `answer` write what comes back.
+    /// Reads each request whole, and sends the bytes that `response` returns.
     pub fn start(
         socket: &Path,
-        answer: impl Fn(&Asked, &mut UnixStream) -> Next + Send + Sync + Clone + 'static,
+        response: impl Fn(&ReceivedRequest, &mut UnixStream) -> Next + Send + Sync + Clone + 'static,
     ) -> Peer {
         Peer::raw(socket, move |mut stream| {
-            while let Ok(Some(asked)) = request(&mut stream) {
-                if let Next::Close = answer(&asked, &mut stream) {
+            while let Ok(Some(incoming)) = request(&mut stream) {
+                if let Next::Close = response(&incoming, &mut stream) {
                     return;
                 }
             }
         })
     }
 
-    /// Does with each connection what `serve` says, in a thread of its own.
+    /// Runs `serve` for each connection, in a thread of its own.
     pub fn raw(socket: &Path, serve: impl Fn(UnixStream) + Send + Sync + Clone + 'static) -> Peer {
         let _ = std::fs::remove_file(socket);
         let listener = UnixListener::bind(socket).expect("a socket to listen at");
         let connections = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&connections);
-        // Both end with the test's process: nobody waits for them.
+        // Both threads end with the test's process: no thread joins them.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 count.fetch_add(1, Ordering::SeqCst);
@@ -66,13 +66,13 @@ impl Peer {
         Peer { connections }
     }
 
-    /// Connections that were made so far.
+    /// Number of connections so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 }
 
-/// Type and content of the next record; `None` at the end of the connection.
+/// Type and contents of the next record; `None` at the end of the connection.
 pub fn record(stream: &mut UnixStream) -> io::Result<Option<(u8, Vec<u8>)>> {
     let mut header = [0; 8];
     if stream.read(&mut header[..1])? == 0 {
@@ -85,14 +85,14 @@ pub fn record(stream: &mut UnixStream) -> io::Result<Option<(u8, Vec<u8>)>> {
     Ok(Some((header[1], content)))
 }
 
-/// The next request, through the end of its content.
-pub fn request(stream: &mut UnixStream) -> io::Result<Option<Asked>> {
-    let mut asked = Asked::default();
+/// Reads the next request, through the end of its body.
+pub fn request(stream: &mut UnixStream) -> io::Result<Option<ReceivedRequest>> {
+    let mut incoming = ReceivedRequest::default();
     while let Some((kind, content)) = record(stream)? {
         match kind {
-            4 => asked.variables.extend(pairs(&content)),
-            5 if content.is_empty() => return Ok(Some(asked)),
-            5 => asked.content.extend(content),
+            4 => incoming.variables.extend(pairs(&content)),
+            5 if content.is_empty() => return Ok(Some(incoming)),
+            5 => incoming.content.extend(content),
             _ => {}
         }
     }
@@ -129,7 +129,7 @@ fn push(bytes: &mut Vec<u8>, kind: u8, content: &[u8]) {
     bytes.extend(content);
 }
 
-/// Records of one of the streams of an answer.
+/// Records of one of the streams of a response.
 fn stream_of(kind: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     content.chunks(60_000).for_each(|piece| push(&mut bytes, kind, piece));
@@ -144,19 +144,19 @@ pub fn stderr(content: &[u8]) -> Vec<u8> {
     stream_of(7, content)
 }
 
-/// The end of an answer. `protocol`: 0 where all is well.
+/// End of a response. `protocol`: 0 for success.
 pub fn end(protocol: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
     push(&mut bytes, 3, &[0, 0, 0, 0, protocol, 0, 0, 0]);
     bytes
 }
 
-/// A whole answer.
-pub fn answer(text: &[u8]) -> Vec<u8> {
+/// A complete response.
+pub fn response(text: &[u8]) -> Vec<u8> {
     [stdout(text), end(0)].concat()
 }
 
-/// Sends to one that may have gone.
-pub fn say(stream: &mut UnixStream, bytes: impl AsRef<[u8]>) {
+/// Sends, and ignores the error if the peer has closed.
+pub fn write_to(stream: &mut UnixStream, bytes: impl AsRef<[u8]>) {
     let _ = stream.write_all(bytes.as_ref());
 }

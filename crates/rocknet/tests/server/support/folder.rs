@@ -1,4 +1,4 @@
-//! A folder on disk that goes away with the test.
+//! A folder on disk that is removed with the test.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 pub struct Folder(TempDir);
 
 impl Folder {
-    /// With these files in it; parts of names before a `/` become folders.
+    /// Creates it with these files; parts of names before a `/` become folders.
     pub fn with(files: &[(&str, &str)]) -> Folder {
         let folder = Folder(TempDir::new().expect("a temporary folder"));
         for (name, content) in files {
@@ -31,7 +31,7 @@ impl Folder {
         fs::write(&path, content).expect("a file");
     }
 
-    /// A file of that many zeros that takes no room on the disk.
+    /// A sparse file of this many zeros.
     pub fn sparse(&self, name: &str, size: u64) {
         self.write(name, "");
         fs::OpenOptions::new()
@@ -53,7 +53,7 @@ impl Folder {
         fs::rename(self.path(from), self.path(to)).expect("something to rename");
     }
 
-    /// Sets when a file was last changed, in seconds since 1970.
+    /// Sets the modification time of a file, in seconds since 1970.
     pub fn date(&self, name: &str, unix: u64) {
         let file = fs::File::options().write(true).open(self.path(name)).expect("a file");
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(unix))

@@ -1,42 +1,42 @@
-//! Applications that tests write: they read requests by SCGI or uwsgi, and answer as they are told.
+//! Scripted applications: they parse requests by SCGI or uwsgi, and send the responses of a test.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use super::fastcgi::{Asked, Peer};
+use super::fastcgi::{Peer, ReceivedRequest};
 
-/// The protocol of an application, by the key that names it.
+/// Protocol of an application, by its configuration key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Speaks {
+pub enum GatewayProtocol {
     Scgi,
     Uwsgi,
 }
 
-impl Speaks {
-    /// Reads one request of each connection, has `answer` write what comes back, and closes.
+impl GatewayProtocol {
+    /// Reads one request of each connection, sends the bytes that `response` returns, and closes.
     pub fn start(
         self,
         socket: &Path,
-        answer: impl Fn(&Asked, &mut UnixStream) + Send + Sync + Clone + 'static,
+        response: impl Fn(&ReceivedRequest, &mut UnixStream) + Send + Sync + Clone + 'static,
     ) -> Peer {
         Peer::raw(socket, move |mut stream| {
-            if let Ok(asked) = self.request(&mut stream) {
-                answer(&asked, &mut stream);
+            if let Ok(incoming) = self.request(&mut stream) {
+                response(&incoming, &mut stream);
             }
         })
     }
 
-    /// The next request, with its content.
-    pub fn request(self, stream: &mut UnixStream) -> io::Result<Asked> {
-        let mut asked = match self {
-            Speaks::Scgi => scgi(stream)?,
-            Speaks::Uwsgi => uwsgi(stream)?,
+    /// Reads the next request, with its body.
+    pub fn request(self, stream: &mut UnixStream) -> io::Result<ReceivedRequest> {
+        let mut incoming = match self {
+            GatewayProtocol::Scgi => scgi(stream)?,
+            GatewayProtocol::Uwsgi => uwsgi(stream)?,
         };
-        let length = asked.variable("CONTENT_LENGTH").parse().unwrap_or(0);
-        asked.content = vec![0; length];
-        stream.read_exact(&mut asked.content)?;
-        Ok(asked)
+        let length = incoming.variable("CONTENT_LENGTH").parse().unwrap_or(0);
+        incoming.content = vec![0; length];
+        stream.read_exact(&mut incoming.content)?;
+        Ok(incoming)
     }
 }
 
@@ -44,7 +44,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn scgi(stream: &mut UnixStream) -> io::Result<Asked> {
+fn scgi(stream: &mut UnixStream) -> io::Result<ReceivedRequest> {
     let mut length = 0;
     let mut byte = [0];
     loop {
@@ -59,22 +59,22 @@ fn scgi(stream: &mut UnixStream) -> io::Result<Asked> {
     assert_eq!(variables.pop(), Some(b','));
     let parts: Vec<&[u8]> = variables.split(|byte| *byte == 0).collect();
     assert_eq!(parts[0], b"CONTENT_LENGTH", "it stands first");
-    let mut asked = Asked::default();
+    let mut incoming = ReceivedRequest::default();
     for pair in parts.chunks_exact(2) {
-        let twice = asked.variables.insert(text(pair[0]), text(pair[1]));
-        assert!(twice.is_none(), "{} is told twice", text(pair[0]));
+        let twice = incoming.variables.insert(text(pair[0]), text(pair[1]));
+        assert!(twice.is_none(), "{} is given twice", text(pair[0]));
     }
-    assert_eq!(asked.variable("SCGI"), "1");
-    Ok(asked)
+    assert_eq!(incoming.variable("SCGI"), "1");
+    Ok(incoming)
 }
 
-fn uwsgi(stream: &mut UnixStream) -> io::Result<Asked> {
+fn uwsgi(stream: &mut UnixStream) -> io::Result<ReceivedRequest> {
     let mut header = [0; 4];
     stream.read_exact(&mut header)?;
     assert_eq!((header[0], header[3]), (0, 0), "the modifiers");
     let mut bytes = vec![0; usize::from(u16::from_le_bytes([header[1], header[2]]))];
     stream.read_exact(&mut bytes)?;
-    let mut asked = Asked::default();
+    let mut incoming = ReceivedRequest::default();
     let mut rest = &bytes[..];
     let take = |rest: &mut &[u8]| {
         let (length, behind) = rest.split_at(2);
@@ -84,7 +84,7 @@ fn uwsgi(stream: &mut UnixStream) -> io::Result<Asked> {
     };
     while !rest.is_empty() {
         let (name, value) = (take(&mut rest), take(&mut rest));
-        asked.variables.insert(name, value);
+        incoming.variables.insert(name, value);
     }
-    Ok(asked)
+    Ok(incoming)
 }

@@ -1,4 +1,4 @@
-//! Handlers for tests: one that panics, one that reads content, one that answers when told.
+//! Handlers for tests: one panics, one reads the request body, and one responds on a signal.
 
 use std::sync::Mutex;
 
@@ -8,7 +8,7 @@ use rocknet::response::Response;
 use rocknet_proto::status::Status;
 use tokio::sync::{mpsc, oneshot};
 
-/// Panics at once, or later, by the last part of the path.
+/// Panics at once, or later, depending on the last part of the path.
 pub struct Panics;
 
 impl Handler for Panics {
@@ -17,11 +17,11 @@ impl Handler for Panics {
             !exchange.path.ends_with("/now"),
             "a handler that panics at once, for a test"
         );
-        respond_with(async { panic!("a handler that panics while it is waited for, for a test") })
+        respond_with(async { panic!("a handler that panics after a wait, for a test") })
     }
 }
 
-/// Reads all content and sends it back.
+/// Reads the whole request body and sends it back.
 pub struct Echo;
 
 impl Handler for Echo {
@@ -41,46 +41,46 @@ impl Handler for Echo {
     }
 }
 
-/// Tells the test of each request, and answers when the test says so.
-pub struct Waits(Mutex<mpsc::UnboundedSender<Asked>>);
+/// Hands each request to the test, and responds when the test provides the text.
+pub struct Deferred(Mutex<mpsc::UnboundedSender<PendingRequest>>);
 
-/// A request that waits: what is sent here becomes its answer.
-pub struct Asked(oneshot::Sender<&'static str>);
+/// A waiting request; the text sent through it becomes its response.
+pub struct PendingRequest(oneshot::Sender<&'static str>);
 
-/// The test's end of [`Waits`].
-pub struct Waiting(mpsc::UnboundedReceiver<Asked>);
+/// The test's end of [`Deferred`].
+pub struct PendingRequests(mpsc::UnboundedReceiver<PendingRequest>);
 
-impl Waits {
-    pub fn new() -> (Waits, Waiting) {
-        let (asked, waiting) = mpsc::unbounded_channel();
-        (Waits(Mutex::new(asked)), Waiting(waiting))
+impl Deferred {
+    pub fn new() -> (Deferred, PendingRequests) {
+        let (pending, waiting) = mpsc::unbounded_channel();
+        (Deferred(Mutex::new(pending)), PendingRequests(waiting))
     }
 }
 
-impl Waiting {
-    /// The next request; the client's own deadline ends a test where none comes.
-    pub fn next(&mut self) -> Asked {
+impl PendingRequests {
+    /// Waits for the next request; if none comes, the client's own deadline ends the test.
+    pub fn next(&mut self) -> PendingRequest {
         self.0.blocking_recv().expect("a server that still runs")
     }
 }
 
-impl Asked {
-    /// False if nobody waits any more.
-    pub fn answer(self, text: &'static str) -> bool {
+impl PendingRequest {
+    /// Sends the response. Returns false if the request was dropped.
+    pub fn response(self, text: &'static str) -> bool {
         self.0.send(text).is_ok()
     }
 }
 
-impl Handler for Waits {
+impl Handler for Deferred {
     fn handle(&self, _: Exchange) -> HandlerFuture {
-        let (answer, told) = oneshot::channel();
+        let (response, message) = oneshot::channel();
         let sent = self
             .0
             .lock()
-            .map(|asked| asked.send(Asked(answer)).is_ok())
+            .map(|pending| pending.send(PendingRequest(response)).is_ok())
             .unwrap_or(false);
         respond_with(async move {
-            match told.await {
+            match message.await {
                 Ok(text) if sent => Response::new(Status::OK).body(text),
                 _ => Response::new(Status::SERVICE_UNAVAILABLE),
             }

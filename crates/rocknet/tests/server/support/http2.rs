@@ -1,4 +1,4 @@
-//! A client that speaks HTTP/2: the `h2` crate on a runtime in a thread of its own.
+//! An HTTP/2 client: the `h2` crate on a runtime in a thread of its own.
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -14,21 +14,21 @@ use tokio::time::timeout;
 
 use super::DEADLINE;
 
-/// An answer with what came before it and beside it.
+/// A response with the interim responses before it and the pushes beside it.
 pub struct Page {
-    pub answer: Response,
-    /// Status and Link of interim answers.
+    pub response: Response,
+    /// Status and Link of interim responses.
     pub hints: Vec<(u16, String)>,
     pub pushed: Vec<Pushed>,
 }
 
 pub struct Pushed {
     pub request: Request<()>,
-    pub answer: Result<Response, h2::Error>,
+    pub response: Result<Response, h2::Error>,
 }
 
 impl Page {
-    /// The paths that were promised, in their order.
+    /// Paths of the promised requests, in order.
     pub fn promised(&self) -> Vec<&str> {
         let paths = self.pushed.iter().map(|pushed| pushed.request.uri().path_and_query());
         paths.map(|path| path.map_or("", |path| path.as_str())).collect()
@@ -37,15 +37,15 @@ impl Page {
 
 pub struct Http2 {
     runtime: Handle,
-    /// Dropped, it ends the thread.
+    /// Dropping it ends the thread.
     _stop: oneshot::Sender<()>,
     send: SendRequest<Bytes>,
-    /// Ends with the connection.
+    /// Completes with the connection.
     ended: Option<tokio::task::JoinHandle<Result<(), h2::Error>>>,
     authority: String,
 }
 
-/// An answer, or why there is none.
+/// A response, or the reason for its absence.
 pub struct Response {
     pub status: StatusCode,
     pub fields: HeaderMap,
@@ -68,7 +68,8 @@ impl Http2 {
         let runtime = handle;
         let (send, ended) = runtime.block_on(async {
             let stream = TcpStream::connect(address).await.expect("a server that listens");
-            // Windows are small words: held back until the last one is acknowledged, they would be late by 40 ms each.
+            // WINDOW_UPDATE frames are small: held back until the previous one is acknowledged, each would be 40 ms
+            // late.
             stream.set_nodelay(true).expect("an option of the socket");
             let (send, connection) = builder.handshake(stream).await.expect("a preface");
             (send, tokio::spawn(connection))
@@ -88,12 +89,12 @@ impl Http2 {
             .expect("nothing came in time")
     }
 
-    /// As `wait`, where nothing may come: `None` then.
+    /// As `wait`, but returns `None` after `patience`.
     pub fn try_wait<F: Future>(&self, patience: std::time::Duration, future: F) -> Option<F::Output> {
         self.runtime.block_on(async { timeout(patience, future).await }).ok()
     }
 
-    /// Whether the server takes CONNECT for other protocols; known with its first answer.
+    /// Returns true if the server accepts extended CONNECT; known with its first response.
     pub fn is_extended_connect_enabled(&self) -> bool {
         self.send.is_extended_connect_protocol_enabled()
     }
@@ -105,7 +106,7 @@ impl Http2 {
     }
 
     /// Sends a head; with `end` it is the whole request.
-    pub fn ask(&mut self, request: http::request::Builder, end: bool) -> (ResponseFuture, SendStream<Bytes>) {
+    pub fn start_request(&mut self, request: http::request::Builder, end: bool) -> (ResponseFuture, SendStream<Bytes>) {
         let request = request.body(()).expect("a request");
         let mut send = self.send.clone();
         self.wait(async { std::future::poll_fn(|context| send.poll_ready(context)).await })
@@ -113,55 +114,59 @@ impl Http2 {
         send.send_request(request, end).expect("a stream")
     }
 
-    pub fn answer(&self, answer: ResponseFuture) -> Result<Response, h2::Error> {
-        self.wait(whole(answer))
+    pub fn response(&self, response: ResponseFuture) -> Result<Response, h2::Error> {
+        self.wait(whole(response))
     }
 
     pub fn get(&mut self, path: &str) -> Response {
-        let (answer, _) = self.ask(self.request("GET", path), true);
-        self.answer(answer).expect("an answer")
+        let (response, _) = self.start_request(self.request("GET", path), true);
+        self.response(response).expect("an answer")
     }
 
-    /// A page with all that comes along with it.
+    /// Requests a page with everything that comes along with it.
     pub fn page(&mut self, request: http::request::Builder) -> Page {
-        let (mut answer, _) = self.ask(request, true);
-        let mut promises = answer.push_promises();
+        let (mut response, _) = self.start_request(request, true);
+        let mut promises = response.push_promises();
         self.wait(async move {
             let mut hints = Vec::new();
-            while let Some(interim) = poll_fn(|context| answer.poll_informational(context)).await {
+            while let Some(interim) = poll_fn(|context| response.poll_informational(context)).await {
                 let interim = interim.expect("an interim answer");
                 let links = interim.headers().get_all("link").iter();
                 let links = links.map(|link| link.to_str().expect("text").to_owned());
                 hints.push((interim.status().as_u16(), links.collect::<Vec<_>>().join(", ")));
             }
-            let answer = whole(answer).await.expect("an answer");
+            let response = whole(response).await.expect("an answer");
             let mut pushed = Vec::new();
             while let Some(promise) = promises.push_promise().await {
-                let (request, answer) = promise.expect("a promise").into_parts();
+                let (request, response) = promise.expect("a promise").into_parts();
                 pushed.push(Pushed {
                     request,
-                    answer: pushed_whole(answer).await,
+                    response: pushed_whole(response).await,
                 });
             }
-            Page { answer, hints, pushed }
+            Page {
+                response,
+                hints,
+                pushed,
+            }
         })
     }
 
-    /// A request with content, and its answer.
+    /// Sends a request with a body, and waits for its response.
     pub fn send(&mut self, request: http::request::Builder, content: &[u8]) -> Result<Response, h2::Error> {
-        let (answer, stream) = self.ask(request, false);
+        let (response, stream) = self.start_request(request, false);
         let content = Bytes::copy_from_slice(content);
         self.wait(async move {
             let sending = tokio::spawn(upload(stream, content));
-            let answer = whole(answer).await;
+            let response = whole(response).await;
             sending.abort();
-            answer
+            response
         })
     }
 
-    /// How the connection ended: the reason that the server gave.
+    /// Error code with which the server ended the connection.
     pub fn end(&mut self) -> Option<Reason> {
-        let ended = self.ended.take().expect("an end that nobody waited for");
+        let ended = self.ended.take().expect("an end not yet awaited");
         match self.wait(ended).expect("a connection that does not panic") {
             Ok(()) => None,
             Err(error) => error.reason(),
@@ -169,8 +174,8 @@ impl Http2 {
     }
 }
 
-async fn pushed_whole(answer: PushedResponseFuture) -> Result<Response, h2::Error> {
-    let (head, content) = answer.await?.into_parts();
+async fn pushed_whole(response: PushedResponseFuture) -> Result<Response, h2::Error> {
+    let (head, content) = response.await?.into_parts();
     Ok(Response {
         status: head.status,
         fields: head.headers,
@@ -178,8 +183,8 @@ async fn pushed_whole(answer: PushedResponseFuture) -> Result<Response, h2::Erro
     })
 }
 
-pub async fn whole(answer: ResponseFuture) -> Result<Response, h2::Error> {
-    let (head, content) = answer.await?.into_parts();
+pub async fn whole(response: ResponseFuture) -> Result<Response, h2::Error> {
+    let (head, content) = response.await?.into_parts();
     Ok(Response {
         status: head.status,
         fields: head.headers,
@@ -197,7 +202,7 @@ async fn read(mut stream: RecvStream) -> Result<Vec<u8>, h2::Error> {
     Ok(content)
 }
 
-/// Sends content as the server's windows allow.
+/// Sends a body as the server's windows allow.
 async fn upload(mut stream: SendStream<Bytes>, mut content: Bytes) -> Result<(), h2::Error> {
     while !content.is_empty() {
         stream.reserve_capacity(content.len());
@@ -210,19 +215,19 @@ async fn upload(mut stream: SendStream<Bytes>, mut content: Bytes) -> Result<(),
     stream.send_data(Bytes::new(), true)
 }
 
-/// Both sides of a stream speak in turn, as the server sends back what it is sent, up to the end of both.
+/// Sends and receives in turn on a stream that the server echoes, up to the end of both sides.
 pub async fn speak_in_turn(stream: &mut SendStream<Bytes>, body: &mut RecvStream) {
     for word in [&b"one"[..], b"two", &[b'x'; 50_000]] {
         stream
             .send_data(Bytes::from_static(word), false)
             .expect("an open stream");
-        let mut heard = Vec::new();
-        while heard.len() < word.len() {
+        let mut received = Vec::new();
+        while received.len() < word.len() {
             let data = body.data().await.expect("more").expect("content");
             body.flow_control().release_capacity(data.len()).expect("capacity");
-            heard.extend_from_slice(&data);
+            received.extend_from_slice(&data);
         }
-        assert_eq!(heard, word);
+        assert_eq!(received, word);
     }
     stream.send_data(Bytes::new(), true).expect("an open stream");
     while let Some(data) = body.data().await {

@@ -1,4 +1,4 @@
-//! A server of HTTP/2 in the clear that tests write: the `h2` crate on a runtime in a thread of its own.
+//! A scripted HTTP/2 upstream in the clear: the `h2` crate on a runtime in a thread of its own.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub struct Http2Upstream {
 }
 
 impl Http2Upstream {
-    /// Does with each request what `serve` says, in a task of its own.
+    /// Runs `serve` for each request, in a task of its own.
     pub fn start(
         builder: &Builder,
         serve: impl Fn(Request<RecvStream>, SendResponse<Bytes>) -> Served + Send + Sync + Clone + 'static,
@@ -35,7 +35,7 @@ impl Http2Upstream {
         })
     }
 
-    /// Does with each connection what `serve` says; they are counted from 1.
+    /// Runs `serve` for each connection; they are counted from 1.
     pub fn raw(
         builder: &Builder,
         serve: impl Fn(Connection<TcpStream, Bytes>, usize) -> Served + Send + Sync + Clone + 'static,
@@ -48,7 +48,7 @@ impl Http2Upstream {
         let address = listener.local_addr().expect("its address");
         let connections = Arc::new(AtomicUsize::new(0));
         let (count, builder) = (Arc::clone(&connections), builder.clone());
-        // It ends with the test's process: nobody waits for it.
+        // The thread ends with the test's process: no thread joins it.
         std::thread::spawn(move || {
             runtime.block_on(async move {
                 while let Ok((stream, _)) = listener.accept().await {
@@ -66,18 +66,18 @@ impl Http2Upstream {
         Http2Upstream { address, connections }
     }
 
-    /// As it is written in a configuration.
+    /// URL for a configuration.
     pub fn url(&self) -> String {
         format!("h2c://{}", self.address)
     }
 
-    /// Connections that were made so far.
+    /// Number of connections so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 }
 
-/// All content of a request, and its trailers.
+/// Whole body of a request, and its trailers.
 pub async fn whole(body: &mut RecvStream) -> (Vec<u8>, Option<HeaderMap>) {
     let mut all = Vec::new();
     while let Some(Ok(data)) = body.data().await {
@@ -87,14 +87,14 @@ pub async fn whole(body: &mut RecvStream) -> (Vec<u8>, Option<HeaderMap>) {
     (all, body.trailers().await.unwrap_or_default())
 }
 
-/// Answers 200 with this content.
-pub fn answer(mut respond: SendResponse<Bytes>, content: impl Into<Bytes>) {
+/// Responds 200 with this body.
+pub fn response(mut respond: SendResponse<Bytes>, content: impl Into<Bytes>) {
     if let Ok(mut stream) = respond.send_response(Response::new(()), false) {
         let _ = stream.send_data(content.into(), true);
     }
 }
 
-/// Sends all of it as fast as it is taken; false: the other side wants no more.
+/// Sends everything as fast as the peer reads. Returns false if the peer has stopped reading.
 pub async fn send(stream: &mut SendStream<Bytes>, mut content: Bytes) -> bool {
     while !content.is_empty() {
         stream.reserve_capacity(content.len());

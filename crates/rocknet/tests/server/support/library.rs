@@ -1,4 +1,4 @@
-//! Shared libraries for tests, built of C by the compiler that links these tests.
+//! Shared libraries for tests, compiled from C with the compiler that links these tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,12 +8,12 @@ use tempfile::TempDir;
 
 use super::Folder;
 
-/// Puts a library into a folder, built with these definitions: `WORD="two"`.
+/// Puts a library into a folder, compiled with these definitions: `WORD="two"`.
 pub fn put(folder: &Folder, name: &str, definitions: &[&str]) {
     build(&folder.path(name), definitions);
 }
 
-/// The library as it stands, built once for all tests.
+/// The library without definitions, compiled once for all tests.
 pub fn plain() -> &'static Path {
     static BUILT: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
@@ -27,7 +27,7 @@ pub fn plain() -> &'static Path {
 
 fn build(to: &Path, definitions: &[&str]) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // In one step, as a build that is put in place does it: nobody is to find half of one.
+    // In one step, as an installed build does it: no test may find half a file.
     let beside = to.with_extension("new");
     let mut compiler = Command::new("cc");
     compiler.args([

@@ -1,9 +1,7 @@
-//! What the tests share: folders with files, a server started from TOML, and a client that sees every byte.
+//! Support shared by the tests: folders with files, a server started from TOML, and a client that sees every byte.
 
 pub mod client;
 pub mod fastcgi;
-#[cfg(target_os = "linux")]
-pub mod fate;
 pub mod folder;
 pub mod gateway;
 pub mod handlers;
@@ -11,15 +9,17 @@ pub mod http2;
 pub mod http2_upstream;
 pub mod library;
 pub mod peer;
+#[cfg(target_os = "linux")]
+pub mod reset;
 pub mod running;
 pub mod upstream;
 
 use std::time::Duration;
 
-pub use client::{Answer, Client};
+pub use client::{Client, ReceivedResponse};
 pub use folder::Folder;
 pub use running::Running;
 
-/// Longest wait for anything that must come. Far more than it takes, because a machine that builds beside the tests is
-/// slow; a test that meets it has failed.
+/// Time limit of any wait. Far above what is needed, because a machine that builds at the same time is slow; a test
+/// that reaches it has failed.
 pub const DEADLINE: Duration = Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! Servers of others, from the packages of the system, each in the foreground and in a folder of the test's own.
+//! Servers from packages of the system, each in the foreground and in a folder of the test's own.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use super::{DEADLINE, Folder};
 
-/// Ended with the test.
+/// A running server, killed with the test.
 pub struct Peer(Child);
 
 impl Peer {
-    /// Waits until it listens at the socket file of that name. `log`: where it writes what it has against its configuration.
+    /// Waits until it listens at the socket file of this name. `log`: the file with its error messages.
     pub fn start(folder: &Folder, program: &str, arguments: &[&str], socket: &str, log: &str) -> Peer {
         let folders = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
         let path = folders.iter().map(|folder| Path::new(folder).join(program));
         let path = path.into_iter().find(|path| path.is_file());
         let path = path.unwrap_or_else(|| panic!("{program}, which `cargo xtask test` installs"));
-        let said = std::fs::File::options()
+        let output = std::fs::File::options()
             .create(true)
             .append(true)
             .open(folder.path(log));
@@ -26,14 +26,14 @@ impl Peer {
             .current_dir(folder.path(""))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(said.expect("a file for what it says"))
+            .stderr(output.expect("a file for its output"))
             .spawn();
         let mut peer = Peer(child.unwrap_or_else(|error| panic!("{program}: {error}")));
         let began = Instant::now();
         while UnixStream::connect(folder.path(socket)).is_err() {
             let log = || std::fs::read_to_string(folder.path(log)).unwrap_or_default();
             let ended = peer.0.try_wait().expect("a child");
-            assert!(ended.is_none(), "{program} has ended: {ended:?} {}", log());
+            assert!(ended.is_none(), "{program} has exited: {ended:?} {}", log());
             assert!(began.elapsed() < DEADLINE, "{program} does not listen: {}", log());
             std::thread::sleep(Duration::from_millis(5));
         }

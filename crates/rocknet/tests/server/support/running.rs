@@ -1,4 +1,4 @@
-//! A server in this process, started from TOML, stopped when the test is over.
+//! A server in this process, started from TOML and stopped at the end of the test.
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -11,21 +11,21 @@ use rocknet_config::model::{Config, Pattern};
 use rocknet_config::{Report, System, parse};
 use rocknet_io::socket::Address;
 
-use super::{Answer, Client, DEADLINE, Folder};
+use super::{Client, DEADLINE, Folder, ReceivedResponse};
 
 pub struct Running {
-    /// Gone once it was stopped.
+    /// `None` after it was stopped.
     server: Option<Server>,
     pub folder: Folder,
 }
 
-/// Put before configurations that say nothing of `[server]`: few threads, and a clock that is looked at often, so that
-/// short limits are met in time.
+/// Prefix of configurations without `[server]`: few threads, and a clock that is read often, so that short timeouts end
+/// in time.
 const SERVER: &str = "[server]\nworkers = 1\nblocking_threads = 2\nevents = { wait = \"20ms\", connections = 16 }\n";
 const LOG: &str = "[log]\nerrors = \"off\"\n";
 
 impl Running {
-    /// One site over the folder `www`, with more keys of its own.
+    /// One site over the folder `www`, with further keys.
     pub fn site(folder: Folder, keys: &str) -> Running {
         Running::start(folder, &site(keys))
     }
@@ -38,10 +38,10 @@ impl Running {
         Running::try_start(folder, text, mounts).unwrap_or_else(|error| panic!("the server did not start: {error}"))
     }
 
-    /// Fails where an address is taken.
+    /// Fails if an address is in use.
     pub fn try_start(folder: Folder, text: &str, mounts: Vec<Mount>) -> Result<Running, StartError> {
         let config =
-            read(&folder, text).unwrap_or_else(|report| panic!("the configuration does not hold:\n{report:?}\n{text}"));
+            read(&folder, text).unwrap_or_else(|report| panic!("the configuration is invalid:\n{report:?}\n{text}"));
         isolated::set_program(env!("CARGO_BIN_EXE_rocknet"));
         let server = Server::start(config, mounts, &mut || Ok(()))?;
         Ok(Running {
@@ -54,20 +54,20 @@ impl Running {
         self.server.as_ref().expect("a server that was not stopped")
     }
 
-    /// Takes a new configuration, as a reload of the changed file does.
+    /// Applies a new configuration, as a reload of the changed file does.
     pub fn reload(&self, text: &str) -> Result<(), String> {
         let config = read(&self.folder, text).map_err(|report| format!("{report:?}"))?;
         self.server().reload(config).map_err(|error| error.to_string())
     }
 
-    /// Where the only TCP listener is.
+    /// Address of the only TCP listener.
     pub fn address(&self) -> SocketAddr {
         let all = self.addresses();
         assert_eq!(all.len(), 1, "{all:?}");
         all[0]
     }
 
-    /// All TCP listeners as they are bound, in the order of what was asked for.
+    /// Addresses of all TCP listeners, in the order of the configuration.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let bound = self.server().listeners().into_iter().map(|(_, bound, _)| bound);
         bound
@@ -97,21 +97,21 @@ impl Running {
         }
     }
 
-    /// One request on a connection of its own.
-    pub fn ask(&self, line: &str, fields: &[&str]) -> Answer {
-        self.connect().ask(line, fields)
+    /// Sends one request on a connection of its own.
+    pub fn fetch(&self, line: &str, fields: &[&str]) -> ReceivedResponse {
+        self.connect().fetch(line, fields)
     }
 
-    pub fn get(&self, path: &str) -> Answer {
-        self.ask(&format!("GET {path}"), &[])
+    pub fn get(&self, path: &str) -> ReceivedResponse {
+        self.fetch(&format!("GET {path}"), &[])
     }
 
-    /// Stops it; true if nothing had to be cut.
+    /// Stops the server. Returns true if nothing had to be cut.
     pub fn stop(mut self) -> bool {
         self.server.take().is_some_and(Server::stop)
     }
 
-    /// The server alone, to be stopped by another thread.
+    /// The server alone, so that another thread can stop it.
     pub fn take(mut self) -> (Server, Folder) {
         let server = self.server.take().expect("a server that was not stopped");
         (server, std::mem::replace(&mut self.folder, Folder::with(&[])))
@@ -126,7 +126,7 @@ impl Drop for Running {
     }
 }
 
-/// The text of a configuration with one site that answers to every name.
+/// Text of a configuration with one site that answers to every name.
 pub fn site(keys: &str) -> String {
     format!("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n{keys}\n")
 }
@@ -138,7 +138,7 @@ fn read(folder: &Folder, text: &str) -> Result<Config, Report> {
     Ok(loaded.config)
 }
 
-/// A handler at everything below `prefix` of the site `default`.
+/// Mounts a handler at everything below `prefix` of the site `default`.
 pub fn mount(prefix: &str, handler: impl rocknet::handler::Handler + 'static) -> Mount {
     Mount {
         site: "default".to_owned(),

@@ -1,4 +1,4 @@
-//! A web server that tests write: it reads requests as a strict server does, and answers byte for byte as it is told.
+//! A scripted HTTP/1.1 upstream: it parses requests strictly, and sends exactly the bytes of a test.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,25 +9,25 @@ use std::thread;
 pub struct Upstream {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
-    seen: Arc<Mutex<Vec<Asked>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
-/// A request as it came.
+/// A request as received.
 #[derive(Debug, Default, Clone)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// `GET /path HTTP/1.1`
     pub line: String,
     pub fields: Vec<(String, String)>,
     pub content: Vec<u8>,
 }
 
-/// What becomes of a connection behind an answer.
+/// Fate of a connection after a response.
 pub enum Next {
     Keep,
     Close,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut values = self.fields.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
         let value = values.next().map(|(_, value)| value.as_str());
@@ -37,16 +37,18 @@ impl Asked {
 }
 
 impl Upstream {
-    /// Reads each request whole, and has `answer` write what comes back.
-    pub fn start(answer: impl Fn(&Asked, &mut TcpStream) -> Next + Send + Sync + Clone + 'static) -> Upstream {
-        let seen: Arc<Mutex<Vec<Asked>>> = Arc::default();
+    /// Reads each request whole, and has `response` write the response.
+    pub fn start(
+        response: impl Fn(&ReceivedRequest, &mut TcpStream) -> Next + Send + Sync + Clone + 'static,
+    ) -> Upstream {
+        let seen: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
         let all = Arc::clone(&seen);
         let serve = move |stream: TcpStream| {
             let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
             let mut stream = stream;
-            while let Ok(Some(asked)) = request(&mut reader) {
-                lock(&all).push(asked.clone());
-                if let Next::Close = answer(&asked, &mut stream) {
+            while let Ok(Some(incoming)) = request(&mut reader) {
+                lock(&all).push(incoming.clone());
+                if let Next::Close = response(&incoming, &mut stream) {
                     return;
                 }
             }
@@ -57,22 +59,22 @@ impl Upstream {
         }
     }
 
-    /// Answers each request with these bytes, and keeps the connection.
-    pub fn saying(answer: impl Into<Vec<u8>>) -> Upstream {
-        let answer = answer.into();
+    /// Responds to each request with these bytes, and keeps the connection.
+    pub fn responding_with(response: impl Into<Vec<u8>>) -> Upstream {
+        let response = response.into();
         Upstream::start(move |_, stream| {
-            say(stream, &answer);
+            write_to(stream, &response);
             Next::Keep
         })
     }
 
-    /// Does with each connection what `serve` says, in a thread of its own.
+    /// Runs `serve` for each connection, in a thread of its own.
     pub fn raw(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
         let address = listener.local_addr().expect("its address");
         let connections = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&connections);
-        // Both end with the test's process: nobody waits for them.
+        // Both threads end with the test's process: no thread joins them.
         spawn(move || {
             for stream in listener.incoming().flatten() {
                 count.fetch_add(1, Ordering::SeqCst);
@@ -88,28 +90,28 @@ impl Upstream {
         }
     }
 
-    /// As it is written in a configuration.
+    /// URL for a configuration.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The key of a site that passes all on to this.
+    /// The key of a site that proxies everything to this upstream.
     pub fn key(&self) -> String {
         format!("proxy = \"{}\"", self.url())
     }
 
-    /// Connections that were made so far.
+    /// Number of connections so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// The request that came last.
-    pub fn last(&self) -> Asked {
+    /// The latest request.
+    pub fn last(&self) -> ReceivedRequest {
         lock(&self.seen).last().expect("a request").clone()
     }
 }
 
-/// Starts a thread whose name tells it from those of a server in the same process.
+/// Starts a thread whose name distinguishes it from those of a server in the same process.
 fn spawn(run: impl FnOnce() + Send + 'static) {
     let thread = thread::Builder::new().name("t-upstream".to_owned()).spawn(run);
     drop(thread.expect("a thread"));
@@ -119,19 +121,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no test has failed while it was locked")
 }
 
-/// The next request with its content; `None` at the end of the connection.
-pub fn request(reader: &mut impl BufRead) -> io::Result<Option<Asked>> {
+/// Reads the next request with its body; `None` at the end of the connection.
+pub fn request(reader: &mut impl BufRead) -> io::Result<Option<ReceivedRequest>> {
     let Some(first) = line(reader)? else { return Ok(None) };
-    let mut asked = Asked {
+    let mut incoming = ReceivedRequest {
         line: first,
-        ..Asked::default()
+        ..ReceivedRequest::default()
     };
     while let Some(line) = line(reader)?.filter(|line| !line.is_empty()) {
         let (name, value) = line.split_once(": ").unwrap_or_else(|| panic!("{line:?} is no field"));
-        asked.fields.push((name.to_owned(), value.to_owned()));
+        incoming.fields.push((name.to_owned(), value.to_owned()));
     }
-    if asked.field("Transfer-Encoding") == Some("chunked") {
-        assert_eq!(asked.field("Content-Length"), None, "a length beside chunks");
+    if incoming.field("Transfer-Encoding") == Some("chunked") {
+        assert_eq!(incoming.field("Content-Length"), None, "a length beside chunks");
         while let Some(size) = line(reader)? {
             let size = usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("{size:?} is no size"));
             let mut chunk = vec![0; size + 2];
@@ -140,14 +142,14 @@ pub fn request(reader: &mut impl BufRead) -> io::Result<Option<Asked>> {
             if size == 0 {
                 break;
             }
-            asked.content.extend_from_slice(&chunk[..size]);
+            incoming.content.extend_from_slice(&chunk[..size]);
         }
-    } else if let Some(length) = asked.field("Content-Length") {
+    } else if let Some(length) = incoming.field("Content-Length") {
         let length = length.parse().expect("a length");
-        asked.content = vec![0; length];
-        reader.read_exact(&mut asked.content)?;
+        incoming.content = vec![0; length];
+        reader.read_exact(&mut incoming.content)?;
     }
-    Ok(Some(asked))
+    Ok(Some(incoming))
 }
 
 fn line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
@@ -161,12 +163,12 @@ fn line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
     Ok(Some(line.to_owned()))
 }
 
-/// Sends to one that may have gone.
-pub fn say(stream: &mut TcpStream, bytes: impl AsRef<[u8]>) {
+/// Sends, and ignores the error if the peer has closed.
+pub fn write_to(stream: &mut TcpStream, bytes: impl AsRef<[u8]>) {
     let _ = stream.write_all(bytes.as_ref());
 }
 
-/// A whole answer with a length.
+/// A complete response with a length.
 pub fn ok(content: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len())
 }

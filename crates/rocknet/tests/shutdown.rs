@@ -1,4 +1,4 @@
-//! The end of a server inside a process that goes on: its threads, its child processes and its descriptors are gone.
+//! The end of a server inside a process that goes on: its threads, child processes and descriptors are gone.
 #![cfg(target_os = "linux")]
 
 #[path = "server/support/mod.rs"]
@@ -14,25 +14,25 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, test_kill_process};
-use support::upstream::{Next, Upstream, ok, say};
+use support::upstream::{Next, Upstream, ok, write_to};
 use support::{Client, DEADLINE, Folder, Running, library};
 
 const SHELL: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n";
 
-/// What the process holds.
+/// Resources that the process holds.
 #[derive(Debug, PartialEq, Eq)]
-struct Held {
+struct ProcessResources {
     /// Names, sorted.
     threads: Vec<String>,
     children: BTreeSet<String>,
-    /// What each leads to, sorted.
+    /// Target of each descriptor, sorted.
     descriptors: Vec<PathBuf>,
 }
 
-/// Threads of the test itself, which accept for the upstreams, have names of two letters.
+/// Threads of the test itself, which accept connections for the upstreams, have names with this prefix.
 const OF_TEST: &str = "t-";
 
-fn held() -> Held {
+fn held() -> ProcessResources {
     let entries = |path: &str| fs::read_dir(path).expect(path).flatten();
     let name = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("comm")).ok();
     let names = entries("/proc/self/task").filter_map(name);
@@ -48,10 +48,10 @@ fn held() -> Held {
         is_ours.then_some(stat)
     });
     let descriptors = entries("/proc/self/fd").filter_map(|entry| fs::read_link(entry.path()).ok());
-    // This function reads from there.
+    // This function itself holds a descriptor of `/proc`.
     let mut descriptors: Vec<_> = descriptors.filter(|path| !path.starts_with("/proc")).collect();
     descriptors.sort();
-    Held {
+    ProcessResources {
         threads,
         children: children.collect(),
         descriptors,
@@ -62,7 +62,7 @@ fn folder() -> Folder {
     let folder = Folder::with(&[
         ("www/index.html", "a page"),
         ("www/page.php", "<?php echo getmypid();"),
-        // It has another process go on after its answer.
+        // The program starts another process that outlives its response.
         (
             "www/cgi-bin/pid.sh",
             &format!("{SHELL}sleep 1000 >/dev/null 2>&1 &\necho $!\n"),
@@ -83,23 +83,23 @@ fn pid(text: &str) -> Pid {
 }
 
 #[test]
-fn nothing_of_a_server_outlives_its_end() {
+fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
     let mirrored = mpsc::channel();
     let upstream = Upstream::start(|_, stream| {
-        say(stream, ok("proxied"));
+        write_to(stream, ok("proxied"));
         Next::Keep
     });
     let copies = Upstream::start({
         let seen = mirrored.0;
         move |_, stream| {
             let _ = seen.send(());
-            say(stream, ok(""));
+            write_to(stream, ok(""));
             Next::Keep
         }
     });
     let library = library::plain().display().to_string();
     let folder = folder();
-    // Tokio keeps a pair of sockets for signals from its first runtime to the end of the process.
+    // Tokio keeps a socket pair for signals from its first runtime to the end of the process.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     drop(runtime.expect("a runtime"));
     let before = settled(|_| true);
@@ -137,7 +137,7 @@ fn nothing_of_a_server_outlives_its_end() {
         pid(&client.get("/page.php").text()),
         pid(&client.get("/cgi-bin/pid.sh").text()),
     ];
-    // Under way when the server is stopped, and cut.
+    // In progress when the server is stopped, and cut.
     client.send("GET /cgi-bin/held.sh HTTP/1.1\r\nHost: a\r\n\r\n");
     let held_on = held();
     assert!(
@@ -170,9 +170,9 @@ fn nothing_of_a_server_outlives_its_end() {
     drop(folder);
 }
 
-/// What the process holds once that is so, or at the deadline. A thread that was joined, and the connections of the upstreams
-/// of this test, take a moment to disappear from `/proc`.
-fn settled(is_so: impl Fn(&Held) -> bool) -> Held {
+/// Returns the resources once the condition holds, or at the deadline. A joined thread, and the connections of this
+/// test's upstreams, take a moment to disappear from `/proc`.
+fn settled(is_so: impl Fn(&ProcessResources) -> bool) -> ProcessResources {
     let deadline = Instant::now() + DEADLINE;
     loop {
         let held = held();
@@ -183,7 +183,8 @@ fn settled(is_so: impl Fn(&Held) -> bool) -> Held {
     }
 }
 
-/// Whether a process ends before the deadline. One that was no child of ours is a zombie until another process waits for it.
+/// Returns true if a process ends before the deadline. A process that is not a child of this one is a zombie until
+/// another process reaps it.
 fn is_gone(process: Pid) -> bool {
     let deadline = Instant::now() + DEADLINE;
     while test_kill_process(process).is_ok() && Instant::now() < deadline {

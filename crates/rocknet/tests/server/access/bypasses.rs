@@ -1,4 +1,4 @@
-//! Ways around access control, each of which ends at it, over HTTP/1.1 and HTTP/2.
+//! Paths around access control: each is refused, over HTTP/1.1 and HTTP/2.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,25 +6,25 @@ use std::os::unix::fs::PermissionsExt;
 use h2::Reason;
 use h2::ext::Protocol;
 
-use super::{SERVER, ask, auth, basic, over_http1, over_http2};
-use crate::support::fastcgi::{Next as NextAnswer, Peer, SOCKET, answer, say as say_records};
+use super::{SERVER, auth, basic, fetch, over_http1, over_http2};
+use crate::support::fastcgi::{Next as AfterResponse, Peer, SOCKET, response, write_to as send_records};
 use crate::support::http2::Http2;
-use crate::support::upstream::{Next, Upstream, ok, say};
+use crate::support::upstream::{Next, Upstream, ok, write_to};
 use crate::support::{Folder, Running, library};
 use crate::wire::{self, GOAWAY};
 
-/// What must not come out.
+/// Contents that must not be sent.
 const INSIDE: &str = "what is inside";
 
-/// Checks that a request with the password is not refused, and that without it, or with a wrong one, it is. First without, so
-/// that nothing is in memory, and again once the worker has the answers.
+/// Asserts that a request succeeds with the password, and is refused without it or with a wrong one. Requests go
+/// without the password first, before anything is cached, and again once the worker has cached the responses.
 #[track_caller]
 fn check(server: &Running, line: &str, fields: &[&str], body: &str, status: u16) {
     let (right, wrong) = (basic("bob", "secret"), basic("bob", "wrong"));
     for round in 0..2 {
         for refused in [None, Some(&wrong)] {
             let fields: Vec<&str> = fields.iter().copied().chain(refused.map(String::as_str)).collect();
-            for got in ask(server, line, &fields, body) {
+            for got in fetch(server, line, &fields, body) {
                 assert_eq!(got.status, 401, "{line} {fields:?}, round {round}: {}", got.text);
                 assert!(got.field("WWW-Authenticate").is_some(), "{line} {fields:?}");
                 assert!(!got.text.contains(INSIDE), "{line} {fields:?}");
@@ -34,13 +34,13 @@ fn check(server: &Running, line: &str, fields: &[&str], body: &str, status: u16)
             }
         }
         let fields: Vec<&str> = fields.iter().copied().chain([&*right]).collect();
-        for got in ask(server, line, &fields, body) {
+        for got in fetch(server, line, &fields, body) {
             assert_eq!(got.status, status, "{line} {fields:?}, round {round}: {}", got.text);
         }
     }
 }
 
-/// Protects the routes of this list.
+/// Configuration that protects the routes of this list.
 fn protected(paths: &[&str]) -> String {
     let auth = auth();
     let routes = paths.iter().map(|path| format!("route.\"{path}\" = {{ {auth} }}\n"));
@@ -62,13 +62,13 @@ fn folder() -> Folder {
         ("www/open.txt", "open"),
     ]);
     folder.write("www/in/a.css", INSIDE.repeat(200));
-    // More than is kept in memory: sent out of an open file.
+    // More than is kept in memory, so it is sent from an open file.
     folder.write("www/in/large.txt", INSIDE.repeat(100_000));
     folder
 }
 
 #[test]
-fn files_by_whatever_path_method_and_condition() {
+fn files_by_any_path_method_and_condition() {
     let keys = format!(
         "try = [\"{{path}}\", \"{{path}}.html\"]\nbrowse = true\n\
          redirects = {{ \"/in/old\" = \"/in/new\" }}\n{}",
@@ -100,7 +100,7 @@ fn files_by_whatever_path_method_and_condition() {
         ("GET /in/sub", &[], 308),
         ("GET /in/sub/", &[], 200),
         ("GET /in/", &[], 200),
-        // One file by many paths.
+        // Several paths of one file.
         ("GET /%69n/a.txt", &[], 200),
         ("GET /in/%61.txt", &[], 200),
         ("GET //in//a.txt", &[], 200),
@@ -111,7 +111,7 @@ fn files_by_whatever_path_method_and_condition() {
         ("GET /in/a.txt/", &[], 404),
         ("GET /in%2Fa.txt", &[], 404),
         ("GET /in%5Ca.txt", &[], 404),
-        // An index, and an ending that `try` adds.
+        // An index file, and a suffix that `try` appends.
         ("GET /secret.html", &[], 200),
         ("GET /secret", &[], 200),
         ("GET /secret/", &[], 200),
@@ -123,8 +123,8 @@ fn files_by_whatever_path_method_and_condition() {
         check(&server, line, fields, "", status);
     }
     check(&server, "POST /in/a.txt", &[], "a body", 405);
-    // The rest of the site is open, with a password or without.
-    for got in ask(&server, "GET /open.txt", &[], "") {
+    // The rest of the site is open, with or without a password.
+    for got in fetch(&server, "GET /open.txt", &[], "") {
         assert_eq!((got.status, &*got.text), (200, "open"));
     }
 }
@@ -152,40 +152,40 @@ fn fallbacks_and_rules() {
         check(&server, line, &[], "", status);
     }
     check(&server, "POST /rewritten", &[], "a body", 405);
-    for got in ask(&server, "GET /open.txt", &[], "") {
+    for got in fetch(&server, "GET /open.txt", &[], "") {
         assert_eq!((got.status, &*got.text), (200, "open"));
     }
 }
 
 #[test]
-fn a_route_in_the_middle_of_an_open_site_and_an_open_one_in_a_closed_site() {
+fn a_protected_route_of_an_open_site_and_an_open_route_of_a_protected_site() {
     let keys = format!("{}\nroute.\"/in/sub/*\" = {{ auth = false }}", auth());
     let server = Running::start(folder(), &site(&keys));
     for line in ["GET /open.txt", "GET /in/sub/../a.txt", "GET /in/sub/%2e%2e/a.txt"] {
         check(&server, line, &[], "", 200);
     }
-    for got in ask(&server, "GET /in/sub/b.txt", &[], "") {
+    for got in fetch(&server, "GET /in/sub/b.txt", &[], "") {
         assert_eq!(got.status, 200);
     }
-    // Other backends than files would find a path of the closed part there.
+    // Other back ends than files would resolve this path to the protected part.
     check(&server, "GET /in/sub/..%2Fa.txt", &[], "", 404);
 }
 
 #[test]
-fn scripts_by_more_path_an_index_and_the_front_controller() {
+fn scripts_by_path_info_index_and_front_controller() {
     let folder = Folder::with(&[
         ("www/index.php", ""),
         ("www/admin.php", ""),
         ("www/dir/index.php", ""),
         ("www/in/x.php", ""),
     ]);
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         let text = format!(
             "Content-Type: text/plain\r\n\r\n{INSIDE} {}",
-            asked.variable("SCRIPT_NAME")
+            incoming.variable("SCRIPT_NAME")
         );
-        say_records(stream, answer(text.as_bytes()));
-        NextAnswer::Keep
+        send_records(stream, response(text.as_bytes()));
+        AfterResponse::Keep
     });
     let keys = format!(
         "php = \"unix:php.sock\"\n{}",
@@ -215,7 +215,7 @@ fn scripts_by_more_path_an_index_and_the_front_controller() {
 }
 
 #[test]
-fn programs_followed_by_more_path() {
+fn programs_with_path_info() {
     let script = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n%s' \"$REMOTE_USER\"\n";
     let folder = Folder::with(&[("www/cgi-bin/admin.sh", script), ("www/cgi-bin/free.sh", script)]);
     for name in ["admin.sh", "free.sh"] {
@@ -243,7 +243,7 @@ fn programs_followed_by_more_path() {
 
 #[test]
 fn proxied_paths_that_an_upstream_would_decode() {
-    let upstream = Upstream::saying(ok(INSIDE));
+    let upstream = Upstream::responding_with(ok(INSIDE));
     let open = "route.\"/both\" = { auth = false }\n";
     let keys = format!(
         "{}\n{}{open}",
@@ -268,7 +268,7 @@ fn proxied_paths_that_an_upstream_would_decode() {
     ] {
         check(&server, line, &[], "", status);
     }
-    // A route that names the path itself decides alone.
+    // A route for the exact path decides alone.
     for path in ["/open%2Fx", "/both", "/in-and-out", "/inn/", "/exact/more"] {
         assert_eq!(
             over_http1(&server, &format!("GET {path}"), &[], "").status,
@@ -292,9 +292,9 @@ fn proxied_paths_that_an_upstream_would_decode() {
 
 #[test]
 fn upgrades_and_extended_connect() {
-    let upstream = Upstream::start(|asked, stream| {
-        let protocol = asked.field("Upgrade").unwrap_or("none");
-        say(
+    let upstream = Upstream::start(|pending, stream| {
+        let protocol = pending.field("Upgrade").unwrap_or("none");
+        write_to(
             stream,
             format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n{INSIDE}"),
         );
@@ -307,18 +307,18 @@ fn upgrades_and_extended_connect() {
     for (more, status) in [(None, 401), (Some(&wrong), 401), (Some(&right), 101), (None, 401)] {
         let fields: Vec<&str> = upgrade.into_iter().chain(more.map(String::as_str)).collect();
         let mut client = server.connect();
-        let got = client.ask("GET /in/chat", &fields);
+        let got = client.fetch("GET /in/chat", &fields);
         assert_eq!(got.status, status, "{fields:?}");
         let mut http2 = Http2::to(server.address());
         let _ = http2.get("/in/");
-        let mut asked = http2
+        let mut pending = http2
             .request("CONNECT", "/in/chat")
             .extension(Protocol::from_static("chat"));
         if let Some((name, value)) = more.and_then(|field| field.split_once(": ")) {
-            asked = asked.header(name, value);
+            pending = pending.header(name, value);
         }
-        let (answer, _stream) = http2.ask(asked, false);
-        let head = http2.wait(answer).expect("an answer");
+        let (response, _stream) = http2.start_request(pending, false);
+        let head = http2.wait(response).expect("an answer");
         let expected = if status == 101 { 200 } else { 401 };
         assert_eq!(head.status().as_u16(), expected, "{fields:?} over HTTP/2");
     }
@@ -345,7 +345,7 @@ fn a_request_that_becomes_stream_1() {
 }
 
 #[test]
-fn controllers_on_the_thread_of_the_connection_and_elsewhere() {
+fn controllers_on_the_connection_thread_and_elsewhere() {
     let library = library::plain().display();
     let route = |path: &str, how: &str| {
         let auth = auth();
@@ -370,16 +370,16 @@ fn controllers_on_the_thread_of_the_connection_and_elsewhere() {
 }
 
 #[test]
-fn files_that_applications_name() {
+fn accel_redirects_of_applications() {
     let folder = folder();
     folder.write("www/index.php", "");
     folder.write("private/kept/k.txt", INSIDE);
     folder.write("www/docs/index.html", INSIDE);
     folder.write("other/o.txt", INSIDE);
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        let fields = asked.variable("QUERY_STRING");
-        say_records(stream, answer(format!("{fields}\r\n\r\nnot this").as_bytes()));
-        NextAnswer::Keep
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        let fields = incoming.variable("QUERY_STRING");
+        send_records(stream, response(format!("{fields}\r\n\r\nnot this").as_bytes()));
+        AfterResponse::Keep
     });
     let (www, other) = (folder.path("www"), folder.path("other"));
     let keys = format!(
@@ -408,7 +408,7 @@ fn files_that_applications_name() {
         200,
     );
     for (query, status) in [
-        // Only the application can name it.
+        // Only the application can name this file.
         ("X-Accel-Redirect:/kept/k.txt", 200),
         ("X-Accel-Redirect:/open.txt", 200),
         ("X-Accel-Redirect:/area/index.html", 403),
@@ -422,7 +422,7 @@ fn files_that_applications_name() {
 }
 
 #[test]
-fn what_is_pushed_is_checked_as_a_request_of_the_same_client() {
+fn pushes_are_checked_like_requests_of_the_client() {
     let folder = folder();
     folder.write("www/index.html", "home");
     folder.write("www/net/n.txt", INSIDE);
@@ -445,18 +445,18 @@ fn what_is_pushed_is_checked_as_a_request_of_the_same_client() {
     ] {
         for _ in 0..2 {
             let mut client = Http2::to(server.address());
-            let mut asked = client.request("GET", "/");
+            let mut incoming = client.request("GET", "/");
             for (name, value) in [("authorization", password), ("x-forwarded-for", forwarded)] {
                 if let Some(value) = value {
-                    asked = asked.header(name, value);
+                    incoming = incoming.header(name, value);
                 }
             }
-            let page = client.page(asked);
-            assert_eq!(page.answer.status.as_u16(), 200);
+            let page = client.page(incoming);
+            assert_eq!(page.response.status.as_u16(), 200);
             let reasons: Vec<_> = page
                 .pushed
                 .iter()
-                .map(|pushed| pushed.answer.as_ref().err().and_then(h2::Error::reason))
+                .map(|pushed| pushed.response.as_ref().err().and_then(h2::Error::reason))
                 .collect();
             assert_eq!(reasons, expected, "{password:?} {forwarded:?}");
             for pushed in &page.pushed {
@@ -464,12 +464,12 @@ fn what_is_pushed_is_checked_as_a_request_of_the_same_client() {
             }
         }
     }
-    // A refused request for a page pushes and announces nothing.
+    // A refused request for a page pushes nothing and announces nothing.
     let keys = format!("push = {{ \"/\" = \"/open.txt\" }}\n{}", auth());
     server.reload(&site(&keys)).expect("a good configuration");
     let mut client = Http2::to(server.address());
     let page = client.page(client.request("GET", "/"));
-    assert_eq!((page.answer.status.as_u16(), page.pushed.len()), (401, 0));
+    assert_eq!((page.response.status.as_u16(), page.pushed.len()), (401, 0));
     let mut none = h2::client::Builder::new();
     none.enable_push(false);
     let mut client = Http2::with(server.address(), &none);
@@ -478,6 +478,6 @@ fn what_is_pushed_is_checked_as_a_request_of_the_same_client() {
             .request("GET", "/")
             .header("authorization", "Basic Ym9iOndyb25nMg=="),
     );
-    assert_eq!((page.answer.status.as_u16(), page.hints.len()), (401, 0));
+    assert_eq!((page.response.status.as_u16(), page.hints.len()), (401, 0));
     let _ = over_http2(&mut client, "GET /", &[], "");
 }

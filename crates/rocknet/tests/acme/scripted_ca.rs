@@ -1,4 +1,4 @@
-//! A CA that does what a test tells it to: it gives accounts away, and refuses every order in one way.
+//! A scripted CA: it creates accounts and refuses every order in the same way.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,16 +12,16 @@ use rustls_pki_types::PrivatePkcs8KeyDer;
 
 use crate::pebble::own_address;
 
-pub struct Scripted {
+pub struct ScriptedCa {
     pub ca: AcmeCa,
-    /// The paths that were asked for.
-    pub asked: Arc<Mutex<Vec<String>>>,
+    /// Paths that were requested.
+    pub requested: Arc<Mutex<Vec<String>>>,
     root: String,
 }
 
-impl Scripted {
-    /// `order`: status line, fields and content of its answer to new orders.
-    pub fn new(order: &'static str) -> Scripted {
+impl ScriptedCa {
+    /// `order`: status line, header fields and body of its response to new orders.
+    pub fn new(order: &'static str) -> ScriptedCa {
         let ip: Ipv4Addr = own_address();
         let made = rcgen::generate_simple_self_signed([ip.to_string()]).unwrap();
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
@@ -35,26 +35,26 @@ impl Scripted {
             .unwrap();
         let (config, listener) = (Arc::new(config), TcpListener::bind((ip, 0)).unwrap());
         let base = format!("https://{}", listener.local_addr().unwrap());
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let scripted = Scripted {
+        let requested: Arc<Mutex<Vec<String>>> = Arc::default();
+        let scripted = ScriptedCa {
             ca: AcmeCa {
                 url: format!("{base}/dir"),
                 binding: None,
             },
-            asked: Arc::clone(&asked),
+            requested: Arc::clone(&requested),
             root: made.cert.pem(),
         };
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let tls = ServerConnection::new(Arc::clone(&config)).unwrap();
-                let (base, asked) = (base.clone(), Arc::clone(&asked));
-                thread::spawn(move || serve(StreamOwned::new(tls, stream), &base, order, &asked));
+                let (base, requested) = (base.clone(), Arc::clone(&requested));
+                thread::spawn(move || serve(StreamOwned::new(tls, stream), &base, order, &requested));
             }
         });
         scripted
     }
 
-    /// The root under which it is known, beside those in a file.
+    /// Appends its root to the roots in a file.
     pub fn add_root(&self, file: &Path) {
         let mut all = std::fs::read_to_string(file).unwrap_or_default();
         all.push_str(&self.root);
@@ -62,7 +62,7 @@ impl Scripted {
     }
 
     pub fn orders(&self) -> usize {
-        self.asked
+        self.requested
             .lock()
             .unwrap()
             .iter()
@@ -71,7 +71,7 @@ impl Scripted {
     }
 }
 
-fn serve(stream: impl Read + Write, base: &str, order: &str, asked: &Mutex<Vec<String>>) {
+fn serve(stream: impl Read + Write, base: &str, order: &str, requested: &Mutex<Vec<String>>) {
     let mut stream = BufReader::new(stream);
     loop {
         let (mut path, mut length) = (String::new(), 0);
@@ -108,15 +108,15 @@ fn serve(stream: impl Read + Write, base: &str, order: &str, asked: &Mutex<Vec<S
                 (head.to_owned(), body)
             }
         };
-        asked.lock().unwrap().push(path);
+        requested.lock().unwrap().push(path);
         let fields = "Replay-Nonce: bm9uY2U\r\nContent-Type: application/json";
-        let answer = format!(
+        let response = format!(
             "HTTP/1.1 {head}\r\n{fields}\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
         if stream
             .get_mut()
-            .write_all(answer.as_bytes())
+            .write_all(response.as_bytes())
             .and_then(|()| stream.get_mut().flush())
             .is_err()
         {

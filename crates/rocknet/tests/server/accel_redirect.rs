@@ -1,11 +1,11 @@
-//! Files that a script names in its answer: sent as files are, from inside the roots of the site alone.
+//! Files that a script names in its response: sent as files are, and only from inside the roots of the site.
 
-use super::support::fastcgi::{Next, Peer, SOCKET, answer, say};
+use super::support::fastcgi::{Next, Peer, SOCKET, response, write_to};
 use super::support::{Folder, Running};
 
 const TEXT: &str = "0123456789";
 
-/// The script answers with the fields of its query, `|` between them.
+/// The script responds with the header fields of its query, `|` between them.
 fn started() -> (Running, Peer) {
     let folder = Folder::with(&[
         ("www/index.php", ""),
@@ -18,9 +18,9 @@ fn started() -> (Running, Peer) {
     ]);
     folder.link("www/out.txt", folder.path("secret.txt"));
     folder.link("through", folder.path("www"));
-    let peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        let fields = asked.variable("QUERY_STRING").replace('|', "\r\n").replace('+', " ");
-        say(stream, answer(format!("{fields}\r\n\r\nnot this").as_bytes()));
+    let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        let fields = incoming.variable("QUERY_STRING").replace('|', "\r\n").replace('+', " ");
+        write_to(stream, response(format!("{fields}\r\n\r\nnot this").as_bytes()));
         Next::Keep
     });
     let keys = "php = \"unix:php.sock\"\nerrors = { 404 = \"/plain.txt\" }\n[site.default.route.\"/inside/*\"]\nroot = \"private\"\ninternal = true\n";
@@ -28,7 +28,7 @@ fn started() -> (Running, Peer) {
 }
 
 #[test]
-fn they_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
+fn files_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
     let (server, _peer) = started();
     let root = server.folder.path("www").canonicalize().expect("a root");
     let (root, folder) = (root.display().to_string(), server.folder.path("").display().to_string());
@@ -117,7 +117,7 @@ fn they_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
         ("X-Sendfile:FOLDERwww/plain.txt", &[], 200, &[], TEXT),
         ("X-Sendfile:FOLDERwww/sub+folder/a%b.txt", &[], 200, &[], TEXT),
         ("X-Sendfile:FOLDERprivate/inside/report.txt", &[], 200, &[], TEXT),
-        // Never from outside, and never what is hidden; the page of the site says so.
+        // Never a file from outside and never a hidden one; the site's error page is sent.
         ("X-Accel-Redirect:/.secret", &[], 404, &[], TEXT),
         ("X-Accel-Redirect:/out.txt", &[], 404, &[], TEXT),
         ("X-Accel-Redirect:/../secret.txt", &[], 404, &[], TEXT),
@@ -144,24 +144,24 @@ fn they_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
         let fields: Vec<String> = fields.iter().map(|field| field.replace("TAG", &etag)).collect();
         let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
         let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
-        let answer = client.ask(&format!("GET /?{query}"), &fields);
-        answer.expect(&query, status, &expected);
-        assert!(answer.text().contains(content), "{query}: {answer:?}");
+        let response = client.fetch(&format!("GET /?{query}"), &fields);
+        response.expect(&query, status, &expected);
+        assert!(response.text().contains(content), "{query}: {response:?}");
         assert!(
-            !answer.text().contains("not this") && !answer.text().contains("outside"),
-            "{query}: {answer:?}"
+            !response.text().contains("not this") && !response.text().contains("outside"),
+            "{query}: {response:?}"
         );
     }
-    // However the script was asked.
+    // Whatever the request to the script was.
     for (line, content) in [
         ("POST /?X-Accel-Redirect:/plain.txt", TEXT),
         ("HEAD /?X-Accel-Redirect:/plain.txt", ""),
     ] {
-        let answer = client.ask(line, &["Content-Length: 0"]);
-        answer.expect(line, 200, &["Content-Length: 10"]);
-        assert_eq!(answer.text(), content, "{line}");
+        let response = client.fetch(line, &["Content-Length: 0"]);
+        response.expect(line, 200, &["Content-Length: 10"]);
+        assert_eq!(response.text(), content, "{line}");
     }
-    // Nobody else gets what is internal.
+    // Internal paths are refused to clients.
     for path in ["/inside/report.txt", "/inside/", "/inside/none"] {
         assert_eq!(client.get(path).status, 404, "{path}");
     }

@@ -1,37 +1,37 @@
-//! Clients that have ended their side, or broke the link, before they had acknowledged what was sent.
+//! Clients that end their side or break the link before they have acknowledged everything they were sent.
 
 use std::io::ErrorKind;
 
 use crate::GET;
+use crate::test_server::{TestClient, TestServer};
 use crate::wire;
-use crate::world::{Conversation, World};
 
 const LIMITS: &str = "send_stall = \"20s\"";
-/// More than is left to the kernel.
+/// More than the kernel is trusted to deliver after the close.
 const MUCH: u64 = 100_000;
 const LITTLE: u64 = 60_000;
-/// Longer than a connection may stay for a client that takes nothing.
+/// More ticks than a connection may stay open for a client that takes nothing.
 const TICKS: u32 = 120;
 
 #[derive(Debug, Clone, Copy)]
 enum End {
     /// The client ends its side.
     Orderly,
-    /// The link fails, as TLS does when a record cannot be opened.
+    /// The link fails, as TLS does when a record cannot be decrypted.
     Fault,
 }
 
-/// Has a client ask once, acknowledge all but `bytes`, and end.
-fn end_with(world: &World, http2: bool, end: End, bytes: u64) -> Conversation {
+/// Has a client send one request, acknowledge all but `bytes`, and end.
+fn end_with(server: &TestServer, http2: bool, end: End, bytes: u64) -> TestClient {
     let mut client;
     if http2 {
-        client = world.connect_http2();
+        client = server.connect_http2();
         client
             .peer
             .send(&wire::open_beginning())
             .send(&wire::get(1, "/small.txt"));
     } else {
-        client = world.connect();
+        client = server.connect();
         client.peer.send(GET.as_bytes());
     }
     client.settle();
@@ -46,12 +46,12 @@ fn end_with(world: &World, http2: bool, end: End, bytes: u64) -> Conversation {
 }
 
 /// Ticks until the connection is over.
-fn ticks_left(world: &World, client: &mut Conversation) -> u32 {
+fn ticks_left(server: &TestServer, client: &mut TestClient) -> u32 {
     (0..TICKS)
         .find(|_| {
             let is_over = client.is_over();
             if !is_over {
-                world.pass(1);
+                server.pass(1);
                 client.settle();
             }
             is_over
@@ -60,8 +60,8 @@ fn ticks_left(world: &World, client: &mut Conversation) -> u32 {
 }
 
 #[test]
-fn a_connection_ends_soon_after_its_client_has_taken_all() {
-    let world = World::new(LIMITS).warm();
+fn a_connection_ends_soon_after_its_client_has_acknowledged_everything() {
+    let server = TestServer::new(LIMITS).warm();
     for http2 in [false, true] {
         for (end, bytes, is_over) in [
             (End::Orderly, 0, true),
@@ -72,10 +72,10 @@ fn a_connection_ends_soon_after_its_client_has_taken_all() {
             (End::Fault, MUCH, false),
         ] {
             let what = format!("HTTP/2 {http2}, {end:?}, {bytes}");
-            let mut client = end_with(&world, http2, end, bytes);
+            let mut client = end_with(&server, http2, end, bytes);
             assert_eq!(client.is_over(), is_over, "{what}");
             client.peer.set_unacknowledged(0);
-            let ticks = ticks_left(&world, &mut client);
+            let ticks = ticks_left(&server, &mut client);
             assert!(ticks <= 1, "{what}: {ticks} ticks");
             assert!(!client.peer.is_reset(), "{what}");
         }
@@ -83,12 +83,12 @@ fn a_connection_ends_soon_after_its_client_has_taken_all() {
 }
 
 #[test]
-fn a_client_that_takes_none_of_it_is_reset() {
-    let world = World::new(LIMITS).warm();
+fn a_client_that_acknowledges_nothing_is_reset() {
+    let server = TestServer::new(LIMITS).warm();
     for http2 in [false, true] {
         for end in [End::Orderly, End::Fault] {
-            let mut client = end_with(&world, http2, end, MUCH);
-            let ticks = ticks_left(&world, &mut client);
+            let mut client = end_with(&server, http2, end, MUCH);
+            let ticks = ticks_left(&server, &mut client);
             assert!(client.peer.is_reset(), "HTTP/2 {http2}, {end:?}: after {ticks} ticks");
         }
     }

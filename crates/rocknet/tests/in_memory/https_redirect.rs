@@ -1,22 +1,22 @@
-//! Requests in the clear for a site that has TLS: on to https://, but for challenges.
+//! Requests in the clear for a site with TLS: redirected to https://, except ACME challenges.
 
+use crate::test_server::{TestClient, TestServer};
 use crate::wire;
-use crate::world::{Conversation, World};
 
-/// The status and the `Location` that a request leads to.
+/// Asserts the status and the `Location` that a request gets.
 #[track_caller]
-fn check(world: &World, request: &str, expected: &str) {
-    let mut client = world.connect();
+fn check(server: &TestServer, request: &str, expected: &str) {
+    let mut client = server.connect();
     client.peer.send(request.as_bytes()).end();
     client.run_to_end();
-    let heard = client.heard();
-    let status = heard.get(9..12).unwrap_or_default();
-    let location = heard.split("\r\n").find_map(|line| line.strip_prefix("Location: "));
+    let received = client.received();
+    let status = received.get(9..12).unwrap_or_default();
+    let location = received.split("\r\n").find_map(|line| line.strip_prefix("Location: "));
     let found = format!("{status} {}", location.unwrap_or_default());
     assert_eq!(found.trim_end(), expected, "{request:?}");
 }
 
-fn world(keys: &str, with_certificate: bool) -> World {
+fn server(keys: &str, with_certificate: bool) -> TestServer {
     let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
     let cert = if with_certificate {
         made.cert.pem()
@@ -27,7 +27,7 @@ fn world(keys: &str, with_certificate: bool) -> World {
         "[site.\"a.test\"]\nlisten = [\"http://127.0.0.1:81\", \"127.0.0.1:8443\"]\n\
          tls = {{ cert = \"a.pem\", key = \"a.key\"{keys} }}\n"
     );
-    World::of(
+    TestServer::of(
         "",
         &site,
         &[("a.pem", &cert), ("a.key", &made.signing_key.serialize_pem())],
@@ -35,9 +35,9 @@ fn world(keys: &str, with_certificate: bool) -> World {
 }
 
 #[test]
-fn visitors_are_sent_to_the_same_place_under_https() {
-    let world = world("", true);
-    world
+fn requests_are_redirected_to_the_same_path_under_https() {
+    let server = server("", true);
+    server
         .worker
         .shared
         .certificates
@@ -76,44 +76,47 @@ fn visitors_are_sent_to_the_same_place_under_https() {
             "308 https://a.test:8443/.well-known/acme-challenge/other",
         ),
     ] {
-        check(&world, request, expected);
+        check(&server, request, expected);
     }
 }
 
 #[test]
-fn nobody_is_sent_where_nobody_answers_or_against_the_configuration() {
+fn no_redirect_leads_to_a_closed_port_or_against_the_configuration() {
     for (keys, with_certificate) in [(", redirect = false", true), ("", false)] {
-        let world = world(keys, with_certificate);
-        check(&world, "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n", "200");
+        let server = server(keys, with_certificate);
+        check(&server, "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n", "200");
     }
 }
 
-/// Anybody on the way could have put it there (RFC 6797 §7.2).
+/// Anyone on the path could have inserted the field (RFC 6797 §7.2).
 #[test]
-fn nobody_is_bound_to_https_by_an_answer_in_the_clear() {
+fn responses_in_the_clear_never_carry_hsts() {
     for (keys, with_certificate) in [
         ("", false),
         (", hsts = \"1d\"", false),
         (", redirect = false, hsts = \"1d\"", true),
     ] {
-        let world = world(keys, with_certificate);
+        let server = server(keys, with_certificate);
         for (target, status) in [("/small.txt", "200"), ("/missing", "404"), ("/%00", "400")] {
-            let mut client = world.connect();
+            let mut client = server.connect();
             let request = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n");
             client.peer.send(request.as_bytes()).end();
             client.run_to_end();
-            let heard = client.heard();
-            assert_eq!(heard.get(9..12), Some(status), "{keys} {target}");
-            assert!(!heard.contains("Strict-Transport-Security"), "{keys} {target}: {heard}");
+            let received = client.received();
+            assert_eq!(received.get(9..12), Some(status), "{keys} {target}");
+            assert!(
+                !received.contains("Strict-Transport-Security"),
+                "{keys} {target}: {received}"
+            );
         }
     }
 }
 
-/// Over HTTP/2 requests may have to wait until the client takes what is queued: they are looked at all the same.
+/// HTTP/2 requests may have to wait until the client reads what is queued: they are redirected all the same.
 #[test]
-fn who_waits_for_his_turn_is_sent_on_too() {
-    let world = world("", true);
-    let mut client = world.connect_http2();
+fn queued_requests_are_redirected_too() {
+    let server = server("", true);
+    let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());
     client.settle();
     client.peer.accept(0);
@@ -122,14 +125,14 @@ fn who_waits_for_his_turn_is_sent_on_too() {
         client.settle();
     }
     client.peer.accept_all();
-    let answers = |client: &Conversation| wire::frames(&client.peer.received()).0;
-    let ended = |client: &Conversation, stream| {
+    let responses = |client: &TestClient| wire::frames(&client.peer.received()).0;
+    let ended = |client: &TestClient, stream| {
         let is_end = |frame: &wire::Frame| frame.stream == stream && frame.ends_stream();
-        answers(client).iter().any(is_end)
+        responses(client).iter().any(is_end)
     };
     client.run_until(|client| ended(client, 1) && ended(client, 3));
     for stream in [1, 3] {
-        let frames = answers(&client);
+        let frames = responses(&client);
         let head = frames
             .iter()
             .find(|frame| frame.kind == wire::HEADERS && frame.stream == stream)
@@ -139,22 +142,22 @@ fn who_waits_for_his_turn_is_sent_on_too() {
 }
 
 #[test]
-fn a_site_that_demands_client_certificates_is_never_served_in_the_clear() {
+fn a_site_that_requires_client_certificates_is_never_served_in_the_clear() {
     for with_certificate in [true, false] {
         let made = rcgen::generate_simple_self_signed(["ca.test".to_owned()]).expect("a certificate");
-        let world = demanding(with_certificate, &made.cert.pem());
+        let server = demanding(with_certificate, &made.cert.pem());
         for (request, expected) in [
             (
                 "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n",
                 "308 https://a.test:8443/small.txt",
             ),
-            // There is no host to be sent to.
+            // No host is known to redirect to.
             ("GET /small.txt HTTP/1.0\r\n\r\n", "403"),
         ] {
-            check(&world, request, expected);
+            check(&server, request, expected);
         }
     }
-    // Without an authority that could be checked, too.
+    // Also without an authority that could be checked.
     check(
         &demanding(true, "nothing"),
         "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n",
@@ -162,7 +165,7 @@ fn a_site_that_demands_client_certificates_is_never_served_in_the_clear() {
     );
 }
 
-fn demanding(with_certificate: bool, authority: &str) -> World {
+fn demanding(with_certificate: bool, authority: &str) -> TestServer {
     let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
     let cert = if with_certificate {
         made.cert.pem()
@@ -176,5 +179,5 @@ fn demanding(with_certificate: bool, authority: &str) -> World {
         ("a.key", &made.signing_key.serialize_pem()),
         ("ca.pem", authority),
     ];
-    World::of("", site, &files)
+    TestServer::of("", site, &files)
 }

@@ -1,4 +1,4 @@
-//! Reasons in the error log: one line for each cause, with site, script or path, and a count of what was left out.
+//! Reasons in the error log: one line for each cause, with site, script or path, and the number of suppressed lines.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 
-use crate::program::{Place, Server};
+use crate::program::{ProgramFolder, Server};
 use crate::wire;
 
-fn set_mode(place: &Place, name: &str, mode: u32) {
-    fs::set_permissions(place.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+fn set_mode(dir: &ProgramFolder, name: &str, mode: u32) {
+    fs::set_permissions(dir.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
 }
 
 fn site(more: &str) -> String {
@@ -20,11 +20,11 @@ fn site(more: &str) -> String {
 /// Sends these bytes and waits for the end of the connection.
 fn send(server: &Server, request: &str) -> String {
     let mut stream = server.connect();
-    // It may be answered, and closed, before all was sent.
+    // The server may respond and close before everything was sent.
     let _ = stream.write_all(request.as_bytes());
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).into_owned()
+    let mut response = Vec::new();
+    let _ = stream.read_to_end(&mut response);
+    String::from_utf8_lossy(&response).into_owned()
 }
 
 #[track_caller]
@@ -35,8 +35,8 @@ fn check(line: &str, parts: &[&str]) {
 }
 
 #[test]
-fn scripts_that_fail_differently_have_a_line_each() {
-    let place = Place::new(&[
+fn each_kind_of_script_failure_has_a_line() {
+    let dir = ProgramFolder::new(&[
         ("www/cgi-bin/silent.sh", "#!/bin/sh\nexit 1\n"),
         ("www/cgi-bin/headless.sh", "#!/bin/sh\necho no fields at all\n"),
         ("www/cgi-bin/lost.sh", "#!/no/such/interpreter\n"),
@@ -44,9 +44,9 @@ fn scripts_that_fail_differently_have_a_line_each() {
         ("rocknet.toml", &site("cgi = \"/cgi-bin\"\n")),
     ]);
     for name in ["silent.sh", "headless.sh", "lost.sh"] {
-        set_mode(&place, &format!("www/cgi-bin/{name}"), 0o755);
+        set_mode(&dir, &format!("www/cgi-bin/{name}"), 0o755);
     }
-    let server = place.serve(&["run"]);
+    let server = dir.serve(&["run"]);
     for (name, status, what) in [
         ("silent.sh", "502", "ended without a response"),
         ("headless.sh", "502", "no response from the program: "),
@@ -61,7 +61,7 @@ fn scripts_that_fail_differently_have_a_line_each() {
             &["ERROR", "site=default", &format!("script={path}"), what, "help="],
         );
     }
-    // More of one cause within the second are counted, whoever asks and with whatever path behind.
+    // Further lines of one cause within the second are only counted, regardless of the client and the rest of the path.
     for number in 0..5 {
         server.get(&format!("/cgi-bin/lost.sh/{number}"));
     }
@@ -78,44 +78,47 @@ fn scripts_that_fail_differently_have_a_line_each() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read_is_named_with_what_to_do() {
+fn an_unreadable_file_is_logged_with_a_remedy() {
     if rustix::process::getuid().is_root() {
-        // Root may read everything: the server has to be somebody else.
-        let place = Place::new(&[("www/secret.txt", "x"), ("rocknet.toml", "")]);
-        place.write("rocknet.toml", &format!("[server]\nuser = \"nobody\"\n{}", site("")));
-        set_mode(&place, "", 0o755);
-        secret(&place);
+        // Root may read everything, so the server has to run as another user.
+        let dir = ProgramFolder::new(&[("www/secret.txt", "x"), ("rocknet.toml", "")]);
+        dir.write("rocknet.toml", &format!("[server]\nuser = \"nobody\"\n{}", site("")));
+        set_mode(&dir, "", 0o755);
+        secret(&dir);
     } else {
-        secret(&Place::new(&[("www/secret.txt", "x"), ("rocknet.toml", &site(""))]));
+        secret(&ProgramFolder::new(&[
+            ("www/secret.txt", "x"),
+            ("rocknet.toml", &site("")),
+        ]));
     }
 }
 
-fn secret(place: &Place) {
-    set_mode(place, "www/secret.txt", 0o000);
-    let server = place.serve(&["run"]);
+fn secret(dir: &ProgramFolder) {
+    set_mode(dir, "www/secret.txt", 0o000);
+    let server = dir.serve(&["run"]);
     assert!(server.get("/secret.txt").starts_with("HTTP/1.1 403 "));
     let line = server.logged("403 Forbidden");
     check(&line, &["WARN", "site=default", "www/secret.txt", "uid ", "chmod o+r"]);
 }
 
 #[test]
-fn missing_files_are_logged_for_whoever_works_on_the_site() {
-    let place = Place::new(&[("www/index.html", "home")]);
+fn missing_files_are_logged_in_dev_mode() {
+    let dir = ProgramFolder::new(&[("www/index.html", "home")]);
     for (server, level) in [("mode = \"dev\"\n", "INFO"), ("", "DEBUG")] {
         let log = if level == "DEBUG" {
             "[log]\nlevel = \"debug\"\n"
         } else {
             ""
         };
-        place.write("rocknet.toml", &format!("[server]\n{server}{log}{}", site("")));
-        let server = place.serve(&["run"]);
-        // The first is looked up on the disk, the others are answered from the cache.
+        dir.write("rocknet.toml", &format!("[server]\n{server}{log}{}", site("")));
+        let server = dir.serve(&["run"]);
+        // The first request is looked up on the disk, the others are served from the cache.
         for _ in 0..3 {
             assert!(server.get("/gone.png").starts_with("HTTP/1.1 404 "));
             let line = server.logged("404 Not Found");
             check(&line, &[level, "site=default", "path=/gone.png", "root="]);
         }
-        // One line for each response, up to the bound of a second.
+        // One line for each response, up to the limit of a second.
         for _ in 0..40 {
             server.get("/gone.png");
         }
@@ -125,25 +128,25 @@ fn missing_files_are_logged_for_whoever_works_on_the_site() {
 }
 
 #[test]
-fn paths_without_a_file_behind_them_are_logged_with_the_reason() {
+fn paths_that_lead_to_no_file_are_logged_with_the_reason() {
     let routes = "[site.default.route.\"/kept/*\"]\nroot = \"www\"\ninternal = true\n\
                   [site.\"b.test\"]\nlisten = \"http://127.0.0.1:0\"\n[site.\"b.test\".route.\"/docs/*\"]\nroot = \"www\"\n";
-    let place = Place::new(&[("www/index.html", "home"), ("www/kept/index.html", "kept")]);
-    for (server, level, is_told) in [
+    let dir = ProgramFolder::new(&[("www/index.html", "home"), ("www/kept/index.html", "kept")]);
+    for (server, level, is_logged) in [
         ("[server]\nmode = \"dev\"\n", "INFO", true),
         ("[log]\nlevel = \"debug\"\n", "DEBUG", true),
         ("", "", false),
     ] {
-        place.write("rocknet.toml", &format!("{server}{}{routes}", site("")));
-        let server = place.serve(&["run"]);
+        dir.write("rocknet.toml", &format!("{server}{}{routes}", site("")));
+        let server = dir.serve(&["run"]);
         for (host, path, name, reason) in [
             ("x.test", "/kept/", "default", "the route is `internal`"),
             ("b.test", "/x", "b.test", "nothing is served here"),
             ("x.test", "/gone.png", "default", "no file below the root"),
         ] {
-            let answer = server.get_from(host, path);
-            assert!(answer.starts_with("HTTP/1.1 404 "), "{host}{path}: {answer}");
-            if is_told {
+            let response = server.get_from(host, path);
+            assert!(response.starts_with("HTTP/1.1 404 "), "{host}{path}: {response}");
+            if is_logged {
                 let line = server.logged(reason);
                 check(
                     &line,
@@ -151,7 +154,7 @@ fn paths_without_a_file_behind_them_are_logged_with_the_reason() {
                 );
             }
         }
-        if !is_told {
+        if !is_logged {
             server.signal(Signal::USR1);
             let before = server.logged_until("log files were reopened");
             assert!(!before.contains("404"), "{before}");
@@ -160,11 +163,11 @@ fn paths_without_a_file_behind_them_are_logged_with_the_reason() {
 }
 
 #[test]
-fn refused_requests_say_which_limit_and_which_site() {
-    let place = Place::new(&[("www/index.html", "home")]);
+fn refused_requests_are_logged_with_limit_and_site() {
+    let dir = ProgramFolder::new(&[("www/index.html", "home")]);
     let limits = "[limits]\nheader_fields = 8\ntarget_size = \"128B\"\nheader_size = \"1KiB\"\nbody_size = \"1KiB\"\n";
-    place.write("rocknet.toml", &format!("{limits}{}", site("")));
-    let server = place.serve(&["run"]);
+    dir.write("rocknet.toml", &format!("{limits}{}", site("")));
+    let server = dir.serve(&["run"]);
     let fields = "X-A: b\r\n".repeat(9);
     let long = "x".repeat(200);
     for (request, status, parts) in [
@@ -194,10 +197,10 @@ fn refused_requests_say_which_limit_and_which_site() {
             &["site=default", "path=/%00"],
         ),
     ] {
-        let answer = send(&server, &request);
+        let response = send(&server, &request);
         assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status} ")),
-            "{request:?}: {answer}"
+            response.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{request:?}: {response}"
         );
         let line = server.logged(&format!("{status} "));
         check(&line, &["INFO", "client=127.0.0.1"]);
@@ -211,11 +214,11 @@ fn refused_requests_say_which_limit_and_which_site() {
 }
 
 #[test]
-fn refused_requests_of_http_2_are_logged_as_those_of_http_1() {
-    let place = Place::new(&[("www/index.html", "home")]);
+fn refused_http_2_requests_are_logged_like_http_1() {
+    let dir = ProgramFolder::new(&[("www/index.html", "home")]);
     let tables = "[server]\nh2c = true\n[limits]\nbody_size = \"1KiB\"\n";
-    place.write("rocknet.toml", &format!("{tables}{}", site("")));
-    let server = place.serve(&["run"]);
+    dir.write("rocknet.toml", &format!("{tables}{}", site("")));
+    let server = dir.serve(&["run"]);
     let mut stream = server.connect();
     for number in [1, 3, 5] {
         let beginning = if number == 1 {
@@ -236,18 +239,18 @@ fn refused_requests_of_http_2_are_logged_as_those_of_http_1() {
 }
 
 #[test]
-fn content_without_a_length_that_is_not_taken_is_logged() {
-    let place = Place::new(&[("www/cgi-bin/a.sh", "#!/bin/sh\ncat\n")]);
-    set_mode(&place, "www/cgi-bin/a.sh", 0o755);
-    place.write(
+fn a_refused_body_without_a_length_is_logged() {
+    let dir = ProgramFolder::new(&[("www/cgi-bin/a.sh", "#!/bin/sh\ncat\n")]);
+    set_mode(&dir, "www/cgi-bin/a.sh", 0o755);
+    dir.write(
         "rocknet.toml",
         &format!("[limits]\nbody_size = \"32KiB\"\n{}", site("cgi = \"/cgi-bin\"\n")),
     );
-    let server = place.serve(&["run"]);
+    let server = dir.serve(&["run"]);
     let chunk = "x".repeat(64 * 1024);
     let head = "POST /cgi-bin/a.sh HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let answer = send(&server, &format!("{head}10000\r\n{chunk}\r\n0\r\n\r\n"));
-    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    let response = send(&server, &format!("{head}10000\r\n{chunk}\r\n0\r\n\r\n"));
+    assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
     let line = server.logged("413 ");
     check(&line, &["INFO", "site=default", "`body_size`"]);
 }

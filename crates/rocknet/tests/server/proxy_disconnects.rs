@@ -1,4 +1,4 @@
-//! Connections that end at any moment, on either side of the proxy: what the client sees, and that nothing is left behind.
+//! Connections that end at any moment, on either side of the proxy: what the client sees, and that nothing remains.
 
 mod http2;
 
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::set_socket_linger;
 
 use super::support::client::request;
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
 fn proxied(upstream: &Upstream) -> Running {
-    // Longer than the test: what ends has to be noticed, not waited for.
+    // Longer than the test: the end has to be noticed, not waited for.
     let text = format!(
         "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n\
          proxy = {{ to = \"{}\", first_byte = \"10m\", idle = \"10m\" }}\n",
@@ -24,21 +24,21 @@ fn proxied(upstream: &Upstream) -> Running {
     Running::start(Folder::with(&[]), &text)
 }
 
-/// Has the system reset the connection when it is closed.
+/// Makes the kernel reset the connection when it is closed.
 fn abruptly(stream: &TcpStream) {
     set_socket_linger(stream, Some(Duration::ZERO)).expect("an option of the socket");
 }
 
-/// Connections of a server that are open.
+/// Number of open connections of an upstream.
 #[derive(Clone, Default)]
-struct Open(Arc<AtomicUsize>);
+struct OpenConnections(Arc<AtomicUsize>);
 
-struct Counted(Open);
+struct CountedConnection(OpenConnections);
 
-impl Open {
-    fn count(&self) -> Counted {
+impl OpenConnections {
+    fn count(&self) -> CountedConnection {
         self.0.fetch_add(1, Ordering::SeqCst);
-        Counted(self.clone())
+        CountedConnection(self.clone())
     }
 
     fn wait_for_none(&self, what: &str) {
@@ -50,7 +50,7 @@ impl Open {
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -63,45 +63,45 @@ const ANSWERS: [&str; 3] = [
 ];
 
 #[test]
-fn an_answer_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
-    for said in ANSWERS {
+fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
+    for sent in ANSWERS {
         for is_abrupt in [false, true] {
-            let upstream = Upstream::start(move |asked, stream| {
-                let told = asked
+            let upstream = Upstream::start(move |incoming, stream| {
+                let limit = incoming
                     .line
                     .split(['/', ' '])
                     .nth(2)
                     .and_then(|number| number.parse().ok());
-                let length: usize = told.expect("a number");
-                say(stream, &said[..length]);
+                let length: usize = limit.expect("a number");
+                write_to(stream, &sent[..length]);
                 if is_abrupt {
                     abruptly(stream);
                 }
                 Next::Close
             });
             let server = proxied(&upstream);
-            for length in 0..=said.len() {
+            for length in 0..=sent.len() {
                 let mut client = server.connect();
                 client.send(request(&format!("GET /{length}"), &["Connection: close"]));
                 let got = String::from_utf8_lossy(&client.rest()).into_owned();
-                // 103 is passed on where the answer takes its time.
+                // 103 is forwarded if the final response takes longer.
                 let got = match got.split_once("\r\n\r\n") {
                     Some((first, rest)) if first.starts_with("HTTP/1.1 103 ") => rest,
                     _ => &got,
                 };
                 let (head, content) = got.split_once("\r\n\r\n").unwrap_or((got, ""));
-                let is_told = head.contains("Content-Length: 5");
+                let is_logged = head.contains("Content-Length: 5");
                 let is_whole = head.starts_with("HTTP/1.1 200 ")
-                    && (is_told && content == "abcde" || !is_told && content.ends_with("0\r\n\r\n"));
+                    && (is_logged && content == "abcde" || !is_logged && content.ends_with("0\r\n\r\n"));
                 let is_cut = head.starts_with("HTTP/1.1 200 ") && !is_whole;
-                // Of one that was reset nobody knows how much arrived before that.
-                let is_right = match length == said.len() {
+                // A reset connection loses an unknown part of the response.
+                let is_right = match length == sent.len() {
                     true => is_whole || is_abrupt,
                     false => !is_whole,
                 };
                 assert!(
                     is_right && (is_whole || is_cut || head.starts_with("HTTP/1.1 502 ")),
-                    "{length} of {said:?}, reset: {is_abrupt}: {got:?}"
+                    "{length} of {sent:?}, reset: {is_abrupt}: {got:?}"
                 );
             }
         }
@@ -109,15 +109,15 @@ fn an_answer_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
 }
 
 #[test]
-fn a_head_without_end_is_refused_soon() {
+fn an_endless_head_is_refused_soon() {
     let written = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&written);
-    let open = Open::default();
+    let open = OpenConnections::default();
     let counted = open.clone();
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
         let _counted = counted.count();
         let _ = stream.read(&mut [0; 4096]);
-        say(&mut stream, "HTTP/1.1 200 OK\r\n");
+        write_to(&mut stream, "HTTP/1.1 200 OK\r\n");
         let line = format!("X-A: {}\r\n", "a".repeat(1000));
         while stream.write_all(line.as_bytes()).is_ok() {
             count.fetch_add(line.len(), Ordering::SeqCst);
@@ -127,7 +127,7 @@ fn a_head_without_end_is_refused_soon() {
     let mut client = server.connect();
     client.get("/").expect("endless", 502, &["!X-A"]);
     open.wait_for_none("a head without end");
-    // What the sockets between hold, and not much more.
+    // Not much more than the sockets between hold.
     assert!(
         written.load(Ordering::SeqCst) < 64 << 20,
         "{written:?} bytes were taken"
@@ -135,20 +135,20 @@ fn a_head_without_end_is_refused_soon() {
 }
 
 #[test]
-fn a_client_that_leaves_at_any_byte_takes_its_request_with_it() {
-    let said = request("POST /x", &["Content-Length: 5"]) + "hello";
+fn a_client_that_disconnects_at_any_byte_ends_its_request() {
+    let sent = request("POST /x", &["Content-Length: 5"]) + "hello";
     for is_abrupt in [false, true] {
-        let open = Open::default();
+        let open = OpenConnections::default();
         let counted = open.clone();
-        // Never answers.
+        // Never responds.
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let _counted = counted.count();
             let _ = stream.read_to_end(&mut Vec::new());
         });
         let server = proxied(&upstream);
-        for length in 0..=said.len() {
+        for length in 0..=sent.len() {
             let mut client = TcpStream::connect(server.address()).expect("a connection");
-            client.write_all(&said.as_bytes()[..length]).expect("to be sent");
+            client.write_all(&sent.as_bytes()[..length]).expect("to be sent");
             if is_abrupt {
                 abruptly(&client);
             }
@@ -157,29 +157,29 @@ fn a_client_that_leaves_at_any_byte_takes_its_request_with_it() {
     }
 }
 
-/// Answers until nobody takes it any more: `/told` with a length, anything else without.
-fn without_end() -> (Upstream, Open) {
-    let open = Open::default();
+/// Responds until the proxy stops reading: `/sized` with a length, other paths without.
+fn endless() -> (Upstream, OpenConnections) {
+    let open = OpenConnections::default();
     let counted = open.clone();
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
         let _counted = counted.count();
-        let mut asked = [0; 4096];
-        let _ = stream.read(&mut asked);
-        let head = match asked.starts_with(b"GET /told") {
+        let mut incoming = [0; 4096];
+        let _ = stream.read(&mut incoming);
+        let head = match incoming.starts_with(b"GET /sized") {
             true => "HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n",
             false => "HTTP/1.1 200 OK\r\n\r\n",
         };
-        say(&mut stream, head);
+        write_to(&mut stream, head);
         while stream.write_all(&[b'x'; 65_536]).is_ok() {}
     });
     (upstream, open)
 }
 
 #[test]
-fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
-    let (upstream, open) = without_end();
+fn a_client_that_disconnects_within_a_response_ends_it() {
+    let (upstream, open) = endless();
     let server = proxied(&upstream);
-    for target in ["/told", "/open"] {
+    for target in ["/sized", "/open"] {
         for taken in [0, 1, 1000, 1_000_000] {
             for is_abrupt in [false, true] {
                 let mut client = TcpStream::connect(server.address()).expect("a connection");
@@ -197,17 +197,17 @@ fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
 }
 
 #[test]
-fn a_server_that_dies_while_it_is_sent_content_is_an_error() {
-    // Reads so much, and resets.
+fn an_upstream_that_dies_during_a_request_body_is_an_error() {
+    // Reads this much, and resets the connection.
     let upstream = Upstream::raw(|mut stream: TcpStream| {
-        let mut asked = vec![0; 100_000];
-        let got = stream.read(&mut asked).unwrap_or(0);
-        let head = String::from_utf8_lossy(&asked[..got]).into_owned();
-        let told = head.split(['/', ' ']).nth(2).and_then(|number| number.parse().ok());
-        let mut left: usize = told.expect("a number");
+        let mut incoming = vec![0; 100_000];
+        let got = stream.read(&mut incoming).unwrap_or(0);
+        let head = String::from_utf8_lossy(&incoming[..got]).into_owned();
+        let limit = head.split(['/', ' ']).nth(2).and_then(|number| number.parse().ok());
+        let mut left: usize = limit.expect("a number");
         while left > 0 {
-            let now = left.min(asked.len());
-            left -= stream.read(&mut asked[..now]).unwrap_or(now).clamp(1, left);
+            let now = left.min(incoming.len());
+            left -= stream.read(&mut incoming[..now]).unwrap_or(now).clamp(1, left);
         }
         abruptly(&stream);
     });
@@ -216,8 +216,8 @@ fn a_server_that_dies_while_it_is_sent_content_is_an_error() {
         let mut client = server.connect();
         client.send(request(&format!("POST /{amount}"), &["Content-Length: 1000000"]));
         client.send_anyway(vec![b'x'; 1_000_000]);
-        assert_eq!(client.answer().status, 502, "after {amount} bytes");
+        assert_eq!(client.response().status, 502, "after {amount} bytes");
     }
-    let upstream = Upstream::saying(ok("alive"));
+    let upstream = Upstream::responding_with(ok("alive"));
     assert_eq!(proxied(&upstream).get("/").text(), "alive");
 }

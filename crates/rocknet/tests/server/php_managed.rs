@@ -1,4 +1,4 @@
-//! PHP that RockNet starts itself: found, started as another user than root, shared, restarted, replaced, and ended.
+//! PHP started by RockNet: found, run as another user than root, shared, restarted, replaced and ended.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use super::support::running::site;
 use super::support::{DEADLINE, Folder, Running};
 
-/// Scripts that the user whom they run as can read, and a state folder beside them.
+/// Scripts that their user can read, and a state folder beside them.
 fn folder() -> Folder {
     let folder = Folder::with(&[
         ("www/index.php", "<?php echo 'front ', $_SERVER['REQUEST_URI'];"),
@@ -60,7 +60,7 @@ fn gone(pid: Pid) -> bool {
 }
 
 #[test]
-fn the_newest_php_is_found_and_runs_as_nobody_of_importance() {
+fn the_newest_php_is_found_and_runs_without_privileges() {
     let server = started("php = \"auto\"\nlimits = { body_size = \"3MiB\" }");
     assert_eq!(server.get("/some/where").text(), "front /some/where");
     assert_ne!(server.get("/uid.php").text(), "0");
@@ -79,7 +79,7 @@ fn the_newest_php_is_found_and_runs_as_nobody_of_importance() {
 }
 
 #[test]
-fn sites_share_one_and_it_is_started_again_when_it_is_killed() {
+fn sites_share_one_php_fpm_which_is_restarted_when_killed() {
     let version = started("php = \"auto\"").get("/version.php").text();
     let mut parts = version.split('.');
     let version = format!(
@@ -94,8 +94,8 @@ fn sites_share_one_and_it_is_started_again_when_it_is_killed() {
     assert_eq!(pid(&server, "/x/y"), master);
     for _ in 0..2 {
         let (master, process) = (pid(&server, "/master.php"), pid(&server, "/pid.php"));
-        kill_process(master, Signal::KILL).expect("it to be there");
-        // Its processes are not left to themselves.
+        kill_process(master, Signal::KILL).expect("it to exist");
+        // Its processes do not outlive it.
         assert!(gone(process));
         let next = pid(&server, "/master.php");
         assert!(next != master && is_master(next), "{next:?} after {master:?}");
@@ -107,45 +107,45 @@ fn is_master(pid: Pid) -> bool {
     line.starts_with(b"php-fpm: master")
 }
 
-/// Ends the threads of a test, also of one that fails.
-struct Over<'a>(&'a AtomicBool);
+/// Ends the threads of a test, including one that fails.
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// Requests of all kinds while php-fpm is killed again and again: those that have begun are answered, the others wait.
+/// Requests of all kinds while php-fpm is killed again and again: started ones get their response, the others wait.
 #[test]
 fn no_request_is_lost_while_it_is_killed() {
     let server = started("php = \"auto\"");
     let mut last = pid(&server, "/master.php");
     let is_over = AtomicBool::new(false);
-    let ask = |line: &str, content: &str| {
-        let mut asked = 0;
+    let fetch = |line: &str, content: &str| {
+        let mut incoming = 0;
         while !is_over.load(Ordering::Relaxed) {
             let mut client = server.connect();
             let length = format!("Content-Length: {}", content.len());
             client.send(super::support::client::request(line, &[&length]));
             client.send(content);
-            let answer = client.answer();
-            assert_eq!(answer.status, 200, "{line} after {asked}: {answer:?}");
-            asked += 1;
+            let response = client.response();
+            assert_eq!(response.status, 200, "{line} after {incoming}: {response:?}");
+            incoming += 1;
         }
-        asked
+        incoming
     };
     thread::scope(|scope| {
         let clients = [
-            scope.spawn(|| ask("GET /version.php", "")),
-            scope.spawn(|| ask("POST /echo.php", "content")),
-            scope.spawn(|| ask("GET /short.php", "")),
+            scope.spawn(|| fetch("GET /version.php", "")),
+            scope.spawn(|| fetch("POST /echo.php", "content")),
+            scope.spawn(|| fetch("GET /short.php", "")),
         ];
-        let over = Over(&is_over);
+        let over = StopOnDrop(&is_over);
         for _ in 0..8 {
-            kill_process(last, Signal::KILL).expect("it to be there");
+            kill_process(last, Signal::KILL).expect("it to exist");
             assert!(gone(last));
-            // A process of the last one that answers meanwhile has another parent.
+            // A process of the previous php-fpm may respond meanwhile; it has another parent.
             let deadline = Instant::now() + DEADLINE;
             while !is_master(last) {
                 assert!(Instant::now() < deadline, "another master");
@@ -160,7 +160,7 @@ fn no_request_is_lost_while_it_is_killed() {
 }
 
 #[test]
-fn a_reload_keeps_replaces_and_ends_it() {
+fn a_reload_keeps_replaces_or_ends_php_fpm() {
     let server = started("php = \"auto\"");
     let first = pid(&server, "/master.php");
     let reload = |server_keys: &str, keys: &str| {
@@ -169,7 +169,7 @@ fn a_reload_keeps_replaces_and_ends_it() {
     };
     reload("", "php = \"auto\"\nbrowse = true");
     assert_eq!(pid(&server, "/master.php"), first);
-    // What is being answered is answered to its end by the one that goes.
+    // A request in progress is finished by the old php-fpm.
     let mut client = server.connect();
     client.send(super::support::client::request("GET /slow.php", &[]));
     assert_eq!(server.get("/sizes.php").text(), "104857600 ");
@@ -177,7 +177,7 @@ fn a_reload_keeps_replaces_and_ends_it() {
     let second = pid(&server, "/master.php");
     assert_ne!(second, first);
     assert_eq!(server.get("/sizes.php").text(), "104857600 on");
-    assert_eq!(client.answer().text(), "begun done");
+    assert_eq!(client.response().text(), "begun done");
     assert!(gone(first));
     reload("", "php = false");
     assert!(gone(second));
@@ -187,21 +187,21 @@ fn a_reload_keeps_replaces_and_ends_it() {
 }
 
 #[test]
-fn a_version_that_is_not_there_is_told_at_once() {
+fn a_missing_version_is_reported_at_once() {
     let text = SERVER.replace("workers", "mode = \"dev\"\nworkers");
     let server = Running::start(folder(), &format!("{text}{}", site("php = \"1.9\"")));
     let begun = Instant::now();
     let deadline = Instant::now() + DEADLINE;
-    let mut answer = server.get("/");
-    while !answer.text().contains("apt install php1.9-fpm") && Instant::now() < deadline {
-        answer = server.get("/");
+    let mut response = server.get("/");
+    while !response.text().contains("apt install php1.9-fpm") && Instant::now() < deadline {
+        response = server.get("/");
     }
-    assert_eq!(answer.status, 502);
-    assert!(answer.text().contains("apt install php1.9-fpm"), "{answer:?}");
+    assert_eq!(response.status, 502);
+    assert!(response.text().contains("apt install php1.9-fpm"), "{response:?}");
     assert!(begun.elapsed() < DEADLINE);
 }
 
-/// Where the tests are root alone: nobody else can run scripts as others.
+/// Only where the tests run as root, because only root can run scripts as other users.
 #[test]
 fn each_site_has_its_own_user() {
     let folder = folder();
@@ -216,22 +216,25 @@ fn each_site_has_its_own_user() {
     };
     if !privileges::is_root() {
         let refused = Running::try_start(folder, &text("user = \"nobody\"", ""), Vec::new());
-        let told = refused.err().map(|error| error.to_string()).unwrap_or_default();
-        assert!(told.contains("only root can run scripts as another user"), "{told}");
+        let message = refused.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(
+            message.contains("only root can run scripts as another user"),
+            "{message}"
+        );
         return skip(Need::Root, "only root can run scripts as another user");
     }
     let server = Running::start(folder, &text("user = \"daemon\"", "user = \"nobody\""));
     let uids = |host: &str| {
         let host = format!("Host: {host}");
-        let ask = |path: &str| {
+        let fetch = |path: &str| {
             server
                 .connect()
-                .ask(&format!("GET {path}"), &[&host])
+                .fetch(&format!("GET {path}"), &[&host])
                 .text()
                 .trim()
                 .to_owned()
         };
-        [ask("/uid.php"), ask("/cgi-bin/uid")]
+        [fetch("/uid.php"), fetch("/cgi-bin/uid")]
     };
     let uid = |name: &str| User::find(name).expect("a user").uid.to_string();
     let (daemon, nobody) = (uid("daemon"), uid("nobody"));
@@ -241,10 +244,10 @@ fn each_site_has_its_own_user() {
         ("no-such-user", "there is no user `no-such-user`"),
         ("root", "scripts are not run as root"),
     ] {
-        let told = server
+        let message = server
             .reload(&text(&format!("user = \"{bad}\""), ""))
             .expect_err("refused");
-        assert!(told.contains(why), "{told}");
+        assert!(message.contains(why), "{message}");
     }
     assert_eq!(uids("a.test"), [daemon.clone(), daemon]);
     server
@@ -253,7 +256,7 @@ fn each_site_has_its_own_user() {
     assert_eq!(uids("a.test"), [nobody.clone(), nobody]);
     let masters = ["a.test", "b.test"].map(|host| {
         let host = format!("Host: {host}");
-        server.connect().ask("GET /master.php", &[&host]).text()
+        server.connect().fetch("GET /master.php", &[&host]).text()
     });
     assert_eq!(masters[0], masters[1], "sites of one user share one");
 }

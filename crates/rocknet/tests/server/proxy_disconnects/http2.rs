@@ -1,65 +1,65 @@
-//! The same with clients that speak HTTP/2, where a stream ends without its connection, or along with many others.
+//! The same with HTTP/2 clients, where a stream ends alone or along with its connection.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use super::{ANSWERS, Open, abruptly, proxied, without_end};
+use super::{ANSWERS, OpenConnections, abruptly, endless, proxied};
 use crate::support::DEADLINE;
 use crate::support::http2::Http2;
-use crate::support::upstream::{Next, Upstream, say};
+use crate::support::upstream::{Next, Upstream, write_to};
 use crate::wire::{self, RST_STREAM};
 
 #[test]
-fn an_answer_that_ends_at_any_byte_is_an_error_or_a_reset() {
-    for said in ANSWERS {
+fn a_response_that_ends_at_any_byte_is_an_error_or_a_reset() {
+    for sent in ANSWERS {
         for is_abrupt in [false, true] {
-            let upstream = Upstream::start(move |asked, stream| {
-                let told = asked.line.split(['/', ' ']).nth(2);
-                let length: usize = told.and_then(|number| number.parse().ok()).expect("a number");
-                say(stream, &said[..length]);
+            let upstream = Upstream::start(move |incoming, stream| {
+                let message = incoming.line.split(['/', ' ']).nth(2);
+                let length: usize = message.and_then(|number| number.parse().ok()).expect("a number");
+                write_to(stream, &sent[..length]);
                 if is_abrupt {
                     abruptly(stream);
                 }
                 Next::Close
             });
             let server = proxied(&upstream);
-            // The connection outlives all that becomes of its streams.
+            // The connection survives whatever happens to its streams.
             let mut client = Http2::to(server.address());
-            for length in 0..=said.len() {
-                let (answer, _) = client.ask(client.request("GET", &format!("/{length}")), true);
-                let is_right = match client.answer(answer) {
-                    Ok(answer) if answer.status == 200 => {
-                        answer.content == b"abcde" && (length == said.len() || is_abrupt)
+            for length in 0..=sent.len() {
+                let (response, _) = client.start_request(client.request("GET", &format!("/{length}")), true);
+                let is_right = match client.response(response) {
+                    Ok(response) if response.status == 200 => {
+                        response.content == b"abcde" && (length == sent.len() || is_abrupt)
                     }
-                    Ok(answer) => answer.status == 502 && (length < said.len() || is_abrupt),
-                    Err(error) => error.is_reset() && (length < said.len() || is_abrupt),
+                    Ok(response) => response.status == 502 && (length < sent.len() || is_abrupt),
+                    Err(error) => error.is_reset() && (length < sent.len() || is_abrupt),
                 };
-                assert!(is_right, "{length} of {said:?}, reset: {is_abrupt}");
+                assert!(is_right, "{length} of {sent:?}, reset: {is_abrupt}");
             }
         }
     }
 }
 
-/// How a client takes its leave.
+/// The way in which a client disconnects.
 #[derive(Clone, Copy, Debug)]
-enum Leave {
+enum Disconnect {
     Close,
     Reset,
-    /// The stream alone; the connection stays.
+    /// Resets the stream alone; the connection stays.
     Stream,
 }
 
-const LEAVES: [Leave; 3] = [Leave::Close, Leave::Reset, Leave::Stream];
+const DISCONNECTS: [Disconnect; 3] = [Disconnect::Close, Disconnect::Reset, Disconnect::Stream];
 
-/// What is left of a connection whose client has left.
-fn leave(mut client: TcpStream, how: Leave) -> Option<TcpStream> {
+/// Disconnects a client. Returns the connection if it remains.
+fn disconnect(mut client: TcpStream, how: Disconnect) -> Option<TcpStream> {
     match how {
-        Leave::Close => None,
-        Leave::Reset => {
+        Disconnect::Close => None,
+        Disconnect::Reset => {
             abruptly(&client);
             None
         }
-        Leave::Stream => {
+        Disconnect::Stream => {
             client.write_all(&wire::rst(1)).expect("to be sent");
             Some(client)
         }
@@ -67,53 +67,53 @@ fn leave(mut client: TcpStream, how: Leave) -> Option<TcpStream> {
 }
 
 #[test]
-fn a_client_that_leaves_at_any_byte_takes_its_request_with_it() {
+fn a_client_that_disconnects_at_any_byte_ends_its_request() {
     let (beginning, head) = (wire::open_beginning(), wire::post(1, "/x"));
     let content = wire::content(1, b"hello");
-    let said = [&beginning[..], &head, &content].concat();
-    // A stream is there to be ended by itself once its head is, and between two frames.
-    let frames = [beginning.len() + head.len(), said.len()];
-    for how in LEAVES {
-        let open = Open::default();
+    let sent = [&beginning[..], &head, &content].concat();
+    // A stream can be reset by itself once its head was sent, and between two frames.
+    let frames = [beginning.len() + head.len(), sent.len()];
+    for how in DISCONNECTS {
+        let open = OpenConnections::default();
         let counted = open.clone();
-        // Never answers.
+        // Never responds.
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let _counted = counted.count();
             let _ = stream.read_to_end(&mut Vec::new());
         });
         let server = proxied(&upstream);
         let mut left = Vec::new();
-        for length in 0..=said.len() {
-            if matches!(how, Leave::Stream) && !frames.contains(&length) {
+        for length in 0..=sent.len() {
+            if matches!(how, Disconnect::Stream) && !frames.contains(&length) {
                 continue;
             }
             let mut client = TcpStream::connect(server.address()).expect("a connection");
-            client.write_all(&said[..length]).expect("to be sent");
-            left.push(leave(client, how));
+            client.write_all(&sent[..length]).expect("to be sent");
+            left.push(disconnect(client, how));
         }
         open.wait_for_none(&format!("requests of clients that left by {how:?}"));
         for mut client in left.into_iter().flatten() {
-            // It is as good as before.
+            // The connection still works.
             client.write_all(&wire::get(3, "/")).expect("to be sent");
         }
     }
 }
 
 #[test]
-fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
-    let (upstream, open) = without_end();
+fn a_client_that_disconnects_within_a_response_ends_it() {
+    let (upstream, open) = endless();
     let server = proxied(&upstream);
     let mut left = Vec::new();
-    for target in ["/told", "/open"] {
-        for how in LEAVES {
-            // The second client has never opened its window: nothing flows when it leaves.
+    for target in ["/sized", "/open"] {
+        for how in DISCONNECTS {
+            // The second client has never opened its window: nothing is sent when it disconnects.
             for (beginning, taken) in [(wire::open_beginning(), 1_000_000), (wire::beginning(&[]), 60_000)] {
                 let mut client = TcpStream::connect(server.address()).expect("a connection");
                 client.set_read_timeout(Some(DEADLINE)).expect("an option");
-                let asked = [beginning, wire::get(1, target)].concat();
-                client.write_all(&asked).expect("to be sent");
+                let incoming = [beginning, wire::get(1, target)].concat();
+                client.write_all(&incoming).expect("to be sent");
                 client.read_exact(&mut vec![0; taken]).expect("the beginning");
-                left.push(leave(client, how));
+                left.push(disconnect(client, how));
             }
         }
     }
@@ -121,11 +121,11 @@ fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
 }
 
 #[test]
-fn one_that_is_cut_takes_no_other_along() {
-    let upstream = Upstream::start(|asked, stream| {
-        let is_cut = asked.line.contains("/cut");
+fn a_cut_stream_affects_no_other() {
+    let upstream = Upstream::start(|incoming, stream| {
+        let is_cut = incoming.line.contains("/cut");
         let length = if is_cut { 50 } else { 5 };
-        say(
+        write_to(
             stream,
             format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\nabcde"),
         );
@@ -135,15 +135,15 @@ fn one_that_is_cut_takes_no_other_along() {
     let mut client = TcpStream::connect(server.address()).expect("a connection");
     client.set_read_timeout(Some(DEADLINE)).expect("an option");
     let numbers: Vec<u32> = (0..20).map(|number| 2 * number + 1).collect();
-    let mut said = wire::open_beginning();
+    let mut sent = wire::open_beginning();
     for &number in &numbers {
         let path = if number % 4 == 1 { "/cut" } else { "/whole" };
-        said.extend(wire::get(number, path));
+        sent.extend(wire::get(number, path));
     }
-    client.write_all(&said).expect("to be sent");
-    let (mut heard, mut piece) = (Vec::new(), [0; 4096]);
+    client.write_all(&sent).expect("to be sent");
+    let (mut received, mut piece) = (Vec::new(), [0; 4096]);
     let frames = loop {
-        let (frames, _) = wire::frames(&heard);
+        let (frames, _) = wire::frames(&received);
         let is_over = |number: &u32| {
             let mut of_stream = frames.iter().filter(|frame| frame.stream == *number);
             of_stream.any(|frame| frame.ends_stream() || frame.kind == RST_STREAM)
@@ -153,16 +153,16 @@ fn one_that_is_cut_takes_no_other_along() {
         }
         let read = client.read(&mut piece).expect("more of the answers");
         assert!(read > 0, "the connection was closed: {frames:?}");
-        heard.extend_from_slice(&piece[..read]);
+        received.extend_from_slice(&piece[..read]);
     };
     for number in numbers {
         let content = wire::content_of(&frames, number);
         match number % 4 == 1 {
-            // What came before the end may have been passed on, or the page of an error in its place.
+            // The part before the end may have been forwarded, or an error page sent in its place.
             true => {
                 let mut of_stream = frames.iter().filter(|frame| frame.stream == number);
                 let is_reset = of_stream.any(|frame| frame.kind == RST_STREAM);
-                assert!(is_reset || content != b"abcde", "{number} passes for whole");
+                assert!(is_reset || content != b"abcde", "{number} is taken for complete");
             }
             false => assert_eq!(content, b"abcde", "{number}"),
         }

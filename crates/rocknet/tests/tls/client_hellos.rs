@@ -1,4 +1,4 @@
-//! Large ClientHellos over real sockets, and sessions that go on with the long chain of a client in their ticket.
+//! Large ClientHellos over real sockets, and resumption with the long chain of a client in its ticket.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{AlertDescription, ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
 
 use super::certs::{Authority, Kind};
-use super::client::{Tls, Wish, open};
+use super::client::{Tls, TlsClient, open};
 use super::support::client::Stream;
 use super::support::{Client, DEADLINE, Folder, Running};
 
@@ -30,7 +30,7 @@ fn running(folder: Folder, keys: &str) -> Running {
     )
 }
 
-/// The first flight of a client, cut into records of at most so many bytes.
+/// First flight of a client, cut into records of at most this many bytes.
 fn in_records(mut flight: &[u8], payload: usize) -> Vec<u8> {
     let mut records = Vec::new();
     while let [kind, major, minor, high, low, rest @ ..] = flight {
@@ -45,23 +45,23 @@ fn in_records(mut flight: &[u8], payload: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_hello_may_have_any_size_up_to_64_kib() {
+fn a_client_hello_may_have_any_size_up_to_64_kib() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
-    // Names of protocols fill it.
+    // Protocol names fill it.
     let filler = [b'-'; 255];
     for size in [3_800, 4_096, 4_097, 8_192, 20_000, 60_000] {
-        // In the largest records, and in small ones; in one write, and in pieces that arrive by themselves.
+        // In the largest records, and in small ones; in one write, and in pieces that arrive one by one.
         for (payload, piece) in [(16_384, usize::MAX), (16_384, 1_400), (200, usize::MAX), (16_384, 1)] {
             let names = (size - 2_000) / (filler.len() + 1);
             let mut alpn = vec![&filler[..]; names];
             alpn.push(b"http/1.1");
-            let wish = Wish {
+            let client_config = TlsClient {
                 alpn: &alpn,
-                ..Wish::new(authority.roots(), "a.test")
+                ..TlsClient::new(authority.roots(), "a.test")
             };
             let name = ServerName::try_from("a.test").unwrap();
-            let mut tls = ClientConnection::new(Arc::new(wish.config()), name).unwrap();
+            let mut tls = ClientConnection::new(Arc::new(client_config.config()), name).unwrap();
             let mut flight = Vec::new();
             tls.write_tls(&mut flight).unwrap();
             while tls.wants_write() {
@@ -71,7 +71,7 @@ fn a_hello_may_have_any_size_up_to_64_kib() {
             let flight = in_records(&flight, payload);
             let mut socket = TcpStream::connect(server.address()).unwrap();
             Stream::set_deadline(&socket, DEADLINE).unwrap();
-            // Bytes by themselves are the first of them: the path is the same for all others.
+            // Only the first bytes are sent one by one, because the path is the same for all others.
             let (first, rest) = flight.split_at(flight.len().min(piece.saturating_mul(300)));
             for part in first.chunks(piece) {
                 socket.write_all(part).unwrap();
@@ -85,9 +85,9 @@ fn a_hello_may_have_any_size_up_to_64_kib() {
     }
 }
 
-/// The alert that ends a handshake, though the client asks for something as soon as it may.
-fn alert_for(wish: &Wish<'_>, server: &Running) -> Option<AlertDescription> {
-    let ended = wish.open(server.address()).and_then(|mut tls| {
+/// Alert that ends a handshake, though the client sends a request as soon as it may.
+fn alert_for(client_config: &TlsClient<'_>, server: &Running) -> Option<AlertDescription> {
+    let ended = client_config.open(server.address()).and_then(|mut tls| {
         tls.write_all(&[b'x'; 20_000])?;
         tls.read_to_end(&mut Vec::new())
     });
@@ -99,7 +99,7 @@ fn alert_for(wish: &Wish<'_>, server: &Running) -> Option<AlertDescription> {
 }
 
 #[test]
-fn a_refused_client_hears_why() {
+fn a_refused_client_gets_the_right_alert() {
     let (authority, clients, others) = (
         Authority::new("root"),
         Authority::new("clients"),
@@ -110,39 +110,45 @@ fn a_refused_client_hears_why() {
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
     let server = running(folder, ", client_ca = \"clients.pem\", client = \"required\"");
     for version in [&TLS13, &TLS12] {
-        let wish = || Wish {
+        let client_config = || TlsClient {
             only: Some(version),
             own: Some(&known),
-            ..Wish::new(authority.roots(), "a.test")
+            ..TlsClient::new(authority.roots(), "a.test")
         };
         let no_protocol: &[&[u8]] = &[b"spdy/3"];
-        for (wish, expected) in [
+        for (client_config, expected) in [
             (
-                Wish {
+                TlsClient {
                     alpn: no_protocol,
-                    ..wish()
+                    ..client_config()
                 },
                 AlertDescription::NoApplicationProtocol,
             ),
-            (Wish { own: None, ..wish() }, AlertDescription::CertificateRequired),
             (
-                Wish {
+                TlsClient {
+                    own: None,
+                    ..client_config()
+                },
+                AlertDescription::CertificateRequired,
+            ),
+            (
+                TlsClient {
                     own: Some(&unknown),
-                    ..wish()
+                    ..client_config()
                 },
                 AlertDescription::UnknownCA,
             ),
         ] {
             for _ in 0..10 {
-                assert_eq!(alert_for(&wish, &server), Some(expected), "{version:?}");
+                assert_eq!(alert_for(&client_config, &server), Some(expected), "{version:?}");
             }
         }
     }
 }
 
-/// A chain of so many certificates with keys of RSA of 4096 bits, from the client's own up, and the root that signed it.
+/// A chain of this many certificates with RSA keys of 4096 bits, from the client's own up, and the root that signed it.
 fn long_chain(length: usize) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>, String) {
-    // Keys of that size take seconds, and what is tried here does not depend on whether they differ.
+    // Keys of this size take seconds to generate, and the test does not depend on different keys.
     let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096).expect("a key");
     let der = key.serialize_der();
     let own = || KeyPair::try_from(der.as_slice()).expect("the key again");
@@ -172,7 +178,7 @@ fn long_chain(length: usize) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'st
 }
 
 #[test]
-fn a_session_goes_on_with_a_chain_of_three_large_certificates_in_its_ticket() {
+fn a_session_resumes_with_three_large_certificates_in_its_ticket() {
     let authority = Authority::new("root");
     let (chain, key, pem) = long_chain(3);
     let folder = Folder::with(&[("www/index.html", "hello"), ("clients.pem", &pem)]);

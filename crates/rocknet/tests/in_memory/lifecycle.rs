@@ -1,4 +1,4 @@
-//! Connections from their first byte to their end: clients that wait or leave, handlers that panic, workers that stop.
+//! Connections from first byte to end: clients that wait or disconnect, handlers that panic, and workers that stop.
 
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
@@ -8,62 +8,62 @@ use rocknet_io::runtime::Runtime;
 
 use crate::GET;
 use crate::splits::requests;
-use crate::world::World;
+use crate::test_server::TestServer;
 
 #[test]
-fn a_client_that_waits_for_continue_gets_it_once_and_only_where_content_is_wanted() {
-    let world = World::new("").warm();
-    let mut client = world.connect();
+fn continue_100_is_sent_once_and_only_where_the_body_is_read() {
+    let server = TestServer::new("").warm();
+    let mut client = server.connect();
     client
         .peer
         .send(b"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
     client.settle();
-    assert_eq!(client.heard(), "HTTP/1.1 100 Continue\r\n\r\n");
+    assert_eq!(client.received(), "HTTP/1.1 100 Continue\r\n\r\n");
     client.peer.send(b"hel").pause().send(b"lo");
     client.settle();
     assert!(
         client
-            .heard()
+            .received()
             .starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"),
         "{}",
-        client.heard()
+        client.received()
     );
-    assert!(client.heard().ends_with("\r\n\r\nhello"), "{}", client.heard());
+    assert!(client.received().ends_with("\r\n\r\nhello"), "{}", client.received());
 
-    let mut client = world.connect();
+    let mut client = server.connect();
     client
         .peer
         .send(b"POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
     client.settle();
-    assert!(client.heard().starts_with("HTTP/1.1 405 "), "{}", client.heard());
+    assert!(client.received().starts_with("HTTP/1.1 405 "), "{}", client.received());
 }
 
 #[test]
-fn a_refusal_waits_behind_100_continue_that_did_not_fit() {
+fn a_refusal_follows_a_100_continue_that_did_not_fit() {
     const REQUEST: &[u8] =
         b"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\nno size\r\n";
-    let world = World::new("").warm();
+    let server = TestServer::new("").warm();
     for room in [0, 5, 24, 25, 26] {
-        let mut client = world.connect();
+        let mut client = server.connect();
         client.peer.accept(room).send(REQUEST);
         client.settle();
         client.peer.accept_all();
         client.settle();
-        let heard = client.heard();
+        let received = client.received();
         assert!(
-            heard.starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 400 "),
-            "with room for {room}: {heard}"
+            received.starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 400 "),
+            "with room for {room}: {received}"
         );
     }
 }
 
 #[test]
-fn a_client_that_leaves_in_the_middle_ends_the_connection_and_nothing_else() {
-    let world = World::new("").warm();
+fn a_client_that_disconnects_ends_only_its_connection() {
+    let server = TestServer::new("").warm();
     let requests = requests(true);
     for cut in (0..requests.len()).step_by(3) {
         for error in [None, Some(ErrorKind::ConnectionReset)] {
-            let mut client = world.connect();
+            let mut client = server.connect();
             client.peer.send(&requests[..cut]);
             match error {
                 Some(error) => client.peer.fail_recv(error),
@@ -72,7 +72,7 @@ fn a_client_that_leaves_in_the_middle_ends_the_connection_and_nothing_else() {
             client.settle();
             assert!(client.is_over() && client.peer.is_dropped(), "{error:?} at {cut}");
         }
-        let mut client = world.connect();
+        let mut client = server.connect();
         client.peer.send(&requests).accept(cut);
         client.settle();
         client.peer.fail_send(ErrorKind::BrokenPipe);
@@ -82,125 +82,129 @@ fn a_client_that_leaves_in_the_middle_ends_the_connection_and_nothing_else() {
             "cut while sending at {cut}"
         );
     }
-    assert_eq!(world.worker.connections(), 0);
-    assert_eq!(world.worker.counters.panics.get(), 0);
-    assert!(world.worker.wheel.is_empty(), "a deadline outlived its connection");
+    assert_eq!(server.worker.connections(), 0);
+    assert_eq!(server.worker.counters.panics.get(), 0);
+    assert!(server.worker.wheel.is_empty(), "a deadline outlived its connection");
 }
 
 #[test]
-fn a_handler_that_panics_ends_its_own_exchange_with_500() {
-    let world = World::new("").warm();
+fn a_panicking_handler_ends_only_its_exchange_with_500() {
+    let server = TestServer::new("").warm();
     for path in ["/panic", "/panic-at-once"] {
-        let mut client = world.connect();
+        let mut client = server.connect();
         client
             .peer
             .send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes())
             .end();
         client.settle();
         assert!(
-            client.heard().starts_with("HTTP/1.1 500 "),
+            client.received().starts_with("HTTP/1.1 500 "),
             "{path}: {}",
-            client.heard()
+            client.received()
         );
         assert!(client.is_over(), "{path}");
     }
-    let mut client = world.connect();
+    let mut client = server.connect();
     client.peer.send(b"GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n").end();
     client.settle();
-    assert!(client.heard().starts_with("HTTP/1.1 200 "), "{}", client.heard());
-    assert_eq!(world.worker.counters.panics.get(), 2);
+    assert!(client.received().starts_with("HTTP/1.1 200 "), "{}", client.received());
+    assert_eq!(server.worker.counters.panics.get(), 2);
 }
 
 #[test]
-fn a_worker_that_stops_answers_what_has_come_and_closes_the_idle() {
-    let world = World::new("").warm();
-    let (mut idle, mut asking, mut half) = (world.connect(), world.connect(), world.connect());
+fn a_stopping_worker_serves_received_requests_and_closes_idle_connections() {
+    let server = TestServer::new("").warm();
+    let (mut idle, mut waiting, mut half) = (server.connect(), server.connect(), server.connect());
     idle.peer.send(GET.as_bytes());
     half.peer.send(b"GET /small.txt HT");
-    for client in [&mut idle, &mut asking, &mut half] {
+    for client in [&mut idle, &mut waiting, &mut half] {
         client.settle();
     }
-    asking.peer.send(GET.as_bytes());
-    // A stop lets the loop take one more look at the sockets before it wakes who seems idle.
+    waiting.peer.send(GET.as_bytes());
+    // A stop lets the event loop poll the sockets once more before it wakes the connections that seem idle.
     let runtime = Runtime::new(64).expect("a loop");
     runtime.block_on(async {
-        world.worker.stop();
+        server.worker.stop();
         for _ in 0..1000 {
             if idle.woken.flag.load(Ordering::Acquire) {
                 return;
             }
             tokio::task::yield_now().await;
         }
-        panic!("a stop wakes nobody");
+        panic!("a stop wakes no connection");
     });
-    for client in [&mut idle, &mut asking, &mut half] {
+    for client in [&mut idle, &mut waiting, &mut half] {
         client.settle();
     }
     assert!(
-        idle.is_over() && idle.heard().matches("200 OK").count() == 1,
+        idle.is_over() && idle.received().matches("200 OK").count() == 1,
         "{}",
-        idle.heard()
+        idle.received()
     );
-    assert!(asking.peer.is_shut_down(), "{}", asking.heard());
+    assert!(waiting.peer.is_shut_down(), "{}", waiting.received());
     assert!(
-        asking.heard().contains("200 OK") && asking.heard().contains("Connection: close"),
+        waiting.received().contains("200 OK") && waiting.received().contains("Connection: close"),
         "{}",
-        asking.heard()
+        waiting.received()
     );
     assert!(!half.is_over());
     half.peer.send(b"TP/1.1\r\nHost: h\r\n\r\n");
     half.settle();
     assert!(
-        half.peer.is_shut_down() && half.heard().contains("Connection: close"),
+        half.peer.is_shut_down() && half.received().contains("Connection: close"),
         "{}",
-        half.heard()
+        half.received()
     );
 }
 
 #[test]
-fn a_head_leaves_with_the_first_of_its_content() {
-    let world = World::new("").warm();
-    let mut client = world.connect();
+fn a_head_is_sent_together_with_the_first_bytes_of_its_body() {
+    let server = TestServer::new("").warm();
+    let mut client = server.connect();
     client.peer.send(b"GET /stops HTTP/1.1\r\nHost: h\r\n\r\n");
     client.settle();
-    let heard = client.heard();
-    assert!(heard.starts_with("HTTP/1.1 200 OK\r\n"), "{heard}");
-    assert_eq!(heard.matches("5\r\npiece\r\n").count(), 3, "{heard}");
-    assert_eq!(client.peer.write_count(), 3, "{heard}");
+    let received = client.received();
+    assert!(received.starts_with("HTTP/1.1 200 OK\r\n"), "{received}");
+    assert_eq!(received.matches("5\r\npiece\r\n").count(), 3, "{received}");
+    assert_eq!(client.peer.write_count(), 3, "{received}");
 }
 
 #[test]
-fn an_answer_that_fails_at_once_is_seen_to_be_cut() {
-    let world = World::new("").warm();
+fn a_response_that_fails_at_once_is_seen_to_be_cut() {
+    let server = TestServer::new("").warm();
     for room in [None, Some(0), Some(10)] {
-        let mut client = world.connect();
+        let mut client = server.connect();
         if let Some(room) = room {
             client.peer.accept(room);
         }
         client.peer.send(b"GET /fails HTTP/1.1\r\nHost: h\r\n\r\n");
         client.settle();
-        let heard = client.heard();
-        assert!(client.is_over() && client.peer.is_dropped(), "{heard}");
+        let received = client.received();
+        assert!(client.is_over() && client.peer.is_dropped(), "{received}");
         match room {
             None => assert!(
-                heard.starts_with("HTTP/1.1 200 OK\r\n") && heard.ends_with("\r\n\r\n"),
-                "{heard}"
+                received.starts_with("HTTP/1.1 200 OK\r\n") && received.ends_with("\r\n\r\n"),
+                "{received}"
             ),
-            Some(room) => assert_eq!(heard, "HTTP/1.1 200 OK\r\n"[..room]),
+            Some(room) => assert_eq!(received, "HTTP/1.1 200 OK\r\n"[..room]),
         }
     }
-    // Nothing of it is left for others.
-    let mut client = world.connect();
+    // No state is left that affects other connections.
+    let mut client = server.connect();
     client.peer.send(GET.as_bytes());
     client.settle();
-    assert!(client.heard().starts_with("HTTP/1.1 200 OK\r\n"), "{}", client.heard());
+    assert!(
+        client.received().starts_with("HTTP/1.1 200 OK\r\n"),
+        "{}",
+        client.received()
+    );
 }
 
 #[test]
-fn a_client_that_breaks_off_while_it_waits_ends_the_wait() {
-    let world = World::new("").warm();
+fn a_client_that_resets_while_it_waits_ends_the_wait() {
+    let server = TestServer::new("").warm();
     for path in ["/silent", "/stops"] {
-        let mut client = world.connect();
+        let mut client = server.connect();
         client
             .peer
             .send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
@@ -210,15 +214,15 @@ fn a_client_that_breaks_off_while_it_waits_ends_the_wait() {
         client.settle();
         assert!(client.is_over() && client.peer.is_dropped(), "{path}");
     }
-    assert_eq!(world.worker.connections(), 0);
+    assert_eq!(server.worker.connections(), 0);
 }
 
 #[test]
-fn what_is_sent_ahead_of_an_answer_is_kept_up_to_a_bound() {
+fn pipelined_bytes_before_a_response_are_bounded() {
     const MUCH: usize = 100_000;
-    let world = World::new("").warm();
+    let server = TestServer::new("").warm();
     let head = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
-    let mut client = world.connect();
+    let mut client = server.connect();
     client.peer.send(head("/silent").as_bytes());
     client.settle();
     client.peer.send(&[b'x'; MUCH]);
@@ -226,21 +230,21 @@ fn what_is_sent_ahead_of_an_answer_is_kept_up_to_a_bound() {
     let taken = MUCH - client.peer.unread();
     assert!((1..=16 * 1024).contains(&taken), "{taken} bytes");
 
-    // And it is answered in its turn: the answer of a path that nobody has asked for has to be waited for.
-    let mut client = world.connect();
-    client.peer.send(head("/never-asked-for").as_bytes());
+    // It is answered in its turn: the response for a path not requested before has to be waited for.
+    let mut client = server.connect();
+    client.peer.send(head("/never-requested").as_bytes());
     client.settle();
     client.peer.send(head("/small.txt").repeat(500).as_bytes()).end();
     client.run_to_end();
-    let heard = client.heard();
-    assert!(heard.starts_with("HTTP/1.1 404 "), "{heard}");
-    assert_eq!(heard.matches("HTTP/1.1 200 OK").count(), 500);
+    let received = client.received();
+    assert!(received.starts_with("HTTP/1.1 404 "), "{received}");
+    assert_eq!(received.matches("HTTP/1.1 200 OK").count(), 500);
 }
 
 #[test]
-fn a_disk_that_hangs_is_not_waited_for_for_ever() {
-    let world = World::new("answer_timeout = \"10s\"");
-    let pool = &world.worker.shared.pool;
+fn a_hanging_disk_times_out() {
+    let server = TestServer::new("answer_timeout = \"10s\"");
+    let pool = &server.worker.shared.pool;
     let (release, hung) = std::sync::mpsc::channel::<()>();
     let hung = std::sync::Arc::new(std::sync::Mutex::new(hung));
     let threads = pool.stats().threads;
@@ -250,47 +254,47 @@ fn a_disk_that_hangs_is_not_waited_for_for_ever() {
             pool.spawn(Priority::High, move || drop(hung.lock().map(|hung| hung.recv())))
         })
         .collect();
-    let mut client = world.connect();
+    let mut client = server.connect();
     client.peer.send(GET.as_bytes());
     client.settle();
-    world.pass(9 * 4);
+    server.pass(9 * 4);
     client.settle();
-    assert_eq!(client.heard(), "");
-    world.pass(2 * 4);
+    assert_eq!(client.received(), "");
+    server.pass(2 * 4);
     client.settle();
-    let heard = client.heard();
-    assert!(heard.starts_with("HTTP/1.1 503 "), "{heard}");
-    assert!(heard.contains("Connection: close"), "{heard}");
+    let received = client.received();
+    assert!(received.starts_with("HTTP/1.1 503 "), "{received}");
+    assert!(received.contains("Connection: close"), "{received}");
     drop(release);
     drop(jobs);
 }
 
 #[test]
-fn an_answer_that_only_the_end_of_its_connection_ends_is_not_cut_politely() {
-    let world = World::new("answer_timeout = \"10s\"\nsend_stall = \"10s\"").warm();
+fn a_response_delimited_by_the_close_is_cut_by_a_reset() {
+    let server = TestServer::new("answer_timeout = \"10s\"\nsend_stall = \"10s\"").warm();
     for (path, version, room, reset) in [
         ("/stops", "1.0", usize::MAX, true),
         ("/counts", "1.0", usize::MAX, false),
-        // All has been made, and a part of it cannot be sent.
+        // The response is complete, and a part of it cannot be sent.
         ("/counts", "1.0", 100, true),
-        // Here the framing tells.
+        // Here the framing marks the cut.
         ("/stops", "1.1", usize::MAX, false),
-        // Here it would, too, but what was sent would stay in the kernel for as long as the client likes.
+        // Here it would, too, but the sent bytes would stay in the kernel for as long as the client likes.
         ("/small.txt", "1.0", 100, true),
     ] {
-        let mut client = world.connect();
+        let mut client = server.connect();
         let request = format!("GET {path} HTTP/{version}\r\nHost: h\r\nConnection: close\r\n\r\n");
         client.peer.accept(room).send(request.as_bytes());
         client.settle();
         for _ in 0..15 * 4 {
-            world.pass(1);
+            server.pass(1);
             client.settle();
         }
-        assert!(client.is_over(), "{path}: {}", client.heard());
+        assert!(client.is_over(), "{path}: {}", client.received());
         assert_eq!(client.peer.is_reset(), reset, "{path} over {version}, room for {room}");
     }
-    // A worker that ends takes its connections with it.
-    let mut client = world.connect();
+    // A worker that ends closes its connections.
+    let mut client = server.connect();
     client.peer.send(b"GET /stops HTTP/1.0\r\n\r\n");
     client.settle();
     let peer = client.peer.clone();

@@ -1,4 +1,4 @@
-//! HTTP/2 over a slow socket: a response of high priority that is requested late waits for little of the others.
+//! HTTP/2 over a slow socket: a high-priority response that is requested late waits for few bytes of the others.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,13 +16,13 @@ const BULK: u32 = 20;
 const LENGTH: usize = 1 << 20;
 /// Receive buffer of the client; Linux doubles it.
 const RECEIVE: usize = 16 << 10;
-/// The client takes so much at a time, and then waits: about 10 Mbit/s.
+/// Bytes the client reads at a time before it pauses: about 10 Mbit/s.
 const STEP: usize = 16 << 10;
 const PAUSE: Duration = Duration::from_millis(12);
 /// Bytes after which the link is known to be slow.
 const BEFORE: usize = 600_000;
-/// What may come before the late response: the two buffers, the bound of a link that was not measured, and as much for the
-/// packet that the kernel begins below it.
+/// Bytes that may precede the late response: the two buffers, the bound for an unmeasured link, and the same again for
+/// the packet that the kernel begins below it.
 const MOST: usize = 2 * RECEIVE + 3 * (64 << 10);
 
 /// A client that reads slowly.
@@ -53,7 +53,7 @@ impl Slow {
         let got = self.socket.read(&mut buffer).expect("received");
         assert!(got > 0, "the server closed");
         self.received.extend_from_slice(&buffer[..got]);
-        // This is the link, not a wait for anything.
+        // Simulates the link; it waits for nothing.
         sleep(PAUSE);
     }
 

@@ -1,4 +1,4 @@
-//! Connections whose client somebody else tells, by the PROXY protocol.
+//! Connections whose client is announced by the PROXY protocol.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -15,10 +15,10 @@ use super::support::peer::Peer;
 use super::support::running::mount;
 use super::support::{Client, DEADLINE, Folder, Running};
 
-/// Says who asks.
-struct Who;
+/// Responds with the address of the client.
+struct ShowClient;
 
-impl Handler for Who {
+impl Handler for ShowClient {
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let text = format!("{:?}", exchange.client);
         respond_with(async move { Response::new(Status::OK).body(text.into_bytes()) })
@@ -32,7 +32,7 @@ fn start(from: &str, more: &str) -> Running {
          [site.default]\nlisten = [\"127.0.0.1:0\", \"unix:site.sock\"]\nroot = \"www\"\n"
     );
     let folder = Folder::with(&[("www/index.html", "root")]);
-    Running::start_with(folder, &text, vec![mount("/who", Who)])
+    Running::start_with(folder, &text, vec![mount("/who", ShowClient)])
 }
 
 const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x07\xc0\0\x02\x02\x13\x88\0\x50";
@@ -42,7 +42,7 @@ fn who(client: &mut Client) -> String {
 }
 
 #[test]
-fn the_client_is_whom_the_header_names() {
+fn the_header_sets_the_client_address() {
     let server = start("[\"127.0.0.0/8\", \"unix\"]", "");
     let named = "Ip { address: 192.0.2.7, port: 5000 }";
     for (header, expected) in [
@@ -61,15 +61,15 @@ fn the_client_is_whom_the_header_names() {
             {
                 client.send(piece);
             }
-            assert_eq!(client.answer().text(), expected, "by {step}");
-            // It stays so.
+            assert_eq!(client.response().text(), expected, "by {step}");
+            // Later requests of the connection have the same client.
             assert_eq!(who(&mut client), expected);
         }
     }
     let mut unix = server.connect_unix("site.sock");
     unix.send(V2);
     assert_eq!(who(&mut unix), named);
-    // Of somebody that cannot be told, and of the balancer itself: it is the balancer.
+    // An unknown client, or a connection of the balancer itself: the balancer's address counts.
     for header in ["PROXY UNKNOWN\r\n", "\r\n\r\n\0\r\nQUIT\n\x20\0\0\0"] {
         let mut client = server.connect();
         client.send(header);
@@ -79,7 +79,7 @@ fn the_client_is_whom_the_header_names() {
 
 #[test]
 fn an_announced_connection_counts_once() {
-    // In the clear by HTTP/1 alone and where the version is found out first.
+    // In the clear with HTTP/1 alone, and where the version is detected first.
     for h2c in ["h2c = true", "h2c = false"] {
         let text = format!(
             "[server]\nworkers = 1\nblocking_threads = 2\n{h2c}\nproxy_protocol = [\"127.0.0.0/8\"]\n\
@@ -93,7 +93,7 @@ fn an_announced_connection_counts_once() {
         }
         let status = server.server().status();
         assert_eq!((status.connections_total, status.connections_open), (3, 3), "{h2c}");
-        // A header that cannot be read ends its connection, which was one all the same.
+        // A header that cannot be parsed ends its connection, which is counted nevertheless.
         let mut client = server.connect();
         client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
         assert_eq!(client.rest(), b"");
@@ -112,7 +112,7 @@ fn an_announced_connection_counts_once() {
 }
 
 #[test]
-fn who_has_to_say_it_says_it_and_nobody_else_does() {
+fn the_header_is_required_from_balancers_and_refused_from_others() {
     let server = start("[\"127.0.0.0/8\"]", "[limits]\nheader_timeout = \"300ms\"\n");
     for bytes in [
         "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -124,21 +124,21 @@ fn who_has_to_say_it_says_it_and_nobody_else_does() {
         client.send(bytes);
         assert_eq!(client.rest(), b"", "{bytes}");
     }
-    server.connect().assert_closed("who says nothing at all");
+    server.connect().assert_closed("a client that sends nothing");
     let server = start("[\"192.0.2.1\", \"unix\"]", "");
     let mut client = server.connect();
     client.send("PROXY TCP4 192.0.2.7 192.0.2.2 5000 80\r\n");
-    assert_eq!(client.answer().status, 400);
+    assert_eq!(client.response().status, 400);
     assert!(who(&mut server.connect()).starts_with("Ip { address: 127.0.0.1"));
 }
 
 #[test]
-fn haproxy_is_understood() {
+fn the_header_of_haproxy_is_accepted() {
     for version in ["send-proxy", "send-proxy-v2"] {
         let server = start("[\"127.0.0.1\"]", "");
         let socket = server.folder.path("front.sock").display().to_string();
         let address = server.address();
-        // It hears of the client by the same protocol, at a socket file: no port has to be free.
+        // RockNet receives the client's address by the same protocol, at a socket file: no port has to be free.
         let settings = format!(
             "defaults\n mode tcp\n timeout connect 5s\n timeout client 20s\n timeout server 20s\n\
              listen x\n bind unix@{socket} accept-proxy\n server s {address} {version}\n"
@@ -164,9 +164,9 @@ fn haproxy_is_understood() {
 }
 
 #[test]
-fn http_2_goes_on_behind_it() {
+fn http_2_works_after_the_header() {
     let server = start("[\"127.0.0.0/8\"]", "");
-    // Between them somebody who puts the header in front.
+    // A relay between them puts the header in front.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let (between, to) = (listener.local_addr().expect("an address"), server.address());
     std::thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! Who looks at the disk for the cache: a worker by itself for what the kernel has in memory, and for what its ring brings
-//! there; a thread of the pool for the rest.
+//! Disk lookups of the file cache: a worker does those that the kernel can serve from memory or its ring completes; a
+//! thread of the pool does the rest.
 
 use std::fs::File;
 use std::path::Path;
@@ -18,30 +18,30 @@ use rustix::fs::{Advice, fadvise};
 
 use super::support::Folder;
 
-struct Asked {
+struct TestCache {
     cache: Cache,
     tree: Arc<Tree>,
     pool: Pool,
     runtime: Runtime,
 }
 
-impl Asked {
-    fn new(root: &Path, runtime: Runtime) -> Asked {
+impl TestCache {
+    fn new(root: &Path, runtime: Runtime) -> TestCache {
         let settings = Settings {
             root: Some(root.to_owned()),
             compress: true,
             ..Settings::default()
         };
         let pool = Pool::new(1);
-        let asked = Asked {
+        let cache = TestCache {
             cache: Cache::start(1 << 30, pool.clone()).expect("a cache"),
             tree: Arc::new(Tree::standalone(&settings, 1 << 20).expect("a tree")),
             pool,
             runtime,
         };
-        // The folder itself is opened with the first look, by a thread.
-        asked.look_up("/");
-        asked
+        // The folder itself is opened by a thread at the first lookup.
+        cache.look_up("/");
+        cache
     }
 
     fn look_up(&self, path: &str) -> Arc<Entry> {
@@ -50,7 +50,7 @@ impl Asked {
         self.runtime.block_on(found).expect("an entry")
     }
 
-    /// Those that threads were asked for, done or not.
+    /// Jobs that were given to threads, finished or not.
     fn jobs(&self) -> u64 {
         let counts = self.pool.stats().by_priority;
         let all = counts
@@ -60,7 +60,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for TestCache {
     fn drop(&mut self) {
         self.pool.stop(Duration::from_secs(1));
     }
@@ -72,14 +72,14 @@ fn content(entry: &Entry) -> &[u8] {
             Content::Memory(bytes) => bytes,
             Content::File(_) => panic!("it is no small file"),
         },
-        _ => panic!("nothing to be sent was found"),
+        _ => panic!("no sendable file was found"),
     }
 }
 
-/// The kernel keeps pages that it has in use at that very moment, so it is asked more than once.
+/// Attempts to drop pages, because the kernel keeps those in use at that moment.
 const FORGETS: usize = 100;
 
-/// Takes what was written out of the kernel's memory. False where the file system keeps it, or cannot tell.
+/// Drops the file's pages from the kernel's memory. Returns false if the file system keeps them or cannot report it.
 fn forget(path: &Path) -> bool {
     (0..FORGETS).any(|_| try_to_forget(path))
 }
@@ -92,17 +92,17 @@ fn try_to_forget(path: &Path) -> bool {
     let is_forgotten = file::read_at_most_resident(&file, length as usize)
         .expect("a read")
         .is_none();
-    // The look has told the kernel to read, perhaps.
+    // The lookup may have made the kernel read ahead.
     fadvise(&file, 0, None, Advice::DontNeed).expect("advice");
     is_forgotten
 }
 
-/// Tries in which no thread may be asked, and in how many of them one may all the same: while names change near by, the kernel
-/// may say that it cannot tell what it has in memory.
+/// Attempts that must need no thread. In some of them one may be needed all the same: while names change nearby, the
+/// kernel may be unable to tell what it has in memory.
 const TRIES: usize = 20;
 const EXCUSED: usize = 1;
 
-/// Asserts that looks need no thread. `attempt` returns how many jobs threads were given.
+/// Asserts that lookups need no thread. `attempt` returns the number of jobs given to threads.
 #[track_caller]
 fn assert_no_thread(attempt: impl FnMut() -> u64) {
     let jobs: Vec<u64> = std::iter::repeat_with(attempt).take(TRIES).collect();
@@ -122,9 +122,9 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn what_is_in_memory_needs_no_thread() {
+fn files_in_memory_need_no_thread() {
     let folder = folder();
-    // Named once, so that the kernel knows them, or that there are none.
+    // Looks each name up once, so that the kernel knows that it exists or not.
     for name in [
         "sub/a.txt",
         "sub/a.txt.br",
@@ -137,35 +137,35 @@ fn what_is_in_memory_needs_no_thread() {
         let _ = std::fs::metadata(folder.path(name));
     }
     let attempt = || {
-        let asked = Asked::new(&folder.path(""), Runtime::new(64).expect("a runtime"));
-        let before = asked.jobs();
-        assert_eq!(content(&asked.look_up("/sub/a.txt")), b"text");
-        assert!(matches!(asked.look_up("/sub").found, Found::WithoutSlash));
-        let styled = asked.look_up("/style.css");
+        let cache = TestCache::new(&folder.path(""), Runtime::new(64).expect("a runtime"));
+        let before = cache.jobs();
+        assert_eq!(content(&cache.look_up("/sub/a.txt")), b"text");
+        assert!(matches!(cache.look_up("/sub").found, Found::WithoutSlash));
+        let styled = cache.look_up("/style.css");
         assert_eq!(content(&styled), b"p{}");
         assert!(matches!(&styled.found, Found::Asset(asset) if asset.neighbours));
-        let missing = asked.look_up("/none");
+        let missing = cache.look_up("/none");
         assert!(matches!(&missing.found, Found::Asset(asset) if asset.status.code() == 404));
-        asked.jobs() - before
+        cache.jobs() - before
     };
     assert_no_thread(attempt);
 }
 
 #[test]
-fn what_is_on_the_disk_is_read_by_a_thread_where_there_is_no_ring() {
+fn files_on_disk_are_read_by_a_thread_without_io_uring() {
     let folder = folder();
-    let asked = Asked::new(&folder.path(""), Runtime::new(64).expect("a runtime"));
+    let cache = TestCache::new(&folder.path(""), Runtime::new(64).expect("a runtime"));
     if !forget(&folder.path("sub/a.txt")) {
         skip(Need::EvictableFiles, "the temporary folder keeps all in memory");
         return;
     }
-    let before = asked.jobs();
-    assert_eq!(content(&asked.look_up("/sub/a.txt")), b"text");
-    assert_eq!(asked.jobs(), before + 1);
+    let before = cache.jobs();
+    assert_eq!(content(&cache.look_up("/sub/a.txt")), b"text");
+    assert_eq!(cache.jobs(), before + 1);
 }
 
 #[test]
-fn what_is_on_the_disk_is_brought_by_the_ring() {
+fn files_on_disk_are_read_by_io_uring() {
     if let Some(trouble) = io_uring_unavailable() {
         skip(Need::IoUring, &trouble);
         return;
@@ -183,18 +183,18 @@ fn what_is_on_the_disk_is_brought_by_the_ring() {
     }
     let mut number = 0;
     let attempt = || {
-        let asked = Asked::new(&folder.path(""), Runtime::with_io_uring(64).expect("a ring"));
-        let before = asked.jobs();
+        let cache = TestCache::new(&folder.path(""), Runtime::with_io_uring(64).expect("a ring"));
+        let before = cache.jobs();
         assert!(is_forgotten(), "the file system keeps in memory what it dropped before");
-        assert_eq!(content(&asked.look_up("/sub/a.txt")), b"text");
-        assert_eq!(content(&asked.look_up("/long.txt")), long);
-        let styled = asked.look_up("/style.css");
+        assert_eq!(content(&cache.look_up("/sub/a.txt")), b"text");
+        assert_eq!(content(&cache.look_up("/long.txt")), long);
+        let styled = cache.look_up("/style.css");
         assert!(matches!(&styled.found, Found::Asset(asset) if asset.neighbours));
-        // Names that nobody has ever asked for are no more in memory than contents are.
+        // Names never looked up before are no more in memory than file contents are.
         number += 1;
-        let missing = asked.look_up(&format!("/never/named/before{number}.html"));
+        let missing = cache.look_up(&format!("/never/named/before{number}.html"));
         assert!(matches!(&missing.found, Found::Asset(asset) if asset.status.code() == 404));
-        asked.jobs() - before
+        cache.jobs() - before
     };
     assert_no_thread(attempt);
 }

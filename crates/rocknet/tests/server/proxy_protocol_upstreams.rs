@@ -1,14 +1,14 @@
-//! Servers that are told the client by the PROXY protocol.
+//! Upstreams that receive the client's address by the PROXY protocol.
 
 use std::io::Read;
 use std::net::TcpStream;
 use std::sync::mpsc;
 
-use super::support::upstream::{Upstream, ok, say};
+use super::support::upstream::{Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
-/// Believes this machine whatever it says of clients, and tells them to a server at `to`.
-fn telling(to: &str, keys: &str) -> Running {
+/// Trusts this machine as a proxy, and announces its clients to the upstream at `to`.
+fn announcing(to: &str, keys: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.1\"]\n\
          [site.default]\nlisten = [\"127.0.0.1:0\", \"unix:site.sock\"]\nproxy = {{ to = \"{to}\", {keys} }}\n"
@@ -17,8 +17,8 @@ fn telling(to: &str, keys: &str) -> Running {
 }
 
 #[test]
-fn another_rocknet_knows_the_client() {
-    let upstream = Upstream::saying(ok("hello"));
+fn another_rocknet_gets_the_client_address() {
+    let upstream = Upstream::responding_with(ok("hello"));
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\nproxy_protocol = [\"127.0.0.1\"]\n\
          [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = \"{}\"\n",
@@ -26,7 +26,7 @@ fn another_rocknet_knows_the_client() {
     );
     let inner = Running::start(Folder::with(&[]), &text);
     for version in ["v1", "v2"] {
-        let outer = telling(
+        let outer = announcing(
             &format!("http://{}", inner.address()),
             &format!("proxy_protocol = \"{version}\", forwarded = false"),
         );
@@ -36,14 +36,14 @@ fn another_rocknet_knows_the_client() {
             (&["X-Forwarded-For: 2001:db8::1"], "2001:db8::1"),
             (&[], "127.0.0.1"),
         ] {
-            client.ask("GET /", fields).expect(version, 200, &[]);
+            client.fetch("GET /", fields).expect(version, 200, &[]);
             assert_eq!(
                 upstream.last().field("X-Forwarded-For"),
                 Some(expected),
                 "{version} {fields:?}"
             );
         }
-        // Of somebody without an address nothing is told: it is the proxy, then.
+        // A client without an address is not announced: the upstream gets the proxy's own address.
         let mut unix = outer.connect_unix("site.sock");
         unix.get("/").expect("through a socket file", 200, &[]);
         assert_eq!(upstream.last().field("X-Forwarded-For"), Some("127.0.0.1"), "{version}");
@@ -51,8 +51,8 @@ fn another_rocknet_knows_the_client() {
 }
 
 #[test]
-fn each_request_has_a_connection_that_begins_with_its_header() {
-    let (heads, heard) = mpsc::channel();
+fn each_request_has_its_own_connection_with_a_header() {
+    let (heads, received) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
         let mut head = Vec::new();
         let mut byte = [0];
@@ -60,18 +60,18 @@ fn each_request_has_a_connection_that_begins_with_its_header() {
             head.push(byte[0]);
         }
         let _ = heads.send(String::from_utf8_lossy(&head).into_owned());
-        say(&mut stream, ok("hello"));
-        // Not closed from here: who keeps connections would use it again.
+        write_to(&mut stream, ok("hello"));
+        // Not closed from here, because a proxy with kept connections would reuse it.
         let _ = stream.read(&mut byte);
     });
-    let server = telling(&upstream.url(), "proxy_protocol = \"v1\"");
+    let server = announcing(&upstream.url(), "proxy_protocol = \"v1\"");
     let mut client = server.connect();
     for source in ["192.0.2.1", "192.0.2.2", "2001:db8::1"] {
         client
-            .ask("GET /x", &[&format!("X-Forwarded-For: {source}")])
+            .fetch("GET /x", &[&format!("X-Forwarded-For: {source}")])
             .expect(source, 200, &[]);
-        let head = heard.recv_timeout(DEADLINE).expect("a request");
-        // A listener that may have any port knows none.
+        let head = received.recv_timeout(DEADLINE).expect("a request");
+        // A listener at any port does not know its number.
         let expected = match source.contains(':') {
             true => format!("PROXY TCP6 {source} ::ffff:127.0.0.1 0 0\r\nGET /x HTTP/1.1\r\n"),
             false => format!("PROXY TCP4 {source} 127.0.0.1 0 0\r\nGET /x HTTP/1.1\r\n"),
@@ -79,9 +79,9 @@ fn each_request_has_a_connection_that_begins_with_its_header() {
         assert!(head.starts_with(&expected), "{head}");
     }
     assert_eq!(upstream.connections(), 3);
-    // A check tells nobody's address.
-    let server = telling(&upstream.url(), "proxy_protocol = \"v1\", health = \"/up\"");
-    let head = heard.recv_timeout(DEADLINE).expect("a check");
+    // A health check announces no address.
+    let server = announcing(&upstream.url(), "proxy_protocol = \"v1\", health = \"/up\"");
+    let head = received.recv_timeout(DEADLINE).expect("a check");
     assert!(head.starts_with("PROXY UNKNOWN\r\nGET /up HTTP/1.1\r\n"), "{head}");
     drop(server);
 }

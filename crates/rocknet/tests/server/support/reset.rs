@@ -1,4 +1,4 @@
-//! What becomes of a connection that the server gives up, as it is seen from outside.
+//! The end of a connection that the server gives up, as seen from outside.
 
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -8,19 +8,20 @@ use std::time::{Duration, Instant};
 
 use super::DEADLINE;
 
-/// Between two looks at the kernel's table.
+/// Pause between two reads of the kernel's table.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// This much that stays unacknowledged from one look to the next is more than an acknowledgement that the client delays.
+/// Unacknowledged bytes that stay from one read to the next and are too many for a delayed acknowledgement.
 const QUEUE: u64 = 16 * 1024;
 
-/// Waits until the server's end of a connection is no more, without reading anything, and asserts that the client then
-/// finds a reset. A connection that was closed in an orderly way stays in FIN-WAIT-1, with all that the client did not take.
+/// Waits until the server's end of a connection has disappeared, without reading anything, and asserts that the client
+/// then finds a reset. A connection closed in an orderly way stays in FIN-WAIT-1, with all the data that the client did
+/// not take.
 #[track_caller]
 pub fn assert_reset(what: &str, client: &mut TcpStream) {
     let begun = Instant::now();
     let own = client.local_addr().expect("an address");
-    // Where the reset has come, there is no peer any more.
+    // After the reset the socket has no peer address.
     while let Ok(server) = client.peer_addr()
         && let Some((state, queue)) = in_kernel(server, own)
     {
@@ -35,7 +36,7 @@ pub fn assert_reset(what: &str, client: &mut TcpStream) {
     assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{what}");
 }
 
-/// Waits until the server's end of a connection has something to send that the client has no room for.
+/// Waits until the server's end of a connection has data that the client has no room for.
 #[track_caller]
 #[allow(dead_code, reason = "not every test has to wait for it")]
 pub fn wait_for_queue(what: &str, client: &TcpStream) {
@@ -50,13 +51,13 @@ pub fn wait_for_queue(what: &str, client: &TcpStream) {
         if queue >= QUEUE && queue == last {
             return;
         }
-        assert!(begun.elapsed() < DEADLINE, "{what}: nothing waits to be sent");
+        assert!(begun.elapsed() < DEADLINE, "{what}: nothing is queued to be sent");
         last = queue;
         thread::sleep(PAUSE);
     }
 }
 
-/// The state of the server's end of a connection, and what waits there to be sent.
+/// State of the server's end of a connection, and bytes in its send queue.
 fn in_kernel(server: SocketAddr, client: SocketAddr) -> Option<(String, u64)> {
     let table = fs::read_to_string("/proc/net/tcp").expect("the kernel's table of connections");
     let (server, client) = (port(server), port(client));
@@ -71,7 +72,7 @@ fn in_kernel(server: SocketAddr, client: SocketAddr) -> Option<(String, u64)> {
     })
 }
 
-/// A port as the table has it.
+/// A port in the format of the table.
 fn port(address: SocketAddr) -> String {
     format!(":{:04X}", address.port())
 }

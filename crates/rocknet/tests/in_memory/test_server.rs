@@ -1,4 +1,4 @@
-//! A worker on the thread of the test, with files and handlers, and connections to it that have no socket.
+//! A worker on the test's thread, with files and handlers, and connections to it that have no socket.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -32,12 +32,12 @@ use rocknet_io::link::Link;
 use rocknet_io::sim::{self, SimLink, SimPeer};
 use rocknet_proto::status::Status;
 
-/// A file that is not kept in memory: it goes out piece by piece.
+/// Size of a file that is not kept in memory: it is sent piece by piece.
 const LARGE: usize = 70_000;
-/// Longest real time for a look at the disk.
+/// Time limit of a disk lookup, in real time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Says back what it was sent.
+/// Sends the request body back.
 struct Echo;
 
 impl Handler for Echo {
@@ -55,7 +55,7 @@ impl Handler for Echo {
     }
 }
 
-/// Never answers.
+/// Never responds.
 struct Silent;
 
 impl Handler for Silent {
@@ -64,10 +64,10 @@ impl Handler for Silent {
     }
 }
 
-/// Says back how much it was sent, and is busy with something else for a moment after each chunk.
-struct Ponders;
+/// Responds with the length of the request body, and yields for a moment after each chunk.
+struct ReadsSlowly;
 
-impl Handler for Ponders {
+impl Handler for ReadsSlowly {
     fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
         respond_with(async move {
             let mut length = 0;
@@ -81,9 +81,9 @@ impl Handler for Ponders {
 }
 
 /// Reads a request body whose client may pause, and responds after its end.
-struct Converses;
+struct LetsPause;
 
-impl Handler for Converses {
+impl Handler for LetsPause {
     fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
         respond_with(async move {
             exchange.body.allow_pauses();
@@ -93,21 +93,21 @@ impl Handler for Converses {
     }
 }
 
-/// Begins an answer, and goes on with it as long as there are pieces: where it does not end there, the rest never comes.
+/// Starts a response and sends the given pieces: if the body does not end with them, the rest never comes.
 #[derive(Clone, Copy)]
-struct Stops {
+struct StopsEarly {
     pieces: usize,
     ends: bool,
 }
 
-impl Handler for Stops {
+impl Handler for StopsEarly {
     fn handle(&self, _exchange: Exchange) -> HandlerFuture {
         let stream = Body::Stream(Box::new(*self));
         respond_with(async move { Response::new(Status::OK).body(stream) })
     }
 }
 
-impl Stream for Stops {
+impl Stream for StopsEarly {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<std::io::Result<Bytes>>> + '_>> {
         let (next, ends) = (self.pieces.checked_sub(1), self.ends);
         self.pieces = next.unwrap_or_default();
@@ -121,7 +121,7 @@ impl Stream for Stops {
     }
 }
 
-/// Begins an answer and fails before the first of its content.
+/// Starts a response and fails before the first piece of its body.
 struct Fails;
 
 impl Handler for Fails {
@@ -136,45 +136,45 @@ impl Stream for Fails {
     }
 }
 
-/// Panics, before or while it answers.
+/// Panics, before or while it responds.
 struct Panics {
     at_once: bool,
 }
 
 impl Handler for Panics {
     fn handle(&self, _exchange: Exchange) -> HandlerFuture {
-        assert!(!self.at_once, "as told");
-        respond_with(async { panic!("as told") })
+        assert!(!self.at_once, "as configured");
+        respond_with(async { panic!("as configured") })
     }
 }
 
-/// Agrees to anything, and joins the client with somebody who takes all and says nothing.
-struct Joins;
+/// Accepts any upgrade, and joins the client with a peer that reads everything and sends nothing.
+struct OpensTunnels;
 
-impl Handler for Joins {
+impl Handler for OpensTunnels {
     fn handle(&self, _exchange: Exchange) -> HandlerFuture {
         respond_with(async {
             let (link, peer) = sim::pair();
             Response::tunnel(
                 "any",
-                Talks {
+                SendsMuch {
                     splice: Splice::new(link, Vec::new()),
                     peer,
-                    said: 0,
+                    sent: 0,
                 },
             )
         })
     }
 }
 
-/// Whoever hears an `x` says as much as a client will not take at once.
-struct Talks {
+/// A peer that, on receiving an `x`, sends more than a client takes at once.
+struct SendsMuch {
     splice: Splice<SimLink>,
     peer: SimPeer,
-    said: usize,
+    sent: usize,
 }
 
-impl Tunnel for Talks {
+impl Tunnel for SendsMuch {
     fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -182,12 +182,12 @@ impl Tunnel for Talks {
         scratch: Scratch<'_>,
     ) -> Poll<std::io::Result<()>> {
         let polled = self.splice.poll(context, client, scratch);
-        let asked = self.peer.received().iter().filter(|&&byte| byte == b'x').count();
-        for _ in self.said..asked {
+        let requested = self.peer.received().iter().filter(|&&byte| byte == b'x').count();
+        for _ in self.sent..requested {
             self.peer.send(&[b'y'; 100_000]);
             context.waker().wake_by_ref();
         }
-        self.said = asked;
+        self.sent = requested;
         polled
     }
 }
@@ -204,24 +204,24 @@ impl Wake for Woken {
     }
 }
 
-/// A worker on this thread, and a folder it serves.
-pub struct World {
+/// A worker on this thread, and the folder it serves.
+pub struct TestServer {
     pub worker: Rc<Worker>,
     folder: tempfile::TempDir,
 }
 
-impl World {
-    pub fn new(limits: &str) -> World {
-        World::of(&format!("[limits]\n{limits}\n"), "[site.\":0\"]\n", &[])
+impl TestServer {
+    pub fn new(limits: &str) -> TestServer {
+        TestServer::of(&format!("[limits]\n{limits}\n"), "[site.\":0\"]\n", &[])
     }
 
-    /// One site, by its header and keys, with more files beside the configuration.
-    pub fn of(before: &str, site: &str, files: &[(&str, &str)]) -> World {
-        World::with(Registries::default(), before, site, files)
+    /// One site, by its header and keys, with further files beside the configuration.
+    pub fn of(before: &str, site: &str, files: &[(&str, &str)]) -> TestServer {
+        TestServer::with(Registries::default(), before, site, files)
     }
 
-    /// The same with registries that are given.
-    pub fn with(registries: Registries, before: &str, site: &str, files: &[(&str, &str)]) -> World {
+    /// The same with given registries.
+    pub fn with(registries: Registries, before: &str, site: &str, files: &[(&str, &str)]) -> TestServer {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, content) in files {
             std::fs::write(folder.path().join(name), content).expect("written");
@@ -246,18 +246,18 @@ impl World {
         let mounts = [
             mount("/echo", Arc::new(Echo)),
             mount("/silent", Arc::new(Silent)),
-            mount("/ponders", Arc::new(Ponders)),
-            mount("/converses", Arc::new(Converses)),
+            mount("/ponders", Arc::new(ReadsSlowly)),
+            mount("/converses", Arc::new(LetsPause)),
             mount("/fails", Arc::new(Fails)),
-            mount("/stops", Arc::new(Stops { pieces: 3, ends: false })),
+            mount("/stops", Arc::new(StopsEarly { pieces: 3, ends: false })),
             mount(
                 "/counts",
-                Arc::new(Stops {
+                Arc::new(StopsEarly {
                     pieces: 100,
                     ends: true,
                 }),
             ),
-            mount("/joins", Arc::new(Joins)),
+            mount("/joins", Arc::new(OpensTunnels)),
             mount("/panic-at-once", Arc::new(Panics { at_once: true })),
             mount("/panic", Arc::new(Panics { at_once: false })),
         ];
@@ -279,33 +279,33 @@ impl World {
             registries,
         };
         let worker = Worker::new(address, shared, Metrics::default().register(), &snapshot);
-        World { worker, folder }
+        TestServer { worker, folder }
     }
 
-    /// Where its files and its configuration are.
+    /// Folder of its files and its configuration.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    pub fn connect(&self) -> Conversation {
-        self.converse(|link| Box::pin(h1::Connection::new(self.core(link))))
+    pub fn connect(&self) -> TestClient {
+        self.connect_with(|link| Box::pin(h1::Connection::new(self.core(link))))
     }
 
-    pub fn connect_http2(&self) -> Conversation {
-        self.converse(|link| Box::pin(h2::Connection::new(self.core(link))))
+    pub fn connect_http2(&self) -> TestClient {
+        self.connect_with(|link| Box::pin(h2::Connection::new(self.core(link))))
     }
 
     fn core(&self, link: SimLink) -> ConnectionCore<SimLink> {
         ConnectionCore::new(OpenConnection::new(&self.worker), link, Client::Local, None)
     }
 
-    fn converse(&self, connect: impl FnOnce(SimLink) -> Pin<Box<dyn Future<Output = ()>>>) -> Conversation {
+    fn connect_with(&self, connect: impl FnOnce(SimLink) -> Pin<Box<dyn Future<Output = ()>>>) -> TestClient {
         let (link, peer) = sim::pair();
         let woken = Arc::new(Woken {
             flag: AtomicBool::new(true),
             thread: thread::current(),
         });
-        Conversation {
+        TestClient {
             connection: Some(connect(link)),
             peer,
             waker: Waker::from(Arc::clone(&woken)),
@@ -313,8 +313,8 @@ impl World {
         }
     }
 
-    /// Everything this world has is asked for once, so that no answer has to wait for the disk.
-    pub fn warm(self) -> World {
+    /// Requests every resource once, so that no response has to wait for the disk.
+    pub fn warm(self) -> TestServer {
         for path in ["small.txt", "large.bin", "missing"] {
             let mut client = self.connect();
             client
@@ -327,7 +327,7 @@ impl World {
         self
     }
 
-    /// Time passes for this worker.
+    /// Lets time pass for this worker.
     pub fn pass(&self, ticks: u32) {
         for _ in 0..ticks {
             self.worker.wheel.advance();
@@ -335,17 +335,17 @@ impl World {
     }
 }
 
-/// One connection and its client.
-pub struct Conversation {
+/// A connection and its client.
+pub struct TestClient {
     connection: Option<Pin<Box<dyn Future<Output = ()>>>>,
     pub peer: SimPeer,
     waker: Waker,
     pub woken: Arc<Woken>,
 }
 
-impl Conversation {
-    /// Runs until the connection waits for something from outside.
-    pub fn settle(&mut self) -> &mut Conversation {
+impl TestClient {
+    /// Runs until the connection waits for something external.
+    pub fn settle(&mut self) -> &mut TestClient {
         while self.woken.flag.swap(false, Ordering::AcqRel) {
             let Some(connection) = &mut self.connection else { break };
             if let Poll::Ready(()) = connection.as_mut().poll(&mut Context::from_waker(&self.waker)) {
@@ -357,11 +357,11 @@ impl Conversation {
 
     /// Runs until the connection is over, however long the disk takes.
     pub fn run_to_end(&mut self) {
-        self.run_until(Conversation::is_over);
+        self.run_until(TestClient::is_over);
     }
 
-    /// Runs until it is as wanted, however long the disk takes.
-    pub fn run_until(&mut self, wanted: impl Fn(&Conversation) -> bool) {
+    /// Runs until the condition holds, however long the disk takes.
+    pub fn run_until(&mut self, wanted: impl Fn(&TestClient) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !wanted(self.settle()) {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -378,7 +378,7 @@ impl Conversation {
         self.connection.is_none()
     }
 
-    pub fn heard(&self) -> String {
+    pub fn received(&self) -> String {
         String::from_utf8_lossy(&self.peer.received()).into_owned()
     }
 }

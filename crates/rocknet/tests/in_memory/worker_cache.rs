@@ -1,0 +1,99 @@
+//! Worker-cache entries of paths whose controllers run on the worker: another request looks up nothing else.
+
+use std::rc::Rc;
+
+use rocknet::files::cache::front::{Lead, Place};
+
+use crate::library;
+use crate::test_server::{TestClient, TestServer};
+use crate::wire;
+
+/// `before`: keys of the route `/hello`. Another controller is at `/missing`.
+fn server(before: &str) -> TestServer {
+    let library = library::plain().display();
+    let routes = format!(
+        "[site.\":0\".route.\"/hello\"]\ncontroller = \"{library}:hello\"\n{before}\n\
+         [site.\":0\".route.\"/missing\"]\ncontroller = \"{library}:missing\"\nrun_on = \"network\"\n\
+         [site.\":0\".route.\"/below/*\"]\ncontroller = \"{library}:hello\"\nrun_on = \"network\"\n"
+    );
+    TestServer::of(&routes, "[site.\":0\"]\n", &[])
+}
+
+/// Cached entry of a path.
+fn remembered(server: &TestServer, path: &str) -> Option<Rc<Place>> {
+    match server.worker.files.front().find(0, path.as_bytes())? {
+        Lead::Place(place) => Some(Rc::clone(place)),
+        Lead::Entry(_) => None,
+    }
+}
+
+/// Response to a request line on a connection of its own.
+fn fetch(server: &TestServer, line: &str, more: &str) -> String {
+    let mut client = server.connect();
+    let request = format!("{line} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n{more}\r\n");
+    client.peer.send(request.as_bytes()).end();
+    client.run_to_end();
+    client.received()
+}
+
+const HELLO: &str = "\r\n\r\nhello from one";
+
+#[test]
+fn a_controller_route_for_one_path_is_cached_by_the_worker() {
+    let server = server("run_on = \"network\"");
+    assert!(remembered(&server, "/hello").is_none());
+    assert!(fetch(&server, "GET /hello", "").ends_with(HELLO));
+    let place = remembered(&server, "/hello").expect("a place");
+    assert_eq!(&*place.path, "/hello");
+    // A lookup of the routes would find the other controller, and no path for any at all.
+    for path in ["/missing", "/nowhere"] {
+        let lead = Lead::Place(Rc::clone(&place));
+        server.worker.files.front().keep(0, path.as_bytes(), lead);
+        for query in ["", "?a=b"] {
+            let response = fetch(&server, &format!("GET {path}{query}"), "");
+            assert!(response.ends_with(HELLO), "{path}{query}: {response}");
+        }
+        let mut client = server.connect_http2();
+        client.peer.send(&wire::open_beginning()).send(&wire::get(1, path));
+        client.run_until(|client| content(client) == b"hello from one");
+        // The entry applies to requests without a body and with a method that reads.
+        let response = fetch(&server, &format!("POST {path}"), "");
+        assert!(!response.ends_with(HELLO), "{path}: {response}");
+        let response = fetch(&server, &format!("GET {path}"), "Content-Length: 0\r\n");
+        assert!(response.ends_with(HELLO), "{path}: {response}");
+    }
+}
+
+fn content(client: &TestClient) -> Vec<u8> {
+    wire::content_of(&wire::frames(&client.peer.received()).0, 1)
+}
+
+#[test]
+fn paths_that_clients_invent_are_not_cached() {
+    let server = server("run_on = \"network\"");
+    for (line, more) in [
+        ("POST /hello", "Content-Length: 0\r\n"),
+        ("PUT /hello", ""),
+        ("GET /%68ello", ""),
+        ("GET //hello", ""),
+        ("GET /below/1", ""),
+        ("GET /below/", ""),
+    ] {
+        let response = fetch(&server, line, more);
+        assert!(response.ends_with(HELLO), "{line}: {response}");
+        for path in ["/hello", "/%68ello", "//hello", "/below/1", "/below/"] {
+            assert!(remembered(&server, path).is_none(), "{path} after {line}");
+        }
+    }
+    assert!(fetch(&server, "HEAD /hello", "").starts_with("HTTP/1.1 200 "));
+    assert!(remembered(&server, "/hello").is_some());
+}
+
+#[test]
+fn controllers_that_respond_later_are_not_cached() {
+    let server = server("run_on = \"worker\"");
+    for _ in 0..2 {
+        assert!(fetch(&server, "GET /hello", "").ends_with(HELLO));
+        assert!(remembered(&server, "/hello").is_none());
+    }
+}
