@@ -1,4 +1,5 @@
-//! Checks the pages in `docs/`: their configurations are valid, their commands exist, and their links lead to pages.
+//! Checks the pages in `docs/`: their configurations are valid, their commands exist, their links lead to pages, and the
+//! messages of the troubleshooting page are those of the program.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -121,6 +122,35 @@ fn links_between_pages_lead_to_headings() {
     assert!(checked > 50, "{checked} links");
 }
 
+#[test]
+fn messages_of_the_troubleshooting_page_are_in_the_sources() {
+    let sources: Vec<String> = source_files().iter().map(|file| literals(&read(file))).collect();
+    let text = read(&repository().join("docs/troubleshooting.md"));
+    let messages = messages(&text);
+    assert!(messages.len() > 40, "{messages:?}");
+    let missing: Vec<_> = messages
+        .iter()
+        .filter(|message| !sources.iter().any(|source| contains_message(source, message)))
+        .collect();
+    assert!(missing.is_empty(), "no source file has these messages: {missing:#?}");
+}
+
+#[test]
+fn a_message_is_found_by_its_fixed_parts() {
+    let source = literals("// a line of prose\nf(\"port {port} is in \\\n    use by \\\"x\\\"\");\n");
+    for (message, expected) in [
+        ("port … is in use by \"x\"", true),
+        ("is in use by …", true),
+        ("is in use by nginx", false),
+        ("a line of prose", false),
+        ("port …", false), // no fixed part is long enough
+    ] {
+        assert_eq!(contains_message(&source, message), expected, "{message}");
+    }
+    let text = "| `head` | x |\n|---|---|\n| ``key `…` in …`` | `no` |\ntext `no`\n";
+    assert_eq!(messages(text), ["head", "key `…` in …"]);
+}
+
 /// Checks a block as `rocknet check` does. A block without a table header shows keys of a site, which may have a root beside
 /// them. Keys that are written twice are alternatives, each of which is checked by itself.
 fn check_block(block: &str) -> Result<(), Report> {
@@ -177,6 +207,62 @@ fn statements(block: &str) -> Vec<String> {
     }
     assert!(open.is_empty(), "{block}");
     found
+}
+
+/// Returns the code spans in the first cells of the tables of a page.
+fn messages(text: &str) -> Vec<&str> {
+    let cells = text.lines().filter_map(|line| line.strip_prefix("| `"));
+    cells
+        .map(|cell| {
+            let ticks = 1 + cell.len() - cell.trim_start_matches('`').len();
+            let (message, _) = cell[ticks - 1..]
+                .split_once(&"`".repeat(ticks))
+                .expect("a closed code span");
+            message.trim()
+        })
+        .collect()
+}
+
+/// Returns true if each fixed part of a message of at least 8 bytes is in a source file, and there is such a part.
+fn contains_message(source: &str, message: &str) -> bool {
+    let mut parts = message
+        .split('…')
+        .map(str::trim)
+        .filter(|part| part.len() >= 8)
+        .peekable();
+    parts.peek().is_some() && parts.all(|part| source.contains(part))
+}
+
+/// Returns a source file without comment lines and unit tests, and with its string literals unescaped and joined.
+fn literals(source: &str) -> String {
+    let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let lines = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let text = lines.collect::<Vec<_>>().join("\n").replace("\\\"", "\"");
+    let mut pieces = text.split("\\\n");
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |joined, piece| joined + piece.trim_start())
+}
+
+/// Returns the files in `crates/*/src`, except those of tests.
+fn source_files() -> Vec<PathBuf> {
+    let crates = fs::read_dir(repository().join("crates")).expect("crates");
+    let mut folders: Vec<PathBuf> = crates.map(|entry| entry.expect("a crate").path().join("src")).collect();
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of sources") {
+            let path = entry.expect("an entry").path();
+            if path.file_stem().is_some_and(|stem| stem == "tests") {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    assert!(files.len() > 100, "{} files", files.len());
+    files
 }
 
 /// Returns the targets of all links.
