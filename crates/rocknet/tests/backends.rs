@@ -170,7 +170,7 @@ fn ten_thousand_connections_share_one_worker() {
         client.send("GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n").expect("sent");
     }
     for client in clients.iter_mut().rev() {
-        assert_eq!(client.response().expect("an answer").body, b"Hello, world!");
+        assert_eq!(client.response().expect("a response").body, b"Hello, world!");
     }
     drop(clients);
     server.wait_for("connections close", |status| status.open == 0);

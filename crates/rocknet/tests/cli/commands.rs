@@ -430,7 +430,7 @@ fn explain_names_site_route_line_and_target() {
         "http://anyone:8081/",
         &["nothing: the folder", "missing", "cannot be opened"],
     );
-    // A site alone on its port answers to every name.
+    // A site alone on its port serves every name.
     check("http://127.0.0.1:8080/", &["example.test"]);
     assert_eq!(dir.run(&["explain", "http://example.test:9/"]).code, Some(1));
 }
