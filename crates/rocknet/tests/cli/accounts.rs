@@ -309,7 +309,7 @@ fn programs_of_other_users_are_restarted_and_end_with_the_server() {
             drop(server);
         } else {
             server.signal(Signal::TERM);
-            assert_eq!(server.output(), Some(0));
+            assert_eq!(server.wait(), Some(0));
         }
         by(deadline(), "the end of the helper", || is_gone(helper));
         by(deadline(), "the end of php-fpm", || is_gone(next));
