@@ -38,10 +38,10 @@ fn start(backend: &str, fault: &str) -> Server {
 }
 
 const NO_RING: &[(&str, &str)] = &[
-    ("io_uring_setup:error=ENOSYS", "kernel has none"),
+    ("io_uring_setup:error=ENOSYS", "kernel has no io_uring"),
     ("io_uring_setup:error=EPERM", "kernel.io_uring_disabled"),
     ("io_uring_setup:error=ENOMEM", "LimitMEMLOCK"),
-    ("io_uring_register:error=EINVAL", "Linux 6.1 is needed"),
+    ("io_uring_register:error=EINVAL", "io_uring needs Linux 6.1"),
 ];
 
 #[test]
