@@ -131,7 +131,7 @@ impl<S: Read + Write> Client<S> {
         let mut response = Vec::new();
         let mut byte = [0];
         while !response.ends_with(b"\r\n\r\n") {
-            self.0.read_exact(&mut byte).expect("an answer");
+            self.0.read_exact(&mut byte).expect("a response");
             response.push(byte[0]);
         }
         let head = String::from_utf8(response).expect("text");
@@ -334,7 +334,7 @@ fn allocations(client: &mut Client, request: &str, status: &str, at_once: usize)
     let mut fetch = |times: usize| {
         for _ in 0..times / at_once {
             client.0.write_all(requests.as_bytes()).expect("sent");
-            client.0.read_exact(&mut responses).expect("answers");
+            client.0.read_exact(&mut responses).expect("responses");
         }
     };
     let message = counted(&mut fetch);

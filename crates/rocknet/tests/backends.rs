@@ -38,10 +38,10 @@ fn start(backend: &str, fault: &str) -> Server {
 }
 
 const NO_RING: &[(&str, &str)] = &[
-    ("io_uring_setup:error=ENOSYS", "kernel has none"),
+    ("io_uring_setup:error=ENOSYS", "kernel has no io_uring"),
     ("io_uring_setup:error=EPERM", "kernel.io_uring_disabled"),
     ("io_uring_setup:error=ENOMEM", "LimitMEMLOCK"),
-    ("io_uring_register:error=EINVAL", "Linux 6.1 is needed"),
+    ("io_uring_register:error=EINVAL", "io_uring needs Linux 6.1"),
 ];
 
 #[test]
@@ -170,7 +170,7 @@ fn ten_thousand_connections_share_one_worker() {
         client.send("GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n").expect("sent");
     }
     for client in clients.iter_mut().rev() {
-        assert_eq!(client.response().expect("an answer").body, b"Hello, world!");
+        assert_eq!(client.response().expect("a response").body, b"Hello, world!");
     }
     drop(clients);
     server.wait_for("connections close", |status| status.open == 0);

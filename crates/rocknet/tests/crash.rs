@@ -87,7 +87,7 @@ fn responses_in_progress_are_finished_at_a_stop() {
                         assert_eq!(response.body, b"Hello, world!");
                         served += 1;
                     }
-                    assert_eq!(client.received(), "", "cut in the middle of an answer");
+                    assert_eq!(client.received(), "", "cut in the middle of a response");
                     served
                 })
             })
@@ -128,7 +128,7 @@ fn a_halted_server_resumes() {
     }
     server.signal(Signal::CONT);
     for client in clients.iter_mut().chain([&mut before]) {
-        assert_eq!(client.response().expect("an answer").status, 200);
+        assert_eq!(client.response().expect("a response").status, 200);
     }
     drop((clients, before));
     server.wait_for("connections close", |status| status.open == 0);

@@ -87,7 +87,7 @@ impl Flood {
             let (mut responses, mut kept) = (0, Vec::new());
             let mut buffer = vec![0; 256 * 1024];
             loop {
-                let got = input.read(&mut buffer).expect("answers");
+                let got = input.read(&mut buffer).expect("responses");
                 if got == 0 {
                     break;
                 }

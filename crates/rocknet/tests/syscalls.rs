@@ -99,7 +99,7 @@ fn ask_together(server: &Server, connections: usize, rounds: u64) {
             _ => server.stopped(send),
         }
         for client in &mut clients {
-            assert_eq!(client.response().expect("an answer").status, 200);
+            assert_eq!(client.response().expect("a response").status, 200);
         }
     }
 }
@@ -193,7 +193,7 @@ fn fetch(server: &Server, path: &str, fields: &str, at_once: usize, batches: u64
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
     let mut one = || -> ReceivedResponse {
         client.send(&request).expect("sent");
-        client.response().expect("an answer")
+        client.response().expect("a response")
     };
     let expected = one();
     for _ in 0..10 {
@@ -203,7 +203,7 @@ fn fetch(server: &Server, path: &str, fields: &str, at_once: usize, batches: u64
     for _ in 0..batches {
         client.send(&requests).expect("sent");
         for _ in 0..at_once {
-            assert_eq!(client.response().expect("an answer").status, expected.status);
+            assert_eq!(client.response().expect("a response").status, expected.status);
         }
     }
 }

@@ -276,7 +276,7 @@ fn programs_of_other_users_are_restarted_and_end_with_the_server() {
         let pid = Pid::from_raw(i32::try_from(master).expect("small")).expect("one");
         kill_process(pid, Signal::KILL).expect("it runs");
         by(deadline(), "its end", || is_gone(master));
-        // A process of the killed php-fpm may answer until it has exited: its parent is not a php-fpm.
+        // A process of the killed php-fpm may serve requests until it has exited: its parent is not a php-fpm.
         let mut next = master;
         by(deadline(), "another php-fpm", || {
             next = printed(&server.get("/uid.php"), "ppid");
@@ -291,7 +291,7 @@ fn programs_of_other_users_are_restarted_and_end_with_the_server() {
             while !output.contains("pid=") || !output.ends_with("\n") {
                 assert!(Instant::now() < until, "{output}");
                 let mut bytes = [0; 512];
-                let read = stream.read(&mut bytes).expect("an answer");
+                let read = stream.read(&mut bytes).expect("a response");
                 output.push_str(&String::from_utf8_lossy(&bytes[..read]));
             }
             let program = printed(&output, "pid");
@@ -309,7 +309,7 @@ fn programs_of_other_users_are_restarted_and_end_with_the_server() {
             drop(server);
         } else {
             server.signal(Signal::TERM);
-            assert_eq!(server.output(), Some(0));
+            assert_eq!(server.wait(), Some(0));
         }
         by(deadline(), "the end of the helper", || is_gone(helper));
         by(deadline(), "the end of php-fpm", || is_gone(next));

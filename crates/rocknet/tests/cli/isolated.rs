@@ -57,7 +57,7 @@ fn its_output_and_its_exit_are_logged() {
     server.logged("was restarted");
     assert!(server.get("/die").starts_with("HTTP/1.1 200 "));
     server.signal(Signal::TERM);
-    assert_eq!(server.output(), Some(0));
+    assert_eq!(server.wait(), Some(0));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn it_exits_when_its_server_is_killed() {
     assert_eq!(parent, server.id().to_string());
     let process = format!("/proc/{pid}/stat");
     server.signal(Signal::KILL);
-    server.output();
+    server.wait();
     let started = Instant::now();
     // A zombie still has an entry, but has exited.
     let runs = || std::fs::read_to_string(&process).is_ok_and(|state| !state.contains(") Z "));
@@ -83,5 +83,9 @@ fn it_exits_when_its_server_is_killed() {
 fn it_cannot_be_started_by_hand() {
     let output = ProgramFolder::new(&[]).run(&["run-isolated-library", "l.so"]);
     assert_eq!((output.code, &*output.out), (Some(2), ""));
-    assert!(output.err.contains("started by a server for itself"), "{}", output.err);
+    assert!(
+        output.err.contains("RockNet starts it for isolated controllers"),
+        "{}",
+        output.err
+    );
 }

@@ -78,5 +78,5 @@ fn each_route_runs_its_configured_version() {
         assert_eq!(incoming(name), old, "{name}");
     }
     server.signal(rustix::process::Signal::TERM);
-    assert_eq!(server.output(), Some(0));
+    assert_eq!(server.wait(), Some(0));
 }

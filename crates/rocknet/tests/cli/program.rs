@@ -228,11 +228,11 @@ impl Server {
 
     pub fn connect(&self) -> TcpStream {
         // No resolver knows the names of the test sites.
-        let dir = match self.authority().split_once(".test:") {
+        let address = match self.authority().split_once(".test:") {
             Some((_, port)) => format!("127.0.0.1:{port}"),
             None => self.authority().to_owned(),
         };
-        let stream = TcpStream::connect(dir).unwrap();
+        let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     }
@@ -256,7 +256,7 @@ impl Server {
     }
 
     /// Waits for the exit and returns the exit code.
-    pub fn output(mut self) -> Option<i32> {
+    pub fn wait(mut self) -> Option<i32> {
         let deadline = Instant::now() + PATIENCE;
         // Both streams end when the process does, so waiting for them needs no clock but the deadline.
         for lines in [&self.out, &self.err] {

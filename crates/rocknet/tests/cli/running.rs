@@ -41,7 +41,7 @@ fn a_server_prints_its_url_serves_it_and_stops_gracefully() {
             "{response}"
         );
         server.signal(signal);
-        assert_eq!(server.output(), Some(0));
+        assert_eq!(server.wait(), Some(0));
     }
 }
 
@@ -83,14 +83,14 @@ fn sighup_applies_a_valid_file_and_refuses_an_invalid_one() {
         &format!("[server]\nworkers = 3\nblocking_threads = 9\n{ANY_PORT}headers = {{ \"X-New\" = \"yes\" }}\n"),
     );
     server.signal(Signal::HUP);
-    let waiting = server.logged("from the next start on");
+    let waiting = server.logged("takes effect after a restart");
     assert!(waiting.contains("server.workers, server.blocking_threads"), "{waiting}");
     server.logged("is reloaded, sites: 1");
     assert!(server.get("/").contains("X-New: yes\r\n"));
     // The connection opened before goes on.
     fetch("200 OK");
     server.signal(Signal::TERM);
-    assert_eq!(server.output(), Some(0));
+    assert_eq!(server.wait(), Some(0));
 }
 
 #[test]
@@ -122,12 +122,12 @@ fn console_commands_work_and_end_of_input_does_not_stop_the_server() {
     server.input = None;
     assert!(server.get("/").contains("200 OK"));
     server.signal(Signal::TERM);
-    assert_eq!(server.output(), Some(0));
+    assert_eq!(server.wait(), Some(0));
 
     dir.write("rocknet.toml", ANY_PORT);
     let mut server = dir.serve(&["run", "--console"]);
     server.type_line("quit");
-    assert_eq!(server.output(), Some(0));
+    assert_eq!(server.wait(), Some(0));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_second_signal_stops_at_once() {
     server.logged("stopping");
     server.signal(Signal::TERM);
     server.logged("stopped immediately");
-    assert_eq!(server.output(), Some(1));
+    assert_eq!(server.wait(), Some(1));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn without_a_configuration_a_page_or_a_folder_is_served_on_the_next_free_port() 
     page.signal(Signal::HUP);
     page.logged("nothing to reload");
     page.signal(Signal::TERM);
-    assert_eq!(page.output(), Some(0));
+    assert_eq!(page.wait(), Some(0));
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn a_unix_socket_is_served_and_removed() {
     stream.read_to_string(&mut response).unwrap();
     assert!(response.ends_with("home"), "{response}");
     server.signal(Signal::TERM);
-    assert_eq!(server.output(), Some(0));
+    assert_eq!(server.wait(), Some(0));
     assert!(!path.exists());
 }
 
@@ -258,7 +258,7 @@ fn sigusr1_reopens_the_logs() {
     server.logged("reopened");
     server.get("/second");
     server.signal(Signal::TERM);
-    assert_eq!(server.output(), Some(0));
+    assert_eq!(server.wait(), Some(0));
     let (old, new) = (dir.read("old.log"), dir.read("access.log"));
     assert!((old + &new).contains("/first") && new.contains("/second"), "{new}");
 }
@@ -319,7 +319,7 @@ fn a_folder_with_scripts_is_served_by_php() {
     }
     assert!(server.get("/a.txt").ends_with("\r\n\r\na"));
     server.signal(Signal::TERM);
-    assert_eq!(server.output(), Some(0));
+    assert_eq!(server.wait(), Some(0));
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn background_processes_of_cgi_programs_end_with_the_server() {
     let pid = pid.and_then(Pid::from_raw).unwrap_or_else(|| panic!("{response}"));
     assert!(test_kill_process(pid).is_ok(), "it has exited by itself");
     server.signal(Signal::TERM);
-    assert_eq!(server.output(), Some(0));
+    assert_eq!(server.wait(), Some(0));
     let began = Instant::now();
     while test_kill_process(pid).is_ok() {
         assert!(began.elapsed() < Duration::from_secs(10), "it still runs");

@@ -92,7 +92,7 @@ fn without_descriptors_open_connections_survive_and_files_are_503() {
     );
 
     prlimit(Some(server.pid()), Resource::Nofile, before).expect("the right to limit a child");
-    assert_eq!(waiting.response().expect("an answer").body, b"second.txt");
+    assert_eq!(waiting.response().expect("a response").body, b"second.txt");
     assert_eq!(client.get("/first.txt").body, b"first.txt");
     assert_eq!(client.get("/missing.txt").status, 404);
     let lines = server.errors().lines().count();

@@ -126,7 +126,7 @@ fn special_files_are_neither_served_nor_waited_for() {
     client
         .send("GET /small.txt HTTP/1.1\r\nHost: h\r\nAccept-Encoding: br\r\n\r\n")
         .expect("sent");
-    assert_eq!(client.response().expect("an answer").body, SMALL);
+    assert_eq!(client.response().expect("a response").body, SMALL);
     drop((clients, client));
     server.wait_for("connections close", |status| status.open == 0);
 }

@@ -78,7 +78,7 @@ impl Proxied {
         client
     }
 
-    /// Name of the upstream that answers a request from a new client.
+    /// Name of the upstream that serves a request from a new client.
     fn serving_upstream(&self) -> String {
         let mut client = self.client();
         let name = respond(&mut client);

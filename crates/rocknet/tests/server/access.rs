@@ -72,19 +72,19 @@ pub fn over_http1(server: &Running, line: &str, fields: &[&str], body: &str) -> 
 /// Sends the same on a connection with HTTP/2.
 pub fn over_http2(client: &mut Http2, line: &str, fields: &[&str], body: &str) -> AnyResponse {
     let (method, path) = line.split_once(' ').expect("a method and a path");
-    let mut pending = Request::builder().method(method).uri(format!("http://localhost{path}"));
+    let mut builder = Request::builder().method(method).uri(format!("http://localhost{path}"));
     for field in fields {
         let (name, value) = field.split_once(": ").expect("a name and a value");
-        pending = pending.header(name, value);
+        builder = builder.header(name, value);
     }
     let response = match body.is_empty() {
         true => {
-            let (response, _) = client.start_request(pending, true);
+            let (response, _) = client.start_request(builder, true);
             client.response(response)
         }
-        false => client.send(pending.header("content-length", body.len()), body.as_bytes()),
+        false => client.send(builder.header("content-length", body.len()), body.as_bytes()),
     };
-    let response = response.expect("an answer");
+    let response = response.expect("a response");
     let fields = response.fields.iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
         (name.to_string(), value)

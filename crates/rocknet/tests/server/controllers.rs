@@ -160,7 +160,7 @@ fn request_bodies_come_whole_up_to_the_limit() {
             response.expect(&what, status, &[]);
             assert!(status != 200 || response.body == content, "{what}");
             if status == 200 {
-                let response = http2.send(http2.request("POST", &path), &content).expect("an answer");
+                let response = http2.send(http2.request("POST", &path), &content).expect("a response");
                 assert!(response.content == content, "{what} over HTTP/2");
             }
         }
@@ -232,7 +232,7 @@ fn request_bodies_of_any_length_are_read_in_pieces() {
             client.send(request(&format!("POST {path}"), &[&format!("Content-Length: {size}")]));
             client.send(&content);
             assert_eq!(client.response().text(), text);
-            let response = http2.send(http2.request("POST", &path), &content).expect("an answer");
+            let response = http2.send(http2.request("POST", &path), &content).expect("a response");
             assert_eq!(String::from_utf8_lossy(&response.content), text);
         }
         // One controller refuses before it has read any of the body, and one fails in the middle of it.

@@ -70,7 +70,7 @@ fn head_conditions_and_ranges_apply() {
             request = request.header(*name, *value);
         }
         let (response, _) = client.start_request(request, true);
-        let response = client.response(response).expect("an answer");
+        let response = client.response(response).expect("a response");
         assert_eq!(response.status.as_u16(), status, "{method} {fields:?}");
         if length != usize::MAX {
             assert_eq!(response.content.len(), length, "{method} {fields:?}");
@@ -85,7 +85,7 @@ fn bodies_flow_both_ways() {
     for length in [0, 1, 16_384, 70_000, 1_500_000] {
         let sent = content(length);
         let request = client.request("POST", "/echo/x");
-        let response = client.send(request, &sent).expect("an answer");
+        let response = client.send(request, &sent).expect("a response");
         assert_eq!(response.status, StatusCode::OK, "{length}");
         assert!(response.content == sent, "{length}: {}", response.content.len());
     }
@@ -111,13 +111,13 @@ fn streams_do_not_wait_for_each_other() {
     for (path, response) in incoming {
         let length = if path == "/cached" { 40_000 } else { 300_000 };
         assert_eq!(
-            client.response(response).expect("an answer").content.len(),
+            client.response(response).expect("a response").content.len(),
             length,
             "{path}"
         );
     }
     assert!(waiting.next().response("at last"));
-    assert_eq!(client.response(slow).expect("an answer").content, b"at last");
+    assert_eq!(client.response(slow).expect("a response").content, b"at last");
 }
 
 /// Sizes around the limit for files in memory, the frame size, and the piece sent from a file.
@@ -148,14 +148,14 @@ fn large_files_arrive_whole_through_any_window() {
             })
             .collect();
         for (size, response) in pending {
-            let response = client.response(response).expect("an answer");
+            let response = client.response(response).expect("a response");
             assert!(response.content == content(size), "{size} through {window}");
         }
         let request = client
             .request("GET", "/2000003")
             .header("range", "bytes=3-70002, 100000-299999");
         let (response, _) = client.start_request(request, true);
-        let parts = client.response(response).expect("an answer").content;
+        let parts = client.response(response).expect("a response").content;
         for range in [3..70_003, 100_000..300_000] {
             let part = &content(300_000)[range.clone()];
             assert!(
@@ -172,7 +172,7 @@ fn a_body_beyond_the_limit_is_refused_on_its_stream_alone() {
     let mut client = Http2::to(server.address());
     let announced = client.request("POST", "/echo/x").header("content-length", "200000");
     for request in [client.request("POST", "/echo/x"), announced] {
-        let response = client.send(request, &content(200_000)).expect("an answer");
+        let response = client.send(request, &content(200_000)).expect("a response");
         assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
     }
     assert_eq!(client.get("/a.txt").content, b"a");
@@ -209,7 +209,7 @@ fn a_response_timeout_is_503_on_its_stream() {
     let mut client = Http2::to(server.address());
     let (response, _) = client.start_request(client.request("GET", "/wait/1"), true);
     let _asked = waiting.next();
-    let response = client.response(response).expect("an answer");
+    let response = client.response(response).expect("a response");
     assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(client.get("/a.txt").content, b"a");
 }
@@ -231,7 +231,7 @@ fn a_stop_lets_responses_finish() {
     let incoming = waiting.next();
     let stopping = std::thread::spawn(move || server.stop());
     assert!(incoming.response("in time"));
-    assert_eq!(client.response(response).expect("an answer").content, b"in time");
+    assert_eq!(client.response(response).expect("a response").content, b"in time");
     assert!(stopping.join().expect("no panic"), "no connection was cut");
 }
 

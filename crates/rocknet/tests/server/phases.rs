@@ -49,11 +49,11 @@ fn check(server: &Running, method: &str, path: &str, body: usize, status: u16, s
     assert_eq!(response.text() == "the page", has_page, "{what}: {}", response.text());
 
     let mut h2 = Http2::to(server.address());
-    let mut pending: http::request::Builder = Request::builder().method(method).uri(format!("http://localhost{path}"));
+    let mut builder: http::request::Builder = Request::builder().method(method).uri(format!("http://localhost{path}"));
     if body > 0 {
-        pending = pending.header("content-length", body);
+        builder = builder.header("content-length", body);
     }
-    let over_h2 = h2.send(pending, "x".repeat(body).as_bytes()).expect("an answer");
+    let over_h2 = h2.send(builder, "x".repeat(body).as_bytes()).expect("a response");
     assert_eq!(over_h2.status.as_u16(), status, "{what} over HTTP/2");
     let field = over_h2.fields.get("x-site").and_then(|value| value.to_str().ok());
     assert_eq!(field, Some(site), "{what} over HTTP/2");
@@ -110,8 +110,8 @@ fastcgi = "unix:php.sock"
 compress = false
 "#;
     let folder = Folder::with(&[("www/a.html", "a file")]);
-    let _peer = Peer::start(&folder.path(SOCKET), |pending, stream| {
-        let length = pending.variable("QUERY_STRING").parse().unwrap_or(0);
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        let length = incoming.variable("QUERY_STRING").parse().unwrap_or(0);
         let text = format!("Content-Type: text/html\r\n\r\n{}", "x".repeat(length));
         write_to(stream, fastcgi_response(text.as_bytes()));
         Next::Keep
@@ -132,10 +132,10 @@ compress = false
         assert_eq!(response.field("Vary") == Some("Accept-Encoding"), vary, "{what}");
         assert_eq!(response.body.len() < 1000, coding.is_some(), "{what}");
         let mut h2 = Http2::to(server.address());
-        let pending: http::request::Builder = Request::builder()
+        let builder: http::request::Builder = Request::builder()
             .uri(format!("http://localhost{path}"))
             .header("accept-encoding", accept);
-        let over_h2 = h2.send(pending, b"").expect("an answer");
+        let over_h2 = h2.send(builder, b"").expect("a response");
         let found = over_h2
             .fields
             .get("content-encoding")

@@ -536,8 +536,8 @@ fn a_disconnect_ends_the_script() {
 #[test]
 fn it_works_over_http2() {
     let folder = folder();
-    let _peer = Peer::start(&folder.path(SOCKET), |pending, stream| {
-        write_to(stream, response(&mirror(pending)));
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        write_to(stream, response(&mirror(incoming)));
         Next::Keep
     });
     let text = format!(
@@ -553,8 +553,8 @@ fn it_works_over_http2() {
     );
     assert!(page.contains(&format!("HTTP_HOST={}\n", server.address())), "{page}");
     let content = vec![b'x'; 1 << 20];
-    let pending = client.request("POST", "/a.php").header("content-length", content.len());
-    let response = client.send(pending, &content).expect("an answer");
+    let builder = client.request("POST", "/a.php").header("content-length", content.len());
+    let response = client.send(builder, &content).expect("a response");
     assert!(
         response.status == 200 && response.content.ends_with(&content),
         "{}",

@@ -26,8 +26,8 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
     let with_more = [stderr(b"a complaint"), whole.clone()].concat();
     for sent in [whole, with_more] {
         let (folder, length) = (folder(), sent.len());
-        let _peer = Peer::start(&folder.path(SOCKET), move |pending, stream| {
-            let limit = pending.variable("QUERY_STRING").parse::<usize>();
+        let _peer = Peer::start(&folder.path(SOCKET), move |incoming, stream| {
+            let limit = incoming.variable("QUERY_STRING").parse::<usize>();
             write_to(stream, &sent[..limit.expect("a number")]);
             Next::Close
         });

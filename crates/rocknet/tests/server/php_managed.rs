@@ -154,7 +154,7 @@ fn no_request_is_lost_while_it_is_killed() {
         }
         drop(over);
         for client in clients {
-            assert!(client.join().expect("answers") > 8);
+            assert!(client.join().expect("responses") > 8);
         }
     });
 }

@@ -235,8 +235,8 @@ fn responses_without_a_body() {
 
 #[test]
 fn request_bodies_are_streamed() {
-    let upstream = Upstream::start(|pending, stream| {
-        let output = format!("{} {:?}", pending.content.len(), pending.field("Content-Length"));
+    let upstream = Upstream::start(|incoming, stream| {
+        let output = format!("{} {:?}", incoming.content.len(), incoming.field("Content-Length"));
         write_to(stream, ok(&output));
         Next::Keep
     });
@@ -278,11 +278,11 @@ fn request_bodies_are_streamed() {
     );
     let server = Running::start(folder(), &text);
     let mut client = Http2::to(server.address());
-    let pending = client
+    let builder = client
         .request("POST", "/x?y")
         .header("cookie", "a=1")
         .header("cookie", "b=2");
-    let response = client.send(pending, large.as_bytes()).expect("an answer");
+    let response = client.send(builder, large.as_bytes()).expect("a response");
     assert_eq!(
         (response.status.as_u16(), &response.content[..]),
         (200, &b"3000000 None"[..])
@@ -293,9 +293,9 @@ fn request_bodies_are_streamed() {
         ("POST /x?y HTTP/1.1", Some("a=1; b=2"))
     );
     assert_eq!(seen.field("Via"), Some("2 RockNet"));
-    let pending = client.request("PUT", "/").header("content-length", "3000000");
+    let builder = client.request("PUT", "/").header("content-length", "3000000");
     assert_eq!(
-        client.send(pending, large.as_bytes()).expect("an answer").content,
+        client.send(builder, large.as_bytes()).expect("a response").content,
         b"3000000 Some(\"3000000\")"
     );
     assert_eq!(client.get("/").content, b"0 None");
@@ -405,7 +405,9 @@ fn interim_responses_precede_the_response() {
     let (mut response, _) = client.start_request(client.request("GET", "/"), true);
     for (status, name, value) in [(102, "x-a", "1"), (103, "link", "</a.css>; rel=preload")] {
         let message = client.wait(async { poll_fn(|context| response.poll_informational(context)).await });
-        let message = message.expect("an interim answer").expect("an established connection");
+        let message = message
+            .expect("an interim response")
+            .expect("an established connection");
         assert_eq!(message.status().as_u16(), status);
         let fields: Vec<_> = message
             .headers()
@@ -415,7 +417,7 @@ fn interim_responses_precede_the_response() {
         assert_eq!(fields, [(name, value.as_bytes())]);
         more.send(()).expect("an upstream that waits");
     }
-    let response = client.wait(whole(response)).expect("an answer");
+    let response = client.wait(whole(response)).expect("a response");
     assert_eq!(response.content, b"a page");
 }
 

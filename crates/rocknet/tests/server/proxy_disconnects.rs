@@ -193,7 +193,7 @@ fn a_client_that_disconnects_within_a_response_ends_it() {
             }
         }
     }
-    open.wait_for_none("answers to clients that left");
+    open.wait_for_none("responses to clients that disconnected");
 }
 
 #[test]

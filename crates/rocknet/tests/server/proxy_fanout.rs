@@ -122,7 +122,7 @@ async fn client(port: u16, responses: mpsc::UnboundedSender<Answered>) {
             .expect("room for a byte");
         let responses = responses.clone();
         tokio::spawn(async move {
-            let (head, mut content) = response.await.expect("an answer").into_parts();
+            let (head, mut content) = response.await.expect("a response").into_parts();
             let mut page = Vec::new();
             while let Some(data) = content.data().await {
                 let data = data.expect("a whole page");
@@ -149,7 +149,7 @@ async fn reader(port: u16, stopped: watch::Receiver<bool>) -> Vec<Duration> {
         let began = Instant::now();
         let request = b"GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n";
         stream.write_all(request).await.expect("a server that reads");
-        let got = stream.read(&mut buffer).await.expect("an answer");
+        let got = stream.read(&mut buffer).await.expect("a response");
         assert!(buffer[..got].ends_with(b"\r\n\r\nsmall"), "{:?}", &buffer[..got]);
         times.push(began.elapsed());
         tokio::time::sleep(Duration::from_millis(5)).await;

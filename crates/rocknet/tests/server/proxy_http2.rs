@@ -127,7 +127,7 @@ fn large_bodies_flow_both_ways() {
     let mut client = Http2::to(server.address());
     let (response, mut stream) = client.start_request(client.request("POST", "/"), false);
     let received = client.wait(async {
-        let mut body = response.await.expect("an answer").into_body();
+        let mut body = response.await.expect("a response").into_body();
         let sent = async {
             assert!(send(&mut stream, Bytes::from(vec![b'x'; SIZE])).await);
             stream.send_data(Bytes::new(), true).expect("an open stream");
@@ -155,7 +155,7 @@ fn a_request_body_flows_beside_a_silent_response() {
     let server = proxied(&upstream.url(), "");
     let content = vec![b'x'; 2_000_000];
     let mut client = Http2::to(server.address());
-    let response = client.send(client.request("POST", "/"), &content).expect("an answer");
+    let response = client.send(client.request("POST", "/"), &content).expect("a response");
     assert_eq!(response.content, b"2000000 bytes");
     let mut client = server.connect();
     client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n");
@@ -178,7 +178,7 @@ fn a_response_of_a_head_alone_is_forwarded_as_one() {
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
     let (response, _) = client.start_request(client.request("GET", "/"), true);
-    let response = client.wait(response).expect("an answer");
+    let response = client.wait(response).expect("a response");
     assert_eq!(response.headers()["grpc-status"], "5");
     assert!(response.body().is_end_stream());
 }
@@ -332,7 +332,7 @@ fn other_protocols_and_early_ends_are_errors() {
             .header("content-type", "application/grpc+proto");
         let (response, mut stream) = client.start_request(request, false);
         let _ = stream.send_data(Bytes::from_static(b"\0\0\0\0\0"), true);
-        let response = client.wait(response).expect("an answer");
+        let response = client.wait(response).expect("a response");
         assert_eq!(response.status(), 200, "{url}");
         assert_eq!(response.headers()["grpc-status"], "14", "{url}");
         assert_eq!(response.headers()["content-type"], "application/grpc", "{url}");

@@ -60,7 +60,7 @@ fn clients_of_a_removed_upstream_stay_with_another() {
         }
         assert!(began.elapsed() < DEADLINE, "it never gets a request");
     };
-    once.join().expect("an answer");
+    once.join().expect("a response");
     let elsewhere = client.fetch("GET /", &[&cookie]);
     assert_eq!(elsewhere.status, 200);
     assert_ne!(elsewhere.text(), "1");

@@ -101,7 +101,7 @@ fn request_trailers_are_forwarded() {
     let mut trailers = HeaderMap::new();
     trailers.insert("x-sum", "5".parse().expect("a value"));
     stream.send_trailers(trailers).expect("an open stream");
-    let response = client.response(response).expect("an answer");
+    let response = client.response(response).expect("a response");
     assert_eq!(String::from_utf8_lossy(&response.content), "x-sum: 5\r\nend");
 }
 
@@ -123,7 +123,7 @@ fn response_trailers_are_forwarded() {
     for _ in 0..2 {
         let (response, _) = client.start_request(client.request("GET", "/"), true);
         let trailers = client.wait(async {
-            let mut body = response.await.expect("an answer").into_body();
+            let mut body = response.await.expect("a response").into_body();
             while let Some(data) = body.data().await {
                 data.expect("content");
             }
@@ -164,7 +164,7 @@ fn forbidden_response_trailers_are_dropped_and_the_response_remains() {
         let mut client = Http2::to(server.address());
         let (response, _) = client.start_request(client.request("GET", "/"), true);
         let trailers = client.wait(async {
-            let mut body = response.await.expect("an answer").into_body();
+            let mut body = response.await.expect("a response").into_body();
             while let Some(data) = body.data().await {
                 data.expect("content");
             }
@@ -240,7 +240,7 @@ fn large_bodies_flow_both_ways() {
     let mut client = Http2::to(server.address());
     let (response, mut stream) = client.start_request(client.request("POST", "/"), false);
     let received = client.wait(async {
-        let mut body = response.await.expect("an answer").into_body();
+        let mut body = response.await.expect("a response").into_body();
         let send = async move {
             let mut left = SIZE;
             while left > 0 {

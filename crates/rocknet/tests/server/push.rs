@@ -76,7 +76,7 @@ fn a_page_comes_with_its_resources() {
                 (uri.scheme_str(), pushed.request.method().as_str()),
                 (Some("http"), "GET")
             );
-            let response = pushed.response.as_ref().expect("an answer");
+            let response = pushed.response.as_ref().expect("a response");
             assert_eq!(
                 (response.status, &*response.content),
                 (StatusCode::OK, expected.as_bytes())
@@ -230,7 +230,7 @@ fn hints_are_sent_while_a_handler_works() {
     assert_eq!(interim.status().as_u16(), 103);
     assert_eq!(interim.headers()["link"], "</app.js>; rel=preload; as=script");
     assert!(incoming.response("at last"));
-    assert_eq!(client.response(response).expect("an answer").content, b"at last");
+    assert_eq!(client.response(response).expect("a response").content, b"at last");
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn no_connection_is_cut_under_load() {
                     let large = kept.get("/large.bin").body;
                     assert!(
                         large == [1; 500_000] || large == [2; 500_000],
-                        "a large answer of two halves"
+                        "a large response of two halves"
                     );
                     let content = format!("from {number}");
                     let length = format!("Content-Length: {}", content.len());

@@ -59,11 +59,11 @@ fn each_route_has_its_body_limit() {
             client.send_anyway(request(&line, &[&format!("Content-Length: {size}")]) + &content);
             let response = client.response();
             response.expect(&format!("{line}: {size}"), status, &[]);
-            let pending: http::request::Builder = Request::builder()
+            let builder: http::request::Builder = Request::builder()
                 .method("POST")
                 .uri(format!("http://localhost{path}"))
                 .header("content-length", size);
-            let over_h2 = h2.send(pending, content.as_bytes()).expect("an answer");
+            let over_h2 = h2.send(builder, content.as_bytes()).expect("a response");
             assert_eq!(over_h2.status.as_u16(), status, "{line}: {size} over HTTP/2");
             if status == 200 {
                 assert_eq!(

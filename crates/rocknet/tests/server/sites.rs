@@ -269,7 +269,7 @@ fn an_unknown_name_gets_a_page_that_explains_it() {
         let mut client = Http2::to(server.address());
         let request = client.request("GET", "/x").uri(format!("http://c.example:{port}/x"));
         let (response, _) = client.start_request(request, true);
-        let response = client.response(response).expect("an answer");
+        let response = client.response(response).expect("a response");
         check(
             "HTTP/2",
             response.status.as_u16(),

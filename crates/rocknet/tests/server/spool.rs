@@ -151,7 +151,7 @@ fn every_application_gets_bodies_of_any_length_with_their_length() {
                 expected,
                 "{what}, with a length"
             );
-            let response = http2.send(http2.request("POST", path), &body).expect("an answer");
+            let response = http2.send(http2.request("POST", path), &body).expect("a response");
             assert_eq!(response.status, 200, "{what}");
             assert_eq!(
                 String::from_utf8_lossy(&response.content),
@@ -222,7 +222,7 @@ fn bodies_above_the_limit_are_refused() {
             client.send_anyway(chunked(path, &content(length)));
             assert_eq!(client.response().status, status, "{path}, {length} bytes in chunks");
             let response = http2.send(http2.request("POST", path), &content(length));
-            let response = response.expect("an answer");
+            let response = response.expect("a response");
             assert_eq!(response.status, status, "{path}, {length} bytes over HTTP/2");
         }
     }
@@ -310,7 +310,7 @@ fn an_application_may_take_a_body_slowly() {
     let mut http2 = Http2::to(server.address());
     let response = http2
         .send(http2.request("POST", "/a.php"), &content(LENGTH))
-        .expect("an answer");
+        .expect("a response");
     assert_eq!(String::from_utf8_lossy(&response.content), format!("{LENGTH} true"));
 }
 
@@ -378,7 +378,7 @@ fn a_proxy_buffers_whole_bodies_where_configured() {
         assert_eq!(post(&mut client, "/", length), expected);
         let response = http2
             .send(http2.request("PUT", "/"), &content(length))
-            .expect("an answer");
+            .expect("a response");
         assert_eq!(String::from_utf8_lossy(&response.content), expected, "over HTTP/2");
     }
     // A slow request opens no connection until it is whole.

@@ -62,9 +62,9 @@ fn responses_in_flight_are_finished() {
         "finished"
     );
     handled.assert_closed("a handler");
-    assert!(!stopping.is_finished(), "did not wait for the large answer");
+    assert!(!stopping.is_finished(), "did not wait for the large response");
     assert_eq!(large.bytes(LARGE).len(), LARGE);
-    large.assert_closed("a large answer");
+    large.assert_closed("a large response");
     drop((handled, large));
     assert!(stopping.join().expect("a stop"), "something was cut");
 }
@@ -88,7 +88,7 @@ fn the_shutdown_deadline_applies() {
         taken >= Duration::from_millis(250) && taken < DEADLINE / 2,
         "after {taken:?}"
     );
-    handled.assert_closed("a handler that does not answer");
+    handled.assert_closed("a handler that does not respond");
     assert!(!incoming.response("too late"), "the exchange was not dropped");
     assert!(
         stalled.rest().len() < LARGE,

@@ -324,10 +324,10 @@ fn connect(client: &mut Http2, path: &str) -> http::request::Builder {
 }
 
 fn joined_http2(client: &mut Http2, peers: &mut Peers) -> (SendStream<Bytes>, RecvStream, UnixStream) {
-    let pending = connect(client, "/join/x");
-    let (response, to) = client.start_request(pending, false);
+    let builder = connect(client, "/join/x");
+    let (response, to) = client.start_request(builder, false);
     let peer = peers.next();
-    let response = client.wait(response).expect("an answer");
+    let response = client.wait(response).expect("a response");
     assert_eq!(response.status(), 200);
     let mut from = response.into_body();
     assert_eq!(client.wait(bytes(&mut from, 6)), b"early ");
@@ -362,11 +362,11 @@ fn http2_streams_are_taken_over_too() {
     // The settings come with the first response.
     assert_eq!(client.get("/").content, b"root");
     assert!(client.is_extended_connect_enabled());
-    let pending = connect(&mut client, "/join/x");
-    let (response, mut to) = client.start_request(pending, false);
+    let builder = connect(&mut client, "/join/x");
+    let (response, mut to) = client.start_request(builder, false);
     to.send_data(Bytes::from_static(b"first"), false).expect("sent");
     let mut peer = peers.next();
-    let response = client.wait(response).expect("an answer");
+    let response = client.wait(response).expect("a response");
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["x-more"], "yes");
     for none in ["upgrade", "connection", "content-length"] {
@@ -516,15 +516,15 @@ fn connect_without_a_tunnel_handler_is_refused() {
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/").content, b"root");
     for (path, status) in [("/", 501), ("/none", 501), ("/join/page", 501)] {
-        let pending = connect(&mut client, path);
-        let (response, _to) = client.start_request(pending, false);
-        let response = client.wait(response).expect("an answer");
+        let builder = connect(&mut client, path);
+        let (response, _to) = client.start_request(builder, false);
+        let response = client.wait(response).expect("a response");
         assert_eq!(response.status(), status, "{path}");
     }
-    // A request with a body beside the tunnels is not affected by them.
+    // An ordinary request on the same connection is not a tunnel.
     let response = client
         .send(client.request("POST", "/join/x"), b"abc")
-        .expect("an answer");
-    assert_eq!(response.content, b"a page, pending for None");
+        .expect("a response");
+    assert_eq!(response.content, b"a page, requested protocol None");
     assert_eq!(client.get("/join/anyway").status, 500);
 }

@@ -144,24 +144,24 @@ fn the_upstream_sees_the_same_over_http_2() {
     let server = start(&upstream);
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/x").content, b"no upgrade");
-    let pending = client
+    let builder = client
         .request("CONNECT", "/chat?room=1")
         .extension(Protocol::from_static("websocket"))
         .header("sec-websocket-version", "13")
         .header("origin", "http://localhost");
-    let (response, mut to) = client.start_request(pending, false);
-    let response = client.wait(response).expect("an answer");
+    let (response, mut to) = client.start_request(builder, false);
+    let response = client.wait(response).expect("a response");
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["x-kept"], "yes");
     for none in ["sec-websocket-accept", "upgrade", "connection"] {
         assert!(!response.headers().contains_key(none), "{none}");
     }
-    let pending = upstream.last();
-    assert_eq!(pending.line, "GET /chat?room=1 HTTP/1.1");
-    assert_eq!(pending.field("Upgrade"), Some("websocket"));
-    assert_eq!(pending.field("Sec-WebSocket-Key").map(str::len), Some(24));
-    assert_eq!(pending.field("Content-Length"), None);
-    assert_eq!(pending.field("Transfer-Encoding"), None);
+    let incoming = upstream.last();
+    assert_eq!(incoming.line, "GET /chat?room=1 HTTP/1.1");
+    assert_eq!(incoming.field("Upgrade"), Some("websocket"));
+    assert_eq!(incoming.field("Sec-WebSocket-Key").map(str::len), Some(24));
+    assert_eq!(incoming.field("Content-Length"), None);
+    assert_eq!(incoming.field("Transfer-Encoding"), None);
     let mut from = response.into_body();
     let mut read = |count: usize| {
         let mut all = Vec::new();
@@ -240,15 +240,15 @@ fn other_responses_to_a_handshake_are_forwarded_or_refused() {
         assert_eq!(
             client
                 .send(client.request("TRACE", "/"), b"")
-                .expect("an answer")
+                .expect("a response")
                 .status,
             405
         );
-        let pending = client
+        let builder = client
             .request("CONNECT", "/chat")
             .extension(Protocol::from_static("websocket"));
-        let (found, _to) = client.start_request(pending, false);
-        assert_eq!(client.wait(found).expect("an answer").status(), second, "{response}");
+        let (found, _to) = client.start_request(builder, false);
+        assert_eq!(client.wait(found).expect("a response").status(), second, "{response}");
     }
 }
 
@@ -274,17 +274,17 @@ fn upgrades_to_other_http_versions_are_refused() {
     assert_eq!(upstream.last().field("Upgrade"), Some("other/1"));
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/x").content, b"no upgrade");
-    let pending = client
+    let builder = client
         .request("CONNECT", "/chat")
         .extension(Protocol::from_static("h2c"));
-    let (found, _to) = client.start_request(pending, false);
-    assert_eq!(client.wait(found).expect("an answer").status(), 501);
+    let (found, _to) = client.start_request(builder, false);
+    assert_eq!(client.wait(found).expect("a response").status(), 501);
 }
 
 #[test]
 fn an_upstream_that_does_not_read_times_out() {
-    let upstream = Upstream::start(|pending, stream| {
-        let _ = echo_head(pending, stream);
+    let upstream = Upstream::start(|incoming, stream| {
+        let _ = echo_head(incoming, stream);
         // The peer exists and reads nothing until the other side has broken off.
         let started = std::time::Instant::now();
         while matches!(stream.take_error(), Ok(None)) && started.elapsed() < super::support::DEADLINE {
@@ -316,8 +316,8 @@ fn no_tunnel_is_left(server: &Running) {
 
 #[test]
 fn either_side_may_disconnect() {
-    let upstream = Upstream::start(|pending, stream| {
-        let _ = echo_head(pending, stream);
+    let upstream = Upstream::start(|incoming, stream| {
+        let _ = echo_head(incoming, stream);
         let mut byte = [0];
         // `x` makes the upstream close without a reply.
         let _ = stream.read(&mut byte);

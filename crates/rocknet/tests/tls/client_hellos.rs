@@ -91,7 +91,7 @@ fn alert_for(client_config: &TlsClient<'_>, server: &Running) -> Option<AlertDes
         tls.write_all(&[b'x'; 20_000])?;
         tls.read_to_end(&mut Vec::new())
     });
-    let error = ended.expect_err("no answer");
+    let error = ended.expect_err("no response");
     match error.get_ref()?.downcast_ref() {
         Some(rustls::Error::AlertReceived(alert)) => Some(*alert),
         other => panic!("{other:?} in {error}"),

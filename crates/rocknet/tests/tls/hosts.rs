@@ -59,7 +59,7 @@ const HOSTS: [&str; 9] = [
     "127.0.0.1",
 ];
 
-/// SNI (`""`: none, as for an address), and for each host the site that answers; `-`: 421, `x`: no handshake.
+/// SNI (`""`: none, as for an address), and for each host the site that responds; `-`: 421, `x`: no handshake.
 #[rustfmt::skip] // A table is read by its columns.
 const WITHOUT_DEFAULT: &[(&str, &str)] = &[
     //               a    A    both  vip  b  w.b  d  unknown  address

@@ -102,7 +102,7 @@ fn uploads_arrive_whole_and_pipelined_requests_get_responses_in_order() {
     }
     client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n".repeat(500));
     for number in 0..500 {
-        assert_eq!(client.response().text(), "hello", "answer {number}");
+        assert_eq!(client.response().text(), "hello", "response {number}");
     }
 }
 

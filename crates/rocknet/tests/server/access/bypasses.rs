@@ -292,8 +292,8 @@ fn proxied_paths_that_an_upstream_would_decode() {
 
 #[test]
 fn upgrades_and_extended_connect() {
-    let upstream = Upstream::start(|pending, stream| {
-        let protocol = pending.field("Upgrade").unwrap_or("none");
+    let upstream = Upstream::start(|incoming, stream| {
+        let protocol = incoming.field("Upgrade").unwrap_or("none");
         write_to(
             stream,
             format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n{INSIDE}"),
@@ -311,14 +311,14 @@ fn upgrades_and_extended_connect() {
         assert_eq!(got.status, status, "{fields:?}");
         let mut http2 = Http2::to(server.address());
         let _ = http2.get("/in/");
-        let mut pending = http2
+        let mut builder = http2
             .request("CONNECT", "/in/chat")
             .extension(Protocol::from_static("chat"));
         if let Some((name, value)) = more.and_then(|field| field.split_once(": ")) {
-            pending = pending.header(name, value);
+            builder = builder.header(name, value);
         }
-        let (response, _stream) = http2.start_request(pending, false);
-        let head = http2.wait(response).expect("an answer");
+        let (response, _stream) = http2.start_request(builder, false);
+        let head = http2.wait(response).expect("a response");
         let expected = if status == 101 { 200 } else { 401 };
         assert_eq!(head.status().as_u16(), expected, "{fields:?} over HTTP/2");
     }

@@ -59,7 +59,7 @@ fn check(language: &str, greeting: &str) {
         assert_eq!(client.response().text(), content, "{language}");
         let response = http2
             .send(http2.request("POST", "/echo"), content.as_bytes())
-            .expect("an answer");
+            .expect("a response");
         assert_eq!(
             String::from_utf8_lossy(&response.content),
             content,

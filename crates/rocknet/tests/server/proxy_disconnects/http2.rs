@@ -117,7 +117,7 @@ fn a_client_that_disconnects_within_a_response_ends_it() {
             }
         }
     }
-    open.wait_for_none("answers to clients that left");
+    open.wait_for_none("responses to clients that disconnected");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_cut_stream_affects_no_other() {
         if numbers.iter().all(is_over) {
             break frames;
         }
-        let read = client.read(&mut piece).expect("more of the answers");
+        let read = client.read(&mut piece).expect("more of the responses");
         assert!(read > 0, "the connection was closed: {frames:?}");
         received.extend_from_slice(&piece[..read]);
     };

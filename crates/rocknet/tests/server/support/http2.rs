@@ -120,7 +120,7 @@ impl Http2 {
 
     pub fn get(&mut self, path: &str) -> Response {
         let (response, _) = self.start_request(self.request("GET", path), true);
-        self.response(response).expect("an answer")
+        self.response(response).expect("a response")
     }
 
     /// Requests a page with everything that comes along with it.
@@ -130,12 +130,12 @@ impl Http2 {
         self.wait(async move {
             let mut hints = Vec::new();
             while let Some(interim) = poll_fn(|context| response.poll_informational(context)).await {
-                let interim = interim.expect("an interim answer");
+                let interim = interim.expect("an interim response");
                 let links = interim.headers().get_all("link").iter();
                 let links = links.map(|link| link.to_str().expect("text").to_owned());
                 hints.push((interim.status().as_u16(), links.collect::<Vec<_>>().join(", ")));
             }
-            let response = whole(response).await.expect("an answer");
+            let response = whole(response).await.expect("a response");
             let mut pushed = Vec::new();
             while let Some(promise) = promises.push_promise().await {
                 let (request, response) = promise.expect("a promise").into_parts();

@@ -126,7 +126,7 @@ impl Drop for Running {
     }
 }
 
-/// Text of a configuration with one site that answers to every name.
+/// Text of a configuration with one site that serves every name.
 pub fn site(keys: &str) -> String {
     format!("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n{keys}\n")
 }
