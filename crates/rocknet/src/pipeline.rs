@@ -75,7 +75,7 @@ pub use self::route::body_limit;
 #[inline]
 pub fn begin<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<WorkerConfig>,
+    config: &Rc<WorkerConfig>,
     incoming: &IncomingRequest<'_, F>,
     io: &mut R,
 ) -> Outcome
@@ -83,25 +83,25 @@ where
     F: Fn() -> Rc<OwnedRequest>,
     R: PipelineIo,
 {
-    let site = view.site(incoming.local, incoming.request.authority);
-    if view.needs_preflight
-        && let Some(started) = preflight(worker, view, incoming, site, io)
+    let site = config.site(incoming.local, incoming.request.authority);
+    if config.needs_preflight
+        && let Some(started) = preflight(worker, config, incoming, site, io)
     {
         return Outcome::Started(started);
     }
     if let (false, Some(number)) = (incoming.has_body, site)
-        && let Some(outcome) = cache_lookup::lookup(worker, view, number, incoming, io)
+        && let Some(outcome) = cache_lookup::lookup(worker, config, number, incoming, io)
     {
         return outcome;
     }
     let decisions = Decisions::default();
-    Outcome::Started(route_and_handle(worker, view, incoming, site, decisions, io))
+    Outcome::Started(route_and_handle(worker, config, incoming, site, decisions, io))
 }
 
 /// Phase 1, run only for listeners on which a request may need a redirect or a rejection.
 fn preflight<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<WorkerConfig>,
+    config: &Rc<WorkerConfig>,
     incoming: &IncomingRequest<'_, F>,
     site: Option<u32>,
     io: &mut R,
@@ -111,13 +111,13 @@ where
     R: PipelineIo,
 {
     let secure = incoming.secure.map(|secure| &**secure);
-    let response = preflight::check(worker, view, secure, site, incoming.request)?;
+    let response = preflight::check(worker, config, secure, site, incoming.request)?;
     let route = site.map(|number| {
-        let places = view.snapshot.sites[number as usize].routes(incoming.is_secure());
-        route::resolve_or_root(places, incoming.request.path)
+        let routes = config.snapshot.sites[number as usize].routes(incoming.is_secure());
+        route::resolve_or_root(routes, incoming.request.path)
     });
     Some(respond_without_handler(
-        worker, view, incoming, site, route, response, io,
+        worker, config, incoming, site, route, response, io,
     ))
 }
 
@@ -125,7 +125,7 @@ where
 #[inline(never)]
 fn route_and_handle<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<WorkerConfig>,
+    config: &Rc<WorkerConfig>,
     incoming: &IncomingRequest<'_, F>,
     site: Option<u32>,
     mut decisions: Decisions,
@@ -140,54 +140,55 @@ where
     let incoming = &incoming.with(request, || Rc::clone(kept.get_or_init(&incoming.owned)));
     let Some(number) = site else {
         // Under TLS the preflight has already responded to such a request with 421.
-        let response = unknown_site::respond(&view.snapshot, &worker.address, request.authority);
-        return respond_without_handler(worker, view, incoming, None, None, response, io);
+        let response = unknown_site::respond(&config.snapshot, &worker.address, request.authority);
+        return respond_without_handler(worker, config, incoming, None, None, response, io);
     };
-    let site = &view.snapshot.sites[number as usize];
-    let places = site.routes(incoming.is_secure());
+    let site = &config.snapshot.sites[number as usize];
+    let routes = site.routes(incoming.is_secure());
     if let Some(response) = preflight::target(request) {
-        return respond_without_handler(worker, view, incoming, Some(number), Some(&places.root), response, io);
+        return respond_without_handler(worker, config, incoming, Some(number), Some(&routes.root), response, io);
     }
-    let resolved = match route::resolve(places, request.path) {
+    let resolved = match route::resolve(routes, request.path) {
         Ok(resolved) => resolved,
         Err(error) => {
             let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
-            let root = Some(&places.root);
-            let started = respond_without_handler(worker, view, incoming, Some(number), root, fixed::error(status), io);
+            let root = Some(&routes.root);
+            let started =
+                respond_without_handler(worker, config, incoming, Some(number), root, fixed::error(status), io);
             route::log_bad_path(&started.context, &incoming.peer, request.path, status, &error);
             return started;
         }
     };
-    if let Some(not_admitted) = decisions.check(worker, incoming, places, &resolved, request.path) {
-        return reject_or_defer(worker, view, incoming, number, &resolved, not_admitted, decisions, io);
+    if let Some(not_admitted) = decisions.check(worker, incoming, routes, &resolved, request.path) {
+        return reject_or_defer(worker, config, incoming, number, &resolved, not_admitted, decisions, io);
     }
     let Some(rules) = &site.rules else {
-        return handle(worker, view, incoming, number, places, resolved, decisions.user, io);
+        return handle(worker, config, incoming, number, routes, resolved, decisions.user, io);
     };
     let key = number | BEHIND_RULES;
     let response = match rules.apply(request, incoming.is_secure()) {
         RuleOutcome::Untouched => {
-            return handle(worker, view, incoming, key, places, resolved, decisions.user, io);
+            return handle(worker, config, incoming, key, routes, resolved, decisions.user, io);
         }
         RuleOutcome::Rewritten(target) => {
             let rewritten = request.with_lookup_target(&target);
             let before = incoming;
             let incoming = incoming.with(&rewritten, || Rc::new((incoming.owned)().with_lookup_target(&target)));
-            return match route::resolve(places, rewritten.path) {
-                Ok(resolved) => match decisions.check(worker, &incoming, places, &resolved, rewritten.path) {
+            return match route::resolve(routes, rewritten.path) {
+                Ok(resolved) => match decisions.check(worker, &incoming, routes, &resolved, rewritten.path) {
                     // It starts again with its original target.
                     Some(not_admitted) => {
-                        reject_or_defer(worker, view, before, number, &resolved, not_admitted, decisions, io)
+                        reject_or_defer(worker, config, before, number, &resolved, not_admitted, decisions, io)
                     }
                     None => {
                         let user = decisions.user;
-                        handle(worker, view, &incoming, key, places, resolved, user, io)
+                        handle(worker, config, &incoming, key, routes, resolved, user, io)
                     }
                 },
                 Err(error) => {
                     let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
                     let route = Some(resolved.endpoint);
-                    respond_without_handler(worker, view, &incoming, Some(number), route, fixed::error(status), io)
+                    respond_without_handler(worker, config, &incoming, Some(number), route, fixed::error(status), io)
                 }
             };
         }
@@ -199,7 +200,7 @@ where
         RuleOutcome::Respond { status, body } => rules::response(status, body),
     };
     let route = Some(resolved.endpoint);
-    let started = respond_without_handler(worker, view, incoming, Some(number), route, response, io);
+    let started = respond_without_handler(worker, config, incoming, Some(number), route, response, io);
     started.context.set_user(decisions.user);
     started
 }
@@ -208,7 +209,7 @@ where
 #[inline(never)]
 fn reject_or_defer<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<WorkerConfig>,
+    config: &Rc<WorkerConfig>,
     incoming: &IncomingRequest<'_, F>,
     site: u32,
     resolved: &route::Resolved<'_>,
@@ -223,15 +224,15 @@ where
     let endpoint = resolved.endpoint;
     let undecided = match not_admitted {
         NotAdmitted::Refused(response) => {
-            return respond_without_handler(worker, view, incoming, Some(site), Some(endpoint), response, io);
+            return respond_without_handler(worker, config, incoming, Some(site), Some(endpoint), response, io);
         }
         NotAdmitted::Undecided(undecided) => undecided,
     };
     let applied = Some(endpoint.into());
-    let context = RequestContext::new(view, Some(site), applied, incoming.local_and_tls(), &incoming.owned);
+    let context = RequestContext::new(config, Some(site), applied, incoming.local_and_tls(), &incoming.owned);
     let mut body = RequestBody::empty();
     if incoming.has_body {
-        let limit = body_limit(view, Some(site), incoming.request, incoming.is_secure());
+        let limit = body_limit(config, Some(site), incoming.request, incoming.is_secure());
         if let Err(refusal) = io.limit_body(limit) {
             return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
         }
@@ -258,21 +259,21 @@ fn restart(
     decisions: Decisions,
     io: &mut OpenedBody,
 ) -> StartedExchange {
-    let view = worker.config();
-    let site = view.site(incoming.local, incoming.request.authority);
-    if view.needs_preflight
-        && let Some(started) = preflight(worker, &view, incoming, site, io)
+    let config = worker.config();
+    let site = config.site(incoming.local, incoming.request.authority);
+    if config.needs_preflight
+        && let Some(started) = preflight(worker, &config, incoming, site, io)
     {
         return started;
     }
-    route_and_handle(worker, &view, incoming, site, decisions, io)
+    route_and_handle(worker, &config, incoming, site, decisions, io)
 }
 
 /// Responds without a handler. The request body is not read, but its announced length is checked.
 #[inline(never)]
 fn respond_without_handler<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<WorkerConfig>,
+    config: &Rc<WorkerConfig>,
     incoming: &IncomingRequest<'_, F>,
     site: Option<u32>,
     route: Option<&Arc<Endpoint>>,
@@ -284,14 +285,14 @@ where
     R: PipelineIo,
 {
     let context = RequestContext::new(
-        view,
+        config,
         site,
         route.map(Into::into),
         incoming.local_and_tls(),
         &incoming.owned,
     );
     if incoming.has_body {
-        let limit = body_limit(view, site, incoming.request, incoming.is_secure());
+        let limit = body_limit(config, site, incoming.request, incoming.is_secure());
         if let Err(refusal) = io.limit_body(limit) {
             return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
         }
@@ -303,10 +304,10 @@ where
 /// the worker cache ([`cache_lookup`]).
 fn handle<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<WorkerConfig>,
+    config: &Rc<WorkerConfig>,
     incoming: &IncomingRequest<'_, F>,
     key: u32,
-    places: &SiteRoutes,
+    routes: &SiteRoutes,
     resolved: route::Resolved<'_>,
     user: Option<Arc<str>>,
     io: &mut R,
@@ -322,7 +323,7 @@ where
     } = resolved;
     let (request, site, route) = (incoming.request, key & !BEHIND_RULES, &endpoint.route);
     let mut context = RequestContext::new(
-        view,
+        config,
         Some(site),
         Some(endpoint.into()),
         incoming.local_and_tls(),
@@ -356,7 +357,7 @@ where
         }
         if is_from_handler {
             upgrade::enforce(request, &mut response);
-            immediate::remember(worker, key, request, endpoint, places, (&path, is_file_path));
+            immediate::remember(worker, key, request, endpoint, routes, (&path, is_file_path));
         }
         return respond(worker, Rc::new(context), Some(request), response);
     }
@@ -386,7 +387,7 @@ where
         route: Arc::clone(route),
         cache_key: CacheKey {
             site: key,
-            generation: view.snapshot.generation,
+            generation: config.snapshot.generation,
         },
         tls: secure.cloned(),
         user,
@@ -406,16 +407,16 @@ where
 /// Returns the context of a request whose handling panicked before it had a context.
 #[cold]
 pub fn context_for_panic<F: Fn() -> Rc<OwnedRequest>>(
-    view: &Rc<WorkerConfig>,
+    config: &Rc<WorkerConfig>,
     incoming: &IncomingRequest<'_, F>,
 ) -> Rc<RequestContext> {
-    let site = view.site(incoming.local, incoming.request.authority);
+    let site = config.site(incoming.local, incoming.request.authority);
     let route = site.map(|number| {
-        let places = view.snapshot.sites[number as usize].routes(incoming.is_secure());
-        route::resolve_or_root(places, incoming.request.path)
+        let routes = config.snapshot.sites[number as usize].routes(incoming.is_secure());
+        route::resolve_or_root(routes, incoming.request.path)
     });
     Rc::new(RequestContext::new(
-        view,
+        config,
         site,
         route.map(Into::into),
         incoming.local_and_tls(),

@@ -110,8 +110,8 @@ impl<L: Link> ConnectionCore<L> {
 
     /// Returns true if the connection is to end with its next response: it has reached its age, or the server stops.
     #[inline]
-    pub fn is_old(&self, worker: &Worker, view: &WorkerConfig) -> bool {
-        worker.is_stopping() || worker.wheel.now().since(self.born) >= view.ticks.age
+    pub fn is_old(&self, worker: &Worker, config: &WorkerConfig) -> bool {
+        worker.is_stopping() || worker.wheel.now().since(self.born) >= config.ticks.age
     }
 
     /// Keeps `bytes` as unread from number `used` on.
@@ -302,10 +302,10 @@ impl<L: Link> ConnectionCore<L> {
 }
 
 /// Returns the bytes that a client must move in each window of a deadline, and the ticks of a window.
-pub fn rate_window(view: &WorkerConfig, wait: Wait) -> (u64, u32) {
+pub fn rate_window(config: &WorkerConfig, wait: Wait) -> (u64, u32) {
     match wait {
-        Wait::RequestBody => view.receive_window(),
-        _ => view.send_window(),
+        Wait::RequestBody => config.receive_window(),
+        _ => config.send_window(),
     }
 }
 

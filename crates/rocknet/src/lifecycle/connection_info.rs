@@ -59,7 +59,7 @@ impl ConnectionInfo {
     pub fn record_ready(
         &mut self,
         worker: &Worker,
-        view: &WorkerConfig,
+        config: &WorkerConfig,
         site: u32,
         request: &Request<'_>,
         status: Status,
@@ -67,8 +67,8 @@ impl ConnectionInfo {
         duration_us: u64,
     ) {
         worker.counters.count_response(status);
-        view.record_duration(&worker.counters, site, duration_us);
-        if let Some(sink) = access_log(view, Some(site)) {
+        config.record_duration(&worker.counters, site, duration_us);
+        if let Some(sink) = access_log(config, Some(site)) {
             let log_context = AccessLogContext {
                 status,
                 sent,
@@ -85,7 +85,7 @@ impl ConnectionInfo {
         worker.counters.count_response(status);
         let duration_us = microseconds(context.started.elapsed());
         if let Some(site) = context.site.filter(|_| !is_tunnel) {
-            context.view.record_duration(&worker.counters, site, duration_us);
+            context.config.record_duration(&worker.counters, site, duration_us);
         }
         if let Some(sink) = context.access {
             let request = context.request.as_ref().map(|request| request.view());

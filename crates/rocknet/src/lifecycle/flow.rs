@@ -26,7 +26,7 @@ pub enum Flow {
 #[inline]
 pub fn begin<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<WorkerConfig>,
+    config: &Rc<WorkerConfig>,
     info: &mut ConnectionInfo,
     request: &Request<'_>,
     owned: F,
@@ -46,16 +46,18 @@ where
         local: info.local(),
     };
     let timed = worker.ready_time.begin();
-    let begun = catch_unwind(AssertUnwindSafe(|| pipeline::begin(worker, view, &incoming, responder)));
+    let begun = catch_unwind(AssertUnwindSafe(|| {
+        pipeline::begin(worker, config, &incoming, responder)
+    }));
     match begun {
         Ok(pipeline::Outcome::Sent { status, site }) => {
             let sent = responder.prepared_result();
             let Some(body) = sent.body.take() else {
                 let (sent, duration_us) = (sent.bytes, worker.ready_time.end(timed));
-                info.record_ready(worker, view, site, request, status, sent, duration_us);
+                info.record_ready(worker, config, site, request, status, sent, duration_us);
                 return Flow::Done;
             };
-            let context = RequestContext::new(view, Some(site), None, incoming.local_and_tls(), incoming.owned);
+            let context = RequestContext::new(config, Some(site), None, incoming.local_and_tls(), incoming.owned);
             Flow::Active(ActiveExchange::new(
                 Stage::Sending { body, status },
                 Rc::new(context),
@@ -64,7 +66,7 @@ where
         }
         Ok(pipeline::Outcome::Started(started)) => advance(worker, info, started, responder),
         Err(_) => {
-            let context = pipeline::context_for_panic(view, &incoming);
+            let context = pipeline::context_for_panic(config, &incoming);
             respond_panicked(worker, info, context, responder)
         }
     }

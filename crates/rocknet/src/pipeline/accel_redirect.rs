@@ -56,7 +56,7 @@ pub fn names_file(response: &Response) -> bool {
 ///
 /// Must be called only for responses of handlers that may read the files of the site.
 pub async fn follow(worker: Rc<Worker>, context: Rc<RequestContext>, response: Response) -> HandlerOutput {
-    let snapshot = &context.view.snapshot;
+    let snapshot = &context.config.snapshot;
     let site = context.site.and_then(|number| snapshot.sites.get(number as usize));
     let (Some(site), Some(request)) = (site, &context.request) else {
         return response.into();
@@ -75,13 +75,13 @@ async fn send(
     request: &OwnedRequest,
     mut response: Response,
 ) -> Result<Response, Box<Response>> {
-    let places = site.routes(context.is_secure);
+    let routes = site.routes(context.is_secure);
     let Some(name) = referenced_file(&response.fields) else {
         return Ok(response);
     };
     // The body of the application is discarded without waiting for it.
     response.body = Body::Empty;
-    let Some((endpoint, tree, path)) = locate(worker, places, &name).await else {
+    let Some((endpoint, tree, path)) = locate(worker, routes, &name).await else {
         return Ok(not_found(&site.name, &name));
     };
     admission::enter(worker, &endpoint, context).await?;
@@ -138,29 +138,29 @@ fn referenced_file(fields: &FieldList) -> Option<FileReference> {
 /// Returns the route in which the file is looked up, with its tree, and the path in that tree.
 async fn locate(
     worker: &Worker,
-    places: &SiteRoutes,
+    routes: &SiteRoutes,
     name: &FileReference,
 ) -> Option<(Arc<Endpoint>, Arc<Tree>, Box<str>)> {
     match name {
         FileReference::Path(raw) => {
             let raw = raw.split('?').next().unwrap_or_default();
             let path = SafePath::parse(raw.as_bytes()).ok()?;
-            let endpoint = places.endpoint(path.as_str());
+            let endpoint = routes.endpoint(path.as_str());
             Some((Arc::clone(endpoint), endpoint.tree.clone()?, path.as_str().into()))
         }
         FileReference::Disk(file) => {
-            let trees: Vec<_> = places
+            let trees: Vec<_> = routes
                 .endpoints()
                 .filter_map(|endpoint| endpoint.tree.clone())
                 .collect();
-            let priority = places.root.route.priority;
+            let priority = routes.root.route.priority;
             let file = file.clone();
             let job = worker.pool.spawn(priority, move || find_tree(&trees, &file));
             let (tree, path) = job.await.ok()??;
             // Several routes may share the folder. The one that applies to the path of the file is used.
-            let own = places.endpoint_of_file(&tree, &path).filter(|own| own.tree.is_some());
+            let own = routes.endpoint_of_file(&tree, &path).filter(|own| own.tree.is_some());
             let of_tree = |endpoint: &&Arc<Endpoint>| endpoint.tree.as_ref().is_some_and(|own| Arc::ptr_eq(own, &tree));
-            let endpoint = own.or_else(|| places.endpoints().find(of_tree))?;
+            let endpoint = own.or_else(|| routes.endpoints().find(of_tree))?;
             Some((Arc::clone(endpoint), endpoint.tree.clone()?, path))
         }
     }

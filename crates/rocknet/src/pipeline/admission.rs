@@ -57,14 +57,14 @@ impl Decisions {
         &mut self,
         worker: &Worker,
         incoming: &IncomingRequest<'_, F>,
-        places: &SiteRoutes,
+        routes: &SiteRoutes,
         resolved: &Resolved<'_>,
         raw: &[u8],
     ) -> Option<NotAdmitted> {
         if resolved.endpoint.route.is_unguarded {
             return None;
         }
-        let Some(endpoints) = endpoints(places, resolved, raw) else {
+        let Some(endpoints) = endpoints(routes, resolved, raw) else {
             return Some(NotAdmitted::Refused(fixed::error(Status::BAD_REQUEST)));
         };
         let guard_context = guard_context(worker, incoming);
@@ -125,18 +125,18 @@ where
 pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
-    places: &SiteRoutes,
+    routes: &SiteRoutes,
     remembered: &Lead,
 ) -> Option<Option<Arc<str>>> {
     let raw = incoming.request.path;
-    let resolved = route::resolve(places, raw).ok()?;
+    let resolved = route::resolve(routes, raw).ok()?;
     let of_file = match remembered {
-        Lead::Entry(known) => endpoint_of_entry(places, &known.tree, &known.entry),
+        Lead::Entry(known) => endpoint_of_entry(routes, &known.tree, &known.entry),
         Lead::Place(_) => None,
     };
     let guard_context = guard_context(worker, incoming);
     let mut user = None;
-    for endpoint in endpoints(places, &resolved, raw)?.into_iter().chain(of_file) {
+    for endpoint in endpoints(routes, &resolved, raw)?.into_iter().chain(of_file) {
         for guard in &endpoint.guards {
             user = guard.admit_cached(&guard_context)?.or(user);
         }
@@ -232,7 +232,7 @@ pub(super) async fn enter_file(
     entry: &Entry,
     context: &RequestContext,
 ) -> Admission {
-    let own = places(context).and_then(|places| endpoint_of_entry(places, tree, entry));
+    let own = site_routes(context).and_then(|routes| endpoint_of_entry(routes, tree, entry));
     match own {
         Some(endpoint) => enter(worker, endpoint, context).await,
         None => Ok(None),
@@ -246,39 +246,41 @@ async fn enter_script(
     (script, path_info): (&str, &str),
     context: &RequestContext,
 ) -> Admission {
-    let Some(places) = places(context) else { return Ok(None) };
-    let of_script = places.endpoint_of_file(tree, script);
+    let Some(routes) = site_routes(context) else {
+        return Ok(None);
+    };
+    let of_script = routes.endpoint_of_file(tree, script);
     let mut user = None;
-    for endpoint in of_script.into_iter().chain(endpoints_of_path_info(places, path_info)) {
+    for endpoint in of_script.into_iter().chain(endpoints_of_path_info(routes, path_info)) {
         user = enter(worker, endpoint, context).await?.or(user);
     }
     Ok(user)
 }
 
-fn places(context: &RequestContext) -> Option<&SiteRoutes> {
-    let site = context.view.snapshot.sites.get(context.site? as usize)?;
+fn site_routes(context: &RequestContext) -> Option<&SiteRoutes> {
+    let site = context.config.snapshot.sites.get(context.site? as usize)?;
     Some(site.routes(context.is_secure))
 }
 
-fn endpoint_of_entry<'p>(places: &'p SiteRoutes, tree: &Arc<Tree>, entry: &Entry) -> Option<&'p Arc<Endpoint>> {
-    places.endpoint_of_file(tree, entry.file.as_ref()?)
+fn endpoint_of_entry<'p>(routes: &'p SiteRoutes, tree: &Arc<Tree>, entry: &Entry) -> Option<&'p Arc<Endpoint>> {
+    routes.endpoint_of_file(tree, entry.file.as_ref()?)
 }
 
 /// Returns the endpoints of the routes that a path leads to; `None` if a back end may resolve it above the root.
-fn endpoints<'p>(places: &'p SiteRoutes, resolved: &Resolved<'p>, raw: &[u8]) -> Option<Vec<&'p Arc<Endpoint>>> {
+fn endpoints<'p>(routes: &'p SiteRoutes, resolved: &Resolved<'p>, raw: &[u8]) -> Option<Vec<&'p Arc<Endpoint>>> {
     let mut found = vec![resolved.endpoint];
-    found.extend(places.endpoint_with_other_slash(&resolved.path));
+    found.extend(routes.endpoint_with_other_slash(&resolved.path));
     let tree = resolved.endpoint.tree.as_ref();
     if tree.is_some_and(|tree| tree.is_program(&resolved.path)) {
         for (end, _) in resolved.path.match_indices('/').skip(1) {
             let (program, path_info) = resolved.path.split_at(end);
-            found.push(places.endpoint(program));
-            found.extend(endpoints_of_path_info(places, path_info));
+            found.push(routes.endpoint(program));
+            found.extend(endpoints_of_path_info(routes, path_info));
         }
     }
     if !resolved.is_file_path {
         for slashes in OTHER_SLASHES {
-            found.push(places.endpoint(&route::resolve(places, &decode_slashes(raw, slashes)).ok()?.path));
+            found.push(routes.endpoint(&route::resolve(routes, &decode_slashes(raw, slashes)).ok()?.path));
         }
     }
     Some(found)
@@ -286,14 +288,14 @@ fn endpoints<'p>(places: &'p SiteRoutes, resolved: &Resolved<'p>, raw: &[u8]) ->
 
 /// Returns the endpoints of a path info, as written and decoded.
 fn endpoints_of_path_info<'p>(
-    places: &'p SiteRoutes,
+    routes: &'p SiteRoutes,
     path_info: &str,
 ) -> impl Iterator<Item = &'p Arc<Endpoint>> + use<'p> {
     let decoded = path_info.replace('\\', "/");
     let decoded = SafePath::from_decoded(&decoded).map(SafePath::into_str);
-    let of_decoded = decoded.ok().map(|path| places.endpoint(&path));
+    let of_decoded = decoded.ok().map(|path| routes.endpoint(&path));
     let is_empty = path_info.is_empty();
-    std::iter::once(places.endpoint(path_info))
+    std::iter::once(routes.endpoint(path_info))
         .chain(of_decoded)
         .filter(move |_| !is_empty)
 }

@@ -25,7 +25,7 @@ use rocknet_proto::PreparedHeads;
 #[inline]
 pub(super) fn lookup<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<WorkerConfig>,
+    config: &Rc<WorkerConfig>,
     site: u32,
     incoming: &IncomingRequest<'_, F>,
     io: &mut R,
@@ -37,14 +37,15 @@ where
     if !matches!(incoming.request.method, Method::Get | Method::Head) {
         return None;
     }
-    respond_cached(worker, view, site, incoming, io).or_else(|| lookup_after_rules(worker, view, site, incoming, io))
+    respond_cached(worker, config, site, incoming, io)
+        .or_else(|| lookup_after_rules(worker, config, site, incoming, io))
 }
 
 /// Applies the rules of the site to a path without an entry and looks up the result.
 #[inline(never)]
 fn lookup_after_rules<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<WorkerConfig>,
+    config: &Rc<WorkerConfig>,
     site: u32,
     incoming: &IncomingRequest<'_, F>,
     io: &mut R,
@@ -53,14 +54,14 @@ where
     F: Fn() -> Rc<OwnedRequest>,
     R: PipelineIo,
 {
-    let rules = view.snapshot.sites[site as usize].rules.as_ref()?;
+    let rules = config.snapshot.sites[site as usize].rules.as_ref()?;
     let key = site | BEHIND_RULES;
     match rules.apply(incoming.request, incoming.is_secure()) {
-        RuleOutcome::Untouched => respond_cached(worker, view, key, incoming, io),
-        RuleOutcome::Rewritten(target) if view.snapshot.sites[site as usize].is_open() => {
+        RuleOutcome::Untouched => respond_cached(worker, config, key, incoming, io),
+        RuleOutcome::Rewritten(target) if config.snapshot.sites[site as usize].is_open() => {
             let rewritten = incoming.request.with_lookup_target(&target);
             let owned = || Rc::new((incoming.owned)().with_lookup_target(&target));
-            respond_cached(worker, view, key, &incoming.with(&rewritten, owned), io)
+            respond_cached(worker, config, key, &incoming.with(&rewritten, owned), io)
         }
         // Handled by the slow path, like rewritten paths of a site with guards, where two routes are checked.
         RuleOutcome::Rewritten(_) | RuleOutcome::Redirect { .. } | RuleOutcome::Respond { .. } => None,
@@ -72,7 +73,7 @@ where
 #[inline]
 fn respond_cached<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<WorkerConfig>,
+    config: &Rc<WorkerConfig>,
     key: u32,
     incoming: &IncomingRequest<'_, F>,
     io: &mut R,
@@ -88,8 +89,8 @@ where
     let user = match remembered.is_open() {
         true => None,
         false => {
-            let places = view.snapshot.sites[site as usize].routes(incoming.is_secure());
-            admission::admit_cached(worker, incoming, places, remembered)?
+            let routes = config.snapshot.sites[site as usize].routes(incoming.is_secure());
+            admission::admit_cached(worker, incoming, routes, remembered)?
         }
     };
     let known = match remembered {
@@ -99,7 +100,7 @@ where
             drop(front);
             let response = immediate::from_remembered(worker, &place, incoming, user.as_deref())?;
             let context = RequestContext::new(
-                view,
+                config,
                 Some(site),
                 Some((&*place).into()),
                 incoming.local_and_tls(),
@@ -144,7 +145,7 @@ where
     drop(front);
     let owned = (incoming.owned)();
     let mut context = RequestContext::new(
-        view,
+        config,
         Some(site),
         Some((&*known).into()),
         incoming.local_and_tls(),

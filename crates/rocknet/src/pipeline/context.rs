@@ -20,7 +20,7 @@ use crate::worker::WorkerConfig;
 /// Context of one request in the pipeline. A reload during the request does not change it.
 pub struct RequestContext {
     /// The configuration that was current when the request was routed.
-    pub view: Rc<WorkerConfig>,
+    pub config: Rc<WorkerConfig>,
     /// Number of the site in that configuration; `None` if the host belongs to no site.
     pub site: Option<u32>,
     /// `None` for a request to no site, or one that could not be parsed.
@@ -81,14 +81,14 @@ impl<'a> From<&'a Place> for AppliedRoute<'a> {
 
 impl RequestContext {
     /// Makes the context of bytes that are not a request. They are logged for the default site.
-    pub fn unparsed(view: &Rc<WorkerConfig>, local: Option<IpAddr>) -> Rc<RequestContext> {
+    pub fn unparsed(config: &Rc<WorkerConfig>, local: Option<IpAddr>) -> Rc<RequestContext> {
         Rc::new(RequestContext {
-            view: Rc::clone(view),
+            config: Rc::clone(config),
             site: None,
             route: None,
             pages: None,
-            is_secure: view.is_secure,
-            access: access_log(view, view.default_site(local)),
+            is_secure: config.is_secure,
+            access: access_log(config, config.default_site(local)),
             request: None,
             client: None,
             user: OnceCell::new(),
@@ -101,15 +101,15 @@ impl RequestContext {
     /// Makes the context of a request. `local`, `is_secure`: facts of its connection. `owned` is called if the access
     /// log needs the request.
     pub fn new(
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         site: Option<u32>,
         applied: Option<AppliedRoute<'_>>,
         (local, is_secure): (Option<IpAddr>, bool),
         owned: impl FnOnce() -> Rc<OwnedRequest>,
     ) -> RequestContext {
-        let access = access_log(view, site.or_else(|| view.default_site(local)));
+        let access = access_log(config, site.or_else(|| config.default_site(local)));
         RequestContext {
-            view: Rc::clone(view),
+            config: Rc::clone(config),
             is_secure,
             site,
             route: applied.map(|applied| Arc::clone(applied.route)),
@@ -135,13 +135,13 @@ impl RequestContext {
     pub fn site_name(&self) -> &str {
         let site = self
             .site
-            .and_then(|number| self.view.snapshot.sites.get(number as usize));
+            .and_then(|number| self.config.snapshot.sites.get(number as usize));
         site.map_or("", |site| site.name.as_str())
     }
 }
 
 /// Returns the access log of a site.
 #[inline]
-pub fn access_log(view: &WorkerConfig, site: Option<u32>) -> Option<SinkId> {
-    view.snapshot.sites.get(site? as usize)?.access
+pub fn access_log(config: &WorkerConfig, site: Option<u32>) -> Option<SinkId> {
+    config.snapshot.sites.get(site? as usize)?.access
 }

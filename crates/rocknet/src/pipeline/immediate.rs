@@ -49,7 +49,7 @@ pub(super) fn remember(
     key: u32,
     request: &Request<'_>,
     endpoint: &Endpoint,
-    places: &SiteRoutes,
+    routes: &SiteRoutes,
     (path, is_file_path): (&str, bool),
 ) {
     // A route that serves nothing logs each request, which only the slow path does.
@@ -57,7 +57,7 @@ pub(super) fn remember(
         return;
     }
     let is_plain = path.as_bytes() == request.path && matches!(request.method, Method::Get | Method::Head);
-    if is_plain && places.has_exact_route(path) {
+    if is_plain && routes.has_exact_route(path) {
         let place = Place {
             route: Arc::clone(&endpoint.route),
             handler: Arc::clone(endpoint.handler(path)),

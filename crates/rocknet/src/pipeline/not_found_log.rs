@@ -55,7 +55,7 @@ pub(super) fn log_route(context: &RequestContext, endpoint: &Endpoint, path: &st
     } else {
         return;
     };
-    let is_dev = context.view.snapshot.config.server.mode == Mode::Dev;
+    let is_dev = context.config.snapshot.config.server.mode == Mode::Dev;
     let cause = Cause {
         level: if is_dev { Level::INFO } else { Level::DEBUG },
         what: reason.text(),

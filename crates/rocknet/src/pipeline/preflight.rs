@@ -30,12 +30,12 @@ pub fn target(request: &Request<'_>) -> Option<Response> {
 /// the request continues.
 pub fn check(
     worker: &Worker,
-    view: &WorkerConfig,
+    config: &WorkerConfig,
     secure: Option<&Handshake>,
     site: Option<u32>,
     request: &Request<'_>,
 ) -> Option<Response> {
-    let site = site.and_then(|number| view.snapshot.sites.get(number as usize));
+    let site = site.and_then(|number| config.snapshot.sites.get(number as usize));
     match secure {
         Some(secure) => {
             let trust = site.and_then(|site| site.secure.as_ref()).map(|site| &site.policy);

@@ -31,7 +31,7 @@ pub(super) struct Resolved<'a> {
 /// # Errors
 ///
 /// The path is malformed, or leads out of the root.
-pub(super) fn resolve<'a>(places: &'a SiteRoutes, raw: &'a [u8]) -> Result<Resolved<'a>, PathError> {
+pub(super) fn resolve<'a>(routes: &'a SiteRoutes, raw: &'a [u8]) -> Result<Resolved<'a>, PathError> {
     let (path, is_file_path) = match SafePath::parse(raw) {
         Ok(path) => (path.into_str(), true),
         // No file can have that name, but a rule, a fallback or an error page may apply to it.
@@ -42,34 +42,34 @@ pub(super) fn resolve<'a>(places: &'a SiteRoutes, raw: &'a [u8]) -> Result<Resol
         Err(error) => return Err(error),
     };
     Ok(Resolved {
-        endpoint: places.endpoint(&path),
+        endpoint: routes.endpoint(&path),
         path,
         is_file_path,
     })
 }
 
 /// Returns the endpoint of a path; for a malformed path, the root endpoint of the site.
-pub(super) fn resolve_or_root<'a>(places: &'a SiteRoutes, raw: &[u8]) -> &'a Arc<Endpoint> {
+pub(super) fn resolve_or_root<'a>(routes: &'a SiteRoutes, raw: &[u8]) -> &'a Arc<Endpoint> {
     match SafePath::parse(raw) {
-        Ok(path) => places.endpoint(path.as_str()),
+        Ok(path) => routes.endpoint(path.as_str()),
         Err(_) => match SafePath::for_rules(raw) {
-            Ok(path) => places.endpoint(&path),
-            Err(_) => &places.root,
+            Ok(path) => routes.endpoint(&path),
+            Err(_) => &routes.root,
         },
     }
 }
 
 /// Returns the maximum size of a request body in bytes: the limit of the route that the rules select. A request for no
 /// site gets the limit of the server, so that the response names the missing site and not the body.
-pub fn body_limit(view: &WorkerConfig, site: Option<u32>, request: &Request<'_>, is_secure: bool) -> u64 {
+pub fn body_limit(config: &WorkerConfig, site: Option<u32>, request: &Request<'_>, is_secure: bool) -> u64 {
     let Some(number) = site else {
-        return view.snapshot.config.limits.body_size;
+        return config.snapshot.config.limits.body_size;
     };
-    let site = &view.snapshot.sites[number as usize];
-    let places = site.routes(is_secure);
+    let site = &config.snapshot.sites[number as usize];
+    let routes = site.routes(is_secure);
     match site.rules.as_ref().map(|rules| rules.apply(request, is_secure)) {
-        Some(RuleOutcome::Rewritten(target)) => resolve_or_root(places, split_target(&target).0).route.body_size,
-        _ => resolve_or_root(places, request.path).route.body_size,
+        Some(RuleOutcome::Rewritten(target)) => resolve_or_root(routes, split_target(&target).0).route.body_size,
+        _ => resolve_or_root(routes, request.path).route.body_size,
     }
 }
 

@@ -13,10 +13,7 @@ pub const PROSE: &[&str] = &[
     "crates/rocknet/src/cli",
     "crates/rocknet/src/filter",
     "crates/rocknet/src/handler",
-    "crates/rocknet/src/lifecycle",
     "crates/rocknet/src/metrics",
-    "crates/rocknet/src/pipeline",
-    "crates/rocknet/src/protocol",
     "crates/rocknet/src/transport",
     "fuzz",
 ];

@@ -20,17 +20,17 @@ impl<L: Link> Connection<L> {
     pub(super) fn handle_request(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         head: &[u8],
         index: &RequestIndex,
         content: BodyFraming,
         output: &mut SendQueue,
     ) {
-        let close = self.core.is_old(worker, view);
+        let close = self.core.is_old(worker, config);
         let mut responder = H1Responder::new(&mut self.engine, output, worker, close);
         let flow = flow::begin(
             worker,
-            view,
+            config,
             &mut self.core.info,
             &index.view(head),
             || Rc::new(OwnedRequest::copy(head, index)),
@@ -38,18 +38,18 @@ impl<L: Link> Connection<L> {
             &mut responder,
         );
         let written = responder.written;
-        self.advance(view, flow, written);
+        self.advance(config, flow, written);
     }
 
     /// Continues with an exchange: stores it if it is not complete.
     #[inline]
-    pub(super) fn advance(&mut self, view: &WorkerConfig, flow: Flow, written: Written) {
+    pub(super) fn advance(&mut self, config: &WorkerConfig, flow: Flow, written: Written) {
         match flow {
             Flow::Done => self.finish_exchange(&written),
             Flow::Active(exchange) => {
                 self.core.open_ended |= written.is_open_ended;
                 self.store_exchange(
-                    view,
+                    config,
                     CurrentExchange {
                         exchange,
                         channel: written.channel,
@@ -61,11 +61,11 @@ impl<L: Link> Connection<L> {
     }
 
     #[inline(never)]
-    fn store_exchange(&mut self, view: &WorkerConfig, serving: CurrentExchange) {
+    fn store_exchange(&mut self, config: &WorkerConfig, serving: CurrentExchange) {
         match &serving.exchange.stage {
             Stage::Waiting(pending) => {
                 self.core.deadlines.set_handler_timeout(pending.timeout_ticks);
-                self.core.deadlines.begin(Wait::Handler, self.response_ticks(view));
+                self.core.deadlines.begin(Wait::Handler, self.response_ticks(config));
             }
             Stage::Sending { .. } | Stage::Tunnel(_) => {
                 self.core.deadlines.set_handler_timeout(None);
@@ -103,12 +103,12 @@ impl<L: Link> Connection<L> {
     pub(super) fn refuse(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         refusal: Refusal,
         context: Rc<RequestContext>,
         output: &mut SendQueue,
     ) {
-        let is_preface = view.h2c && refusal.may_be_preface();
+        let is_preface = config.h2c && refusal.may_be_preface();
         if !refusal.may_respond() || is_preface || !self.engine.may_respond() {
             // The rejection is logged in any case.
             drop(pipeline::refusal_response(
@@ -124,6 +124,6 @@ impl<L: Link> Connection<L> {
         let mut responder = H1Responder::new(&mut self.engine, output, worker, true);
         let flow = flow::refuse(worker, &mut self.core.info, context, refusal, &mut responder);
         let written = responder.written;
-        self.advance(view, flow, written);
+        self.advance(config, flow, written);
     }
 }

@@ -26,7 +26,7 @@ impl<L: Link> Connection<L> {
     /// Polls the handler, and sends it the request body on demand.
     pub(super) fn poll_handler(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
-        let view = worker.config();
+        let config = worker.config();
         let State::Serving(serving) = &mut self.state else {
             return Poll::Ready(Ok(()));
         };
@@ -42,10 +42,10 @@ impl<L: Link> Connection<L> {
             }
         }
         let Poll::Ready(result) = result else {
-            return match self.await_handler(&view) {
-                Some(channel) => self.receive_body(context, &worker, &view, &channel),
+            return match self.await_handler(&config) {
+                Some(channel) => self.receive_body(context, &worker, &config, &channel),
                 None => {
-                    self.watch_client(context, &view, &mut worker.buffers.borrow_mut().input)?;
+                    self.watch_client(context, &config, &mut worker.buffers.borrow_mut().input)?;
                     Poll::Pending
                 }
             };
@@ -60,7 +60,7 @@ impl<L: Link> Connection<L> {
             request: index,
             ..
         } = &mut *worker.buffers.borrow_mut();
-        let close = self.core.is_old(&worker, &view);
+        let close = self.core.is_old(&worker, &config);
         let mut responder = H1Responder::new(&mut self.engine, output, &worker, close);
         // After a panic no handler reads the rest of the body.
         let channel = channel.filter(|_| result.is_ok());
@@ -69,23 +69,23 @@ impl<L: Link> Connection<L> {
             channel,
             ..responder.written
         };
-        self.advance(&view, flow, written);
+        self.advance(&config, flow, written);
         // The head waits for the first piece of the body if that is ready, so that one call sends both.
         if self.is_sending() {
-            return self.send_body_with(context, &worker, &view, input, index, output);
+            return self.send_body_with(context, &worker, &config, input, index, output);
         }
         Poll::Ready(self.send(context, output))
     }
 
     /// Sets the deadline while the handler works. Returns the channel of the request body if the handler wants more of
     /// it.
-    fn await_handler(&mut self, view: &WorkerConfig) -> Option<Rc<BodyChannel>> {
-        let handler_ticks = self.response_ticks(view);
+    fn await_handler(&mut self, config: &WorkerConfig) -> Option<Rc<BodyChannel>> {
+        let handler_ticks = self.response_ticks(config);
         let State::Serving(serving) = &self.state else {
             return None;
         };
         let wanted = serving.channel.as_ref().filter(|channel| channel.wants_chunk());
-        let (channel, ticks) = (serving.channel.as_deref(), (view.ticks.body, handler_ticks));
+        let (channel, ticks) = (serving.channel.as_deref(), (config.ticks.body, handler_ticks));
         let deadlines = &mut self.core.deadlines;
         serving
             .exchange
@@ -112,7 +112,7 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         channel: &BodyChannel,
     ) -> Poll<io::Result<()>> {
         let Buffers {
@@ -131,7 +131,7 @@ impl<L: Link> Connection<L> {
             &mut self.engine,
             &mut self.core.link,
             context,
-            &view.head_limits,
+            &config.head_limits,
             &mut self.core.unread,
             input,
             request,
@@ -155,9 +155,9 @@ impl<L: Link> Connection<L> {
                 }));
                 let request_context = match std::mem::replace(&mut self.state, State::Reading) {
                     State::Serving(serving) => serving.exchange.context,
-                    _ => RequestContext::unparsed(view, self.core.info.local()),
+                    _ => RequestContext::unparsed(config, self.core.info.local()),
                 };
-                self.refuse(worker, view, refusal, request_context, output);
+                self.refuse(worker, config, refusal, request_context, output);
                 self.send(context, output)?;
             }
         }
@@ -167,18 +167,18 @@ impl<L: Link> Connection<L> {
     /// Queues the next piece of a response body.
     pub(super) fn send_body(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
-        let view = worker.config();
+        let config = worker.config();
         let Buffers {
             input, output, request, ..
         } = &mut *worker.buffers.borrow_mut();
-        self.send_body_with(context, &worker, &view, input, request, output)
+        self.send_body_with(context, &worker, &config, input, request, output)
     }
 
     pub(super) fn send_body_with(
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         input: &mut [u8],
         request: &mut RequestIndex,
         output: &mut SendQueue,
@@ -195,13 +195,13 @@ impl<L: Link> Connection<L> {
             if let Some(channel) = &serving.channel {
                 channel.wake_when_wanted(context.waker());
             }
-            let channel = self.await_handler(view);
+            let channel = self.await_handler(config);
             self.send(context, output)?;
             return match channel {
                 _ if self.core.backlog.is_some() => Poll::Pending,
-                Some(channel) => self.receive_body_while_sending(context, view, &channel, input, request),
+                Some(channel) => self.receive_body_while_sending(context, config, &channel, input, request),
                 None => {
-                    self.watch_client(context, view, input)?;
+                    self.watch_client(context, config, input)?;
                     Poll::Pending
                 }
             };
@@ -223,7 +223,7 @@ impl<L: Link> Connection<L> {
     fn receive_body_while_sending(
         &mut self,
         context: &mut Context<'_>,
-        view: &WorkerConfig,
+        config: &WorkerConfig,
         channel: &BodyChannel,
         input: &mut [u8],
         request: &mut RequestIndex,
@@ -233,7 +233,7 @@ impl<L: Link> Connection<L> {
             &mut self.engine,
             link,
             context,
-            &view.head_limits,
+            &config.head_limits,
             unread,
             input,
             request,
@@ -255,7 +255,7 @@ impl<L: Link> Connection<L> {
 
     /// Watches the client while it waits. A reset is an error; a closed side shortens the deadline. Pipelined requests
     /// are kept up to a bound, and after that stay in the kernel.
-    fn watch_client(&mut self, context: &mut Context<'_>, view: &WorkerConfig, input: &mut [u8]) -> io::Result<()> {
+    fn watch_client(&mut self, context: &mut Context<'_>, config: &WorkerConfig, input: &mut [u8]) -> io::Result<()> {
         while !self.ended && self.core.unread.len() < WATCHED_BYTES_BOUND {
             let room = input.len().min(WATCHED_BYTES_BOUND - self.core.unread.len());
             let Poll::Ready(received) = self.core.link.poll_recv(context, &mut input[..room]) else {
@@ -264,7 +264,7 @@ impl<L: Link> Connection<L> {
             let received = received?;
             if received.is_empty() {
                 self.ended = true;
-                self.core.deadlines.begin(Wait::Handler, self.response_ticks(view));
+                self.core.deadlines.begin(Wait::Handler, self.response_ticks(config));
             }
             self.core.unread.extend_from_slice(&received);
         }
@@ -272,10 +272,10 @@ impl<L: Link> Connection<L> {
     }
 
     /// Returns the timeout in ticks for a response, or for its next piece.
-    pub(super) fn response_ticks(&self, view: &WorkerConfig) -> u32 {
-        let ticks = self.core.deadlines.handler_ticks(view.ticks.answer);
+    pub(super) fn response_ticks(&self, config: &WorkerConfig) -> u32 {
+        let ticks = self.core.deadlines.handler_ticks(config.ticks.answer);
         if self.ended {
-            ticks.min(view.ticks.half_closed)
+            ticks.min(config.ticks.half_closed)
         } else {
             ticks
         }

@@ -26,7 +26,7 @@ impl<L: Link> Connection<L> {
     /// Receives, handles the requests that can be completed at once, and sends their responses in one go.
     pub(super) fn read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
-        let view = worker.config();
+        let config = worker.config();
         let buffers = &mut *worker.buffers.borrow_mut();
         let Buffers {
             input, output, request, ..
@@ -35,7 +35,7 @@ impl<L: Link> Connection<L> {
         output.clear();
         if self.core.stalled {
             self.core.stalled = false;
-            self.process_unread(&worker, &view, request, output);
+            self.process_unread(&worker, &config, request, output);
         } else {
             let received = match self.core.link.poll_recv(context, input) {
                 // All requests received before the stop have been handled.
@@ -47,7 +47,7 @@ impl<L: Link> Connection<L> {
                     return Poll::Ready(Ok(()));
                 }
                 Poll::Pending => {
-                    self.await_input(&view.ticks);
+                    self.await_input(&config.ticks);
                     return Poll::Pending;
                 }
                 Poll::Ready(received) => received?,
@@ -58,18 +58,18 @@ impl<L: Link> Connection<L> {
                 return Poll::Ready(Ok(()));
             }
             if self.core.unread.is_empty() {
-                let used = self.process_requests(&worker, &view, &received, request, output);
+                let used = self.process_requests(&worker, &config, &received, request, output);
                 if used < received.len() {
                     self.core.unread.extend_from_slice(&received[used..]);
                 }
             } else {
                 self.core.unread.extend_from_slice(&received);
-                self.process_unread(&worker, &view, request, output);
+                self.process_unread(&worker, &config, request, output);
             }
         }
         if self.is_sending() {
             // The head and the first bytes of the body are sent together.
-            return self.send_body_with(context, &worker, &view, input, request, output);
+            return self.send_body_with(context, &worker, &config, input, request, output);
         }
         Poll::Ready(self.send(context, output))
     }
@@ -77,12 +77,12 @@ impl<L: Link> Connection<L> {
     pub(super) fn process_unread(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         request: &mut RequestIndex,
         output: &mut SendQueue,
     ) {
         let unread = std::mem::take(&mut self.core.unread);
-        let used = self.process_requests(worker, view, &unread, request, output);
+        let used = self.process_requests(worker, config, &unread, request, output);
         self.core.keep_unread(unread, used);
     }
 
@@ -102,14 +102,14 @@ impl<L: Link> Connection<L> {
     pub(super) fn process_requests(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         bytes: &[u8],
         request: &mut RequestIndex,
         output: &mut SendQueue,
     ) -> usize {
         let mut at = 0;
         loop {
-            match self.engine.receive(&view.head_limits, &bytes[at..], request) {
+            match self.engine.receive(&config.head_limits, &bytes[at..], request) {
                 Ok(ServerEvent::More { consumed }) => return at + consumed,
                 Ok(ServerEvent::Request {
                     consumed,
@@ -117,7 +117,7 @@ impl<L: Link> Connection<L> {
                 }) => {
                     let head = &bytes[at..at + consumed];
                     at += consumed;
-                    self.handle_request(worker, view, head, request, content, output);
+                    self.handle_request(worker, config, head, request, content, output);
                     if !matches!(self.state, State::Reading) {
                         return at;
                     }
@@ -145,8 +145,8 @@ impl<L: Link> Connection<L> {
                 }
                 Ok(ServerEvent::Blocked) => return at,
                 Err(refusal) => {
-                    let request_context = RequestContext::unparsed(view, self.core.info.local());
-                    self.refuse(worker, view, refusal, request_context, output);
+                    let request_context = RequestContext::unparsed(config, self.core.info.local());
+                    self.refuse(worker, config, refusal, request_context, output);
                     return at;
                 }
             }

@@ -37,7 +37,7 @@ impl<L: Link> Connection<L> {
             return Poll::Ready(Ok(()));
         };
         let worker = Rc::clone(self.core.open.worker());
-        let view = worker.config();
+        let config = worker.config();
         let Buffers {
             input, tunnel_output, ..
         } = &mut *worker.buffers.borrow_mut();
@@ -48,7 +48,7 @@ impl<L: Link> Connection<L> {
         let polled = tunnel.poll(
             context,
             &worker,
-            &view.ticks,
+            &config.ticks,
             &mut self.core.deadlines,
             &mut link,
             Some(sent),

@@ -41,7 +41,7 @@ impl<L: Link> Connection<L> {
     /// passed and was acted on.
     pub(super) fn poll_deadlines(&mut self, context: &mut Context<'_>) -> bool {
         let worker = Rc::clone(self.core.open.worker());
-        let view = worker.config();
+        let config = worker.config();
         let mut acted = false;
         for slot in 0..self.streams.slots() {
             let Some(mut entry) = self.streams.take_slot(slot) else {
@@ -49,7 +49,7 @@ impl<L: Link> Connection<L> {
             };
             if entry
                 .deadlines
-                .poll_rate(context.waker(), |wait| rate_window(&view, wait), || 0)
+                .poll_rate(context.waker(), |wait| rate_window(&config, wait), || 0)
             {
                 self.expire_exchange(&worker, *entry);
                 acted = true;
@@ -60,14 +60,14 @@ impl<L: Link> Connection<L> {
         if self.core.is_open() && self.state != State::Closing && self.core.backlog.is_none() {
             if !self.streams.is_empty() {
                 // Each exchange has its own deadline.
-                self.core.deadlines.enter(Wait::Handler, view.ticks.age.max(1));
+                self.core.deadlines.enter(Wait::Handler, config.ticks.age.max(1));
             } else {
                 let is_partial = !self.core.unread.is_empty() || self.engine.is_mid_block();
                 if !is_partial && self.core.deadlines.wait() != Wait::FirstByte {
                     self.streams.trim();
                     self.engine.trim();
                 }
-                self.core.await_request(is_partial, &view.ticks);
+                self.core.await_request(is_partial, &config.ticks);
             }
         }
         acted

@@ -27,7 +27,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn handle_request(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         head: &DecodedHead,
         id: StreamId,
         end: bool,
@@ -42,7 +42,7 @@ impl<L: Link> Connection<L> {
         };
         self.pushes.record_request(&request);
         let owned = || Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
-        self.begin_exchange(worker, view, &request, owned, id, body, None, output);
+        self.begin_exchange(worker, config, &request, owned, id, body, None, output);
     }
 
     /// Starts the exchange of a request. `receiver`: the receiver of its body, if the request was held.
@@ -50,7 +50,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn begin_exchange(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         request: &Request<'_>,
         owned: impl Fn() -> Rc<OwnedRequest>,
         id: StreamId,
@@ -65,7 +65,7 @@ impl<L: Link> Connection<L> {
             RequestBody::Held(body) => body.is_some(),
         };
         let (mut responder, info) = self.responder(worker, &stream, body, output);
-        let flow = flow::begin(worker, view, info, request, owned, has_body, &mut responder);
+        let flow = flow::begin(worker, config, info, request, owned, has_body, &mut responder);
         let written = responder.written;
         // First and by reference, because a response from the cache must not pay for moving an empty `ActiveExchange`.
         if matches!(flow, Flow::Done) {
@@ -138,7 +138,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn refuse(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         id: StreamId,
         refusal: Refusal,
         output: &mut SendQueue,
@@ -150,7 +150,7 @@ impl<L: Link> Connection<L> {
                 context = Some(exchange.context);
             }
         }
-        let context = context.unwrap_or_else(|| RequestContext::unparsed(view, self.core.info.local()));
+        let context = context.unwrap_or_else(|| RequestContext::unparsed(config, self.core.info.local()));
         self.respond_refusal(worker, refusal, context, RequestStream::new(id, false), output);
     }
 

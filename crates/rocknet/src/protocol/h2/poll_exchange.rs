@@ -31,7 +31,7 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
     ) -> bool {
         if self.streams.is_empty() {
             return false;
@@ -46,7 +46,7 @@ impl<L: Link> Connection<L> {
                 continue;
             };
             let had_room = room > 0;
-            match self.poll_exchange(context, worker, view, entry, &mut room) {
+            match self.poll_exchange(context, worker, config, entry, &mut room) {
                 ExchangePoll::Unchanged(entry) => self.streams.insert(entry),
                 ExchangePoll::Progressed => moved = true,
             }
@@ -62,19 +62,19 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         mut entry: Box<StreamExchange>,
         room: &mut u64,
     ) -> ExchangePoll {
         let exchange = match &mut entry.state {
             ExchangeState::Active(exchange) if exchange.is_tunnel() => {
-                return self.poll_tunnel(context, worker, view, entry, room);
+                return self.poll_tunnel(context, worker, config, entry, room);
             }
             ExchangeState::Active(exchange) => exchange,
             ExchangeState::Held(_) => {
                 let StreamExchange { stream, state, .. } = *entry;
                 if let ExchangeState::Held(held) = state {
-                    self.begin_held(worker, view, held, stream);
+                    self.begin_held(worker, config, held, stream);
                 }
                 return ExchangePoll::Progressed;
             }
@@ -103,7 +103,7 @@ impl<L: Link> Connection<L> {
                     let is_file = body.is_file();
                     let allowance = self.engine.send_capacity(id, body.left());
                     if body.ready() > 0 || is_file && allowance == 0 {
-                        entry.deadlines.enter(Wait::Send, view.ticks.send);
+                        entry.deadlines.enter(Wait::Send, config.ticks.send);
                     } else if !is_file || *room > 0 {
                         let output = &mut worker.buffers.borrow_mut().output;
                         let (mut responder, info) = self.responder(worker, &entry.stream, RequestBody::None, output);
@@ -111,7 +111,7 @@ impl<L: Link> Connection<L> {
                         match exchange.poll_body(context, worker, info, most, &mut responder) {
                             Poll::Pending if is_file => entry
                                 .deadlines
-                                .enter_handler(entry.deadlines.handler_ticks(view.ticks.answer)),
+                                .enter_handler(entry.deadlines.handler_ticks(config.ticks.answer)),
                             Poll::Pending => {}
                             Poll::Ready(Progress::Piece) => {
                                 if let Stage::Sending { body, .. } = &exchange.stage {
@@ -156,7 +156,7 @@ impl<L: Link> Connection<L> {
                     exchange.got_body(channel, deadlines);
                     continue;
                 }
-                let ticks = (view.ticks.body, deadlines.handler_ticks(view.ticks.answer));
+                let ticks = (config.ticks.body, deadlines.handler_ticks(config.ticks.answer));
                 exchange.await_handler(matches!(demand, BodyDemand::Unmet), channel, deadlines, ticks);
             }
             return ExchangePoll::Unchanged(entry);

@@ -24,12 +24,12 @@ impl<L: Link> Connection<L> {
         promised: Vec<PromisedStream>,
         output: &mut SendQueue,
     ) {
-        let view = worker.config();
+        let config = worker.config();
         for PromisedStream { id, request } in promised {
             let owned = || Rc::clone(&request);
             self.begin_exchange(
                 worker,
-                &view,
+                &config,
                 &request.view(),
                 owned,
                 id,

@@ -80,7 +80,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn hold_request(
         &mut self,
         worker: &Worker,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         head: &DecodedHead,
         id: StreamId,
         end: bool,
@@ -88,7 +88,7 @@ impl<L: Link> Connection<L> {
     ) {
         let request = head.request();
         let head_only = request.method == Method::Head;
-        let site = view.site(self.core.info.local(), request.authority);
+        let site = config.site(self.core.info.local(), request.authority);
         let (body, channel) = exchange::RequestBody::channel();
         let mut receiver = None;
         let held = if end {
@@ -100,12 +100,12 @@ impl<L: Link> Connection<L> {
             receiver = Some(BodyReceiver::new(channel, false));
             None
         } else {
-            let limit = body_limit(view, site, &request, self.core.info.secure.is_some());
+            let limit = body_limit(config, site, &request, self.core.info.secure.is_some());
             let refused = self.engine.set_body_limit(id, limit).err();
             if refused.is_none() {
                 receiver = Some(BodyReceiver::new(channel, expects_continue));
             }
-            refused.map(|refusal| HeldRequest::Refusal(refusal, RequestContext::unparsed(view, None)))
+            refused.map(|refusal| HeldRequest::Refusal(refusal, RequestContext::unparsed(config, None)))
         };
         let request = Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
         self.held_bytes += head.bytes().len() + size_of::<OwnedRequest>();
@@ -138,8 +138,8 @@ impl<L: Link> Connection<L> {
 
     /// Holds a rejection, to be sent as by `refuse`.
     #[cold]
-    pub(super) fn hold_refusal(&mut self, worker: &Worker, view: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
-        let mut request_context = RequestContext::unparsed(view, self.core.info.local());
+    pub(super) fn hold_refusal(&mut self, worker: &Worker, config: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
+        let mut request_context = RequestContext::unparsed(config, self.core.info.local());
         if let Some(entry) = self.streams.take(id) {
             entry.stream.fail(BodyError::TooLarge);
             if let ExchangeState::Active(exchange) = entry.state {
@@ -159,7 +159,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn begin_held(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         held: HeldRequest,
         stream: RequestStream,
     ) {
@@ -171,7 +171,16 @@ impl<L: Link> Connection<L> {
                 self.pushes.record_request(&request_view);
                 let owned = || Rc::clone(&request);
                 let body = RequestBody::Held(stream.body.is_some().then_some(body));
-                self.begin_exchange(worker, view, &request_view, owned, stream.id, body, stream.body, output);
+                self.begin_exchange(
+                    worker,
+                    config,
+                    &request_view,
+                    owned,
+                    stream.id,
+                    body,
+                    stream.body,
+                    output,
+                );
             }
         }
     }

@@ -19,11 +19,11 @@ impl<L: Link> Connection<L> {
     /// Runs one round: polls exchanges, receives, handles requests, writes frames, and sends all output.
     pub(super) fn serve(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
-        let view = worker.config();
-        self.begin_round(&worker, &view);
-        let mut moved = self.poll_exchanges(context, &worker, &view);
+        let config = worker.config();
+        self.begin_round(&worker, &config);
+        let mut moved = self.poll_exchanges(context, &worker, &config);
         let buffers = &mut *worker.buffers.borrow_mut();
-        let Some(received) = self.receive(context, &worker, &view, buffers)? else {
+        let Some(received) = self.receive(context, &worker, &config, buffers)? else {
             self.client_ended();
             return Poll::Ready(Ok(()));
         };
@@ -43,15 +43,15 @@ impl<L: Link> Connection<L> {
         if moved { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
-    fn begin_round(&mut self, worker: &Worker, view: &Rc<WorkerConfig>) {
+    fn begin_round(&mut self, worker: &Worker, config: &Rc<WorkerConfig>) {
         let output = &mut worker.buffers.borrow_mut().output;
         // Empty, unless an unforeseen panic has left the response of another connection here.
         output.clear();
         if self.state == State::New {
             self.state = State::Serving;
-            self.engine.write_preface(&view.head_limits, output.buffer());
+            self.engine.write_preface(&config.head_limits, output.buffer());
         }
-        if self.core.is_old(worker, view) && !self.engine.is_draining() {
+        if self.core.is_old(worker, config) && !self.engine.is_draining() {
             self.engine.begin_drain(output.buffer());
             if worker.is_stopping() && self.engine.is_idle() {
                 // Requests still on their way are not handled. GOAWAY tells the client so, and it can retry them
@@ -67,7 +67,7 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         buffers: &mut Buffers,
     ) -> io::Result<Option<bool>> {
         let Buffers {
@@ -75,7 +75,7 @@ impl<L: Link> Connection<L> {
         } = buffers;
         if self.core.stalled {
             self.core.stalled = false;
-            self.process_unread(worker, view, head, output);
+            self.process_unread(worker, config, head, output);
             return Ok(Some(true));
         }
         let Poll::Ready(received) = self.core.link.poll_recv(context, input) else {
@@ -86,11 +86,11 @@ impl<L: Link> Connection<L> {
             return Ok(None);
         }
         if self.core.unread.is_empty() {
-            let used = self.process_received(worker, view, &received, head, output);
+            let used = self.process_received(worker, config, &received, head, output);
             self.core.unread.extend_from_slice(&received[used..]);
         } else {
             self.core.unread.extend_from_slice(&received);
-            self.process_unread(worker, view, head, output);
+            self.process_unread(worker, config, head, output);
         }
         Ok(Some(true))
     }
@@ -98,12 +98,12 @@ impl<L: Link> Connection<L> {
     pub(super) fn process_unread(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         head: &mut DecodedHead,
         output: &mut SendQueue,
     ) {
         let unread = std::mem::take(&mut self.core.unread);
-        let used = self.process_received(worker, view, &unread, head, output);
+        let used = self.process_received(worker, config, &unread, head, output);
         self.core.keep_unread(unread, used);
     }
 
@@ -112,7 +112,7 @@ impl<L: Link> Connection<L> {
     fn process_received(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<WorkerConfig>,
+        config: &Rc<WorkerConfig>,
         bytes: &[u8],
         head: &mut DecodedHead,
         output: &mut SendQueue,
@@ -121,7 +121,9 @@ impl<L: Link> Connection<L> {
         let mut at = 0;
         loop {
             let rest = &bytes[at..];
-            let received = self.engine.receive(&view.head_limits, now, rest, head, output.buffer());
+            let received = self
+                .engine
+                .receive(&config.head_limits, now, rest, head, output.buffer());
             at += received.consumed;
             match received.event {
                 ConnectionEvent::More => return at,
@@ -131,17 +133,17 @@ impl<L: Link> Connection<L> {
                     expects_continue,
                 } => {
                     if self.is_blocked {
-                        self.hold_request(worker, view, head, stream, end, expects_continue);
+                        self.hold_request(worker, config, head, stream, end, expects_continue);
                         continue;
                     }
                     // The next wait starts with its full time.
                     self.core.deadlines.leave();
-                    self.handle_request(worker, view, head, stream, end, expects_continue, output);
+                    self.handle_request(worker, config, head, stream, end, expects_continue, output);
                 }
                 ConnectionEvent::Refused { stream, refusal } if self.is_blocked => {
-                    self.hold_refusal(worker, view, stream, refusal);
+                    self.hold_refusal(worker, config, stream, refusal);
                 }
-                ConnectionEvent::Refused { stream, refusal } => self.refuse(worker, view, stream, refusal, output),
+                ConnectionEvent::Refused { stream, refusal } => self.refuse(worker, config, stream, refusal, output),
                 ConnectionEvent::Data {
                     stream,
                     start,

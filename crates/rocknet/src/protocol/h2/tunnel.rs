@@ -25,7 +25,7 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &WorkerConfig,
+        config: &WorkerConfig,
         mut entry: Box<StreamExchange>,
         room: &mut u64,
     ) -> ExchangePoll {
@@ -60,7 +60,7 @@ impl<L: Link> Connection<L> {
         let polled = tunnel.poll(
             context,
             worker,
-            &view.ticks,
+            &config.ticks,
             deadlines,
             &mut link,
             None,
