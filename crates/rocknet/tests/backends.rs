@@ -38,7 +38,7 @@ fn start(backend: &str, fault: &str) -> Server {
 }
 
 const NO_RING: &[(&str, &str)] = &[
-    ("io_uring_setup:error=ENOSYS", "kernel has none"),
+    ("io_uring_setup:error=ENOSYS", "this kernel has no io_uring"),
     ("io_uring_setup:error=EPERM", "kernel.io_uring_disabled"),
     ("io_uring_setup:error=ENOMEM", "LimitMEMLOCK"),
     ("io_uring_register:error=EINVAL", "Linux 6.1 is needed"),

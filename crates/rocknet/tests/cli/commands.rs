@@ -46,7 +46,7 @@ fn exit_codes_report_the_outcome() {
     check("serve nowhere", 1, "", "cannot serve nowhere");
     check("serve rocknet.toml", 1, "", "not a folder");
     check("explain ftp.example/x -c rocknet.toml", 0, "leads to", "");
-    check("fmt --check untidy.toml", 1, "not tidy", "");
+    check("fmt --check untidy.toml", 1, "is not formatted", "");
     check("fmt nowhere.toml", 1, "", "nowhere.toml");
 
     check("dance", 2, "", "Usage");
@@ -292,7 +292,7 @@ fn explain_names_the_handler_and_its_configuration_line() {
         ),
         (
             "/secret.txt",
-            Some("404 Not Found: `internal` files are sent only where an application names them"),
+            Some("404 Not Found: `internal` files are sent only if an application names them"),
             &[("route", "/secret*", "14"), ("internal", "true", "15")],
         ),
         (
@@ -422,7 +422,7 @@ fn explain_names_site_route_line_and_target() {
     check("example.test/moved", &["redirect 308 to /new, by a rule"]);
     check(
         "example.test/list.html",
-        &["a list of the folder", "as a rule rewrites it to /list/?all", "/list/*"],
+        &["a list of the folder", "because a rule rewrites the URL to /list/?all", "/list/*"],
     );
     check("example.test/.git/config", &["404"]);
     check("example.test/%2e%2e/x", &["400 Bad Request"]);

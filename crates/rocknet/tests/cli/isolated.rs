@@ -83,5 +83,5 @@ fn it_exits_when_its_server_is_killed() {
 fn it_cannot_be_started_by_hand() {
     let output = ProgramFolder::new(&[]).run(&["run-isolated-library", "l.so"]);
     assert_eq!((output.code, &*output.out), (Some(2), ""));
-    assert!(output.err.contains("started by a server for itself"), "{}", output.err);
+    assert!(output.err.contains("this command is internal"), "{}", output.err);
 }

@@ -83,7 +83,7 @@ fn sighup_applies_a_valid_file_and_refuses_an_invalid_one() {
         &format!("[server]\nworkers = 3\nblocking_threads = 9\n{ANY_PORT}headers = {{ \"X-New\" = \"yes\" }}\n"),
     );
     server.signal(Signal::HUP);
-    let waiting = server.logged("from the next start on");
+    let waiting = server.logged("takes effect after a restart");
     assert!(waiting.contains("server.workers, server.blocking_threads"), "{waiting}");
     server.logged("is reloaded, sites: 1");
     assert!(server.get("/").contains("X-New: yes\r\n"));
