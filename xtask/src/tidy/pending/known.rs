@@ -8,14 +8,6 @@ pub const PROSE: &[&str] = &[
     "crates/rocknet-handler",
     "crates/rocknet-pages",
     "crates/rocknet-routing",
-    "crates/rocknet/examples/*.rs",
-    "crates/rocknet/src/*.rs",
-    "crates/rocknet/src/cli",
-    "crates/rocknet/src/filter",
-    "crates/rocknet/src/handler",
-    "crates/rocknet/src/metrics",
-    "crates/rocknet/src/transport",
-    "fuzz",
 ];
 
 /// Crates with violations of the rule of type names.
