@@ -11,4 +11,4 @@ pub const PROSE: &[&str] = &[
 ];
 
 /// Crates with violations of the rule of type names.
-pub const TYPE_NAMES: &[&str] = &["crates/rocknet", "crates/rocknet-files"];
+pub const TYPE_NAMES: &[&str] = &["crates/rocknet-files"];
