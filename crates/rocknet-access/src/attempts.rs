@@ -34,7 +34,7 @@ pub(crate) enum Admission {
     /// The attempt may be made and counts as a guess. The caller must end it with [`Attempts::succeed`],
     /// [`Attempts::fail`] or [`Attempts::cancel`].
     Attempt,
-    /// These credentials were wrong before, within the window.
+    /// Credentials that were wrong before, within the window.
     KnownWrong,
     Throttled {
         retry_after_s: u64,

@@ -9,7 +9,7 @@ pub struct Welcome<'a> {
     pub listen: &'a str,
     /// Configuration file; `None` if none was found.
     pub config_path: Option<&'a str>,
-    /// Folder whose `index.html` replaces this page; `None` if there is none yet.
+    /// Folder whose `index.html` replaces this page; `None` without a known folder.
     pub root: Option<&'a str>,
     /// Version of RockNet.
     pub version: &'a str,

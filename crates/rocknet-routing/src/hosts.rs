@@ -107,7 +107,7 @@ impl<T: Copy> HostTable<T> {
         let mut depth = labels(host);
         for dot in memchr::memchr_iter(b'.', bytes) {
             depth -= 1;
-            // The star stands for at least one whole label, and an empty one is none.
+            // The star stands for at least one whole label, and an empty label does not count.
             if dot == 0 || bytes[dot - 1] == b'.' || self.wildcard_depths & bit(depth) == 0 {
                 continue;
             }

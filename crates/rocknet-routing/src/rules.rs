@@ -82,7 +82,7 @@ struct CurrentTarget {
 }
 
 impl Rules {
-    /// Prepares rules; `None` if there are none.
+    /// Prepares rules; `None` for an empty list.
     ///
     /// # Errors
     /// Returns the first rule whose target is invalid.

@@ -33,7 +33,7 @@ pub struct IssuanceError {
     pub reason: String,
     /// Shortest remaining pause, if all CAs are paused.
     pub retry_after: Option<Duration>,
-    /// All CAs were paused, so none was contacted.
+    /// All CAs were paused, and no CA was contacted.
     pub all_paused: bool,
 }
 

@@ -72,7 +72,7 @@ impl StoredCertificate {
         Ok(StoredCertificate { certificate, leaf })
     }
 
-    /// Loads the certificate of a name; `None` if there is none.
+    /// Loads the certificate of a name; `None` without a stored one.
     ///
     /// # Errors
     /// Returns the reason why the certificate cannot be used.
@@ -136,13 +136,13 @@ impl PendingOrder {
 }
 
 impl FailureRecord {
-    /// Loads the failures of a name; the default if there are none or they cannot be read.
+    /// Loads the failures of a name; the default without stored or readable failures.
     pub fn load(storage: &dyn Storage, name: &str) -> FailureRecord {
         let bytes = storage.read(&failures_item(name)).ok().flatten().unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    /// Saves the failures, or removes the item if there are none. Errors are ignored: only the memory of a failure is
+    /// Saves the failures, or removes the item without failures. Errors are ignored: only the memory of a failure is
     /// lost.
     pub fn save(&self, storage: &dyn Storage, name: &str) {
         if self.last.is_empty() {

@@ -93,7 +93,7 @@ impl CaKind {
 }
 
 impl CaCertificate {
-    /// Reads the certificate from the storage; `None` if there is none that can be parsed.
+    /// Reads the certificate from the storage; `None` without one that can be parsed.
     ///
     /// # Errors
     /// Returns the error of the storage.
@@ -115,7 +115,7 @@ impl CaCertificate {
 }
 
 impl LocalCa {
-    /// Opens the CA, or creates one if there is none or it would expire before a new leaf.
+    /// Opens the CA, or creates one if it is missing or would expire before a new leaf.
     ///
     /// # Errors
     /// Returns the reason why the CA cannot be opened or created.
