@@ -25,28 +25,28 @@ const PIECE: usize = 128 * 1024;
 /// Files encoded while they are sent, at once, in one server. An encoder holds up to 6 MB (brotli; zstd 3, gzip half
 /// a megabyte; measured) for as long as its client takes to receive, and a client may be slow on purpose: this makes
 /// 240 MB at most, about what the cache has by default.
-const MAX_STREAMS: usize = 40;
+const MAX_ENCODERS: usize = 40;
 
 /// The files of one server that are encoded while they are sent. All clones count together.
 #[derive(Clone)]
-pub struct Streams(Arc<Semaphore>);
+pub struct EncoderLimit(Arc<Semaphore>);
 
-impl Default for Streams {
-    fn default() -> Streams {
-        Streams(Arc::new(Semaphore::new(MAX_STREAMS)))
+impl Default for EncoderLimit {
+    fn default() -> EncoderLimit {
+        EncoderLimit(Arc::new(Semaphore::new(MAX_ENCODERS)))
     }
 }
 
 /// A file encoded while it is sent. No thread waits for the client: each piece is a job of its own.
 pub struct EncodedFile {
-    state: Option<State>,
+    state: Option<EncodeState>,
     pool: Pool,
     priority: Priority,
 }
 
-struct State {
+struct EncodeState {
     /// Goes with the encoder, also where a job outlives the client that it was for.
-    _seat: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
     encoder: Encoder,
     file: Arc<OpenFile>,
     offset: u64,
@@ -55,21 +55,21 @@ struct State {
 impl EncodedFile {
     /// `None`: so many files are being encoded that this one had better go out as it is.
     pub fn new(
-        streams: &Streams,
+        limit: &EncoderLimit,
         coding: Coding,
         file: Arc<OpenFile>,
         pool: Pool,
         priority: Priority,
     ) -> io::Result<Option<EncodedFile>> {
-        let Ok(seat) = Arc::clone(&streams.0).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&limit.0).try_acquire_owned() else {
             return Ok(None);
         };
         let Some(encoder) = Encoder::new(coding, Window::Large)? else {
             return Ok(None);
         };
         Ok(Some(EncodedFile {
-            state: Some(State {
-                _seat: seat,
+            state: Some(EncodeState {
+                _permit: permit,
                 encoder,
                 file,
                 offset: 0,
@@ -97,9 +97,9 @@ impl Stream for EncodedFile {
     }
 }
 
-impl State {
+impl EncodeState {
     /// Reads until something has come out of the encoder.
-    fn step(mut self) -> io::Result<(Bytes, Option<State>)> {
+    fn step(mut self) -> io::Result<(Bytes, Option<EncodeState>)> {
         let mut piece = vec![0; PIECE];
         loop {
             let length = (self.file.length - self.offset).min(PIECE as u64) as usize;
@@ -125,14 +125,14 @@ mod tests {
     fn beyond_the_bound_nothing_is_encoded_while_it_is_sent() {
         let file = Arc::new(OpenFile::new(tempfile::tempfile().expect("a file"), 0));
         let pool = Pool::new(1);
-        let streams = Streams::default();
+        let limit = EncoderLimit::default();
         let start = || {
             let (file, pool) = (Arc::clone(&file), pool.clone());
-            EncodedFile::new(&streams, Coding::Gzip, file, pool, Priority::Normal).expect("an encoder")
+            EncodedFile::new(&limit, Coding::Gzip, file, pool, Priority::Normal).expect("an encoder")
         };
-        let all: Vec<_> = std::iter::from_fn(start).take(MAX_STREAMS + 1).collect();
-        assert_eq!(all.len(), MAX_STREAMS);
+        let all: Vec<_> = std::iter::from_fn(start).take(MAX_ENCODERS + 1).collect();
+        assert_eq!(all.len(), MAX_ENCODERS);
         drop(all);
-        assert!(start().is_some(), "a seat that was left is free");
+        assert!(start().is_some(), "a permit that was left is free");
     }
 }

@@ -19,7 +19,7 @@ pub const REFRESH_AFTER_MS: u64 = 400;
 pub const STALE_AFTER_MS: u64 = 700;
 
 /// The codings an asset may be kept in, the one we like best first.
-pub const ENCODED: [Coding; 3] = [Coding::Br, Coding::Zstd, Coding::Gzip];
+pub const PREFERRED_CODINGS: [Coding; 3] = [Coding::Br, Coding::Zstd, Coding::Gzip];
 
 /// What a path led to. Shared by all workers, changed by none.
 pub struct Entry {
@@ -27,7 +27,7 @@ pub struct Entry {
     /// Tells whether a later look found the same.
     pub identity: Vec<FileIdentity>,
     /// The path names something else: a fallback answers it, or a script that the path continues after.
-    pub stands_in: bool,
+    pub is_fallback: bool,
     /// Path of what was found, if it is not the path of the request: that of an index file, of a script that more path follows,
     /// or where `try` or `fallback` leads.
     pub file: Option<Box<str>>,
@@ -37,11 +37,11 @@ pub struct Entry {
     /// When it was last used, likewise.
     used_ms: AtomicU64,
     /// Set when a newer look found something else, or when the entry was evicted.
-    gone: AtomicBool,
+    retired: AtomicBool,
     /// The same, found by another worker first.
-    instead: OnceLock<Weak<Entry>>,
+    replacement: OnceLock<Weak<Entry>>,
     /// Set while somebody takes a new look.
-    pub checking: AtomicBool,
+    pub revalidating: AtomicBool,
 }
 
 /// Enough to tell that a file is the same, unchanged.
@@ -80,11 +80,11 @@ pub struct Asset {
     pub modified_ns: u64,
     pub plain: Variant,
     /// By coding: a neighbour on disk, or made when first asked for. `None` inside: not worth it.
-    encoded: [OnceLock<Option<Box<Variant>>>; ENCODED.len()],
+    encoded: [OnceLock<Option<Box<Variant>>>; PREFERRED_CODINGS.len()],
     /// Whether forms with a coding may be offered at all.
     pub negotiates: bool,
     /// Whether some of those were found on disk.
-    pub neighbours: bool,
+    pub has_precompressed: bool,
 }
 
 /// One form of an asset.
@@ -93,7 +93,7 @@ pub struct Variant {
     pub etag: Option<FileTag>,
     pub full: PreparedHeads,
     /// 304, where there are validators.
-    pub unchanged: Option<PreparedHeads>,
+    pub not_modified: Option<PreparedHeads>,
     pub content: Content,
 }
 
@@ -108,13 +108,13 @@ impl Entry {
         Entry {
             found,
             identity,
-            stands_in: false,
+            is_fallback: false,
             file: None,
             checked_ms: AtomicU64::new(now_ms),
             used_ms: AtomicU64::new(now_ms),
-            gone: AtomicBool::new(false),
-            instead: OnceLock::new(),
-            checking: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+            replacement: OnceLock::new(),
+            revalidating: AtomicBool::new(false),
         }
     }
 
@@ -130,9 +130,9 @@ impl Entry {
     }
 
     /// A look that was taken then has found the same.
-    pub fn looked_at(&self, then_ms: u64) {
+    pub fn mark_checked(&self, then_ms: u64) {
         self.checked_ms.fetch_max(then_ms, Ordering::Relaxed);
-        self.checking.store(false, Ordering::Release);
+        self.revalidating.store(false, Ordering::Release);
     }
 
     /// Notes that it was used; writes to shared memory once a tick at most.
@@ -148,23 +148,23 @@ impl Entry {
     }
 
     #[inline]
-    pub fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+    pub fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
     }
 
     pub fn retire(&self) {
-        self.gone.store(true, Ordering::Relaxed);
+        self.retired.store(true, Ordering::Relaxed);
     }
 
     /// Another that is the same is to be used: one is kept for all workers, with the forms that were made of it.
-    pub fn give_way(&self, other: &Arc<Entry>) {
-        let _ = self.instead.set(Arc::downgrade(other));
+    pub fn replace_with(&self, other: &Arc<Entry>) {
+        let _ = self.replacement.set(Arc::downgrade(other));
         self.retire();
     }
 
     /// What is to be used instead of one that is gone.
-    pub fn instead(&self) -> Option<Arc<Entry>> {
-        self.instead.get()?.upgrade().filter(|entry| !entry.is_gone())
+    pub fn replacement(&self) -> Option<Arc<Entry>> {
+        self.replacement.get()?.upgrade().filter(|entry| !entry.is_retired())
     }
 
     /// Whether two looks have found the same.
@@ -184,7 +184,7 @@ impl Entry {
 
     /// Whether forms of it may be made that are worth sharing, or descriptors are held that are to be counted: then a worker
     /// asks before it uses what it has found.
-    pub fn is_to_be_shared(&self) -> bool {
+    pub fn needs_sharing(&self) -> bool {
         self.descriptors() > 0 || matches!(&self.found, Found::Asset(asset) if asset.negotiates)
     }
 
@@ -226,20 +226,20 @@ impl Asset {
             plain,
             encoded: Default::default(),
             negotiates: false,
-            neighbours: false,
+            has_precompressed: false,
         }
     }
 
     /// The form with `coding`: `None` if nobody has tried to make it yet.
     #[inline]
     pub fn encoded(&self, coding: Coding) -> Option<Option<&Variant>> {
-        let place = ENCODED.iter().position(|known| *known == coding)?;
+        let place = PREFERRED_CODINGS.iter().position(|known| *known == coding)?;
         self.encoded[place].get().map(Option::as_deref)
     }
 
     /// Keeps the form with `coding`; false if another was quicker.
-    pub fn keep(&self, coding: Coding, variant: Option<Box<Variant>>) -> bool {
-        let place = ENCODED.iter().position(|known| *known == coding);
+    pub fn set_encoded(&self, coding: Coding, variant: Option<Box<Variant>>) -> bool {
+        let place = PREFERRED_CODINGS.iter().position(|known| *known == coding);
         place.is_some_and(|place| self.encoded[place].set(variant).is_ok())
     }
 
@@ -268,7 +268,7 @@ impl Variant {
             Content::Memory(bytes) => bytes.len(),
             Content::File(_) => 0,
         };
-        let heads = self.full.size() + self.unchanged.as_ref().map_or(0, PreparedHeads::size);
+        let heads = self.full.size() + self.not_modified.as_ref().map_or(0, PreparedHeads::size);
         (size_of::<Variant>() + content + heads) as u64
     }
 }
@@ -298,7 +298,7 @@ mod tests {
             (DAY, 400 * DAY, 399 * DAY),
         ] {
             let entry = Entry::new(Found::WithoutSlash, Vec::new(), 0);
-            entry.looked_at(looked);
+            entry.mark_checked(looked);
             assert_eq!(entry.age_ms(now), expected, "looked at {looked}, asked at {now}");
         }
     }

@@ -8,19 +8,19 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod answer;
 pub mod cache;
 pub mod coding;
+pub mod disk_lookup;
 pub mod encode;
 pub mod entry;
-pub mod kind;
+pub mod entry_kind;
+pub mod failure_log;
+pub mod handler;
 pub mod listing;
 pub mod load;
-pub mod look;
-pub mod missed;
 pub mod open_folder;
+pub mod representation;
 pub mod resolve;
 pub mod script;
-pub mod serve;
 pub mod shared_pages;
 pub mod tree;

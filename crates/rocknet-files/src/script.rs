@@ -38,7 +38,7 @@ impl Script {
 
 /// What may be done with a file of this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum NameClass {
     /// To be run.
     Script,
     /// Holds code, or what a visitor left in a folder for uploads: neither run nor shown.
@@ -52,30 +52,30 @@ const CODE: [&str; 9] = ["phtml", "phar", "pht", "phps", "php3", "php4", "php5",
 /// Folders that applications keep uploads in. What a visitor has put there must never run.
 const UPLOADS: &str = "uploads";
 
-impl Kind {
+impl NameClass {
     /// By the path below the root. Only ASCII letters have two cases here: a name whose length changes when its case does
     /// leads nowhere else.
-    pub fn of(path: &[u8]) -> Kind {
+    pub fn of(path: &[u8]) -> NameClass {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         let Some(dot) = name.iter().rposition(|&byte| byte == b'.') else {
-            return Kind::File;
+            return NameClass::File;
         };
         let ending = &name[dot + 1..];
         let mut folders = path[..path.len() - name.len()].split(|&byte| byte == b'/');
         match ending {
-            b"php" if folders.any(|folder| folder.eq_ignore_ascii_case(UPLOADS.as_bytes())) => Kind::Refused,
-            b"php" => Kind::Script,
+            b"php" if folders.any(|folder| folder.eq_ignore_ascii_case(UPLOADS.as_bytes())) => NameClass::Refused,
+            b"php" => NameClass::Script,
             // PHP itself runs nothing of another case, and a file system may take it for the same file.
-            _ if ending.eq_ignore_ascii_case(b"php") => Kind::Refused,
-            _ if CODE.iter().any(|code| ending.eq_ignore_ascii_case(code.as_bytes())) => Kind::Refused,
-            _ => Kind::File,
+            _ if ending.eq_ignore_ascii_case(b"php") => NameClass::Refused,
+            _ if CODE.iter().any(|code| ending.eq_ignore_ascii_case(code.as_bytes())) => NameClass::Refused,
+            _ => NameClass::File,
         }
     }
 }
 
 /// The places where a path may be a script with more behind it: `/a.php/b` at 6. The first is meant, if there is such a
 /// file.
-pub fn ends(path: &str) -> impl Iterator<Item = usize> {
+pub fn script_ends(path: &str) -> impl Iterator<Item = usize> {
     path.match_indices(".php/").map(|(at, _)| at + ".php".len())
 }
 
@@ -86,25 +86,25 @@ mod tests {
     #[test]
     fn names_tell_what_is_run() {
         for (path, kind) in [
-            ("index.php", Kind::Script),
-            ("a/b.c.php", Kind::Script),
-            (".php", Kind::Script),
-            ("index.PHP", Kind::Refused),
-            ("index.pHp", Kind::Refused),
-            ("a.phtml", Kind::Refused),
-            ("a.PHAR", Kind::Refused),
-            ("a.php5", Kind::Refused),
-            ("wp-content/uploads/2026/x.php", Kind::Refused),
-            ("Uploads/x.php", Kind::Refused),
-            ("uploads.php", Kind::Script),
-            ("uploads/x.jpg", Kind::File),
-            ("php", Kind::File),
-            ("index.php.txt", Kind::File),
-            ("index.p\u{212a}p", Kind::File),
-            ("x.php/y", Kind::File),
-            ("", Kind::File),
+            ("index.php", NameClass::Script),
+            ("a/b.c.php", NameClass::Script),
+            (".php", NameClass::Script),
+            ("index.PHP", NameClass::Refused),
+            ("index.pHp", NameClass::Refused),
+            ("a.phtml", NameClass::Refused),
+            ("a.PHAR", NameClass::Refused),
+            ("a.php5", NameClass::Refused),
+            ("wp-content/uploads/2026/x.php", NameClass::Refused),
+            ("Uploads/x.php", NameClass::Refused),
+            ("uploads.php", NameClass::Script),
+            ("uploads/x.jpg", NameClass::File),
+            ("php", NameClass::File),
+            ("index.php.txt", NameClass::File),
+            ("index.p\u{212a}p", NameClass::File),
+            ("x.php/y", NameClass::File),
+            ("", NameClass::File),
         ] {
-            assert_eq!(Kind::of(path.as_bytes()), kind, "{path}");
+            assert_eq!(NameClass::of(path.as_bytes()), kind, "{path}");
         }
     }
 
@@ -117,7 +117,7 @@ mod tests {
             ("/a.php/", &[6]),
             ("/a.phpx/b", &[]),
         ] {
-            assert_eq!(ends(path).collect::<Vec<_>>(), places, "{path}");
+            assert_eq!(script_ends(path).collect::<Vec<_>>(), places, "{path}");
         }
         let script = Script::new(Path::new("/srv/www"), "/a/b.php", "/c");
         assert_eq!(script.file(), b"/srv/www/a/b.php");

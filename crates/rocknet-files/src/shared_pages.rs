@@ -17,14 +17,14 @@ pub struct SharedPages(Mutex<Vec<(FileIdentity, Bytes)>>);
 
 impl SharedPages {
     /// The content of a file as it was read before, if it is the same file, unchanged.
-    pub fn find(&self, identity: &FileIdentity) -> Option<Bytes> {
+    pub fn get(&self, identity: &FileIdentity) -> Option<Bytes> {
         let pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, content) = pages.iter().find(|(known, _)| known == identity)?;
         Some(content.clone())
     }
 
     /// Keeps the content of a file in place of what it had before. Beyond [`MAX_PAGES`] the oldest goes.
-    pub fn keep(&self, identity: FileIdentity, content: &Bytes) {
+    pub fn insert(&self, identity: FileIdentity, content: &Bytes) {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pages.retain(|(known, _)| (known.device, known.inode) != (identity.device, identity.inode));
         if pages.len() >= MAX_PAGES {
@@ -50,15 +50,15 @@ mod tests {
     #[test]
     fn a_file_has_one_copy_and_the_oldest_goes() {
         let (pages, content) = (SharedPages::default(), Bytes::from_static(b"x"));
-        pages.keep(identity(0, 1), &content);
-        assert_eq!(pages.find(&identity(0, 1)), Some(content.clone()));
-        pages.keep(identity(0, 2), &content);
-        assert_eq!(pages.find(&identity(0, 1)), None, "the file has changed");
+        pages.insert(identity(0, 1), &content);
+        assert_eq!(pages.get(&identity(0, 1)), Some(content.clone()));
+        pages.insert(identity(0, 2), &content);
+        assert_eq!(pages.get(&identity(0, 1)), None, "the file has changed");
         for inode in 1..MAX_PAGES as u64 {
-            pages.keep(identity(inode, 1), &content);
+            pages.insert(identity(inode, 1), &content);
         }
-        assert!(pages.find(&identity(0, 2)).is_some());
-        pages.keep(identity(100, 1), &content);
-        assert!(pages.find(&identity(0, 2)).is_none() && pages.find(&identity(1, 1)).is_some());
+        assert!(pages.get(&identity(0, 2)).is_some());
+        pages.insert(identity(100, 1), &content);
+        assert!(pages.get(&identity(0, 2)).is_none() && pages.get(&identity(1, 1)).is_some());
     }
 }

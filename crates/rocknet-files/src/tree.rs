@@ -100,7 +100,7 @@ impl Tree {
     }
 
     /// The same by the path below the root, which has no slash in front.
-    pub fn holds_program(&self, relative: &[u8]) -> bool {
+    pub fn contains_program(&self, relative: &[u8]) -> bool {
         let programs = self.programs().map(|folder| &folder.as_bytes()[1..]);
         let rest = programs.and_then(|programs| relative.strip_prefix(programs));
         rest.is_some_and(|rest| rest.starts_with(b"/"))
@@ -120,8 +120,8 @@ impl Tree {
         self.folder.root()
     }
 
-    /// See [`Folder::root_in_memory`].
-    pub fn root_in_memory(&self) -> Option<Arc<Root>> {
-        self.folder.root_in_memory()
+    /// See [`Folder::root_non_blocking`].
+    pub fn root_non_blocking(&self) -> Option<Arc<Root>> {
+        self.folder.root_non_blocking()
     }
 }

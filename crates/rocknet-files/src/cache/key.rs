@@ -11,7 +11,7 @@ pub(super) const MAX_ENTRIES: usize = 64 * 1024;
 pub(super) const THREAD_NAME: &str = "rn-cache";
 
 /// What a look-up gives: the entry, or nothing when the server has too much to do.
-pub type Lookup = Option<Arc<Entry>>;
+pub type LookupResult = Option<Arc<Entry>>;
 
 /// A tree and a path in it. The path is shared by all that know it: tables, messages, and workers.
 pub type Key = (u32, Arc<str>);

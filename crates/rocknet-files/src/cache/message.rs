@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::key::{Key, Lookup};
+use super::key::{Key, LookupResult};
 use crate::entry::Entry;
 use crate::tree::Tree;
 
@@ -16,16 +16,16 @@ pub(super) enum Message {
         /// Room that it takes while it waits.
         bytes: u64,
         /// What the worker has found by itself.
-        offer: Option<Arc<Entry>>,
-        reply: oneshot::Sender<Lookup>,
+        insert: Option<Arc<Entry>>,
+        reply: oneshot::Sender<LookupResult>,
     },
     /// There are offers.
-    Offered,
+    InsertsPending,
     /// Somebody wants to know when all that came before is done.
-    Settle {
+    Flush {
         done: oneshot::Sender<()>,
     },
-    Refresh {
+    Revalidate {
         tree: Arc<Tree>,
         path: Arc<str>,
     },
@@ -33,16 +33,16 @@ pub(super) enum Message {
         key: Key,
         /// Which job found it.
         job: u64,
-        outcome: Outcome,
+        outcome: LoadOutcome,
     },
-    Grew {
+    EntryGrew {
         key: Key,
         bytes: u64,
     },
-    Retain {
+    RetainTrees {
         trees: HashSet<u32>,
     },
-    Limit {
+    SetMemory {
         bytes: u64,
     },
     /// The thread ends.
@@ -50,7 +50,7 @@ pub(super) enum Message {
 }
 
 /// The result of a job of the pool.
-pub(super) enum Outcome {
+pub(super) enum LoadOutcome {
     New(Arc<Entry>),
     /// As it was, seen at that time in milliseconds of uptime.
     Unchanged {

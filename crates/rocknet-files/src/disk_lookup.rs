@@ -15,14 +15,14 @@ use rocknet_io::read_ahead::{ReadAhead, read_ahead};
 
 use crate::tree::Tree;
 
-pub struct Look {
-    waits: bool,
-    missing: RefCell<Vec<Missing>>,
+pub struct DiskLookup {
+    blocks: bool,
+    pending: RefCell<Vec<PendingRead>>,
 }
 
 /// What a look would have had to wait for.
 #[derive(Debug)]
-pub enum Missing {
+pub enum PendingRead {
     /// The way to a file.
     Names {
         root: Arc<Root>,
@@ -35,55 +35,55 @@ pub enum Missing {
         length: u64,
     },
     /// Nothing that could be brought by itself.
-    Else,
+    Unavailable,
 }
 
-impl Look {
+impl DiskLookup {
     /// May wait for the disk.
-    pub fn patient() -> Look {
-        Look {
-            waits: true,
-            missing: RefCell::default(),
+    pub fn blocking() -> DiskLookup {
+        DiskLookup {
+            blocks: true,
+            pending: RefCell::default(),
         }
     }
 
     /// Takes a look that waits for nothing; what it found, unless something was missing: all that it came across.
-    pub fn from_memory<T>(take: impl FnOnce(&Look) -> T) -> Result<T, Vec<Missing>> {
-        let look = Look {
-            waits: false,
-            missing: RefCell::default(),
+    pub fn non_blocking<T>(take: impl FnOnce(&DiskLookup) -> T) -> Result<T, Vec<PendingRead>> {
+        let lookup = DiskLookup {
+            blocks: false,
+            pending: RefCell::default(),
         };
-        let found = take(&look);
-        let missing = look.missing.into_inner();
-        if missing.is_empty() { Ok(found) } else { Err(missing) }
+        let found = take(&lookup);
+        let pending = lookup.pending.into_inner();
+        if pending.is_empty() { Ok(found) } else { Err(pending) }
     }
 
     /// Whether something is missing: what is found does not count.
-    pub fn lacks(&self) -> bool {
-        !self.missing.borrow().is_empty()
+    pub fn would_block(&self) -> bool {
+        !self.pending.borrow().is_empty()
     }
 
-    fn note(&self, missing: Missing) {
-        self.missing.borrow_mut().push(missing);
+    fn record(&self, pending: PendingRead) {
+        self.pending.borrow_mut().push(pending);
     }
 
     pub fn root(&self, tree: &Tree) -> io::Result<Arc<Root>> {
-        if self.waits {
+        if self.blocks {
             return tree.root();
         }
-        tree.root_in_memory().ok_or_else(|| {
-            self.note(Missing::Else);
+        tree.root_non_blocking().ok_or_else(|| {
+            self.record(PendingRead::Unavailable);
             io::ErrorKind::WouldBlock.into()
         })
     }
 
     pub fn open(&self, root: &Arc<Root>, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
-        if self.waits {
+        if self.blocks {
             return root.open_file(relative, symlinks);
         }
         root.open_cached(relative, symlinks).inspect_err(|error| {
             if let OpenError::WouldBlock = error {
-                self.note(Missing::Names {
+                self.record(PendingRead::Names {
                     root: Arc::clone(root),
                     relative: relative.to_vec(),
                     symlinks,
@@ -93,8 +93,8 @@ impl Look {
     }
 
     /// Opens what is most likely not there.
-    pub fn open_if_there(&self, root: &Arc<Root>, relative: &[u8], symlinks: Symlinks) -> Option<OpenedFile> {
-        if self.waits && !root.may_contain(relative) {
+    pub fn open_if_exists(&self, root: &Arc<Root>, relative: &[u8], symlinks: Symlinks) -> Option<OpenedFile> {
+        if self.blocks && !root.may_contain(relative) {
             return None;
         }
         self.open(root, relative, symlinks).ok()
@@ -103,13 +103,13 @@ impl Look {
     /// All that was there when it was opened: a file may grow while it is read.
     pub fn read(&self, opened: OpenedFile) -> io::Result<Vec<u8>> {
         let (size, inode) = (opened.meta.size, opened.meta.inode);
-        if self.waits {
+        if self.blocks {
             return file::read_at_most(&opened.file, size as usize);
         }
         match file::read_at_most_resident(&opened.file, size as usize)? {
             Some(content) => Ok(content),
             None => {
-                self.note(Missing::Content {
+                self.record(PendingRead::Content {
                     file: Arc::new(opened.file),
                     inode,
                     length: size,
@@ -120,34 +120,34 @@ impl Look {
     }
 
     /// The folder of a site without links in its path.
-    pub fn whole(&self, tree: &Tree) -> io::Result<PathBuf> {
-        if self.waits {
+    pub fn canonical_root(&self, tree: &Tree) -> io::Result<PathBuf> {
+        if self.blocks {
             return tree.folder().canonicalize();
         }
-        self.note(Missing::Else);
+        self.record(PendingRead::Unavailable);
         Err(io::ErrorKind::WouldBlock.into())
     }
 }
 
-impl Missing {
+impl PendingRead {
     /// Has the loop of this thread bring it. `None`: a thread has to wait for it.
-    pub fn bring(&self) -> Option<ReadAhead> {
+    pub fn read_ahead(&self) -> Option<ReadAhead> {
         match self {
-            Missing::Names {
+            PendingRead::Names {
                 root,
                 relative,
                 symlinks,
             } => root.prefetch_names(relative, *symlinks),
-            Missing::Content { file, length, .. } => read_ahead(file, 0, *length),
-            Missing::Else => None,
+            PendingRead::Content { file, length, .. } => read_ahead(file, 0, *length),
+            PendingRead::Unavailable => None,
         }
     }
 
     /// Whether it was brought in vain: this is missing still.
-    pub fn is_still(&self, before: &Missing) -> bool {
+    pub fn is_same_as(&self, before: &PendingRead) -> bool {
         match (self, before) {
-            (Missing::Names { relative, .. }, Missing::Names { relative: before, .. }) => relative == before,
-            (Missing::Content { inode, .. }, Missing::Content { inode: before, .. }) => inode == before,
+            (PendingRead::Names { relative, .. }, PendingRead::Names { relative: before, .. }) => relative == before,
+            (PendingRead::Content { inode, .. }, PendingRead::Content { inode: before, .. }) => inode == before,
             _ => false,
         }
     }

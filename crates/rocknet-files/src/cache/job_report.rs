@@ -4,29 +4,29 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::thread;
 
 use super::key::{Key, THREAD_NAME};
-use super::message::{Message, Outcome};
+use super::message::{LoadOutcome, Message};
 
 /// Brings the outcome to the owner however the job ends: done, panicked, or dropped before it began.
-pub(super) struct Report {
-    owner: SyncSender<Message>,
+pub(super) struct JobReport {
+    messages: SyncSender<Message>,
     key: Key,
     /// Which job it is of.
     job: u64,
     /// Taken when it is sent.
-    outcome: Option<Outcome>,
+    outcome: Option<LoadOutcome>,
 }
 
-impl Report {
-    pub fn new(owner: SyncSender<Message>, key: Key, job: u64) -> Report {
-        Report {
-            owner,
+impl JobReport {
+    pub fn new(messages: SyncSender<Message>, key: Key, job: u64) -> JobReport {
+        JobReport {
+            messages,
             key,
             job,
-            outcome: Some(Outcome::Lost),
+            outcome: Some(LoadOutcome::Lost),
         }
     }
 
-    pub fn send(mut self, outcome: Outcome) {
+    pub fn send(mut self, outcome: LoadOutcome) {
         self.outcome = Some(outcome);
     }
 
@@ -35,7 +35,7 @@ impl Report {
     }
 }
 
-impl Drop for Report {
+impl Drop for JobReport {
     fn drop(&mut self) {
         let Some(outcome) = self.outcome.take() else { return };
         let message = Message::Loaded {
@@ -43,11 +43,11 @@ impl Drop for Report {
             job: self.job,
             outcome,
         };
-        match self.owner.try_send(message) {
+        match self.messages.try_send(message) {
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}
             // On a thread of the pool, waiting is allowed; on the owner's own (a refused job) it would be for ever.
             Err(TrySendError::Full(message)) if thread::current().name() != Some(THREAD_NAME) => {
-                let _ = self.owner.send(message);
+                let _ = self.messages.send(message);
             }
             Err(TrySendError::Full(_)) => {}
         }

@@ -5,11 +5,11 @@ use crate::script::Script;
 
 /// Relation of a path to the file or error that was found for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// The file or folder that the path names.
     Named,
     /// A file that answers any path: a `fallback`, or a script that the path continues after.
-    StandIn,
+    Fallback,
     /// An error: the path leads nowhere, or may not be shown.
     Missing,
 }
@@ -21,50 +21,50 @@ const SHARE: u64 = 4;
 /// worth it.
 const MAX_MISSING_BYTES: u64 = 4 << 20;
 /// Longest path of a stand-in that is kept: as long as workers remember.
-const MAX_STAND_IN_PATH: usize = 512;
+const MAX_FALLBACK_PATH: usize = 512;
 /// Longest missing path that is kept. Those that browsers and robots request on every site are shorter.
 const MAX_MISSING_PATH: usize = 256;
 
-impl Kind {
+impl EntryKind {
     /// Most bytes that all entries of this kind may take when all together may take `memory`.
     pub(super) fn limit(self, memory: u64) -> u64 {
         match self {
-            Kind::Named => memory,
-            Kind::StandIn => memory / SHARE,
-            Kind::Missing => (memory / SHARE).min(MAX_MISSING_BYTES),
+            EntryKind::Named => memory,
+            EntryKind::Fallback => memory / SHARE,
+            EntryKind::Missing => (memory / SHARE).min(MAX_MISSING_BYTES),
         }
     }
 
     /// Returns true if an entry of this kind is kept under a path of `length` bytes. Others are looked up each time.
-    pub fn keeps(self, length: usize) -> bool {
+    pub fn caches_path_of(self, length: usize) -> bool {
         match self {
-            Kind::Named => true,
-            Kind::StandIn => length <= MAX_STAND_IN_PATH,
-            Kind::Missing => length <= MAX_MISSING_PATH,
+            EntryKind::Named => true,
+            EntryKind::Fallback => length <= MAX_FALLBACK_PATH,
+            EntryKind::Missing => length <= MAX_MISSING_PATH,
         }
     }
 }
 
 impl Entry {
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> EntryKind {
         match &self.found {
-            Found::Failed(_) => Kind::Missing,
-            Found::Asset(asset) if asset.status.code() >= 400 => Kind::Missing,
-            _ if self.stands_in => Kind::StandIn,
-            _ => Kind::Named,
+            Found::Failed(_) => EntryKind::Missing,
+            Found::Asset(asset) if asset.status.code() >= 400 => EntryKind::Missing,
+            _ if self.is_fallback => EntryKind::Fallback,
+            _ => EntryKind::Named,
         }
     }
 }
 
 /// Returns true if the file `relative` to the root is neither the one that `path` names, nor an index of it, nor that name with
 /// an ending.
-pub fn stands_in(relative: &[u8], path: &str) -> bool {
+pub fn is_fallback(relative: &[u8], path: &str) -> bool {
     !relative.starts_with(path.trim_matches('/').as_bytes())
 }
 
-/// As [`stands_in`], for a script.
-pub fn script_stands_in(script: &Script, path: &str) -> bool {
-    stands_in(script.name.trim_start_matches('/').as_bytes(), path)
+/// As [`is_fallback`], for a script.
+pub fn is_fallback_script(script: &Script, path: &str) -> bool {
+    is_fallback(script.name.trim_start_matches('/').as_bytes(), path)
 }
 
 #[cfg(test)]
@@ -83,7 +83,11 @@ mod tests {
             ("index.php", "/index.php/more", true),
             ("app/index.html", "/app/users/1", true),
         ] {
-            assert_eq!(stands_in(relative.as_bytes(), path), expected, "{relative} for {path}");
+            assert_eq!(
+                is_fallback(relative.as_bytes(), path),
+                expected,
+                "{relative} for {path}"
+            );
         }
     }
 
@@ -91,14 +95,14 @@ mod tests {
     fn kinds_have_bounds() {
         const MEMORY: u64 = 256 << 20;
         for (kind, limit, length) in [
-            (Kind::Named, MEMORY, usize::MAX),
-            (Kind::StandIn, MEMORY / 4, MAX_STAND_IN_PATH),
-            (Kind::Missing, 4 << 20, MAX_MISSING_PATH),
+            (EntryKind::Named, MEMORY, usize::MAX),
+            (EntryKind::Fallback, MEMORY / 4, MAX_FALLBACK_PATH),
+            (EntryKind::Missing, 4 << 20, MAX_MISSING_PATH),
         ] {
             assert_eq!(kind.limit(MEMORY), limit, "{kind:?}");
-            assert!(kind.keeps(length), "{kind:?}");
-            assert!(kind == Kind::Named || !kind.keeps(length + 1), "{kind:?}");
+            assert!(kind.caches_path_of(length), "{kind:?}");
+            assert!(kind == EntryKind::Named || !kind.caches_path_of(length + 1), "{kind:?}");
         }
-        assert_eq!(Kind::Missing.limit(1 << 20), 1 << 18);
+        assert_eq!(EntryKind::Missing.limit(1 << 20), 1 << 18);
     }
 }

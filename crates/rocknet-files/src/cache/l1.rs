@@ -10,8 +10,8 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use rocknet_io::queue::SharedBytes;
 
-use crate::entry::{Content, ENCODED, Entry, Variant};
-use crate::kind::Kind;
+use crate::entry::{Content, Entry, PREFERRED_CODINGS, Variant};
+use crate::entry_kind::EntryKind;
 use crate::tree::Tree;
 use rocknet_handler::Handler;
 use rocknet_handler::preload::Preloads;
@@ -36,10 +36,10 @@ const MAX_PATH_LENGTH: usize = 512;
 
 /// Set in the number of a site that has rules: its paths are those that its rules lead to, and nobody who has not met the
 /// rules finds them.
-pub const BEHIND_RULES: u32 = 1 << 31;
+pub const AFTER_RULES: u32 = 1 << 31;
 
 /// What this worker knows of the answers to raw paths.
-pub struct Front {
+pub struct L1Cache {
     paths: HashTable<Slot>,
     hasher: RandomState,
     /// Of all slots together.
@@ -54,7 +54,7 @@ pub struct Front {
 struct Slot {
     site: u32,
     path: Box<[u8]>,
-    lead: Lead,
+    hit: Hit,
     /// Memory that it counts for.
     bytes: u32,
     is_missing: bool,
@@ -64,20 +64,20 @@ struct Slot {
 
 /// Where a path leads.
 #[derive(Clone)]
-pub enum Lead {
-    Entry(Rc<Known>),
-    Place(Rc<Place>),
+pub enum Hit {
+    Entry(Rc<CachedEntry>),
+    Endpoint(Rc<CachedEndpoint>),
 }
 
 /// Which slots have to make room.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Room {
-    Any,
+enum EvictScope {
+    All,
     Missing,
 }
 
 /// A route whose handler answers without a wait.
-pub struct Place {
+pub struct CachedEndpoint {
     pub route: Arc<Route>,
     pub handler: Arc<dyn Handler>,
     /// Files that error pages come from.
@@ -88,28 +88,28 @@ pub struct Place {
     pub is_file_path: bool,
 }
 
-impl Lead {
+impl Hit {
     /// Returns true if requests that lead here need no check.
     #[inline]
     pub fn is_open(&self) -> bool {
         match self {
-            Lead::Entry(known) => known.is_open,
-            Lead::Place(place) => place.route.is_unguarded,
+            Hit::Entry(cached) => cached.is_open,
+            Hit::Endpoint(place) => place.route.is_unguarded,
         }
     }
 
-    fn is_gone(&self) -> bool {
+    fn is_retired(&self) -> bool {
         match self {
-            Lead::Entry(known) => known.entry.is_gone(),
+            Hit::Entry(cached) => cached.entry.is_retired(),
             // It goes with its configuration, and the whole front with that.
-            Lead::Place(_) => false,
+            Hit::Endpoint(_) => false,
         }
     }
 
     fn is_missing(&self) -> bool {
         match self {
-            Lead::Entry(known) => known.entry.kind() == Kind::Missing,
-            Lead::Place(_) => false,
+            Hit::Entry(cached) => cached.entry.kind() == EntryKind::Missing,
+            Hit::Endpoint(_) => false,
         }
     }
 
@@ -118,34 +118,39 @@ impl Lead {
     fn bytes(&self, path: &[u8]) -> usize {
         // A table that has just grown is half empty.
         let slot = 2 * size_of::<Slot>() + path.len();
-        let lead = match self {
-            Lead::Entry(known) => {
-                let own =
-                    size_of::<Known>() + known.path.len() + known.contents.len() * size_of::<VariantContent>() * 2;
+        let hit = match self {
+            Hit::Entry(cached) => {
+                let own = size_of::<CachedEntry>()
+                    + cached.path.len()
+                    + cached.contents.len() * size_of::<VariantContent>() * 2;
                 own + if self.is_missing() {
-                    known.entry.size() as usize
+                    cached.entry.size() as usize
                 } else {
                     0
                 }
             }
-            Lead::Place(place) => size_of::<Place>() + place.path.len(),
+            Hit::Endpoint(place) => size_of::<CachedEndpoint>() + place.path.len(),
         };
-        slot + lead + 4 * size_of::<usize>()
+        slot + hit + 4 * size_of::<usize>()
     }
 
     /// Leads to what is to be used instead, if there is something.
     #[cold]
-    fn follow(&mut self) {
-        if let Lead::Entry(known) = self
-            && let Some(entry) = known.entry.instead()
+    fn follow_replacement(&mut self) {
+        if let Hit::Entry(cached) = self
+            && let Some(entry) = cached.entry.replacement()
         {
-            *known = Rc::new(Known::new(entry, Arc::clone(&known.tree), Arc::clone(&known.path)));
+            *cached = Rc::new(CachedEntry::new(
+                entry,
+                Arc::clone(&cached.tree),
+                Arc::clone(&cached.path),
+            ));
         }
     }
 }
 
 /// A cached entry with what this worker needs to send it without touching a shared count.
-pub struct Known {
+pub struct CachedEntry {
     pub entry: Arc<Entry>,
     pub tree: Arc<Tree>,
     /// Decoded and normalised.
@@ -154,8 +159,8 @@ pub struct Known {
     is_open: bool,
     /// What goes along with it.
     pub preloads: Option<Arc<Preloads>>,
-    /// Of the plain form and each coded one, in the order of `ENCODED`.
-    contents: [OnceCell<SharedBytes>; 1 + ENCODED.len()],
+    /// Of the plain form and each coded one, in the order of `PREFERRED_CODINGS`.
+    contents: [OnceCell<SharedBytes>; 1 + PREFERRED_CODINGS.len()],
 }
 
 struct VariantContent(Bytes);
@@ -166,9 +171,9 @@ impl AsRef<[u8]> for VariantContent {
     }
 }
 
-impl Known {
-    pub fn new(entry: Arc<Entry>, tree: Arc<Tree>, path: Arc<str>) -> Known {
-        Known {
+impl CachedEntry {
+    pub fn new(entry: Arc<Entry>, tree: Arc<Tree>, path: Arc<str>) -> CachedEntry {
+        CachedEntry {
             preloads: tree.route.preloads(&path).cloned(),
             is_open: tree.route.is_unguarded,
             entry,
@@ -184,25 +189,25 @@ impl Known {
         let Content::Memory(bytes) = &variant.content else {
             return None;
         };
-        let place = ENCODED
+        let place = PREFERRED_CODINGS
             .iter()
-            .position(|known| *known == variant.coding)
+            .position(|cached| *cached == variant.coding)
             .map_or(0, |place| place + 1);
         Some(self.contents[place].get_or_init(|| Rc::new(VariantContent(bytes.clone()))))
     }
 }
 
-impl Default for Front {
-    fn default() -> Front {
-        Front::new(u64::MAX)
+impl Default for L1Cache {
+    fn default() -> L1Cache {
+        L1Cache::new(u64::MAX)
     }
 }
 
-impl Front {
+impl L1Cache {
     /// `memory`: bytes of the shared cache.
-    pub fn new(memory: u64) -> Front {
+    pub fn new(memory: u64) -> L1Cache {
         let share = usize::try_from(memory / MEMORY_SHARE).unwrap_or(MAX_BYTES);
-        Front {
+        L1Cache {
             paths: HashTable::new(),
             hasher: RandomState::default(),
             bytes: 0,
@@ -213,53 +218,53 @@ impl Front {
     }
 
     /// Whether an answer to a path is remembered.
-    pub fn remembers(path: &[u8]) -> bool {
+    pub fn is_cacheable(path: &[u8]) -> bool {
         path.len() <= MAX_PATH_LENGTH
     }
 
     #[inline]
-    pub fn find(&mut self, site: u32, path: &[u8]) -> Option<&Lead> {
+    pub fn get(&mut self, site: u32, path: &[u8]) -> Option<&Hit> {
         let hash = self.hasher.hash_one((site, path));
         let slot = self
             .paths
             .find_mut(hash, |slot| slot.site == site && *slot.path == *path)?;
         slot.used = true;
-        if slot.lead.is_gone() {
-            slot.lead.follow();
+        if slot.hit.is_retired() {
+            slot.hit.follow_replacement();
             let (bytes, missing) = (slot.bytes as usize, slot.missing_bytes());
-            slot.bytes = u32::try_from(slot.lead.bytes(&slot.path)).unwrap_or(u32::MAX);
-            slot.is_missing = slot.lead.is_missing();
+            slot.bytes = u32::try_from(slot.hit.bytes(&slot.path)).unwrap_or(u32::MAX);
+            slot.is_missing = slot.hit.is_missing();
             self.bytes = self.bytes - bytes + slot.bytes as usize;
             self.missing_bytes = self.missing_bytes - missing + slot.missing_bytes();
         }
-        Some(&slot.lead)
+        Some(&slot.hit)
     }
 
-    pub fn keep(&mut self, site: u32, path: &[u8], lead: Lead) {
-        if !Front::remembers(path) {
+    pub fn insert(&mut self, site: u32, path: &[u8], hit: Hit) {
+        if !L1Cache::is_cacheable(path) {
             return;
         }
-        self.forget(site, path);
-        if let Lead::Entry(known) = &lead {
-            if !known.entry.kind().keeps(path.len()) {
+        self.remove(site, path);
+        if let Hit::Entry(cached) = &hit {
+            if !cached.entry.kind().caches_path_of(path.len()) {
                 return;
             }
-            self.added_bytes = self.added_bytes.saturating_add(known.entry.size());
+            self.added_bytes = self.added_bytes.saturating_add(cached.entry.size());
             if self.added_bytes > MAX_ADDED_BYTES {
-                self.drop_gone();
+                self.drop_retired();
             }
         }
-        let (bytes, is_missing) = (lead.bytes(path), lead.is_missing());
+        let (bytes, is_missing) = (hit.bytes(path), hit.is_missing());
         if is_missing && self.missing_bytes + bytes > MAX_MISSING_BYTES {
-            self.clear_out(Room::Missing);
+            self.evict(EvictScope::Missing);
         }
         if self.paths.len() >= MAX_PATHS || self.bytes + bytes > self.max_bytes {
-            self.clear_out(Room::Any);
+            self.evict(EvictScope::All);
         }
         let slot = Slot {
             site,
             path: path.into(),
-            lead,
+            hit,
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
             is_missing,
             used: false,
@@ -272,7 +277,7 @@ impl Front {
             .insert_unique(hash, slot, |slot| hasher.hash_one((slot.site, &*slot.path)));
     }
 
-    pub fn forget(&mut self, site: u32, path: &[u8]) {
+    pub fn remove(&mut self, site: u32, path: &[u8]) {
         let hash = self.hasher.hash_one((site, path));
         if let Ok(slot) = self
             .paths
@@ -291,23 +296,23 @@ impl Front {
     }
 
     /// Lets go of entries that are gone from the cache, so that their memory is free.
-    pub fn drop_gone(&mut self) {
+    pub fn drop_retired(&mut self) {
         self.added_bytes = 0;
-        self.retain(|slot| !slot.lead.is_gone());
+        self.retain(|slot| !slot.hit.is_retired());
     }
 
     /// Keeps what was used since the last time, at most half.
-    fn clear_out(&mut self, room: Room) {
-        let (mut paths, mut bytes) = match room {
-            Room::Any => (MAX_PATHS / 2, self.max_bytes / 2),
-            Room::Missing => (MAX_PATHS, MAX_MISSING_BYTES / 2),
+    fn evict(&mut self, scope: EvictScope) {
+        let (mut paths, mut bytes) = match scope {
+            EvictScope::All => (MAX_PATHS / 2, self.max_bytes / 2),
+            EvictScope::Missing => (MAX_PATHS, MAX_MISSING_BYTES / 2),
         };
         self.retain(|slot| {
-            if room == Room::Missing && !slot.is_missing {
+            if scope == EvictScope::Missing && !slot.is_missing {
                 return true;
             }
             let size = slot.bytes as usize;
-            let keep = slot.used && paths > 0 && bytes >= size && !slot.lead.is_gone();
+            let keep = slot.used && paths > 0 && bytes >= size && !slot.hit.is_retired();
             slot.used = false;
             if keep {
                 paths -= 1;
@@ -352,22 +357,22 @@ mod tests {
     use super::*;
     use crate::entry::Found;
 
-    fn entry() -> Rc<Known> {
+    fn entry() -> Rc<CachedEntry> {
         let entry = Arc::new(Entry::new(Found::WithoutSlash, Vec::new(), 0));
-        Rc::new(Known::new(
+        Rc::new(CachedEntry::new(
             entry,
             Arc::new(Tree::standalone(&Settings::default(), 0).expect("a tree")),
             "/".into(),
         ))
     }
 
-    fn known() -> Lead {
-        Lead::Entry(entry())
+    fn hit() -> Hit {
+        Hit::Entry(entry())
     }
 
-    fn missing() -> Lead {
+    fn missing_hit() -> Hit {
         let entry = Entry::new(Found::Failed(Status::NOT_FOUND), Vec::new(), 0);
-        Lead::Entry(Rc::new(Known::new(
+        Hit::Entry(Rc::new(CachedEntry::new(
             Arc::new(entry),
             Arc::new(Tree::standalone(&Settings::default(), 0).expect("a tree")),
             "/".into(),
@@ -375,47 +380,47 @@ mod tests {
     }
 
     /// Compares the counted bytes with the slots.
-    fn check_sums(front: &Front) {
-        let sum: usize = front.paths.iter().map(|slot| slot.lead.bytes(&slot.path)).sum();
-        let missing = front.paths.iter().filter(|slot| slot.lead.is_missing());
-        let missing: usize = missing.map(|slot| slot.lead.bytes(&slot.path)).sum();
-        assert_eq!((front.bytes, front.missing_bytes), (sum, missing));
+    fn check_sums(cache: &L1Cache) {
+        let sum: usize = cache.paths.iter().map(|slot| slot.hit.bytes(&slot.path)).sum();
+        let missing = cache.paths.iter().filter(|slot| slot.hit.is_missing());
+        let missing: usize = missing.map(|slot| slot.hit.bytes(&slot.path)).sum();
+        assert_eq!((cache.bytes, cache.missing_bytes), (sum, missing));
     }
 
     #[test]
     fn missing_paths_are_remembered_while_short_and_few_and_displace_no_others() {
-        let mut front = Front::default();
+        let mut cache = L1Cache::default();
         for number in 0..1000 {
-            front.keep(0, format!("/there/{number}").as_bytes(), known());
+            cache.insert(0, format!("/there/{number}").as_bytes(), hit());
         }
         for number in 0..MAX_PATHS {
             let path = format!("/{number}/{}", "x".repeat(200));
-            front.keep(0, path.as_bytes(), missing());
-            assert!(front.find(0, path.as_bytes()).is_some());
-            assert!(front.missing_bytes <= MAX_MISSING_BYTES, "{}", front.missing_bytes);
+            cache.insert(0, path.as_bytes(), missing_hit());
+            assert!(cache.get(0, path.as_bytes()).is_some());
+            assert!(cache.missing_bytes <= MAX_MISSING_BYTES, "{}", cache.missing_bytes);
         }
-        check_sums(&front);
+        check_sums(&cache);
         for number in 0..1000 {
-            assert!(front.find(0, format!("/there/{number}").as_bytes()).is_some());
+            assert!(cache.get(0, format!("/there/{number}").as_bytes()).is_some());
         }
         for (length, is_kept) in [(256, true), (257, false)] {
             let path = vec![b'y'; length];
-            front.keep(0, &path, missing());
+            cache.insert(0, &path, missing_hit());
             assert_eq!(
-                front.find(0, &path).is_some(),
+                cache.get(0, &path).is_some(),
                 is_kept,
                 "a missing path of {length} bytes"
             );
-            front.keep(0, &path, known());
-            assert!(front.find(0, &path).is_some());
-            front.keep(0, &path, missing());
+            cache.insert(0, &path, hit());
+            assert!(cache.get(0, &path).is_some());
+            cache.insert(0, &path, missing_hit());
             assert_eq!(
-                front.find(0, &path).is_some(),
+                cache.get(0, &path).is_some(),
                 is_kept,
                 "what is there no more is forgotten"
             );
         }
-        check_sums(&front);
+        check_sums(&cache);
     }
 
     #[test]
@@ -426,66 +431,66 @@ mod tests {
             (256 << 20, MAX_BYTES),
             (1 << 40, MAX_BYTES),
         ] {
-            let (mut front, mut largest) = (Front::new(memory), 0);
+            let (mut cache, mut largest) = (L1Cache::new(memory), 0);
             for number in 0..MAX_PATHS {
-                front.keep(0, format!("/{number:0500}").as_bytes(), known());
-                largest = largest.max(front.bytes);
+                cache.insert(0, format!("/{number:0500}").as_bytes(), hit());
+                largest = largest.max(cache.bytes);
             }
-            check_sums(&front);
+            check_sums(&cache);
             assert!((most - 4096..=most).contains(&largest), "{largest} bytes of {memory}");
-            let capacity = front.paths.capacity();
-            front.paths.iter().for_each(|slot| {
-                if let Lead::Entry(known) = &slot.lead {
-                    known.entry.retire();
+            let capacity = cache.paths.capacity();
+            cache.paths.iter().for_each(|slot| {
+                if let Hit::Entry(cached) = &slot.hit {
+                    cached.entry.retire();
                 }
             });
-            front.drop_gone();
-            check_sums(&front);
-            assert_eq!(front.bytes, 0);
-            assert!(front.paths.capacity() <= capacity.min(8 * MIN_TABLE));
+            cache.drop_retired();
+            check_sums(&cache);
+            assert_eq!(cache.bytes, 0);
+            assert!(cache.paths.capacity() <= capacity.min(8 * MIN_TABLE));
         }
     }
 
     #[test]
     fn entries_that_are_gone_are_let_go_before_the_tick_if_much_comes() {
-        let mut front = Front::default();
+        let mut cache = L1Cache::default();
         let first = entry();
-        front.keep(0, b"/first", Lead::Entry(Rc::clone(&first)));
+        cache.insert(0, b"/first", Hit::Entry(Rc::clone(&first)));
         first.entry.retire();
         let size = first.entry.size();
         for number in 0..MAX_ADDED_BYTES / size {
-            front.keep(0, format!("/{number}").as_bytes(), known());
+            cache.insert(0, format!("/{number}").as_bytes(), hit());
         }
-        assert!(front.find(0, b"/first").is_none());
+        assert!(cache.get(0, b"/first").is_none());
     }
 
     #[test]
     fn is_bounded_and_keeps_what_is_used() {
-        let mut front = Front::default();
-        front.keep(0, b"/favourite", known());
+        let mut cache = L1Cache::default();
+        cache.insert(0, b"/favourite", hit());
         for number in 0..MAX_PATHS * 3 {
-            front.keep(1, format!("/{number}").as_bytes(), known());
-            assert!(front.find(0, b"/favourite").is_some(), "lost at {number}");
-            assert!(front.paths.len() <= MAX_PATHS);
+            cache.insert(1, format!("/{number}").as_bytes(), hit());
+            assert!(cache.get(0, b"/favourite").is_some(), "lost at {number}");
+            assert!(cache.paths.len() <= MAX_PATHS);
         }
-        assert!(front.find(1, b"/favourite").is_none());
-        assert!(front.find(0, b"/favouritee").is_none());
+        assert!(cache.get(1, b"/favourite").is_none());
+        assert!(cache.get(0, b"/favouritee").is_none());
     }
 
     #[test]
     fn forgets() {
-        let mut front = Front::default();
+        let mut cache = L1Cache::default();
         let entry = entry();
-        front.keep(0, b"/a", Lead::Entry(Rc::clone(&entry)));
-        front.keep(0, b"/b", known());
-        front.forget(0, b"/b");
-        assert!(front.find(0, b"/b").is_none());
+        cache.insert(0, b"/a", Hit::Entry(Rc::clone(&entry)));
+        cache.insert(0, b"/b", hit());
+        cache.remove(0, b"/b");
+        assert!(cache.get(0, b"/b").is_none());
         entry.entry.retire();
-        front.drop_gone();
-        assert!(front.find(0, b"/a").is_none());
-        front.keep(0, &[b'x'; MAX_PATH_LENGTH + 1], known());
-        assert!(front.paths.is_empty());
-        front.keep(0, &[b'x'; MAX_PATH_LENGTH], known());
-        assert!(front.find(0, &[b'x'; MAX_PATH_LENGTH]).is_some());
+        cache.drop_retired();
+        assert!(cache.get(0, b"/a").is_none());
+        cache.insert(0, &[b'x'; MAX_PATH_LENGTH + 1], hit());
+        assert!(cache.paths.is_empty());
+        cache.insert(0, &[b'x'; MAX_PATH_LENGTH], hit());
+        assert!(cache.get(0, &[b'x'; MAX_PATH_LENGTH]).is_some());
     }
 }

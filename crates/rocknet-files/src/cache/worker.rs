@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::front::{Front, Known, Lead};
-use super::{Cache, still_holds};
-use crate::encode::Streams;
+use super::l1::{CachedEntry, Hit, L1Cache};
+use super::{FileCache, is_unchanged};
+use crate::encode::EncoderLimit;
 use crate::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
 use crate::script::Script;
 use crate::tree::Tree;
@@ -15,96 +15,99 @@ use rocknet_handler::services::WorkerLocal;
 
 /// One for each worker.
 pub struct WorkerCache {
-    cache: Cache,
+    cache: FileCache,
     /// Files of the server that are encoded while they are sent.
-    pub streams: Streams,
-    front: RefCell<Front>,
+    pub encoder_limit: EncoderLimit,
+    l1: RefCell<L1Cache>,
     /// Number of the configuration that the front belongs to.
     generation: Cell<u64>,
 }
 
 impl WorkerCache {
     /// `memory`: bytes of the shared cache, as configured.
-    pub fn new(cache: Cache, streams: Streams, memory: u64, generation: u64) -> WorkerCache {
+    pub fn new(cache: FileCache, encoder_limit: EncoderLimit, memory: u64, generation: u64) -> WorkerCache {
         WorkerCache {
             cache,
-            streams,
-            front: RefCell::new(Front::new(memory)),
+            encoder_limit,
+            l1: RefCell::new(L1Cache::new(memory)),
             generation: Cell::new(generation),
         }
     }
 
-    pub fn cache(&self) -> &Cache {
+    pub fn cache(&self) -> &FileCache {
         &self.cache
     }
 
     #[inline]
-    pub fn front(&self) -> RefMut<'_, Front> {
-        self.front.borrow_mut()
+    pub fn l1(&self) -> RefMut<'_, L1Cache> {
+        self.l1.borrow_mut()
     }
 
     /// Forgets the paths of the configuration before.
-    pub fn renew(&self, memory: u64, generation: u64) {
-        *self.front.borrow_mut() = Front::new(memory);
+    pub fn reset(&self, memory: u64, generation: u64) {
+        *self.l1.borrow_mut() = L1Cache::new(memory);
         self.generation.set(generation);
     }
 
     /// Asks the cache, and through it the disk, for `path` in `tree`. `raw`: the path as the request has it, by which the
     /// front remembers the entry. `None`: the server has too much to do.
-    pub async fn look_up(&self, key: CacheKey, raw: &[u8], tree: Arc<Tree>, path: Arc<str>) -> Option<Rc<Known>> {
+    pub async fn look_up(&self, key: CacheKey, raw: &[u8], tree: Arc<Tree>, path: Arc<str>) -> Option<Rc<CachedEntry>> {
         self.cache.status().count_miss();
-        let entry = match Front::remembers(raw) {
+        let entry = match L1Cache::is_cacheable(raw) {
             true => self.cache.look_up(&tree, &path).await,
-            false => self.cache.ask(&tree, &path).await,
+            false => self.cache.look_up_shared(&tree, &path).await,
         }?;
-        let known = Rc::new(Known::new(entry, tree, path));
+        let cached = Rc::new(CachedEntry::new(entry, tree, path));
         // The configuration may have been replaced meanwhile: sites have other numbers then.
-        if !known.entry.is_gone() && self.generation.get() == key.generation {
-            self.front().keep(key.site, raw, Lead::Entry(Rc::clone(&known)));
+        if !cached.entry.is_retired() && self.generation.get() == key.generation {
+            self.l1().insert(key.site, raw, Hit::Entry(Rc::clone(&cached)));
         }
-        Some(known)
+        Some(cached)
     }
 
     /// Returns the script that a raw path led to so short a time ago that no new look is due.
-    pub fn script(&self, key: CacheKey, raw: &[u8], now_ms: u64) -> Option<Arc<Script>> {
+    pub fn cached_script(&self, key: CacheKey, raw: &[u8], now_ms: u64) -> Option<Arc<Script>> {
         if self.generation.get() != key.generation {
             return None;
         }
-        let mut front = self.front();
-        let Lead::Entry(known) = front.find(key.site, raw)? else {
+        let mut l1 = self.l1();
+        let Hit::Entry(cached) = l1.get(key.site, raw)? else {
             return None;
         };
-        let Found::Script(script) = &known.entry.found else {
+        let Found::Script(script) = &cached.entry.found else {
             return None;
         };
-        let age = known.entry.age_ms(now_ms);
-        if known.entry.is_gone() || age >= STALE_AFTER_MS {
-            front.forget(key.site, raw);
+        let age = cached.entry.age_ms(now_ms);
+        if cached.entry.is_retired() || age >= STALE_AFTER_MS {
+            l1.remove(key.site, raw);
             return None;
         }
         if age >= REFRESH_AFTER_MS {
-            self.refresh(known);
+            self.revalidate(cached);
         }
-        known.entry.touch(now_ms);
+        cached.entry.touch(now_ms);
         Some(Arc::clone(script))
     }
 
     /// Revalidates an entry: first without waiting, then through the owner of the cache if that is inconclusive.
     #[cold]
-    pub fn refresh(&self, known: &Known) {
-        let is_mine = !known.entry.checking.swap(true, std::sync::atomic::Ordering::AcqRel);
-        if is_mine && !still_holds(&known.entry, &known.tree, &known.path) {
-            self.cache.refresh(&known.tree, &known.path);
+    pub fn revalidate(&self, cached: &CachedEntry) {
+        let is_first = !cached
+            .entry
+            .revalidating
+            .swap(true, std::sync::atomic::Ordering::AcqRel);
+        if is_first && !is_unchanged(&cached.entry, &cached.tree, &cached.path) {
+            self.cache.revalidate(&cached.tree, &cached.path);
         }
     }
 }
 
 impl WorkerLocal for WorkerCache {
     fn tick(&self, _now_ms: u64) {
-        self.front().drop_gone();
+        self.l1().drop_retired();
     }
 
     fn release(&self) {
-        self.front().clear();
+        self.l1().clear();
     }
 }

@@ -14,7 +14,7 @@ use rocknet_proto::semantics::negotiation::{self, AcceptEncoding, Coding};
 use rocknet_proto::semantics::range::{self, ByteRange, ContentRange, Ranges};
 use rocknet_proto::status::Status;
 
-use crate::entry::{Asset, Content, ENCODED, Variant};
+use crate::entry::{Asset, Content, PREFERRED_CODINGS, Variant};
 use rocknet_handler::fixed;
 use rocknet_handler::response::{Body, ErrorPage, FieldList, FilePart, Part, Response};
 use rocknet_proto::PreparedHeads;
@@ -29,7 +29,7 @@ pub enum Choice<'a> {
 }
 
 /// Fields that make an answer anything else than the whole file as it is.
-const SELECTING: KnownSet = KnownSet::of(&[
+const SELECTING_FIELDS: KnownSet = KnownSet::of(&[
     Known::IfMatch,
     Known::IfNoneMatch,
     Known::IfModifiedSince,
@@ -40,13 +40,13 @@ const SELECTING: KnownSet = KnownSet::of(&[
 
 #[inline]
 pub fn choose<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
-    if !request.fields.any(SELECTING) {
-        return whole(&asset.plain);
+    if !request.fields.any(SELECTING_FIELDS) {
+        return full(&asset.plain);
     }
     select(asset, request)
 }
 
-fn whole(variant: &Variant) -> Choice<'_> {
+fn full(variant: &Variant) -> Choice<'_> {
     Choice::Send(&variant.full, Some(variant))
 }
 
@@ -54,47 +54,47 @@ fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
     let ranged = request.method == Method::Get && request.fields.contains(Known::Range) && asset.status == Status::OK;
     let variant = match coding(asset, request, ranged) {
         Ok(variant) => variant,
-        Err(coding) => return unmade(asset, request, coding),
+        Err(coding) => return not_encoded(asset, request, coding),
     };
     let Some(etag) = &variant.etag else {
-        return whole(variant);
+        return full(variant);
     };
     let validators = Validators {
         etag: etag.as_bytes(),
         last_modified: asset.last_modified,
     };
     let fields = &request.fields;
-    match judge(request, &validators) {
+    match evaluate(request, &validators) {
         Outcome::Proceed => {}
         Outcome::NotModified => {
-            return match &variant.unchanged {
-                Some(unchanged) => Choice::Send(unchanged, None),
-                None => whole(variant),
+            return match &variant.not_modified {
+                Some(head) => Choice::Send(head, None),
+                None => full(variant),
             };
         }
         Outcome::PreconditionFailed => return respond(fixed::error(Status::PRECONDITION_FAILED)),
     }
     let range = match fields.get(Known::Range) {
         Some(range) if ranged && !fields.is_repeated(Known::Range) => range,
-        _ => return whole(variant),
+        _ => return full(variant),
     };
     if fields
         .get(Known::IfRange)
         .is_some_and(|value| !conditional::if_range(value, &validators))
     {
-        return whole(variant);
+        return full(variant);
     }
     match range::parse(range, variant.content.length()) {
-        Ranges::Whole => whole(variant),
+        Ranges::Whole => full(variant),
         Ranges::One(part) => respond(partial(asset, variant, part)),
         Ranges::Many(parts) => respond(multipart(asset, variant, &parts)),
-        Ranges::Unsatisfiable => respond(unsatisfied(variant)),
+        Ranges::Unsatisfiable => respond(range_not_satisfiable(variant)),
     }
 }
 
 /// A form that is not kept. One made while it is sent is never kept, so its conditions are judged here or nowhere; one
 /// that will be kept is judged once it is there, because it may turn out not to be worth it.
-fn unmade<'a>(asset: &Asset, request: &Request<'_>, coding: Coding) -> Choice<'a> {
+fn not_encoded<'a>(asset: &Asset, request: &Request<'_>, coding: Coding) -> Choice<'a> {
     let Some(etag) = asset
         .tag(coding)
         .filter(|_| matches!(asset.plain.content, Content::File(..)))
@@ -105,28 +105,28 @@ fn unmade<'a>(asset: &Asset, request: &Request<'_>, coding: Coding) -> Choice<'a
         etag: etag.as_bytes(),
         last_modified: asset.last_modified,
     };
-    match judge(request, &validators) {
+    match evaluate(request, &validators) {
         Outcome::Proceed => Choice::Encode(coding),
-        Outcome::NotModified => respond(unchanged(asset, etag.as_bytes())),
+        Outcome::NotModified => respond(not_modified(asset, etag.as_bytes())),
         Outcome::PreconditionFailed => respond(fixed::error(Status::PRECONDITION_FAILED)),
     }
 }
 
 /// The plain form as a response, with conditions and ranges: for those who change it before it is sent. It is answered as
 /// GET is, whatever was asked for.
-pub fn in_full(asset: &Asset, request: &Request<'_>) -> Response {
+pub fn full_response(asset: &Asset, request: &Request<'_>) -> Response {
     let variant = &asset.plain;
     let Some(etag) = &variant.etag else {
-        return plain(asset);
+        return plain_response(asset);
     };
     let validators = Validators {
         etag: etag.as_bytes(),
         last_modified: asset.last_modified,
     };
-    let method = method(request.method);
-    match judge_as(method, request, &validators) {
+    let method = file_method(request.method);
+    match evaluate_as(method, request, &validators) {
         Outcome::Proceed => {}
-        Outcome::NotModified => return unchanged(asset, etag.as_bytes()),
+        Outcome::NotModified => return not_modified(asset, etag.as_bytes()),
         Outcome::PreconditionFailed => return fixed::error(Status::PRECONDITION_FAILED),
     }
     let fields = &request.fields;
@@ -141,14 +141,14 @@ pub fn in_full(asset: &Asset, request: &Request<'_>) -> Response {
         .filter(|_| is_same())
         .map(|range| range::parse(range, variant.content.length()))
     {
-        None | Some(Ranges::Whole) => plain(asset),
+        None | Some(Ranges::Whole) => plain_response(asset),
         Some(Ranges::One(part)) => partial(asset, variant, part),
         Some(Ranges::Many(parts)) => multipart(asset, variant, &parts),
-        Some(Ranges::Unsatisfiable) => unsatisfied(variant),
+        Some(Ranges::Unsatisfiable) => range_not_satisfiable(variant),
     }
 }
 
-fn unchanged(asset: &Asset, etag: &[u8]) -> Response {
+fn not_modified(asset: &Asset, etag: &[u8]) -> Response {
     let mut fields = asset.fields.clone();
     fields.remove("Content-Type");
     fields.remove("Accept-Ranges");
@@ -163,17 +163,17 @@ fn unchanged(asset: &Asset, etag: &[u8]) -> Response {
     }
 }
 
-fn unsatisfied(variant: &Variant) -> Response {
+fn range_not_satisfiable(variant: &Variant) -> Response {
     let range = ContentRange::unsatisfied(variant.content.length());
     fixed::error(Status::RANGE_NOT_SATISFIABLE).with("Content-Range", text(range.as_bytes()))
 }
 
-fn judge(request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
-    judge_as(request.method, request, validators)
+fn evaluate(request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
+    evaluate_as(request.method, request, validators)
 }
 
 /// RFC 9110 §13.2.2, for the form that would be sent.
-fn judge_as(method: Method, request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
+fn evaluate_as(method: Method, request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
     let fields = &request.fields;
     let (if_match, if_none_match) = (joined(fields, Known::IfMatch), joined(fields, Known::IfNoneMatch));
     let preconditions = Preconditions {
@@ -208,13 +208,13 @@ fn coding<'a>(asset: &'a Asset, request: &Request<'_>, ranged: bool) -> Result<&
         return Ok(&asset.plain);
     }
     // What lies encoded on the disk was meant to be used, whatever we could make ourselves.
-    for untried in [false, true] {
+    for includes_unmade in [false, true] {
         let mut offered = [Coding::Identity; 3];
         let mut count = 0;
-        for coding in ENCODED {
+        for coding in PREFERRED_CODINGS {
             let offer = match asset.encoded(coding) {
-                Some(form) => form.is_some() && (untried || asset.neighbours),
-                None => untried && asset.status == Status::OK,
+                Some(form) => form.is_some() && (includes_unmade || asset.has_precompressed),
+                None => includes_unmade && asset.status == Status::OK,
             };
             if offer {
                 offered[count] = coding;
@@ -239,7 +239,7 @@ fn partial(asset: &Asset, variant: &Variant, part: ByteRange) -> Response {
         "Content-Range",
         text(ContentRange::new(part, variant.content.length()).as_bytes()),
     );
-    let body = match cut(&variant.content, part) {
+    let body = match slice(&variant.content, part) {
         Part::Bytes(bytes) => Body::Bytes(bytes),
         Part::File(part) => Body::File(part),
     };
@@ -265,7 +265,7 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
         let mut head = Vec::new();
         frame.write_part_head(*range, &mut head);
         parts.push(Part::Bytes(Bytes::from(head)));
-        parts.push(cut(&variant.content, *range));
+        parts.push(slice(&variant.content, *range));
     }
     let mut end = Vec::new();
     frame.write_end(&mut end);
@@ -281,7 +281,7 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
 }
 
 /// The whole of the plain form, where a coded one was asked for and cannot be made now.
-pub fn plain(asset: &Asset) -> Response {
+pub fn plain_response(asset: &Asset) -> Response {
     let body = match &asset.plain.content {
         Content::Memory(bytes) => Body::Bytes(bytes.clone()),
         Content::File(file) => Body::File(FilePart {
@@ -308,7 +308,7 @@ fn with_etag(asset: &Asset, variant: &Variant) -> FieldList {
     fields
 }
 
-fn cut(content: &Content, range: ByteRange) -> Part {
+fn slice(content: &Content, range: ByteRange) -> Part {
     match content {
         Content::Memory(bytes) => Part::Bytes(bytes.slice(range.first() as usize..=range.last() as usize)),
         Content::File(file) => Part::File(FilePart {
@@ -329,7 +329,7 @@ fn random() -> [u8; 16] {
     bytes
 }
 /// The method that a file is asked for by, whatever the application was.
-fn method(method: Method) -> Method {
+fn file_method(method: Method) -> Method {
     match method {
         Method::Head => Method::Head,
         _ => Method::Get,
