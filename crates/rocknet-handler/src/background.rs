@@ -57,8 +57,8 @@ impl<T: Send + 'static> Background<T> {
         }
     }
 
-    /// Sends a message, and starts the thread if this is the first one. Returns `false` if the thread was stopped or could
-    /// not be started.
+    /// Sends a message, and starts the thread if this is the first one. Returns `false` if the thread was stopped or
+    /// could not be started.
     pub fn send(&self, message: T) -> bool {
         let messages = self.messages.get_or_init(|| self.start()).as_ref();
         messages.is_some_and(|messages| messages.send(message).is_ok())
@@ -99,7 +99,8 @@ impl<T: Send + 'static> Background<T> {
         Some(sender)
     }
 
-    /// Stops the thread, drops its tasks, and waits for it. Returns true if it ended before `deadline`, or never started.
+    /// Stops the thread, drops its tasks, and waits for it. Returns true if it ended before `deadline`, or never
+    /// started.
     ///
     /// A DNS lookup cannot be interrupted: its thread may outlive the deadline, and ends by itself.
     pub fn stop(&self, deadline: Instant) -> bool {

@@ -90,7 +90,8 @@ pub fn round_robin(all: &[Candidate], turn: usize) -> Option<usize> {
     if all.iter().all(|candidate| candidate.weight == first.weight) {
         return Some(all[turn % all.len()].index);
     }
-    // Steps of the golden ratio hit each arc of a circle in proportion to its length, and avoid hitting one twice in a row.
+    // Steps of the golden ratio hit each arc of a circle in proportion to its length, and avoid hitting one twice in a
+    // row.
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
     let total: f64 = all.iter().map(|candidate| candidate.weight).sum();
     let point = unit((turn as u64).wrapping_mul(GOLDEN)) * total;

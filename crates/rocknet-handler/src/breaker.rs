@@ -16,8 +16,8 @@ pub struct Rules {
     pub window_ms: u64,
 }
 
-/// Maximum number of times that a failed probe doubles the pause. A server that is down for a day costs few requests. One
-/// that has recovered is found within two minutes, given the default window of 10 s.
+/// Maximum number of times that a failed probe doubles the pause. A server that is down for a day costs few requests.
+/// One that has recovered is found within two minutes, given the default window of 10 s.
 const MAX_DOUBLINGS: u32 = 3;
 
 /// The circuit of one server.
@@ -40,8 +40,8 @@ impl Breaker {
         self.fails == 0 && self.open_until_ms == 0
     }
 
-    /// Returns true if a request may be sent. Of an open circuit, one request per pause may be sent as a probe; two if two
-    /// workers ask at the same moment.
+    /// Returns true if a request may be sent. Of an open circuit, one request per pause may be sent as a probe; two if
+    /// two workers ask at the same moment.
     pub fn admits(&self, now_ms: u64) -> bool {
         self.open_until_ms == 0 || now_ms >= self.open_until_ms && now_ms >= self.probe_until_ms
     }

@@ -74,8 +74,8 @@ impl Clock {
         self.unix_ms.get()
     }
 
-    /// Returns the uptime of the last tick in milliseconds. It has the same origin as [`TimeSource::uptime_ms`], and is never
-    /// ahead of it.
+    /// Returns the uptime of the last tick in milliseconds. It has the same origin as [`TimeSource::uptime_ms`], and is
+    /// never ahead of it.
     #[inline]
     pub fn uptime_ms(&self) -> u64 {
         self.uptime_ms.get()
@@ -88,11 +88,12 @@ impl Clock {
     }
 }
 
-/// One in this many ready responses is timed. Two readings of the clock cost 45 ns with `clocksource=tsc` (measured on a
-/// Xeon) and two system calls elsewhere, while a ready response takes less than a microsecond.
+/// One in this many ready responses is timed. Two readings of the clock cost 45 ns with `clocksource=tsc` (measured on
+/// a Xeon) and two system calls elsewhere, while a ready response takes less than a microsecond.
 const SAMPLE_EVERY: u8 = 64;
 
-/// Measures the duration of ready responses by sampling. Responses between two samples get the duration of the last sample.
+/// Measures the duration of ready responses by sampling. Responses between two samples get the duration of the last
+/// sample.
 #[derive(Debug, Default)]
 pub struct ReadyLatency {
     /// Number of requests until the next sample.
@@ -116,8 +117,8 @@ impl ReadyLatency {
         }
     }
 
-    /// Ends a request whose response was ready. Returns its duration in microseconds, or that of the last sample if `begun`
-    /// is `None`.
+    /// Ends a request whose response was ready. Returns its duration in microseconds, or that of the last sample if
+    /// `begun` is `None`.
     #[inline]
     pub fn end(&self, begun: Option<Instant>) -> u64 {
         if let Some(begun) = begun {

@@ -41,8 +41,8 @@ pub trait Filter: Send + Sync {
     /// Returns the phase in which the filter runs.
     fn phase(&self) -> Phase;
 
-    /// Changes the header fields of a response whose body is fixed: one of the file cache, whose head is rendered once, or a
-    /// plain error page.
+    /// Changes the header fields of a response whose body is fixed: one of the file cache, whose head is rendered once,
+    /// or a plain error page.
     fn apply_to_head(&self, _route: &Route, _status: Status, _fields: &mut FieldList) {}
 
     /// Changes any other response without blocking. Returns the part of the work that has to wait, if any.

@@ -1,8 +1,9 @@
-//! Determines the client of a request: the peer, or the address that trusted proxies report (`X-Forwarded-For`, `Forwarded`).
+//! Determines the client of a request: the peer, or the address that trusted proxies report (`X-Forwarded-For`,
+//! `Forwarded`).
 //!
-//! Each proxy appends the address from which it received the request. The list is therefore read from its end, for as long
-//! as the addresses belong to trusted proxies. The first other address is the client's. All addresses before it were
-//! written by that client, and are ignored.
+//! Each proxy appends the address from which it received the request. The list is therefore read from its end, for as
+//! long as the addresses belong to trusted proxies. The first other address is the client's. All addresses before it
+//! were written by that client, and are ignored.
 
 use std::borrow::Cow;
 

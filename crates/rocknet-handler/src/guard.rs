@@ -21,8 +21,8 @@ pub struct GuardContext<'a> {
     pub request: &'a Request<'a>,
 }
 
-/// Decision about a request: the user whose password was verified (`None` if the guard verifies no password), or the response
-/// to a request that is not admitted.
+/// Decision about a request: the user whose password was verified (`None` if the guard verifies no password), or the
+/// response to a request that is not admitted.
 pub type Admission = Result<Option<Arc<str>>, Box<Response>>;
 
 /// Future decision. Dropping it early has no effects.
@@ -39,8 +39,8 @@ pub enum Check {
 
 /// Decides whether requests may enter a route. One value serves all workers.
 ///
-/// A request is checked at each route that it leads to, because the file that is served may belong to another route than the
-/// path. A guard may therefore be called more than once for one request.
+/// A request is checked at each route that it leads to, because the file that is served may belong to another route
+/// than the path. A guard may therefore be called more than once for one request.
 pub trait Guard: Send + Sync {
     /// Decides about a request.
     fn check(&self, context: &GuardContext<'_>) -> Check;

@@ -19,8 +19,8 @@ use crate::tls_info::TlsInfo;
 pub enum HandlerOutput {
     /// A response.
     Response(Box<Response>),
-    /// An entry of the file cache, which the server sends as it was prepared. Its type is `CachedEntry` of `rocknet-files`;
-    /// for any other type the server responds with 500.
+    /// An entry of the file cache, which the server sends as it was prepared. Its type is `CachedEntry` of
+    /// `rocknet-files`; for any other type the server responds with 500.
     Cached(Rc<dyn Any>),
 }
 
@@ -61,11 +61,11 @@ pub struct ExchangeRef<'a> {
 
 /// Responds to requests. One value serves all workers.
 ///
-/// The server calls [`Handler::handle_now`] first, and [`Handler::handle`] if that returns `None`. The crate's documentation
-/// has an example.
+/// The server calls [`Handler::handle_now`] first, and [`Handler::handle`] if that returns `None`. The crate's
+/// documentation has an example.
 pub trait Handler: Send + Sync {
-    /// Responds if that needs neither waiting nor a copy of the request. Called on the thread of the connection, so it must
-    /// not block. The response may neither be a tunnel nor redirect to a file (`X-Accel-Redirect`).
+    /// Responds if that needs neither waiting nor a copy of the request. Called on the thread of the connection, so it
+    /// must not block. The response may neither be a tunnel nor redirect to a file (`X-Accel-Redirect`).
     fn handle_now(&self, _request: &ExchangeRef<'_>) -> Option<Response> {
         None
     }
@@ -88,8 +88,8 @@ pub trait Handler: Send + Sync {
         false
     }
 
-    /// Returns true if request bodies are received whole before the handler passes them on. The server then checks the folder
-    /// of the spool when it starts.
+    /// Returns true if request bodies are received whole before the handler passes them on. The server then checks the
+    /// folder of the spool when it starts.
     fn buffers_request_body(&self) -> bool {
         false
     }

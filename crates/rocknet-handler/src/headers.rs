@@ -29,8 +29,8 @@ impl Filter for Headers {
     }
 }
 
-/// Adds `Server` and the fields of the route. An empty value removes the field, also `Server`. Errors get no fields that
-/// permit caching, because an error must not be cached for as long as the missing resource.
+/// Adds `Server` and the fields of the route. An empty value removes the field, also `Server`. Errors get no fields
+/// that permit caching, because an error must not be cached for as long as the missing resource.
 fn apply(route: &Route, status: Status, fields: &mut FieldList) {
     apply_server(fields);
     for (name, value) in &route.headers {

@@ -40,8 +40,8 @@ pub struct InterimChannel {
 impl InterimResponse {
     /// Adds an interim response of an upstream to the one that has not been sent yet.
     ///
-    /// Early hints are combined, and replace any other response. Of other responses, which say little more than that the
-    /// upstream is working, the latest is kept. 100 is dropped.
+    /// Early hints are combined, and replace any other response. Of other responses, which say little more than that
+    /// the upstream is working, the latest is kept. 100 is dropped.
     pub fn merge(waiting: &mut Option<Box<InterimResponse>>, status: Status, fields: FieldList) {
         match waiting {
             Some(response) if response.status == Status::EARLY_HINTS => {
@@ -71,8 +71,8 @@ impl InterimSender {
         poll_fn(|context| self.poll_send(context, &mut response)).await;
     }
 
-    /// Polls for sending a response of any status; see [`InterimSender::send_early_hints`]. Takes `response` out of the option
-    /// when the channel is free.
+    /// Polls for sending a response of any status; see [`InterimSender::send_early_hints`]. Takes `response` out of the
+    /// option when the channel is free.
     pub fn poll_send(&mut self, context: &mut Context<'_>, response: &mut Option<Box<InterimResponse>>) -> Poll<()> {
         let channel = &self.0;
         if channel.response.borrow().is_none() {
@@ -91,7 +91,8 @@ impl InterimSender {
     }
 }
 
-/// Removes the fields that the protocol sets: those of the connection, and those of a body, which an interim response lacks.
+/// Removes the fields that the protocol sets: those of the connection, and those of a body, which an interim response
+/// lacks.
 fn without_framing(mut response: Box<InterimResponse>) -> Box<InterimResponse> {
     response.fields.retain(|name| !is_framing(name.as_bytes()));
     response

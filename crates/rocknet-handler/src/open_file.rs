@@ -4,8 +4,8 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Time for which a residency check is valid, in milliseconds. The kernel evicts pages last that were used within the last
-/// second, and a check for each response would cost a system call.
+/// Time for which a residency check is valid, in milliseconds. The kernel evicts pages last that were used within the
+/// last second, and a check for each response would cost a system call.
 const RESIDENT_FOR_MS: u32 = 1000;
 
 /// An open file with its length, and the time of its last residency check.

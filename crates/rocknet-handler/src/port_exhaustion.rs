@@ -1,8 +1,8 @@
 //! Pauses connecting to destinations for which the system has no local port left.
 //!
 //! A connection needs a local port that no other connection to the same address uses. When all are in use, `connect`
-//! searches the whole range before it fails with `EADDRNOTAVAIL`, which takes about 2 ms. A worker that tries this for each
-//! request serves nothing else.
+//! searches the whole range before it fails with `EADDRNOTAVAIL`, which takes about 2 ms. A worker that tries this for
+//! each request serves nothing else.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,12 +13,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clock::uptime_ms;
 
-/// Pause of a destination, in milliseconds. One search of 2 ms per pause is negligible for a worker, and freed ports are used
-/// again before a user gives up.
+/// Pause of a destination, in milliseconds. One search of 2 ms per pause is negligible for a worker, and freed ports
+/// are used again before a user gives up.
 const PAUSE_MS: u64 = 500;
 
-/// Maximum number of paused destinations. They come from the configuration and from DNS, never from a client. Beyond the
-/// bound a destination is not paused.
+/// Maximum number of paused destinations. They come from the configuration and from DNS, never from a client. Beyond
+/// the bound a destination is not paused.
 const MAX_DESTINATIONS: usize = 1024;
 
 /// Advice for the operator, in the log and on error pages of `dev` mode.
@@ -31,8 +31,8 @@ static PAUSED: Destinations = Destinations::new();
 ///
 /// # Errors
 ///
-/// The error of `connect`, or `AddrNotAvailable` while the destination is paused. `AddrNotAvailable` from `connect` pauses
-/// the destination for 500 ms.
+/// The error of `connect`, or `AddrNotAvailable` while the destination is paused. `AddrNotAvailable` from `connect`
+/// pauses the destination for 500 ms.
 pub async fn connect<T>(address: SocketAddr, connect: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     PAUSED.connect(address, connect, uptime_ms).await
 }
@@ -107,7 +107,8 @@ mod tests {
 
     use super::*;
 
-    /// Connects at a given time, with a given result of the system. Returns the error, and whether the system was called.
+    /// Connects at a given time, with a given result of the system. Returns the error, and whether the system was
+    /// called.
     fn connect(all: &Destinations, port: u16, now_ms: u64, system: Result<(), ErrorKind>) -> (Option<ErrorKind>, bool) {
         let is_called = Cell::new(false);
         let system = async {

@@ -1,6 +1,7 @@
 //! Body of a request: received chunk by chunk, or collected whole in the spool.
 //!
-//! The protocol puts chunks into a [`BodyChannel`], and the handler takes them from the [`RequestBody`] at its other end.
+//! The protocol puts chunks into a [`BodyChannel`], and the handler takes them from the [`RequestBody`] at its other
+//! end.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -46,7 +47,8 @@ impl From<spool::Error> for BodyError {
     }
 }
 
-/// Body of a request. Requesting a chunk lets the protocol receive the next one, so a slow handler slows the client down.
+/// Body of a request. Requesting a chunk lets the protocol receive the next one, so a slow handler slows the client
+/// down.
 pub struct RequestBody {
     /// `None`: the request has no body.
     channel: Option<Rc<BodyChannel>>,
@@ -226,8 +228,8 @@ impl RequestBody {
         Ok(())
     }
 
-    /// Lets the client pause for as long as the handler's response timeout. For bodies that are not files but occasional
-    /// messages, such as gRPC streams.
+    /// Lets the client pause for as long as the handler's response timeout. For bodies that are not files but
+    /// occasional messages, such as gRPC streams.
     pub fn allow_pauses(&self) {
         if let Some(channel) = &self.channel {
             channel.may_pause.set(true);
@@ -239,8 +241,8 @@ impl RequestBody {
         self.channel.as_ref().is_some_and(|channel| channel.has_trailers())
     }
 
-    /// Returns the trailer fields (RFC 9110 §6.5) once the body has ended; `None` if there are none. Only a body in the spool
-    /// returns them more than once.
+    /// Returns the trailer fields (RFC 9110 §6.5) once the body has ended; `None` if there are none. Only a body in the
+    /// spool returns them more than once.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
         let trailers = &self.channel.as_ref()?.trailers;
         let trailers = match self.spooled_length() {
@@ -305,8 +307,8 @@ impl BodyChannel {
         self.trailers.borrow().is_some()
     }
 
-    /// Puts a chunk into the channel. Call it only while [`BodyChannel::wants_chunk`] is true: a chunk that is still there
-    /// is replaced.
+    /// Puts a chunk into the channel. Call it only while [`BodyChannel::wants_chunk`] is true: a chunk that is still
+    /// there is replaced.
     pub fn put(&self, chunk: Bytes) {
         self.is_wanted.set(false);
         *self.chunk.borrow_mut() = Some(chunk);

@@ -19,7 +19,8 @@ pub type Text = Cow<'static, str>;
 
 /// A response.
 ///
-/// The protocol sets the fields of the connection and of the framing (`Connection`, `Content-Length`, `Date` and the like).
+/// The protocol sets the fields of the connection and of the framing (`Connection`, `Content-Length`, `Date` and the
+/// like).
 #[derive(Debug)]
 pub struct Response {
     /// Status.
@@ -70,8 +71,8 @@ impl Response {
         }
     }
 
-    /// Accepts a request to switch to `protocol`: 101 in HTTP/1.1 (RFC 9110 §7.8), 200 in HTTP/2 (RFC 8441). The server sets
-    /// `Upgrade` and `Connection`.
+    /// Accepts a request to switch to `protocol`: 101 in HTTP/1.1 (RFC 9110 §7.8), 200 in HTTP/2 (RFC 8441). The server
+    /// sets `Upgrade` and `Connection`.
     pub fn tunnel(protocol: impl Into<Text>, tunnel: impl Tunnel + 'static) -> Response {
         Response {
             status: Status::SWITCHING_PROTOCOLS,
@@ -145,7 +146,8 @@ pub enum Part {
     File(FilePart),
 }
 
-/// A body that is produced while it is sent. Each piece is requested when there is room for it, which is the back-pressure.
+/// A body that is produced while it is sent. Each piece is requested when there is room for it, which is the
+/// back-pressure.
 pub trait Stream {
     /// Returns the next piece; `None` at the end. An error aborts the response so that the client notices.
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<std::io::Result<Bytes>>> + '_>>;
@@ -156,8 +158,8 @@ pub trait Stream {
         None
     }
 
-    /// Returns the trailer fields (RFC 9110 §6.5). Called once, at the end. Trailers are dropped where the framing has no
-    /// place for them, such as after a body with `Content-Length` in HTTP/1.1.
+    /// Returns the trailer fields (RFC 9110 §6.5). Called once, at the end. Trailers are dropped where the framing has
+    /// no place for them, such as after a body with `Content-Length` in HTTP/1.1.
     fn trailers(&mut self) -> Option<FieldList> {
         None
     }

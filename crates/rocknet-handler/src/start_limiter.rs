@@ -1,5 +1,5 @@
-//! Limits how many TLS handshakes or upstream connections start in one iteration of the event loop, so that new connections
-//! do not delay established ones.
+//! Limits how many TLS handshakes or upstream connections start in one iteration of the event loop, so that new
+//! connections do not delay established ones.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -9,12 +9,12 @@ use std::task::{Poll, Waker};
 
 use rocknet_io::runtime::{drain_events, spawn};
 
-/// Maximum number of handshakes started in one iteration. Each takes from 0.2 ms (ECDSA) to 1 ms (RSA). Four delay a response
-/// by a few milliseconds at worst, and are still far more expensive than the iteration itself.
+/// Maximum number of handshakes started in one iteration. Each takes from 0.2 ms (ECDSA) to 1 ms (RSA). Four delay a
+/// response by a few milliseconds at worst, and are still far more expensive than the iteration itself.
 pub const MAX_HANDSHAKES: u32 = 4;
 
-/// Maximum number of connections to back ends started in one iteration. A `connect` costs 20 to 100 µs, so 16 take about a
-/// millisecond. A worker with little else to do starts the next 16 at once.
+/// Maximum number of connections to back ends started in one iteration. A `connect` costs 20 to 100 µs, so 16 take
+/// about a millisecond. A worker with little else to do starts the next 16 at once.
 pub const MAX_CONNECTS: u32 = 16;
 
 /// Admits a fixed number of callers in each iteration of the event loop. Belongs to one worker; clones share the limit.
@@ -29,8 +29,8 @@ struct LimiterState {
     is_scheduled: Cell<bool>,
 }
 
-/// One waiting caller. It has one entry however often it is polled: an HTTP/2 connection polls all its streams whenever data
-/// arrives, so an entry for each poll would let clients fill memory.
+/// One waiting caller. It has one entry however often it is polled: an HTTP/2 connection polls all its streams whenever
+/// data arrives, so an entry for each poll would let clients fill memory.
 struct Waiter {
     waker: RefCell<Waker>,
     is_admitted: Cell<bool>,

@@ -1,9 +1,9 @@
 //! Tunnels: connections that a handler has taken over, with bytes in both directions until both sides have ended.
 //!
-//! A client requests a tunnel by `Upgrade` in HTTP/1.1 or by extended CONNECT (RFC 8441) in HTTP/2; `Request::upgrade` names
-//! the protocol in both. A handler accepts by [`Response::tunnel`](crate::response::Response::tunnel). From then on the
-//! client's side is a `Link`, in either version. An idle tunnel holds only the memory of its handler, because the buffers
-//! belong to the worker and are lent for one poll.
+//! A client requests a tunnel by `Upgrade` in HTTP/1.1 or by extended CONNECT (RFC 8441) in HTTP/2; `Request::upgrade`
+//! names the protocol in both. A handler accepts by [`Response::tunnel`](crate::response::Response::tunnel). From then
+//! on the client's side is a `Link`, in either version. An idle tunnel holds only the memory of its handler, because
+//! the buffers belong to the worker and are lent for one poll.
 
 mod close_state;
 mod flow;
@@ -23,8 +23,8 @@ pub use splice::Splice;
 pub trait Tunnel {
     /// Moves as many bytes as possible. Ready when both directions have ended.
     ///
-    /// Called whenever the client's side may have progressed, and when `context` is woken. Bytes of the client are received no
-    /// faster than this method requests them.
+    /// Called whenever the client's side may have progressed, and when `context` is woken. Bytes of the client are
+    /// received no faster than this method requests them.
     ///
     /// # Errors
     ///

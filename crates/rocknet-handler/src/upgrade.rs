@@ -1,5 +1,5 @@
-//! Checks that a response fits a request to switch protocols, so that no client mistakes a page for a tunnel or a tunnel
-//! for a page.
+//! Checks that a response fits a request to switch protocols, so that no client mistakes a page for a tunnel or a
+//! tunnel for a page.
 
 use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;

@@ -16,8 +16,8 @@ use rocknet_blocking::{Job, Pool};
 
 /// Maximum size of one piece in bytes: about what a socket accepts at once.
 const MAX_PIECE: usize = 64 * 1024;
-/// Number of pieces returned before the task yields. Otherwise an application that reads as fast as the worker writes would
-/// keep the worker from its other connections.
+/// Number of pieces returned before the task yields. Otherwise an application that reads as fast as the worker writes
+/// would keep the worker from its other connections.
 const MAX_PIECES: u32 = 8;
 
 /// Reader of a complete request body. All readers of a body share its memory or its file.

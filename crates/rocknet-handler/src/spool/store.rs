@@ -15,8 +15,8 @@ use tracing::Level;
 use rocknet_blocking::{JobError, Pool};
 use rocknet_log::throttle::Cause;
 
-/// Part of the process's descriptors that spooled bodies may use (a 16th), with a minimum and a maximum. Connections come first,
-/// and the disk rather than the number of files bounds thousands of concurrent large uploads.
+/// Part of the process's descriptors that spooled bodies may use (a 16th), with a minimum and a maximum. Connections
+/// come first, and the disk rather than the number of files bounds thousands of concurrent large uploads.
 const FILE_SHARE: u64 = 16;
 const MIN_FILES: u64 = 16;
 const MAX_FILES: u64 = 4096;
@@ -64,7 +64,8 @@ impl Bounds {
     }
 }
 
-/// Returns the folder of the files: the configured one, else `TMPDIR`, else /var/tmp. /tmp is in memory on many systems.
+/// Returns the folder of the files: the configured one, else `TMPDIR`, else /var/tmp. /tmp is in memory on many
+/// systems.
 fn folder(model: &model::Spool) -> PathBuf {
     const USUAL: &str = "/var/tmp";
     if let Some(folder) = &model.folder {

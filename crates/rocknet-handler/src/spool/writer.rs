@@ -7,8 +7,8 @@ use rocknet_config::model::Priority;
 use super::body::{FileHandle, SpoolFile, SpooledBody};
 use super::store::{self, Bounds, Error, Reservation, Store};
 
-/// Size of one write to the disk in bytes. It is small enough that a thousand uploads hold no more than `server.spool.memory`,
-/// and large enough that the hand-over to the pool costs little beside it.
+/// Size of one write to the disk in bytes. It is small enough that a thousand uploads hold no more than
+/// `server.spool.memory`, and large enough that the hand-over to the pool costs little beside it.
 const PIECE: usize = 256 * 1024;
 /// Size of the first allocation in bytes. Most forms are shorter.
 const FIRST_ALLOCATION: usize = 4096;
@@ -46,8 +46,8 @@ impl SpoolWriter {
         }
     }
 
-    /// Adds the next bytes. If memory has no room for them, waits until they are written to disk, so that no more is received
-    /// meanwhile.
+    /// Adds the next bytes. If memory has no room for them, waits until they are written to disk, so that no more is
+    /// received meanwhile.
     ///
     /// # Errors
     ///
@@ -62,7 +62,8 @@ impl SpoolWriter {
             }
             let mut buffered = std::mem::take(&mut self.buffered);
             let fits = match buffered.capacity() {
-                // No memory is left. The chunk, which is in memory already and has the size of one receive, is written alone.
+                // No memory is left. The chunk, which is in memory already and has the size of one receive, is written
+                // alone.
                 0 => chunk.len(),
                 capacity => chunk.len().min(capacity - buffered.len()),
             };

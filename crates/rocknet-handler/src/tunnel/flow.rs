@@ -1,6 +1,7 @@
 //! Measures the flow in one direction of a tunnel, to decide whether copying or a kernel pipe costs less.
 
-/// Number of pieces in one measurement. A single message is not worth a pipe, and the ends of messages arrive separately.
+/// Number of pieces in one measurement. A single message is not worth a pipe, and the ends of messages arrive
+/// separately.
 const PIECES: u8 = 8;
 /// Bytes in one measurement from which the flow is bulk data. Both ways cost the same at about 20 KiB per piece.
 const BULK_FROM: usize = PIECES as usize * 24 * 1024;

@@ -4,8 +4,8 @@
 //! client ──▶ up ──▶ peer          each direction: receive, send; unsent bytes are kept, and nothing more is received
 //! client ◀── down ◀── peer        until they are sent. An end is passed on once all bytes before it are sent.
 //! ```
-//! Small amounts are copied through the worker's buffer. The kernel moves bulk data from socket to socket, through a pipe that
-//! the worker lends while there is something in it.
+//! Small amounts are copied through the worker's buffer. The kernel moves bulk data from socket to socket, through a
+//! pipe that the worker lends while there is something in it.
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -19,8 +19,8 @@ use super::{Scratch, Tunnel};
 /// Maximum number of pieces moved in one direction before the tunnel yields. Each has at most 64 KiB, so a busy tunnel
 /// occupies the worker for half a megabyte.
 const MAX_PIECES_PER_POLL: u32 = 8;
-/// Maximum number of bytes moved in one direction before the tunnel yields. Pieces that the kernel moves are larger than
-/// 64 KiB, so their number alone is no bound.
+/// Maximum number of bytes moved in one direction before the tunnel yields. Pieces that the kernel moves are larger
+/// than 64 KiB, so their number alone is no bound.
 const MAX_BYTES_PER_POLL: usize = 512 * 1024;
 
 /// Joins a client with a peer, such as an upstream.
