@@ -1,7 +1,8 @@
-//! A look at the disk: one that waits for it, or one that goes by what the kernel has in memory and ends where that ends.
+//! Disk lookups: blocking ones, and non-blocking ones that use only what is in the kernel's caches.
 //!
-//! A look is always taken from its beginning. One that lacked something tells what; when that has been brought, the next
-//! gets further. So there is one way to find and to load, and a worker can go it without a thread.
+//! A non-blocking lookup that needs the disk records what it lacks and fails. After that has been read ahead, the
+//! lookup is repeated from the beginning and gets further. Blocking and non-blocking lookups therefore share one
+//! implementation, and a worker needs no thread for them.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -15,31 +16,29 @@ use rocknet_io::read_ahead::{ReadAhead, read_ahead};
 
 use crate::tree::Tree;
 
+/// Access to the disk that either blocks or fails instead of blocking.
 pub struct DiskLookup {
     blocks: bool,
     pending: RefCell<Vec<PendingRead>>,
 }
 
-/// What a look would have had to wait for.
+/// Data that a non-blocking lookup needs from the disk.
 #[derive(Debug)]
 pub enum PendingRead {
-    /// The way to a file.
+    /// Names on the path of a file.
     Names {
         root: Arc<Root>,
         relative: Vec<u8>,
         symlinks: Symlinks,
     },
-    Content {
-        file: Arc<File>,
-        inode: u64,
-        length: u64,
-    },
-    /// Nothing that could be brought by itself.
+    /// Content of a file.
+    Content { file: Arc<File>, inode: u64, length: u64 },
+    /// Data that cannot be read ahead.
     Unavailable,
 }
 
 impl DiskLookup {
-    /// May wait for the disk.
+    /// Creates a lookup that may block on the disk.
     pub fn blocking() -> DiskLookup {
         DiskLookup {
             blocks: true,
@@ -47,7 +46,11 @@ impl DiskLookup {
         }
     }
 
-    /// Takes a look that waits for nothing; what it found, unless something was missing: all that it came across.
+    /// Runs `take` with a lookup that does not block.
+    ///
+    /// # Errors
+    ///
+    /// All data that the lookup needs from the disk. The result of `take` is discarded then.
     pub fn non_blocking<T>(take: impl FnOnce(&DiskLookup) -> T) -> Result<T, Vec<PendingRead>> {
         let lookup = DiskLookup {
             blocks: false,
@@ -58,7 +61,7 @@ impl DiskLookup {
         if pending.is_empty() { Ok(found) } else { Err(pending) }
     }
 
-    /// Whether something is missing: what is found does not count.
+    /// Returns true if the lookup would have had to block. Its results are invalid then.
     pub fn would_block(&self) -> bool {
         !self.pending.borrow().is_empty()
     }
@@ -67,6 +70,7 @@ impl DiskLookup {
         self.pending.borrow_mut().push(pending);
     }
 
+    /// Returns the open folder of a tree.
     pub fn root(&self, tree: &Tree) -> io::Result<Arc<Root>> {
         if self.blocks {
             return tree.root();
@@ -77,6 +81,7 @@ impl DiskLookup {
         })
     }
 
+    /// Opens a file or folder below the root.
     pub fn open(&self, root: &Arc<Root>, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
         if self.blocks {
             return root.open_file(relative, symlinks);
@@ -92,7 +97,7 @@ impl DiskLookup {
         })
     }
 
-    /// Opens what is most likely not there.
+    /// Opens a file that most likely does not exist.
     pub fn open_if_exists(&self, root: &Arc<Root>, relative: &[u8], symlinks: Symlinks) -> Option<OpenedFile> {
         if self.blocks && !root.may_contain(relative) {
             return None;
@@ -100,7 +105,7 @@ impl DiskLookup {
         self.open(root, relative, symlinks).ok()
     }
 
-    /// All that was there when it was opened: a file may grow while it is read.
+    /// Reads the content, up to the length that the file had when it was opened, because it may grow meanwhile.
     pub fn read(&self, opened: OpenedFile) -> io::Result<Vec<u8>> {
         let (size, inode) = (opened.meta.size, opened.meta.inode);
         if self.blocks {
@@ -119,7 +124,7 @@ impl DiskLookup {
         }
     }
 
-    /// The folder of a site without links in its path.
+    /// Returns the path of a site's folder without symbolic links.
     pub fn canonical_root(&self, tree: &Tree) -> io::Result<PathBuf> {
         if self.blocks {
             return tree.folder().canonicalize();
@@ -130,7 +135,7 @@ impl DiskLookup {
 }
 
 impl PendingRead {
-    /// Has the loop of this thread bring it. `None`: a thread has to wait for it.
+    /// Starts reading the data ahead on the event loop of this thread. `None` if only a thread can wait for it.
     pub fn read_ahead(&self) -> Option<ReadAhead> {
         match self {
             PendingRead::Names {
@@ -143,7 +148,7 @@ impl PendingRead {
         }
     }
 
-    /// Whether it was brought in vain: this is missing still.
+    /// Returns true if `before` was the same data, so that reading it ahead had no effect.
     pub fn is_same_as(&self, before: &PendingRead) -> bool {
         match (self, before) {
             (PendingRead::Names { relative, .. }, PendingRead::Names { relative: before, .. }) => relative == before,

@@ -1,4 +1,4 @@
-//! Kinds of entries by who chooses their paths, with the memory that each kind may take and the longest path it is kept under.
+//! Kinds of cache entries, by who chooses their paths, with the memory and the path length that each kind may take.
 
 use crate::entry::{Entry, Found};
 use crate::script::Script;
@@ -8,25 +8,25 @@ use crate::script::Script;
 pub enum EntryKind {
     /// The file or folder that the path names.
     Named,
-    /// A file that answers any path: a `fallback`, or a script that the path continues after.
+    /// A file that is served for any path: a `fallback`, or a script that the path continues after.
     Fallback,
-    /// An error: the path leads nowhere, or may not be shown.
+    /// An error: the path leads nowhere, or to something that may not be sent.
     Missing,
 }
 
-/// Clients choose the paths of stand-ins and of what is missing, so these have bounds of their own, and cannot evict files.
-/// Stand-ins get a part of `cache.memory`, because the pages of many applications are such.
+/// Part of `cache.memory` for the kinds whose paths clients choose: fallbacks and missing paths. With bounds of their
+/// own they cannot evict files. Fallbacks get this much, because the pages of many applications are fallbacks.
 const SHARE: u64 = 4;
-/// Upper bound for missing paths, about 1,000 of them: only those that are requested again and again (`/favicon.ico`) are
-/// worth it.
+/// Maximum size of all missing paths in bytes, about 1,000 of them. Only those that are requested repeatedly
+/// (`/favicon.ico`) are worth caching.
 const MAX_MISSING_BYTES: u64 = 4 << 20;
-/// Longest path of a stand-in that is kept: as long as workers remember.
+/// Maximum length of a fallback's path: as long as the first level caches.
 const MAX_FALLBACK_PATH: usize = 512;
-/// Longest missing path that is kept. Those that browsers and robots request on every site are shorter.
+/// Maximum length of a missing path. Those that browsers and robots request on every site are shorter.
 const MAX_MISSING_PATH: usize = 256;
 
 impl EntryKind {
-    /// Most bytes that all entries of this kind may take when all together may take `memory`.
+    /// Returns the maximum size of all entries of this kind, if all entries together may take `memory` bytes.
     pub(super) fn limit(self, memory: u64) -> u64 {
         match self {
             EntryKind::Named => memory,
@@ -35,7 +35,7 @@ impl EntryKind {
         }
     }
 
-    /// Returns true if an entry of this kind is kept under a path of `length` bytes. Others are looked up each time.
+    /// Returns true if an entry of this kind is cached under a path of `length` bytes. Others are looked up each time.
     pub fn caches_path_of(self, length: usize) -> bool {
         match self {
             EntryKind::Named => true,
@@ -46,6 +46,7 @@ impl EntryKind {
 }
 
 impl Entry {
+    /// Returns the kind of the entry.
     pub fn kind(&self) -> EntryKind {
         match &self.found {
             Found::Failed(_) => EntryKind::Missing,
@@ -56,13 +57,13 @@ impl Entry {
     }
 }
 
-/// Returns true if the file `relative` to the root is neither the one that `path` names, nor an index of it, nor that name with
-/// an ending.
+/// Returns true if the file `relative` to the root is neither the one that `path` names, nor its index file, nor that
+/// name with an extension.
 pub fn is_fallback(relative: &[u8], path: &str) -> bool {
     !relative.starts_with(path.trim_matches('/').as_bytes())
 }
 
-/// As [`is_fallback`], for a script.
+/// Like [`is_fallback`], for a script.
 pub fn is_fallback_script(script: &Script, path: &str) -> bool {
     is_fallback(script.name.trim_start_matches('/').as_bytes(), path)
 }
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_answer_any_path_stand_in() {
+    fn files_served_for_any_path_are_fallbacks() {
         for (relative, path, expected) in [
             ("a.txt", "/a.txt", false),
             ("a/index.html", "/a/", false),

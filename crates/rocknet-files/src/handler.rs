@@ -1,4 +1,4 @@
-//! The handler of files.
+//! Handler of static files, and lookup of scripts.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,13 +17,14 @@ use rocknet_handler::fixed;
 use rocknet_handler::response::Response;
 use rocknet_handler::{ExchangeRef, Handler, HandlerFuture, HandlerOutput};
 
-/// Stands for every path that no file can have: a colon is in no name that is looked up.
+/// Path that no file can have, because no name with a colon is looked up. Replaces all such paths of requests.
 pub const NO_FILE_PATH: &str = "/:";
 
-/// Answers with what lies at a path of a tree.
+/// Responds with the file at a path of a tree.
 pub struct FileHandler(Arc<Tree>);
 
 impl FileHandler {
+    /// Creates a handler for the files of a tree.
     pub fn new(tree: Arc<Tree>) -> FileHandler {
         FileHandler(tree)
     }
@@ -64,18 +65,18 @@ async fn find(tree: &Arc<Tree>, exchange: &Exchange) -> Option<Rc<CachedEntry>> 
         .await
 }
 
-/// Gives a path that no file can have the name of none. A script may still be on the way.
+/// Replaces a path that no file can have. Script lookups keep it, because a script may be a prefix of the path.
 pub fn clear_unnameable_path(exchange: &mut Exchange) {
     if !exchange.is_file_path && SafePath::from_decoded(&exchange.path).is_ok() {
         exchange.path = NO_FILE_PATH.into();
     }
 }
 
-/// Finds the script that a request leads to.
+/// Finds the script for a request.
 ///
 /// # Errors
 ///
-/// The answer, where the path leads to something else.
+/// The response, if the path leads to something else.
 pub async fn find_script(tree: &Arc<Tree>, exchange: &Exchange) -> Result<Arc<Script>, HandlerOutput> {
     let services = &exchange.services;
     let raw = exchange.request.view().path;
@@ -94,7 +95,7 @@ pub async fn find_script(tree: &Arc<Tree>, exchange: &Exchange) -> Result<Arc<Sc
     Err(match exchange.request.view().method {
         Method::Get | Method::Head => HandlerOutput::Cached(cached),
         Method::Options => fixed::options().into(),
-        // Empty, for the site's own page.
+        // Empty, so that the site's error page replaces it.
         _ => Response::new(Status::METHOD_NOT_ALLOWED)
             .with("Allow", fixed::FILE_METHODS)
             .into(),

@@ -1,10 +1,11 @@
-//! Static files: a path of a site to what lies in its folder, with everything RFC 9110 lets a client ask of it.
+//! Static files: lookup below the folder of a site, the file cache, and conditional, range and negotiated requests
+//! (RFC 9110 §12 to §14).
 //!
 //! ```text
-//! serve.rs: the handler ─▶ cache/: what is known ─▶ load.rs ─▶ resolve.rs ─▶ look.rs: a look at the disk, that waits or does not
-//!                             │                        │            └── tree.rs: the folder, and how its files are served
-//!                             ▼                        ▼
-//!                         entry.rs with heads rendered once, answer.rs: the form that a request gets
+//! handler.rs ─▶ cache/ ─▶ load.rs ─▶ resolve.rs ─▶ disk_lookup.rs: blocking or non-blocking access to the disk
+//!                 │          │            └── tree.rs: the folder, and how its files are served
+//!                 ▼          ▼
+//!             entry.rs with heads rendered once, representation.rs: the variant that a request gets
 //! ```
 #![forbid(unsafe_code)]
 

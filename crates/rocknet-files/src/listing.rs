@@ -1,4 +1,4 @@
-//! Directory listings (`browse`): as a page, or as JSON for programs.
+//! Directory listings (`browse`): as HTML, or as JSON for programs.
 
 use rocknet_proto::semantics::negotiation;
 use rocknet_proto::status::Status;
@@ -8,13 +8,17 @@ use crate::tree::Tree;
 use rocknet_handler::response::Response;
 use rocknet_pages::listing::{self, EntryKind, Listing, ListingEntry, MAX_ENTRIES};
 
-/// A listing, written.
+/// A rendered listing.
 pub struct ListingPage {
     content_type: &'static str,
     content: Vec<u8>,
 }
 
-/// Lists a directory. May wait for the disk.
+/// Lists a directory. Blocks on the disk.
+///
+/// # Errors
+///
+/// The status of the response, if the directory cannot be read.
 pub fn list(
     tree: &Tree,
     path: &str,
@@ -69,6 +73,7 @@ pub fn list(
 }
 
 impl ListingPage {
+    /// Returns the response.
     pub fn into_response(self) -> Response {
         Response::new(Status::OK)
             .with("Content-Type", self.content_type)

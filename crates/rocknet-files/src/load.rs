@@ -1,4 +1,5 @@
-//! From a file on disk to an asset: content read, neighbours found, heads rendered. What may be waited for, the [`DiskLookup`] says.
+//! Loads assets from files: reads content, finds precompressed files, renders heads. The [`DiskLookup`] decides whether
+//! this may block.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +27,8 @@ use rocknet_handler::open_file::OpenFile;
 use rocknet_handler::response::{Body, FieldList};
 use rocknet_proto::PreparedHeads;
 
-/// What `path` leads to in `tree`, if the look lacks nothing. If that is what `previous` found, and unchanged, gives back nothing new.
+/// Looks up `path` in `tree`. Returns `None` if the result equals `previous` and is unchanged, or if the lookup would
+/// block ([`DiskLookup::would_block`]).
 pub fn load(lookup: &DiskLookup, tree: &Tree, path: &str, previous: Option<&Entry>) -> Option<Entry> {
     let now = uptime_ms();
     let target = resolve::resolve(lookup, tree, path);
@@ -51,7 +53,7 @@ pub fn load(lookup: &DiskLookup, tree: &Tree, path: &str, previous: Option<&Entr
             }
             (Found::Script(Arc::new(script)), Vec::new())
         }
-        // A shortage says nothing of the file: what was known of it holds until somebody can look again.
+        // A shortage says nothing about the file, so the previous entry stays valid until the next lookup.
         Target::Failed(Status::SERVICE_UNAVAILABLE) if previous.is_some() => return None,
         Target::Failed(status) => match error_page(lookup, tree, status) {
             Ok((asset, identity)) => (Found::Asset(Box::new(asset)), identity),
@@ -60,7 +62,7 @@ pub fn load(lookup: &DiskLookup, tree: &Tree, path: &str, previous: Option<&Entr
         Target::File { opened, relative } => {
             let precompressed = precompressed(lookup, tree, &relative, &opened.meta);
             let identity = identity(&opened.meta, &precompressed);
-            // The same file may have been found as the page of an error.
+            // The same file may have been found as an error page.
             let is_file = |entry: &Entry| matches!(&entry.found, Found::Asset(asset) if asset.status == Status::OK);
             let is_same = |entry: &Entry| entry.identity == identity && entry.file == file && is_file(entry);
             if previous.is_some_and(is_same) {
@@ -82,7 +84,8 @@ pub fn load(lookup: &DiskLookup, tree: &Tree, path: &str, previous: Option<&Entr
     Some(entry)
 }
 
-/// The path of a file or folder, which `end` follows, if it is not `path`. Names that are looked up are text.
+/// Returns the path of a file or folder, followed by `end`, if it differs from `path`. Names that are looked up are
+/// valid UTF-8.
 fn different_path(relative: &[u8], end: &str, path: &str) -> Option<Box<str>> {
     let name = String::from_utf8_lossy(relative);
     let found = match &*name {
@@ -92,7 +95,7 @@ fn different_path(relative: &[u8], end: &str, path: &str) -> Option<Box<str>> {
     (found != path).then(|| found.into())
 }
 
-/// Makes the answer for a failure: the site's own page, or the plain one. Shortages are not worth keeping.
+/// Returns the page for an error: the route's own, or the plain one. Shortages are not cached.
 fn error_page(lookup: &DiskLookup, tree: &Tree, status: Status) -> Result<(Asset, Vec<FileIdentity>), Status> {
     if status.code() >= 500 {
         return Err(status);
@@ -123,9 +126,9 @@ fn error_page(lookup: &DiskLookup, tree: &Tree, status: Status) -> Result<(Asset
     ))
 }
 
-/// The plain page for a status. One copy serves all entries.
+/// Returns the plain page for a status. All entries share one copy.
 fn plain_error_page(status: Status) -> (FieldList, Bytes) {
-    // As many as there are statuses below 500 that a look may end with.
+    // One for each status below 500 that a lookup may return.
     static PAGES: Mutex<BTreeMap<u16, (FieldList, Bytes)>> = Mutex::new(BTreeMap::new());
     let mut pages = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
     let page = pages.entry(status.code()).or_insert_with(|| {
@@ -159,7 +162,7 @@ fn identity_of(meta: &Meta) -> FileIdentity {
     }
 }
 
-/// The forms of a file that lie encoded beside it: `x.css.br`. One older than the file is left over and ignored.
+/// Finds precompressed files beside a file: `x.css.br`. Files older than the original are outdated and ignored.
 fn precompressed(lookup: &DiskLookup, tree: &Tree, relative: &[u8], meta: &Meta) -> Vec<(Coding, OpenedFile)> {
     if !tree.route.compress || !media_type(relative).compressible {
         return Vec::new();
@@ -211,15 +214,15 @@ fn asset(
     Ok(asset)
 }
 
-/// The latest_modification time that an answer may call its file's last change: its own `Date`, which lags by a tick of the worker's
-/// clock (RFC 9110 §8.8.2.1). A file unpacked from another time zone may have been changed tomorrow.
+/// Returns the latest time that a response may have in `Last-Modified`: its own `Date`, which lags by a tick of the
+/// worker's clock (RFC 9110 §8.8.2.1). A file unpacked from another time zone may have a modification time of tomorrow.
 fn latest_modification() -> u64 {
     let now = SystemTime::now().checked_sub(MAX_TICK);
     now.and_then(|now| now.duration_since(UNIX_EPOCH).ok())
         .map_or(0, |since| since.as_secs())
 }
 
-/// The fields that all forms of a file share.
+/// Returns the fields that all variants of a file share.
 fn fields(media: &MediaType, modified: Option<u64>, negotiates: bool) -> FieldList {
     let mut fields = FieldList::default();
     fields.add("Content-Type", media.value);
@@ -234,7 +237,7 @@ fn fields(media: &MediaType, modified: Option<u64>, negotiates: bool) -> FieldLi
     fields
 }
 
-/// Renders one form.
+/// Renders the heads of one variant.
 pub fn variant(
     tree: &Tree,
     status: Status,
@@ -267,13 +270,13 @@ pub fn variant(
     }
 }
 
-/// The form with `coding` that has been made out of a plain one in memory.
+/// Creates a variant with content that was encoded from the plain variant in memory.
 pub fn coded(tree: &Tree, asset: &Asset, coding: Coding, encoded: Vec<u8>) -> Variant {
     let content = Content::Memory(Bytes::from(encoded));
     variant(tree, asset.status, &asset.fields, coding, asset.tag(coding), content)
 }
 
-/// Reads or opens the content of a file. `is_shared`: the file answers for many paths.
+/// Reads or opens the content of a file. `is_shared`: the file is served for many paths.
 fn content(lookup: &DiskLookup, tree: &Tree, opened: OpenedFile, is_shared: bool) -> std::io::Result<Content> {
     let size = opened.meta.size;
     if size > tree.max_cached_file {
@@ -284,7 +287,7 @@ fn content(lookup: &DiskLookup, tree: &Tree, opened: OpenedFile, is_shared: bool
         return Ok(Content::Memory(content));
     }
     let content = Bytes::from(lookup.read(opened)?);
-    // A file that shrank while it was read is not the file that the identity describes.
+    // A file that shrank while it was read does not match the identity.
     if is_shared && content.len() as u64 == size {
         tree.shared_pages.insert(identity, &content);
     }

@@ -1,4 +1,4 @@
-//! The folders of sites, held open as long as they are in use: no more than a bound, however many sites there are.
+//! Folders of sites, held open while they are used, up to a bound regardless of the number of sites.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -13,19 +13,20 @@ use rocknet_io::descriptors;
 
 use rocknet_handler::clock::uptime_ms;
 
-/// Of the process's descriptors, the part that folders may hold open: 1/16, half of what cached files may.
+/// Part of the process's descriptors that folders may hold open: 1/16, half of that for cached files.
 const DESCRIPTOR_SHARE: u64 = 16;
-/// Open folders at most, however many descriptors there are. One is opened again on a thread of the pool, as part of a
-/// look at the disk, and answers from the cache need none: only what is asked for all the time is worth a descriptor.
+/// Maximum number of open folders regardless of the descriptor limit. A closed one is opened again on a thread of the
+/// pool, as part of a lookup, and cached responses need none. Only folders that are used continuously are worth a
+/// descriptor.
 const MAX_OPEN_FOLDERS: u64 = 2048;
-/// Open folders at least: the sites of a small server.
+/// Minimum number of open folders: the sites of a small server.
 const MIN_OPEN_FOLDERS: u64 = 16;
 
-/// For so long a folder that was in its place is taken to be there still by those who look at many files and wait for nothing.
-/// With the age that answers may have, a change shows within a second.
+/// Time in milliseconds for which non-blocking lookups rely on a check that a folder has not been replaced. Together
+/// with the age of cached entries, a change is visible within a second.
 const CHECKED_FOR_MS: u64 = 40;
 
-/// A folder, opened when it is asked for.
+/// A folder that is opened when it is used.
 pub struct Folder {
     path: PathBuf,
     state: Arc<FolderState>,
@@ -35,14 +36,14 @@ pub struct Folder {
 #[derive(Default)]
 struct FolderState {
     root: Mutex<Option<OpenRoot>>,
-    /// Since it last was the oldest of all.
+    /// Used since it last was the oldest open folder.
     used: AtomicBool,
-    /// When it last was seen to be in its place, in milliseconds of uptime, by who could not wait.
+    /// Time of the last non-blocking check that the folder has not been replaced, in milliseconds of uptime.
     checked_ms: AtomicU64,
 }
 
-/// The folder as it was opened, and what tells whether another was put in its place: a release is often switched by
-/// renaming a folder or turning a link, and the open descriptor would show the old one for ever.
+/// The open folder, with its identity to detect a replacement. Releases are often switched by renaming a folder or
+/// changing a symbolic link, and the open descriptor would keep showing the old one.
 struct OpenRoot {
     root: Arc<Root>,
     device: u64,
@@ -50,7 +51,7 @@ struct OpenRoot {
 }
 
 impl Folder {
-    /// `all`: the folders among which it is counted.
+    /// Creates a closed folder. `folders`: open folders among which it is counted.
     pub fn new(path: &Path, folders: &Arc<OpenFolders>) -> Folder {
         Folder {
             path: path.to_path_buf(),
@@ -59,13 +60,19 @@ impl Folder {
         }
     }
 
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The open folder: the one that is there now, which may come later than the server. May wait for the disk.
+    /// Returns the folder that is at the path now, and opens it if necessary. It may be created after the server has
+    /// started. Blocks on the disk.
+    ///
+    /// # Errors
+    ///
+    /// If the folder does not exist or cannot be opened.
     pub fn root(&self) -> io::Result<Arc<Root>> {
-        // Asked before it is opened: if it is replaced in between, the next call sees that.
+        // Queried before opening: if the folder is replaced in between, the next call detects it.
         let there = fs::metadata(&self.path);
         self.state.used.store(true, Ordering::Relaxed);
         let mut state = lock(&self.state.root);
@@ -85,7 +92,7 @@ impl Folder {
             device,
             inode,
         });
-        // Others may be closed for it, and no two folders are locked at once.
+        // Opening may close other folders, and no two folders may be locked at once.
         drop(state);
         if is_first {
             self.folders.add(&self.state);
@@ -93,7 +100,8 @@ impl Folder {
         Ok(root)
     }
 
-    /// As [`Folder::root`], if it is open and the kernel can say from memory that it is still the one. Waits for nothing.
+    /// Like [`Folder::root`], but does not block: `None` unless the folder is open, and the kernel's caches show that
+    /// it has not been replaced.
     pub fn root_non_blocking(&self) -> Option<Arc<Root>> {
         self.state.used.store(true, Ordering::Relaxed);
         let state = self.state.root.try_lock().ok()?;
@@ -110,21 +118,21 @@ impl Folder {
     }
 }
 
-/// How many folders are held open at most, by the limits of the process as they are now.
+/// Returns the maximum number of open folders, derived from the current descriptor limit of the process.
 pub fn most_open_folders() -> usize {
     let most = (descriptors::limit() / DESCRIPTOR_SHARE).clamp(MIN_OPEN_FOLDERS, MAX_OPEN_FOLDERS);
     usize::try_from(most).unwrap_or(usize::MAX)
 }
 
-/// The open folders of one server, in the order in which they were opened. Every open one is here; one that was closed for
-/// an error may be, too.
+/// Open folders of one server in order of opening. Contains each open folder, and perhaps some that were closed after
+/// an error.
 pub struct OpenFolders {
     order: Mutex<VecDeque<Weak<FolderState>>>,
     most: usize,
 }
 
 impl OpenFolders {
-    /// `most`: open at once.
+    /// Creates an empty set. `most`: maximum number of open folders.
     pub fn new(most: usize) -> OpenFolders {
         OpenFolders {
             order: Mutex::default(),
@@ -132,8 +140,8 @@ impl OpenFolders {
         }
     }
 
-    /// Second chance: where there is no room, the oldest is closed that was not used since it last was the oldest. Who
-    /// is reading in it keeps it open until that is done.
+    /// Adds a folder. Evicts by second chance: the oldest folder is closed unless it was used since it last was the
+    /// oldest. Lookups in progress keep their descriptor.
     fn add(&self, new: &Arc<FolderState>) {
         let mut closing = Vec::new();
         let mut order = lock(&self.order);
@@ -157,7 +165,7 @@ impl OpenFolders {
     }
 }
 
-/// Nothing that can panic runs while one of these is locked.
+/// Locks a mutex. Nothing that can panic runs while it is locked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -167,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_are_open_than_may_be_and_those_in_use_stay() {
+    fn open_folders_are_bounded_and_used_ones_stay_open() {
         const MOST: usize = 4;
         let folders = Arc::new(OpenFolders::new(MOST));
         let place = tempfile::tempdir().expect("a folder");
@@ -200,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_in_its_place_is_noticed() {
+    fn a_replaced_folder_is_detected() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("site");
         let folder = Folder::new(&path, &Arc::new(OpenFolders::new(1)));

@@ -1,4 +1,4 @@
-//! From a path to what is there on disk. What may be waited for, the [`DiskLookup`] says.
+//! Resolves a path to a file, folder or script on disk. The [`DiskLookup`] decides whether this may block.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,31 +13,28 @@ use crate::failure_log;
 use crate::script::{self, NameClass, Script};
 use crate::tree::Tree;
 
-/// What a path leads to.
+/// Target of a path.
 pub enum Target {
-    File {
-        opened: OpenedFile,
-        relative: Vec<u8>,
-    },
-    /// A directory asked for without its slash.
+    /// A file.
+    File { opened: OpenedFile, relative: Vec<u8> },
+    /// A directory requested without its trailing slash.
     WithoutSlash,
-    /// A directory without an index file, that may be listed.
-    Directory {
-        relative: Vec<u8>,
-    },
-    /// A script to be run, where somebody runs them.
+    /// A directory without an index file, which may be listed.
+    Directory { relative: Vec<u8> },
+    /// A script to be run, in trees that run scripts.
     Script(Script),
+    /// An error.
     Failed(Status),
 }
 
-/// Looks `path` up: decoded, normalised, beginning with a slash; a slash at its end asks for a directory.
+/// Resolves `path`: decoded, normalised, with a leading slash. A trailing slash requests a directory.
 pub fn resolve(lookup: &DiskLookup, tree: &Tree, path: &str) -> Target {
     let root = match lookup.root(tree) {
         Ok(root) => root,
         Err(_) if lookup.would_block() => return Target::Failed(Status::SERVICE_UNAVAILABLE),
         Err(error) => return failed_root(tree, &error),
     };
-    // Names with a dot before them are the operator's: version control, editors' and the shell's files.
+    // Names with a leading dot belong to the operator: files of version control, editors and the shell.
     let safe = SafePath::from_decoded(path);
     if safe.as_ref().is_ok_and(SafePath::has_dot_segment) {
         return Target::Failed(Status::NOT_FOUND);
@@ -54,7 +51,7 @@ pub fn resolve(lookup: &DiskLookup, tree: &Tree, path: &str) -> Target {
     found.unwrap_or_else(Target::Failed)
 }
 
-/// A file at exactly `path`, for pages of errors.
+/// Opens the file at exactly `path`, for error pages.
 pub fn resolve_file(lookup: &DiskLookup, tree: &Tree, path: &str) -> Option<(OpenedFile, Vec<u8>)> {
     match look_up(lookup, &lookup.root(tree).ok()?, tree, path) {
         Ok(Target::File { opened, relative }) => Some((opened, relative)),
@@ -62,7 +59,7 @@ pub fn resolve_file(lookup: &DiskLookup, tree: &Tree, path: &str) -> Option<(Ope
     }
 }
 
-/// `path` is none where no file can have it: then only what does not depend on it is tried.
+/// Tries the templates of `try`. `path` is `None` if no file can have it: then only templates without it are tried.
 fn first_match(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: Option<&str>) -> Result<Target, Status> {
     if let (true, Some(path)) = (tree.try_paths.is_empty(), path) {
         return look_up(lookup, root, tree, path);
@@ -81,10 +78,10 @@ fn first_match(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: Option<
     Err(Status::NOT_FOUND)
 }
 
-/// What a template of `try` puts the path of the request for.
+/// Placeholder for the path of the request in templates of `try`.
 const PATH: &str = "{path}";
 
-/// `{path}.html` of `/about/` is `/about.html`: only `{path}` alone keeps the slash.
+/// Expands a template. `{path}.html` of `/about/` is `/about.html`: only `{path}` alone keeps the slash.
 fn expand(template: &str, path: &str) -> String {
     match template {
         PATH => path.to_owned(),
@@ -119,7 +116,7 @@ fn look_up(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str) -> Re
     }
 }
 
-/// What is to be done with a file: where scripts are run, they are never sent.
+/// Decides how a file is served. Where scripts are run, they are never sent.
 fn classify(lookup: &DiskLookup, tree: &Tree, opened: OpenedFile, relative: Vec<u8>) -> Result<Target, Status> {
     if tree.contains_program(&relative) {
         failure_log::not_sent(tree, &relative, "it is in the folder of programs (`cgi`)");
@@ -131,34 +128,30 @@ fn classify(lookup: &DiskLookup, tree: &Tree, opened: OpenedFile, relative: Vec<
     match NameClass::of(&relative) {
         NameClass::File => Ok(Target::File { opened, relative }),
         NameClass::Refused => {
-            failure_log::not_sent(
-                tree,
-                &relative,
-                "its name is that of a script which PHP is not asked to run",
-            );
+            failure_log::not_sent(tree, &relative, "its name is that of a script, but PHP does not run it");
             Err(Status::FORBIDDEN)
         }
         NameClass::Script => {
             let name = [b"/", &relative[..]].concat();
-            // Paths and names in the configuration are text.
+            // Paths and configured names are valid UTF-8.
             let name = String::from_utf8(name).map_err(|_| Status::NOT_FOUND)?;
             Ok(Target::Script(Script::new(&canonical_root(lookup, tree)?, &name, "")))
         }
     }
 }
 
-/// The folder without links in its path.
+/// Returns the path of the tree's folder without symbolic links.
 pub fn canonical_root(lookup: &DiskLookup, tree: &Tree) -> Result<PathBuf, Status> {
     lookup.canonical_root(tree).map_err(|error| {
         if !lookup.would_block() {
-            failure_log::root(tree, &error, "cannot tell where the folder lies");
+            failure_log::root(tree, &error, "cannot resolve the path of the folder");
         }
         Status::SERVICE_UNAVAILABLE
     })
 }
 
-/// The script that `path` goes on behind: `/a.php` of `/a.php/b/c`, if there is such a file. What follows it may be
-/// what no file can have as its name.
+/// Finds the script that a part of `path` names: `/a.php` of `/a.php/b/c`, if that file exists. The rest of the path
+/// may be one that no file can have.
 fn script_in_path(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str) -> Option<Script> {
     tree.runs_scripts.then_some(())?;
     script::script_ends(path).take(MAX_SCRIPT_ENDS).find_map(|end| {
@@ -173,9 +166,10 @@ fn script_in_path(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str
     })
 }
 
-/// What answers where nothing else does, if there is PHP: the one script of most applications.
+/// Default fallback of trees that run PHP: the single entry script of most applications.
 const FRONT_CONTROLLER: &str = "/index.php";
-/// Places in a path at which a script is looked for: a path can have a thousand, and each is a look at the disk.
+/// Maximum number of positions in a path at which a script is looked up. A path can have a thousand, and each costs a
+/// lookup.
 const MAX_SCRIPT_ENDS: usize = 4;
 
 fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
@@ -186,13 +180,15 @@ fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
+/// Opens a file or folder below the root, and logs errors that the operator can fix.
 pub fn open(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, relative: &[u8]) -> Result<OpenedFile, Status> {
     lookup
         .open(root, relative, tree.symlinks)
         .map_err(|error| status_of(&error, tree, relative))
 }
 
-/// Who can mend it decides the status: the client (404, 403), or the operator (503, 500), who is told.
+/// Maps an error to a status by who can fix it: the client (404, 403), or the operator (503, 500), for whom it is
+/// logged.
 pub fn status_of(error: &OpenError, tree: &Tree, relative: &[u8]) -> Status {
     match error {
         OpenError::NotFound | OpenError::Escapes => Status::NOT_FOUND,
@@ -204,7 +200,7 @@ pub fn status_of(error: &OpenError, tree: &Tree, relative: &[u8]) -> Status {
             failure_log::shortage(tree, error);
             Status::SERVICE_UNAVAILABLE
         }
-        // Told to nobody: the look lacks something, and what it gives does not count.
+        // Not logged: the lookup would block, and its result is discarded.
         OpenError::WouldBlock => Status::INTERNAL_SERVER_ERROR,
         OpenError::Io(cause) => {
             failure_log::unreadable(tree, relative, cause);

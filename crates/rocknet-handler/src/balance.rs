@@ -38,26 +38,26 @@ pub fn random_two(all: &[Candidate], mut draw: impl FnMut() -> u64) -> Option<us
 
 /// Like [`random_two`], but inspects only the servers that are drawn, not all of `count`.
 ///
-/// A draw is accepted with the probability of the server's weight divided by `heaviest`, the greatest weight. `look`
+/// A draw is accepted with the probability of the server's weight divided by `heaviest`, the greatest weight. `get`
 /// returns the server at an index if it is available. Returns `None` if a few draws found no available server; then
 /// inspecting all servers is cheaper.
 pub fn sample_two(
     count: usize,
     heaviest: f64,
     mut draw: impl FnMut() -> u64,
-    look: impl Fn(usize) -> Option<Candidate>,
+    get: impl Fn(usize) -> Option<Candidate>,
 ) -> Option<usize> {
     let mut drawn = || {
         let number = draw();
         // The upper half of the number selects the server; the lower half decides whether its weight suffices.
         let index = ((number >> 32) * count as u64) >> 32;
-        look(index as usize).filter(|drawn| unit(number << 32) * heaviest < drawn.weight)
+        get(index as usize).filter(|drawn| unit(number << 32) * heaviest < drawn.weight)
     };
     let first = (0..MAX_SAMPLES).find_map(|_| drawn())?;
     // Keeps the first server even if no second one is found. Starting over until two differ would favour light servers.
     let second = (0..MAX_SAMPLES)
         .find_map(|_| drawn().filter(|second| second.index != first.index))
-        .or_else(|| (1..count).find_map(|step| look((first.index + step) % count)));
+        .or_else(|| (1..count).find_map(|step| get((first.index + step) % count)));
     Some(second.map_or(first.index, |second| less_loaded(&first, &second).index))
 }
 
@@ -294,12 +294,12 @@ mod tests {
         ] {
             let all = servers(&weights.iter().map(|weight| (0, *weight)).collect::<Vec<_>>());
             let heaviest = weights.iter().copied().fold(0.0, f64::max);
-            let look = |index: usize| Some(all[index]).filter(|candidate| candidate.weight > 0.0);
+            let get = |index: usize| Some(all[index]).filter(|candidate| candidate.weight > 0.0);
             let able: Vec<_> = all.iter().copied().filter(|candidate| candidate.weight > 0.0).collect();
             let (mut one, mut other) = (dice(11), dice(12));
             let mut found = 0;
             let mut drawn = || {
-                let drawn = sample_two(all.len(), heaviest, &mut one, look);
+                let drawn = sample_two(all.len(), heaviest, &mut one, get);
                 found += usize::from(drawn.is_some());
                 drawn.or_else(|| random_two(&able, &mut one))
             };
@@ -338,16 +338,16 @@ mod tests {
     #[test]
     fn only_the_keys_of_a_server_that_leaves_move() {
         let all = servers(&[(0, 1.0); 5]);
-        for gone in 0..5 {
+        for removed in 0..5 {
             let left: Vec<_> = all
                 .iter()
                 .copied()
-                .filter(|candidate| candidate.index != gone)
+                .filter(|candidate| candidate.index != removed)
                 .collect();
             for key in 0..500_u32 {
                 let key = key.to_le_bytes();
                 let (before, after) = (rendezvous(&all, &key), rendezvous(&left, &key));
-                assert!(before == after || before == Some(gone));
+                assert!(before == after || before == Some(removed));
                 assert_eq!(after, rendezvous(&left, &key), "the same key, the same server");
             }
         }

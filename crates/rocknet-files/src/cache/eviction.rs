@@ -1,4 +1,5 @@
-//! All bounds that the kept entries share: bytes and number of all, open files, and the bytes of kinds that clients choose.
+//! Eviction queues of the cache, one for each bound: total bytes and entries, open files, and the bytes of kinds whose
+//! paths clients choose.
 
 use super::eviction_queue::{EvictionQueue, Position};
 use super::key::{Key, MAX_ENTRIES};
@@ -6,7 +7,7 @@ use super::weight::weight;
 use crate::entry::Entry;
 use crate::entry_kind::EntryKind;
 
-/// Names a bound.
+/// A bound of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
     Fallbacks,
@@ -16,11 +17,12 @@ pub(super) enum Bound {
 }
 
 impl Bound {
-    /// All after the kinds: what these give back is not taken from others.
+    /// The total comes last, so that entries evicted by the bound of their kind are not evicted at the expense of
+    /// others.
     pub const EACH: [Bound; 4] = [Bound::Fallbacks, Bound::Missing, Bound::OpenFiles, Bound::Total];
 }
 
-/// The places of one entry.
+/// Positions of one entry in the queues, by [`Bound`].
 pub(super) type Positions = [Option<Position>; Bound::EACH.len()];
 
 pub(super) struct EvictionQueues([EvictionQueue; Bound::EACH.len()]);
@@ -50,7 +52,7 @@ impl EvictionQueues {
         &mut self.0[bound as usize]
     }
 
-    /// Puts an entry into each order that counts it.
+    /// Adds an entry to each queue whose bound applies to it.
     pub fn push(&mut self, key: &Key, entry: &Entry, now: u64) -> Positions {
         let (bytes, files, kind) = (weight(&key.1, entry), entry.descriptors(), entry.kind());
         Bound::EACH.map(|bound| {

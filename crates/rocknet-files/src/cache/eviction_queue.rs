@@ -1,4 +1,4 @@
-//! Bounds one amount of all kept entries (bytes, open files): entries in the order in which they came, each with its share.
+//! Eviction queue for one bound (bytes or open files): the stored entries in order of insertion, each with its share.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use super::key::Key;
 
 /// Entries that share a limit, oldest first.
 ///
-/// A map by number and not a queue, so that an entry which is forgotten leaves no key behind: with paths of 8 KiB such keys
-/// would take more memory than what is kept.
+/// A map by position instead of a queue, so that removing an entry leaves no key behind. With paths of 8 KiB, such keys
+/// would take more memory than the entries.
 pub(super) struct EvictionQueue {
     queue: BTreeMap<Position, QueuedEntry>,
     next: Position,
@@ -16,17 +16,17 @@ pub(super) struct EvictionQueue {
     max_len: usize,
 }
 
-/// Identifies a place; 64 bits, so that no number is used twice.
+/// Identifies a queued entry. It has 64 bits, so no position is used twice.
 pub(super) type Position = u64;
 
 pub(super) struct QueuedEntry {
     pub key: Key,
-    /// Uptime at which the entry was put here.
+    /// Uptime at which the entry was queued, in milliseconds.
     pub since: u64,
     pub share: u64,
 }
 
-/// Memory that a place takes: nodes of the map are at least half full.
+/// Memory of a queued entry in bytes, given that the nodes of the map are at least half full.
 pub(super) const QUEUED_BYTES: usize = 2 * (size_of::<Position>() + size_of::<QueuedEntry>());
 
 impl EvictionQueue {
@@ -34,7 +34,7 @@ impl EvictionQueue {
         EvictionQueue::with_max_len(limit, usize::MAX)
     }
 
-    /// As [`EvictionQueue::new`], with a bound on the number of places as well.
+    /// Like [`EvictionQueue::new`], with a bound on the number of entries as well.
     pub fn with_max_len(limit: u64, max_len: usize) -> EvictionQueue {
         EvictionQueue {
             queue: BTreeMap::new(),
@@ -57,7 +57,7 @@ impl EvictionQueue {
         position
     }
 
-    /// Takes the oldest.
+    /// Removes and returns the oldest entry.
     pub fn pop(&mut self) -> Option<QueuedEntry> {
         let (_, queued) = self.queue.pop_first()?;
         self.used -= queued.share;
@@ -82,7 +82,7 @@ impl EvictionQueue {
         self.queue.len()
     }
 
-    /// Sum of all shares.
+    /// Returns the sum of all shares.
     pub fn used(&self) -> u64 {
         self.used
     }
@@ -106,16 +106,16 @@ mod tests {
         let positions: Vec<Position> = (0..3).map(|n| queue.push(key(n), u64::from(n), 30)).collect();
         assert_eq!((queue.used(), queue.len(), queue.is_over()), (90, 3, false));
         queue.grow(positions[1], 10);
-        assert!(!queue.is_over(), "the limit is just met");
+        assert!(!queue.is_over(), "the limit is exactly met");
         queue.grow(positions[1], 1);
         assert!(queue.is_over());
         queue.remove(positions[1]);
         queue.remove(positions[1]);
         assert_eq!((queue.used(), queue.len()), (60, 2));
         queue.push(key(3), 3, 0);
-        assert!(!queue.is_over(), "as many queue as there may be");
+        assert!(!queue.is_over(), "the maximum number of entries is exactly met");
         queue.push(key(4), 4, 0);
-        assert!(queue.is_over(), "one more");
+        assert!(queue.is_over(), "one entry too many");
         let keys: Vec<u32> = std::iter::from_fn(|| queue.pop()).map(|queued| queued.key.0).collect();
         assert_eq!(keys, [0, 2, 3, 4]);
         assert_eq!(queue.used(), 0);

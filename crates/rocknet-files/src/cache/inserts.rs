@@ -1,5 +1,5 @@
-//! What workers have found by themselves, on its way to the cache's owner. It is in no hurry: the owner is woken once for many,
-//! where a wake for each cost more than the finding.
+//! Channel for the entries that workers load themselves and insert into the shared cache. The cache thread is woken
+//! once for many inserts, because a wake-up for each would cost more than loading the entry.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +10,15 @@ use super::weight::weight;
 use crate::entry::Entry;
 use rocknet_io::byte_budget::ByteBudget;
 
-/// InsertSender that may wait for the owner. Who finds no room asks it.
+/// Maximum number of pending inserts. If there is no room, the worker queries the cache thread instead.
 const MAX_INSERTS: usize = 1024;
-/// Bytes of offers that wait: 160 of the largest files that are kept in memory by default.
+/// Maximum number of bytes of pending inserts: 160 of the largest files that are cached in memory by default.
 const MAX_INSERT_BYTES: u64 = 8 << 20;
 
 pub(super) struct Insert {
     pub key: Key,
     pub entry: Arc<Entry>,
-    /// As counted when it was put in: forms may be added to an entry meanwhile.
+    /// Size when the insert was sent. Encoded variants may be added to the entry meanwhile.
     bytes: u64,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Insert {
 pub(super) struct InsertSender {
     sender: SyncSender<Insert>,
     budget: ByteBudget,
-    /// The owner has been told that there are some.
+    /// The cache thread has been notified of pending inserts.
     is_notified: Arc<AtomicBool>,
 }
 
@@ -55,7 +55,8 @@ pub(super) fn channel() -> (InsertSender, InsertReceiver) {
 }
 
 impl InsertSender {
-    /// Gives it back if there is no room. `notify`: false if the owner could not be told, so that the next tries.
+    /// Sends an entry, or returns it if there is no room. `notify` wakes the cache thread; it returns false if that
+    /// failed, so that the next insert tries again.
     pub fn send(&self, key: Key, entry: Arc<Entry>, notify: impl FnOnce() -> bool) -> Result<(), Arc<Entry>> {
         let bytes = weight(&key.1, &entry);
         if !self.budget.try_reserve(bytes) {
@@ -81,7 +82,7 @@ impl InsertReceiver {
         Some(insert)
     }
 
-    /// From now on the owner wants to be told again. To be called before the last that is known of are taken.
+    /// Requests a new notification. Call this before taking the last pending inserts, so that none is missed.
     pub fn rearm(&self) {
         self.is_notified.store(false, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! What a job of the pool found, on its way to the cache's owner.
+//! Result of a load job in the pool, on its way to the cache thread.
 
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::thread;
@@ -6,11 +6,11 @@ use std::thread;
 use super::key::{Key, THREAD_NAME};
 use super::message::{LoadOutcome, Message};
 
-/// Brings the outcome to the owner however the job ends: done, panicked, or dropped before it began.
+/// Sends the outcome to the cache thread however the job ends: finished, panicked, or dropped before it began.
 pub(super) struct JobReport {
     messages: SyncSender<Message>,
     key: Key,
-    /// Which job it is of.
+    /// Number of the job.
     job: u64,
     /// Taken when it is sent.
     outcome: Option<LoadOutcome>,
@@ -45,7 +45,7 @@ impl Drop for JobReport {
         };
         match self.messages.try_send(message) {
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-            // On a thread of the pool, waiting is allowed; on the owner's own (a refused job) it would be for ever.
+            // A thread of the pool may wait. The cache thread itself, which drops a refused job, would wait forever.
             Err(TrySendError::Full(message)) if thread::current().name() != Some(THREAD_NAME) => {
                 let _ = self.messages.send(message);
             }

@@ -1,4 +1,5 @@
-//! Each worker's own view of the cache: raw request paths to entries, or to who answers at once, without locks or atomic counts.
+//! First level of the file cache, one in each worker: maps raw request paths to entries and immediate endpoints,
+//! without locks or atomic counters.
 
 use std::cell::OnceCell;
 use std::hash::BuildHasher;
@@ -17,37 +18,38 @@ use rocknet_handler::Handler;
 use rocknet_handler::preload::Preloads;
 use rocknet_handler::route::Route;
 
-/// Paths one worker remembers, so that looking through them at each tick stays short.
+/// Maximum number of paths per worker, so that iterating over them at each tick stays short.
 const MAX_PATHS: usize = 8192;
-/// Bytes of these paths and of what leads from them to entries: this part of `cache.memory`, within these bounds. Clients can
-/// write one path in many ways (`/%61`), so what a worker remembers of it has a bound beside that of the entries.
+/// Part of `cache.memory` for these paths and the values behind them, within the bounds below. Clients can write one
+/// path in many ways (`/%61`), so this level needs a bound besides that of the entries.
 const MEMORY_SHARE: u64 = 64;
 const MIN_BYTES: usize = 64 << 10;
 const MAX_BYTES: usize = 4 << 20;
-/// The same for missing paths, with the entries: the shared cache may have forgotten those already. About 150 paths.
+/// The same bound for missing paths including their entries, which the shared cache may have evicted already. Room for
+/// about 150 paths.
 const MAX_MISSING_BYTES: usize = 512 << 10;
-/// Content of entries that are put in between two ticks. Then those that the shared cache has evicted are let go at once:
-/// until the next tick, a client that walks through many files could hold more of them than the cache.
+/// Bytes of entries inserted between two ticks. Beyond it, entries that the shared cache has evicted are dropped at
+/// once. Otherwise a client that requests many files could hold more of them until the next tick than the cache may.
 const MAX_ADDED_BYTES: u64 = 8 << 20;
-/// Below this many places the table is not made smaller.
+/// Below this number of slots the table does not shrink.
 const MIN_TABLE: usize = 64;
-/// Longer paths are not remembered: they would let a client fill memory with what nobody asks for again.
+/// Maximum length of a path. Longer paths would let a client fill memory with paths that are never requested again.
 const MAX_PATH_LENGTH: usize = 512;
 
-/// Set in the number of a site that has rules: its paths are those that its rules lead to, and nobody who has not met the
-/// rules finds them.
+/// Flag in the number of a site that has rules, for paths after rewriting. Only requests to which the rules have been
+/// applied find these paths.
 pub const AFTER_RULES: u32 = 1 << 31;
 
-/// What this worker knows of the answers to raw paths.
+/// First level of the file cache of one worker.
 pub struct L1Cache {
     paths: HashTable<Slot>,
     hasher: RandomState,
-    /// Of all slots together.
+    /// Sum of all slots.
     bytes: usize,
     max_bytes: usize,
-    /// Of those that lead to nothing.
+    /// Sum of the slots of missing paths.
     missing_bytes: usize,
-    /// Of entries put in since those that are gone were let go.
+    /// Bytes of the entries inserted since retired entries were last dropped.
     added_bytes: u64,
 }
 
@@ -55,41 +57,45 @@ struct Slot {
     site: u32,
     path: Box<[u8]>,
     hit: Hit,
-    /// Memory that it counts for.
+    /// Memory charged for the slot, in bytes.
     bytes: u32,
     is_missing: bool,
-    /// Used since the last clearing out.
+    /// Used since the last eviction.
     used: bool,
 }
 
-/// Where a path leads.
+/// Result of a lookup by raw path.
 #[derive(Clone)]
 pub enum Hit {
+    /// A cached entry.
     Entry(Rc<CachedEntry>),
+    /// An endpoint that responds immediately.
     Endpoint(Rc<CachedEndpoint>),
 }
 
-/// Which slots have to make room.
+/// Slots from which an eviction chooses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EvictScope {
     All,
     Missing,
 }
 
-/// A route whose handler answers without a wait.
+/// An endpoint whose handler responds without waiting.
 pub struct CachedEndpoint {
+    /// Settings of the path.
     pub route: Arc<Route>,
+    /// Handler, called by `Handler::handle_now`.
     pub handler: Arc<dyn Handler>,
     /// Files that error pages come from.
     pub pages: Option<Arc<Tree>>,
-    /// Decoded and normalised.
+    /// Path of the request, decoded and normalised.
     pub path: Box<str>,
-    /// Whether a file can have this path.
+    /// True if a file can have this path.
     pub is_file_path: bool,
 }
 
 impl Hit {
-    /// Returns true if requests that lead here need no check.
+    /// Returns true if requests for this path need no guard.
     #[inline]
     pub fn is_open(&self) -> bool {
         match self {
@@ -101,7 +107,7 @@ impl Hit {
     fn is_retired(&self) -> bool {
         match self {
             Hit::Entry(cached) => cached.entry.is_retired(),
-            // It goes with its configuration, and the whole front with that.
+            // The endpoint is valid for its configuration, and a reload replaces this whole level.
             Hit::Endpoint(_) => false,
         }
     }
@@ -113,8 +119,8 @@ impl Hit {
         }
     }
 
-    /// Memory that a slot for `path` takes. Entries are counted where they are kept, but for those of missing paths, of
-    /// which many may have been forgotten there.
+    /// Returns the memory of a slot for `path` in bytes. The shared cache accounts for entries, except for those of
+    /// missing paths, of which it may have evicted many.
     fn bytes(&self, path: &[u8]) -> usize {
         // A table that has just grown is half empty.
         let slot = 2 * size_of::<Slot>() + path.len();
@@ -134,7 +140,7 @@ impl Hit {
         slot + hit + 4 * size_of::<usize>()
     }
 
-    /// Leads to what is to be used instead, if there is something.
+    /// Replaces a retired entry by its replacement, if there is one.
     #[cold]
     fn follow_replacement(&mut self) {
         if let Hit::Entry(cached) = self
@@ -149,17 +155,19 @@ impl Hit {
     }
 }
 
-/// A cached entry with what this worker needs to send it without touching a shared count.
+/// A cached entry with all that this worker needs to send it without changing a shared reference count.
 pub struct CachedEntry {
+    /// The shared entry.
     pub entry: Arc<Entry>,
+    /// Tree that the path belongs to.
     pub tree: Arc<Tree>,
-    /// Decoded and normalised.
+    /// Path in the tree, decoded and normalised.
     pub path: Arc<str>,
-    /// As [`Route::is_open`], at hand.
+    /// Copy of `Route::is_unguarded`.
     is_open: bool,
-    /// What goes along with it.
+    /// Resources that are sent with the entry.
     pub preloads: Option<Arc<Preloads>>,
-    /// Of the plain form and each coded one, in the order of `PREFERRED_CODINGS`.
+    /// Content of the plain variant and of each encoded one, in the order of `PREFERRED_CODINGS`.
     contents: [OnceCell<SharedBytes>; 1 + PREFERRED_CODINGS.len()],
 }
 
@@ -172,6 +180,7 @@ impl AsRef<[u8]> for VariantContent {
 }
 
 impl CachedEntry {
+    /// Wraps the entry of `path` in `tree`.
     pub fn new(entry: Arc<Entry>, tree: Arc<Tree>, path: Arc<str>) -> CachedEntry {
         CachedEntry {
             preloads: tree.route.preloads(&path).cloned(),
@@ -183,7 +192,7 @@ impl CachedEntry {
         }
     }
 
-    /// The content of `variant`, which is one of the entry's, if it is in memory.
+    /// Returns the content of `variant`, which belongs to the entry, if it is in memory.
     #[inline]
     pub fn content(&self, variant: &Variant) -> Option<&SharedBytes> {
         let Content::Memory(bytes) = &variant.content else {
@@ -204,7 +213,7 @@ impl Default for L1Cache {
 }
 
 impl L1Cache {
-    /// `memory`: bytes of the shared cache.
+    /// Creates an empty level. `memory`: size of the shared cache in bytes.
     pub fn new(memory: u64) -> L1Cache {
         let share = usize::try_from(memory / MEMORY_SHARE).unwrap_or(MAX_BYTES);
         L1Cache {
@@ -217,11 +226,12 @@ impl L1Cache {
         }
     }
 
-    /// Whether an answer to a path is remembered.
+    /// Returns true if a path is short enough to be cached.
     pub fn is_cacheable(path: &[u8]) -> bool {
         path.len() <= MAX_PATH_LENGTH
     }
 
+    /// Looks up a raw request path of a site.
     #[inline]
     pub fn get(&mut self, site: u32, path: &[u8]) -> Option<&Hit> {
         let hash = self.hasher.hash_one((site, path));
@@ -240,6 +250,7 @@ impl L1Cache {
         Some(&slot.hit)
     }
 
+    /// Inserts or replaces a path, and evicts others if a bound is exceeded.
     pub fn insert(&mut self, site: u32, path: &[u8], hit: Hit) {
         if !L1Cache::is_cacheable(path) {
             return;
@@ -277,6 +288,7 @@ impl L1Cache {
             .insert_unique(hash, slot, |slot| hasher.hash_one((slot.site, &*slot.path)));
     }
 
+    /// Removes a path.
     pub fn remove(&mut self, site: u32, path: &[u8]) {
         let hash = self.hasher.hash_one((site, path));
         if let Ok(slot) = self
@@ -289,19 +301,19 @@ impl L1Cache {
         }
     }
 
-    /// Forgets everything, and gives the memory back.
+    /// Removes all paths, and frees the memory.
     pub fn clear(&mut self) {
         self.paths = HashTable::new();
         (self.bytes, self.missing_bytes, self.added_bytes) = (0, 0, 0);
     }
 
-    /// Lets go of entries that are gone from the cache, so that their memory is free.
+    /// Drops entries that the shared cache has retired, so that their memory is freed.
     pub fn drop_retired(&mut self) {
         self.added_bytes = 0;
         self.retain(|slot| !slot.hit.is_retired());
     }
 
-    /// Keeps what was used since the last time, at most half.
+    /// Keeps slots that were used since the last eviction, at most half of them.
     fn evict(&mut self, scope: EvictScope) {
         let (mut paths, mut bytes) = match scope {
             EvictScope::All => (MAX_PATHS / 2, self.max_bytes / 2),
@@ -333,7 +345,7 @@ impl L1Cache {
             keep
         });
         (self.bytes, self.missing_bytes) = (bytes, missing_bytes);
-        // Shrinks the table after a flood. Twice the needed size is left, so that this happens seldom.
+        // Shrinks the table after a flood. Leaves twice the needed size so that this is rare.
         let needed = self.paths.len().max(MIN_TABLE);
         if self.paths.capacity() > 8 * needed {
             let hasher = &self.hasher;
@@ -388,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_paths_are_remembered_while_short_and_few_and_displace_no_others() {
+    fn missing_paths_are_cached_while_short_and_few_and_evict_no_others() {
         let mut cache = L1Cache::default();
         for number in 0..1000 {
             cache.insert(0, format!("/there/{number}").as_bytes(), hit());
@@ -417,14 +429,14 @@ mod tests {
             assert_eq!(
                 cache.get(0, &path).is_some(),
                 is_kept,
-                "what is there no more is forgotten"
+                "a missing path replaces its entry"
             );
         }
         check_sums(&cache);
     }
 
     #[test]
-    fn bytes_are_bounded_with_keys_and_given_back() {
+    fn bytes_with_keys_are_bounded_and_freed() {
         for (memory, most) in [
             (0, MIN_BYTES),
             (64 << 20, 1 << 20),
@@ -452,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_are_gone_are_let_go_before_the_tick_if_much_comes() {
+    fn retired_entries_are_dropped_before_the_tick_after_many_inserts() {
         let mut cache = L1Cache::default();
         let first = entry();
         cache.insert(0, b"/first", Hit::Entry(Rc::clone(&first)));
@@ -465,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn is_bounded_and_keeps_what_is_used() {
+    fn eviction_keeps_used_paths() {
         let mut cache = L1Cache::default();
         cache.insert(0, b"/favourite", hit());
         for number in 0..MAX_PATHS * 3 {
@@ -478,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn forgets() {
+    fn paths_are_removed_and_long_ones_never_inserted() {
         let mut cache = L1Cache::default();
         let entry = entry();
         cache.insert(0, b"/a", Hit::Entry(Rc::clone(&entry)));

@@ -1,4 +1,4 @@
-//! Messages to the owner of the cache.
+//! Messages to the cache thread.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ pub(super) enum Message {
     LookUp {
         tree: Arc<Tree>,
         path: Arc<str>,
-        /// Room that it takes while it waits.
+        /// Bytes charged while the message is queued.
         bytes: u64,
-        /// What the worker has found by itself.
+        /// Entry that the worker has loaded itself.
         insert: Option<Arc<Entry>>,
         reply: oneshot::Sender<LookupResult>,
     },
-    /// There are offers.
+    /// There are pending inserts.
     InsertsPending,
-    /// Somebody wants to know when all that came before is done.
+    /// Requests a reply when all earlier messages are processed.
     Flush {
         done: oneshot::Sender<()>,
     },
@@ -31,7 +31,7 @@ pub(super) enum Message {
     },
     Loaded {
         key: Key,
-        /// Which job found it.
+        /// Number of the job.
         job: u64,
         outcome: LoadOutcome,
     },
@@ -45,14 +45,14 @@ pub(super) enum Message {
     SetMemory {
         bytes: u64,
     },
-    /// The thread ends.
+    /// Ends the thread.
     Stop,
 }
 
-/// The result of a job of the pool.
+/// Result of a load job.
 pub(super) enum LoadOutcome {
     New(Arc<Entry>),
-    /// As it was, seen at that time in milliseconds of uptime.
+    /// The entry is unchanged as of this time, in milliseconds of uptime.
     Unchanged {
         at_ms: u64,
     },

@@ -1,4 +1,5 @@
-//! The cache of files: an owner thread keeps, refreshes and evicts; workers look at the disk, and keep views of their own.
+//! File cache. The cache thread stores, revalidates and evicts entries. Workers look up files themselves where that
+//! does not block, and have a first level of their own.
 
 mod eviction;
 mod eviction_queue;

@@ -1,4 +1,4 @@
-//! What a worker sees by itself of the disk: what the kernel has in memory, and what the worker's loop can bring there.
+//! Non-blocking lookups on a worker: from the page cache, and from what the event loop can read ahead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,18 +12,18 @@ use crate::load::load;
 use crate::tree::Tree;
 use rocknet_handler::clock::uptime_ms;
 
-/// How often something may be brought for a look before it is left to a thread: for each path to be tried, and then for the
+/// Maximum number of read-aheads per lookup before a thread takes over: for each path to be tried, and then for the
 /// content.
 const MAX_ROUNDS: usize = 16;
-/// LookupLimit of all workers that wait at once for what is brought, each of which may hold a few files open meanwhile: a disk that
-/// hangs must not take the descriptors of connections. Beyond, looks wait for a thread.
+/// Maximum number of lookups of all workers that wait for a read-ahead. Each may hold a few open files, and a disk that
+/// hangs must not take the descriptors of connections. Further lookups wait for a thread.
 const MAX_LOOKUPS: usize = 128;
 
-/// The looks of one cache that wait.
+/// Limits the waiting lookups of one cache.
 #[derive(Clone, Default)]
 pub(super) struct LookupLimit(Arc<AtomicUsize>);
 
-/// One of these looks.
+/// Permit for one waiting lookup.
 struct LookupPermit<'l>(&'l LookupLimit);
 
 impl LookupLimit {
@@ -42,8 +42,8 @@ impl Drop for LookupPermit<'_> {
     }
 }
 
-/// What a path leads to, if that can be told without a thread. Others who ask for the same at the same time do the same: the
-/// kernel reads it once.
+/// Looks up a path without a thread; `None` if that is not possible. Concurrent lookups of one path do the same work,
+/// but the kernel reads the data once.
 pub(super) async fn look_up(limit: &LookupLimit, tree: &Tree, path: &str) -> Option<Arc<Entry>> {
     let mut pending = match try_load(tree, path) {
         Ok(entry) => return Some(entry),
@@ -51,11 +51,11 @@ pub(super) async fn look_up(limit: &LookupLimit, tree: &Tree, path: &str) -> Opt
     };
     let _permit = limit.take()?;
     for _ in 0..MAX_ROUNDS {
-        // In the pool, others go before what has low priority.
+        // Low-priority lookups use the pool, where others are served first.
         if tree.route.priority == Priority::Low {
             return None;
         }
-        // All of it at the same time: what is brought is under way from here on.
+        // Starts all read-aheads before it waits for the first one.
         let under_way: Option<Vec<ReadAhead>> = pending.iter().map(PendingRead::read_ahead).collect();
         for ahead in under_way? {
             ahead.await;
@@ -77,12 +77,13 @@ pub(super) async fn look_up(limit: &LookupLimit, tree: &Tree, path: &str) -> Opt
 
 fn try_load(tree: &Tree, path: &str) -> Result<Arc<Entry>, Vec<PendingRead>> {
     let entry = DiskLookup::non_blocking(|lookup| load(lookup, tree, path, None))?;
-    // There is nothing that it could be the same as.
+    // Without a previous entry, there is always a new one.
     let entry = entry.ok_or_else(|| vec![PendingRead::Unavailable])?;
     Ok(Arc::new(entry))
 }
 
-/// Whether `entry` still is what the path leads to, as far as the kernel can tell from memory. It then counts as looked at.
+/// Returns true if `path` still leads to `entry`, as far as that can be determined without blocking. The entry then
+/// counts as checked.
 pub fn is_unchanged(entry: &Entry, tree: &Tree, path: &str) -> bool {
     let now = uptime_ms();
     let holds = match DiskLookup::non_blocking(|lookup| load(lookup, tree, path, Some(entry))) {
@@ -96,7 +97,7 @@ pub fn is_unchanged(entry: &Entry, tree: &Tree, path: &str) -> bool {
     holds
 }
 
-/// Whether it says nothing of the next request: a shortage may be over by then.
+/// Returns true for an error that may have passed by the next request, such as a shortage of descriptors.
 pub(super) fn is_transient(entry: &Entry) -> bool {
     matches!(&entry.found, Found::Failed(status) if status.code() >= 500)
 }
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_that_wait_are_bounded_and_leave_their_room_to_others() {
+    fn waiting_lookups_are_bounded_and_permits_are_released() {
         let limit = LookupLimit::default();
         let permits: Vec<LookupPermit<'_>> = std::iter::from_fn(|| limit.take()).collect();
         assert_eq!(permits.len(), MAX_LOOKUPS);

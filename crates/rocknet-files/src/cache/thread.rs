@@ -1,11 +1,11 @@
-//! The cache's one owner: everything that changes it passes through this thread, so that no worker waits for a lock.
+//! The cache thread: all changes of the shared cache are made by this thread, so that no worker waits for a lock.
 //!
 //! ```text
-//! worker ──found by itself: an offer──────▶ owner
-//!    │                                       │ ▲
-//!    ├──not in memory: look up──────────────▶│ └──what was found──┐
-//!    ◀──an entry─────────────────────────────┘ ──job──▶ blocking pool (opens, reads, renders)
-//!         many workers asking for one path wait for one job
+//! worker ──loaded without blocking: insert──▶ cache thread
+//!    │                                         │ ▲
+//!    ├──not in memory: query──────────────────▶│ └──outcome──┐
+//!    ◀──entry──────────────────────────────────┘ ──job──▶ blocking pool (opens, reads, renders)
+//!         concurrent queries for one path wait for one job
 //! ```
 
 use std::collections::{HashMap, HashSet};
@@ -35,37 +35,36 @@ use rocknet_handler::clock::uptime_ms;
 use rocknet_io::byte_budget::ByteBudget;
 use rocknet_io::owned_thread::OwnedThread;
 
-/// Questions that may wait for the owner. It answers one in about a microsecond; a worker that finds the channel full
-/// answers 503 instead of waiting.
+/// Maximum number of queued queries. The cache thread processes one in about a microsecond. A worker that finds the
+/// channel full responds with 503 instead of waiting.
 const MAX_QUERIES: usize = 16 * 1024;
-/// Bytes of questions that wait, with their paths and the entries that come with them. A worker that finds no more room
-/// answers 503.
+/// Maximum number of bytes of queued queries, with their paths and entries. Beyond it, workers respond with 503.
 const MAX_QUERY_BYTES: u64 = 16 << 20;
-/// Below this many places a table is not made smaller.
+/// Below this number of slots a table does not shrink.
 const MIN_TABLE: usize = 1024;
-/// Of the process's descriptors, the part that cached files may hold open: 1/8, most being for connections.
+/// Part of the process's descriptors that cached files may hold open: 1/8, because most are for connections.
 const DESCRIPTOR_SHARE: u64 = 8;
-/// Open files at most, however many descriptors there are: as many paths as a worker remembers. One that was closed is
-/// opened again when it is asked for, which costs little beside sending it.
+/// Maximum number of open files regardless of the descriptor limit: as many as a worker caches paths. Opening a file
+/// again costs little compared to sending it.
 const MAX_OPEN_FILES: u64 = 8192;
-/// Open files at least, or a page of a few large pictures would be opened anew with every request.
+/// Minimum number of open files. Otherwise each request for a page with a few large pictures would open them again.
 const MIN_OPEN_FILES: u64 = 16;
-/// How long offers are gathered before they are looked at.
+/// Time for which inserts are collected before they are processed.
 const INSERT_DELAY: Duration = Duration::from_millis(10);
 
-/// The cache as workers and the server see it.
+/// Handle to the shared cache, for workers and the server.
 #[derive(Clone)]
 pub struct FileCache {
     messages: SyncSender<Message>,
     inserts: InsertSender,
-    /// For questions that wait.
+    /// Bytes of queued queries.
     budget: ByteBudget,
     status: Arc<CacheStatus>,
     lookup_limit: LookupLimit,
     thread: Arc<ThreadHandle>,
 }
 
-/// The owner's thread, which ends when the last clone of the cache is dropped.
+/// Handle of the cache thread, which ends when the last clone of the cache is dropped.
 struct ThreadHandle {
     messages: SyncSender<Message>,
     /// Taken by [`FileCache::stop`].
@@ -86,30 +85,41 @@ impl Drop for ThreadHandle {
     }
 }
 
-/// What the cache holds.
+/// Statistics of the cache.
 #[derive(Debug, Default)]
 pub struct CacheStatus {
+    /// Number of entries.
     pub entries: AtomicU64,
+    /// Bytes of all entries, with their paths and tables.
     pub bytes: AtomicU64,
-    /// Files held open.
+    /// Number of open files.
     pub files: AtomicU64,
-    /// Lookups of workers that did not remember the path.
+    /// Number of lookups that the first level of a worker could not serve.
     pub misses: AtomicU64,
 }
 
 impl CacheStatus {
+    /// Counts a lookup that the first level could not serve.
     pub fn count_miss(&self) {
         self.misses.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl FileCache {
-    /// `memory`: bytes of all entries together.
+    /// Starts the cache thread. `memory`: maximum size of all entries in bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the thread cannot be started.
     pub fn start(memory: u64, pool: Pool) -> io::Result<FileCache> {
         FileCache::with_max_files(memory, most_open_files(), pool)
     }
 
-    /// As [`FileCache::start`], with a bound of its own for the files held open.
+    /// Like [`FileCache::start`], with a bound on the number of open files.
+    ///
+    /// # Errors
+    ///
+    /// If the thread cannot be started.
     pub fn with_max_files(memory: u64, files: u64, pool: Pool) -> io::Result<FileCache> {
         let (cache, cache_thread, messages) = FileCache::with_thread(memory, files, pool);
         let thread = OwnedThread::start(THREAD_NAME, move || cache_thread.run(&messages))?;
@@ -146,11 +156,11 @@ impl FileCache {
         (cache, thread, receiver)
     }
 
-    /// The entry for a path, looked up anew if what is known of it is old. To be called on a worker, which takes a look by
-    /// itself first.
+    /// Looks up a path, on a worker. Tries a non-blocking lookup first, then the shared cache, which loads the entry if
+    /// it is missing or stale. `None` if the server is overloaded.
     pub async fn look_up(&self, tree: &Arc<Tree>, path: &Arc<str>) -> LookupResult {
         let insert = match non_blocking::look_up(&self.lookup_limit, tree, path).await {
-            // Of a shortage here the cache may know nothing.
+            // `EMFILE` in this worker says nothing about the shared entry, so the cache thread is queried.
             Some(entry) if is_transient(&entry) => None,
             Some(entry) if !entry.kind().caches_path_of(path.len()) => {
                 entry.retire();
@@ -166,7 +176,8 @@ impl FileCache {
         self.query(tree, path, insert).await
     }
 
-    /// As [`FileCache::look_up`], for those who remember no entry: it is most likely known to the cache already.
+    /// Looks up a path in the shared cache directly, for callers that cache no entries themselves: it is most likely
+    /// cached there. `None` if the server is overloaded.
     pub async fn look_up_shared(&self, tree: &Arc<Tree>, path: &Arc<str>) -> LookupResult {
         self.query(tree, path, None).await
     }
@@ -198,16 +209,16 @@ impl FileCache {
         })
     }
 
-    /// Asks for a new look in the background.
+    /// Revalidates an entry in the background.
     pub fn revalidate(&self, tree: &Arc<Tree>, path: &Arc<str>) {
-        // If the owner has no time now, the next request asks again.
+        // If the channel is full, the next request tries again.
         let _ = self.messages.try_send(Message::Revalidate {
             tree: Arc::clone(tree),
             path: Arc::clone(path),
         });
     }
 
-    /// Tells that an encoded form was added to an entry.
+    /// Accounts for an encoded variant that was added to an entry.
     pub fn entry_grew(&self, tree: u32, path: &Arc<str>, bytes: u64) {
         let _ = self.messages.try_send(Message::EntryGrew {
             key: (tree, Arc::clone(path)),
@@ -215,13 +226,13 @@ impl FileCache {
         });
     }
 
-    /// Forgets everything but the entries of these trees.
+    /// Removes all entries except those of these trees, and sets the maximum size in bytes.
     pub fn retain_trees(&self, trees: HashSet<u32>, memory: u64) {
         let _ = self.messages.send(Message::SetMemory { bytes: memory });
         let _ = self.messages.send(Message::RetainTrees { trees });
     }
 
-    /// Ends when all that was found or told so far has been seen to.
+    /// Waits until all earlier inserts and messages are processed.
     pub async fn flush(&self) {
         let (done, settled) = oneshot::channel();
         if self.messages.send(Message::Flush { done }).is_ok() {
@@ -229,8 +240,7 @@ impl FileCache {
         }
     }
 
-    /// Ends the thread, with all that the cache holds. Returns whether it had ended at `deadline`. DiskLookup-ups from now on find
-    /// nothing.
+    /// Ends the thread, and drops all entries. Returns true if it ended before `deadline`. Later lookups return `None`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let running = self.thread.running().take();
         running.is_none_or(|running| {
@@ -239,12 +249,14 @@ impl FileCache {
         })
     }
 
+    /// Returns the statistics.
     pub fn status(&self) -> &CacheStatus {
         &self.status
     }
 }
 
-/// How many files the cache holds open at most, by the limits of the process as they are now.
+/// Returns the maximum number of files that the cache holds open, derived from the current descriptor limit of the
+/// process.
 pub fn most_open_files() -> u64 {
     (descriptors::limit() / DESCRIPTOR_SHARE).clamp(MIN_OPEN_FILES, MAX_OPEN_FILES)
 }
@@ -253,10 +265,10 @@ struct CacheThread {
     entries: HashMap<Key, EntryState>,
     queues: EvictionQueues,
     budget: ByteBudget,
-    /// Jobs started so far.
+    /// Number of jobs started so far.
     jobs: u64,
     inserts: InsertReceiver,
-    /// Trees with lower numbers belong to configurations that are gone: numbers only grow.
+    /// Trees with lower numbers belong to old configurations, because numbers only grow.
     oldest_tree: u32,
     pool: Pool,
     messages: SyncSender<Message>,
@@ -275,7 +287,7 @@ struct EntryState {
     waiters: Vec<oneshot::Sender<LookupResult>>,
 }
 
-/// An entry with its places in the orders.
+/// A stored entry with its positions in the eviction queues.
 struct StoredEntry {
     entry: Arc<Entry>,
     positions: Positions,
@@ -297,7 +309,7 @@ impl CacheThread {
                     due = None;
                     self.handle(Message::InsertsPending);
                 }
-                // Never: the owner holds a sender itself, for looks.
+                // Cannot happen: the thread holds a sender itself, for its jobs.
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             self.publish_status();
@@ -318,7 +330,7 @@ impl CacheThread {
         if let Message::InsertsPending = message {
             self.inserts.rearm();
         }
-        // They were made before.
+        // Inserts were sent before this message.
         while let Some(insert) = self.inserts.try_recv() {
             self.insert(&insert.key, insert.entry);
         }
@@ -355,7 +367,7 @@ impl CacheThread {
                 }
             }
             Message::Loaded { key, job, outcome } => {
-                // What a refused job left behind says nothing of the one that was started since.
+                // A late report of a refused job says nothing about the job started since.
                 let current = self.entries.get(&key).and_then(|state| state.loading.as_ref());
                 if current.is_some_and(|(number, _)| *number == job) {
                     self.finish_load(&key, outcome);
@@ -368,7 +380,7 @@ impl CacheThread {
                 }
             }
             Message::RetainTrees { trees } => {
-                // What is being loaded for a tree that is gone is answered, and then not kept.
+                // Entries still loading for a removed tree are returned to their waiters, and then not stored.
                 self.oldest_tree = trees.iter().min().copied().unwrap_or(self.oldest_tree);
                 let gone: Vec<Key> = self
                     .entries
@@ -394,10 +406,11 @@ impl CacheThread {
             let _ = reply.send(Some(Arc::clone(&stored.entry)));
             return;
         }
-        // On a disk that hangs those who wait give up, and others come: the list is to hold no more than wait now.
+        // On a disk that hangs, waiting requests time out and new ones arrive. Dropping the closed ones bounds the
+        // list.
         if state.waiters.len() == state.waiters.capacity() {
             state.waiters.retain(|waiters| !waiters.is_closed());
-            // Room for as many again, or a list of the living would be looked through with every one that comes.
+            // Doubles the capacity, so that the list is not scanned for each new waiter.
             state.waiters.reserve(state.waiters.len().max(1));
         }
         state.waiters.push(reply);
@@ -406,7 +419,7 @@ impl CacheThread {
         }
     }
 
-    /// Keeps what a worker has found; gives back what is to be used, which is what was known before if that is the same.
+    /// Stores an entry that a worker has loaded. Returns the entry to be used: the stored one if it is the same.
     fn insert(&mut self, key: &Key, entry: Arc<Entry>) -> Arc<Entry> {
         let state = self.entries.entry(key.clone()).or_default();
         let known = state.stored.as_ref().map(|stored| Arc::clone(&stored.entry));
@@ -427,7 +440,7 @@ impl CacheThread {
         }
     }
 
-    /// Starts a job; what it finds comes back as a message, even if that is that it was lost.
+    /// Starts a load job. Its outcome arrives as a message, also if the job is lost.
     fn load(&mut self, tree: &Arc<Tree>, key: &Key) {
         let Some(state) = self.entries.get_mut(key) else { return };
         let previous = state.stored.as_ref().map(|stored| Arc::clone(&stored.entry));
@@ -443,7 +456,7 @@ impl CacheThread {
             });
         });
         if job.is_rejected() {
-            // Its report may have found the channel full; nobody shall wait for ever.
+            // The report of the refused job may have found the channel full. The waiters must be released anyway.
             self.finish_load(key, LoadOutcome::Lost);
         } else {
             state.loading = Some((self.jobs, job));
@@ -455,8 +468,8 @@ impl CacheThread {
         state.loading = None;
         let waiters = std::mem::take(&mut state.waiters);
         let known = state.stored.as_ref().map(|stored| Arc::clone(&stored.entry));
-        let answer = match outcome {
-            // A missing file, say: all workers may go on with what they have.
+        let result = match outcome {
+            // If the new entry is the same, such as a missing file, all workers keep the one they have.
             LoadOutcome::New(entry) if known.as_ref().is_some_and(|known| known.is_same(&entry)) => {
                 if let Some(known) = &known {
                     known.mark_checked(entry.checked_ms());
@@ -485,7 +498,7 @@ impl CacheThread {
             self.remove(key);
         }
         for reply in waiters {
-            let _ = reply.send(answer.clone());
+            let _ = reply.send(result.clone());
         }
         self.evict();
     }
@@ -504,7 +517,7 @@ impl CacheThread {
             stored.entry.retire();
             self.queues.remove(&stored.positions);
         }
-        // Shrinks the table after a flood. Twice the needed size is left, so that this happens seldom.
+        // Shrinks the table after a flood. Leaves twice the needed size so that this is rare.
         let needed = self.entries.len().max(MIN_TABLE);
         if self.entries.capacity() > 8 * needed {
             self.entries.shrink_to(2 * needed);
@@ -517,7 +530,7 @@ impl CacheThread {
         }
     }
 
-    /// Second chance: the oldest of those that count goes, unless it was used since it was put into the order.
+    /// Evicts by second chance: the oldest entry is removed unless it was used since it was queued.
     fn evict_from(&mut self, bound: Bound) {
         let mut chances = self.queues.of(bound).len();
         while self.queues.of(bound).is_over() {
@@ -535,7 +548,7 @@ impl CacheThread {
                 self.remove(&key);
                 continue;
             }
-            // It keeps a place, even if nobody has chances left: what has none could never be evicted.
+            // Queues the entry again even if no chances are left. Without a position it could never be evicted.
             let number = self.queues.of_mut(bound).push(key, uptime_ms(), share);
             stored.positions[bound as usize] = Some(number);
             if chances == 0 {

@@ -1,4 +1,4 @@
-//! The file cache as one worker sees it: the shared cache, and in front of it what the worker remembers itself.
+//! File cache of one worker: the first level, and the shared cache behind it.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
@@ -13,18 +13,18 @@ use crate::tree::Tree;
 use rocknet_handler::exchange::CacheKey;
 use rocknet_handler::services::WorkerLocal;
 
-/// One for each worker.
+/// File cache of one worker.
 pub struct WorkerCache {
     cache: FileCache,
-    /// Files of the server that are encoded while they are sent.
+    /// Limits the files of the server that are encoded while they are sent.
     pub encoder_limit: EncoderLimit,
     l1: RefCell<L1Cache>,
-    /// Number of the configuration that the front belongs to.
+    /// Number of the configuration to which the first level belongs.
     generation: Cell<u64>,
 }
 
 impl WorkerCache {
-    /// `memory`: bytes of the shared cache, as configured.
+    /// Creates the cache of a worker. `memory`: size of the shared cache in bytes, as configured.
     pub fn new(cache: FileCache, encoder_limit: EncoderLimit, memory: u64, generation: u64) -> WorkerCache {
         WorkerCache {
             cache,
@@ -34,23 +34,25 @@ impl WorkerCache {
         }
     }
 
+    /// Returns the shared cache.
     pub fn cache(&self) -> &FileCache {
         &self.cache
     }
 
+    /// Borrows the first level.
     #[inline]
     pub fn l1(&self) -> RefMut<'_, L1Cache> {
         self.l1.borrow_mut()
     }
 
-    /// Forgets the paths of the configuration before.
+    /// Drops all paths of the previous configuration.
     pub fn reset(&self, memory: u64, generation: u64) {
         *self.l1.borrow_mut() = L1Cache::new(memory);
         self.generation.set(generation);
     }
 
-    /// Asks the cache, and through it the disk, for `path` in `tree`. `raw`: the path as the request has it, by which the
-    /// front remembers the entry. `None`: the server has too much to do.
+    /// Looks up `path` in `tree`, in the shared cache or on disk. `raw`: path as in the request, under which the first
+    /// level caches the entry. `None` if the server is overloaded.
     pub async fn look_up(&self, key: CacheKey, raw: &[u8], tree: Arc<Tree>, path: Arc<str>) -> Option<Rc<CachedEntry>> {
         self.cache.status().count_miss();
         let entry = match L1Cache::is_cacheable(raw) {
@@ -58,14 +60,14 @@ impl WorkerCache {
             false => self.cache.look_up_shared(&tree, &path).await,
         }?;
         let cached = Rc::new(CachedEntry::new(entry, tree, path));
-        // The configuration may have been replaced meanwhile: sites have other numbers then.
+        // The configuration may have been replaced meanwhile, and its sites have other numbers.
         if !cached.entry.is_retired() && self.generation.get() == key.generation {
             self.l1().insert(key.site, raw, Hit::Entry(Rc::clone(&cached)));
         }
         Some(cached)
     }
 
-    /// Returns the script that a raw path led to so short a time ago that no new look is due.
+    /// Returns the script for a raw path from the first level, if the entry is not stale.
     pub fn cached_script(&self, key: CacheKey, raw: &[u8], now_ms: u64) -> Option<Arc<Script>> {
         if self.generation.get() != key.generation {
             return None;
@@ -89,7 +91,7 @@ impl WorkerCache {
         Some(Arc::clone(script))
     }
 
-    /// Revalidates an entry: first without waiting, then through the owner of the cache if that is inconclusive.
+    /// Revalidates an entry: first without blocking, then through the cache thread if that is inconclusive.
     #[cold]
     pub fn revalidate(&self, cached: &CachedEntry) {
         let is_first = !cached

@@ -1,4 +1,4 @@
-//! The questions before the owner: how many may wait, that nobody waits for room, and that somebody looks in any case.
+//! Tests of the query channel's bounds, of inserts, and of the eviction queues.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
@@ -14,29 +14,29 @@ use crate::entry::Found;
 use crate::entry_kind::EntryKind;
 
 #[test]
-fn a_full_queue_refuses_at_once_and_takes_more_when_there_is_room() {
+fn a_full_queue_refuses_at_once_and_accepts_queries_when_there_is_room() {
     let slow = Slow::new();
-    // Nobody can see by himself what is in a folder that is not open.
+    // The folder is not open, so a non-blocking lookup is impossible.
     let path = Arc::from("/a.txt");
-    let is_taken = || {
-        let asked = slow.cache.look_up(&slow.tree, &path);
-        match pin!(asked).poll(&mut Context::from_waker(Waker::noop())) {
+    let is_accepted = || {
+        let query = slow.cache.look_up(&slow.tree, &path);
+        match pin!(query).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Pending => true,
-            Poll::Ready(answer) => {
-                assert!(answer.is_none(), "an answer though nobody owns the cache");
+            Poll::Ready(result) => {
+                assert!(result.is_none(), "an entry although the cache thread does not run");
                 false
             }
         }
     };
     for number in 0..MAX_QUERIES {
-        assert!(is_taken(), "number {number}");
+        assert!(is_accepted(), "number {number}");
     }
-    assert!(!is_taken(), "one more than may wait");
+    assert!(!is_accepted(), "one query too many");
     drop(slow.messages.recv());
-    assert!(is_taken() && !is_taken(), "there was budget for one");
+    assert!(is_accepted() && !is_accepted(), "there is room for exactly one");
 }
 
-/// A cache whose owner takes one message at a time.
+/// A cache whose thread processes one message at a time.
 struct Slow {
     cache: FileCache,
     thread: CacheThread,
@@ -53,7 +53,7 @@ impl Slow {
         std::fs::write(folder.path().join("a.txt"), "text").expect("a file");
         let settings = Settings {
             root: Some(folder.path().to_owned()),
-            // Or names would be asked for that nobody has asked for before.
+            // Otherwise precompressed files would be looked up, which are not in the dentry cache.
             compress: false,
             ..Settings::default()
         };
@@ -67,7 +67,7 @@ impl Slow {
         }
     }
 
-    /// Asks for the file, whose folder is not open, so the question waits for the owner.
+    /// Queries the file. Its folder is not open, so the query waits for the cache thread.
     fn query(&self) -> Query {
         let (cache, tree) = (self.cache.clone(), Arc::clone(&self.tree));
         let mut query: Query = Box::pin(async move { cache.look_up(&tree, &"/a.txt".into()).await });
@@ -87,17 +87,18 @@ fn poll(query: &mut Query) -> Poll<LookupResult> {
     query.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-fn is_found(answer: &Poll<LookupResult>) -> bool {
-    matches!(answer, Poll::Ready(Some(entry)) if matches!(entry.found, Found::Asset(_)))
+fn is_found(result: &Poll<LookupResult>) -> bool {
+    matches!(result, Poll::Ready(Some(entry)) if matches!(entry.found, Found::Asset(_)))
 }
 
 impl Slow {
-    /// From here on the folder is open, and what is in it is in memory.
+    /// Opens the folder, so that its files can be looked up without blocking.
     fn open(&self) {
         self.tree.root().expect("it is opened");
     }
 
-    /// What a worker finds by itself. The kernel may say that it cannot tell when names change near by.
+    /// Loads an entry without blocking, as a worker does. Retries, because the kernel may fail a lookup while names
+    /// nearby change.
     fn find(&mut self) -> Arc<Entry> {
         loop {
             let (cache, tree) = (self.cache.clone(), Arc::clone(&self.tree));
@@ -114,7 +115,7 @@ impl Slow {
 }
 
 #[test]
-fn what_a_worker_finds_by_itself_is_offered_and_the_first_is_kept() {
+fn entries_loaded_by_workers_are_inserted_and_the_first_is_stored() {
     let mut slow = Slow::new();
     slow.open();
     let (first, second) = (slow.find(), slow.find());
@@ -128,7 +129,7 @@ fn what_a_worker_finds_by_itself_is_offered_and_the_first_is_kept() {
                 .is_some_and(|instead| Arc::ptr_eq(&instead, &first))
     );
     assert_eq!(slow.thread.entries.len(), 1);
-    // Nobody has told the owner of this one, but it was made before the next message.
+    // The cache thread is not notified of this insert, but it precedes the next message.
     slow.thread.handle(Message::SetMemory { bytes: 1 << 20 });
     let third = slow.find();
     slow.take_messages(1);
@@ -136,7 +137,7 @@ fn what_a_worker_finds_by_itself_is_offered_and_the_first_is_kept() {
 }
 
 #[test]
-fn what_has_changed_takes_the_place_of_what_was_kept() {
+fn a_changed_file_replaces_the_stored_entry() {
     let mut slow = Slow::new();
     slow.open();
     let first = slow.find();
@@ -149,25 +150,25 @@ fn what_has_changed_takes_the_place_of_what_was_kept() {
 }
 
 #[test]
-fn one_job_looks_for_all_who_ask() {
+fn one_job_serves_all_queries_for_a_path() {
     let mut slow = Slow::new();
     let (mut first, mut second, third) = (slow.query(), slow.query(), slow.query());
     slow.take_messages(3);
     drop(third);
-    // What the job has found.
+    // The outcome of the job.
     slow.take_messages(1);
     assert!(is_found(&poll(&mut first)) && is_found(&poll(&mut second)));
     assert_eq!(slow.thread.jobs, 1);
 }
 
 #[test]
-fn an_offer_ends_the_waiting_for_a_job() {
+fn an_insert_ends_the_wait_for_a_job() {
     let mut slow = Slow::new();
     let mut query = slow.query();
     slow.take_messages(1);
     slow.open();
     let found = slow.find();
-    // The offer, and what the job has found.
+    // The insert, and the outcome of the job.
     slow.take_messages(2);
     assert!(is_found(&poll(&mut query)));
     let stored = &slow
@@ -180,7 +181,7 @@ fn an_offer_ends_the_waiting_for_a_job() {
 }
 
 #[test]
-fn what_a_job_finds_to_be_the_same_leaves_all_workers_what_they_have() {
+fn a_job_that_finds_the_same_keeps_the_stored_entry() {
     let mut slow = Slow::new();
     slow.open();
     let first = slow.find();
@@ -193,7 +194,7 @@ fn what_a_job_finds_to_be_the_same_leaves_all_workers_what_they_have() {
 }
 
 #[test]
-fn an_offer_that_comes_late_replaces_nothing_that_was_found_after_it() {
+fn a_late_insert_does_not_replace_a_newer_entry() {
     let mut slow = Slow::new();
     slow.open();
     let first = slow.find();
@@ -205,13 +206,13 @@ fn an_offer_that_comes_late_replaces_nothing_that_was_found_after_it() {
     assert!(Arc::ptr_eq(&used, &first) && late.is_retired() && !first.is_retired());
 }
 
-/// Gives the owner an entry as a worker does.
+/// Inserts an entry as a worker does.
 fn insert(slow: &mut Slow, path: &str, found: Found) -> Arc<Entry> {
     let entry = Arc::new(Entry::new(found, Vec::new(), uptime_ms()));
     slow.thread.insert(&(slow.tree.id, path.into()), entry)
 }
 
-/// As many as there are, of what is kept.
+/// Returns the number of entries, and the bytes of those that are stored.
 fn stored(slow: &Slow) -> (usize, u64) {
     let bytes = slow.thread.entries.iter().filter_map(|((_, path), state)| {
         let stored = state.stored.as_ref()?;
@@ -223,20 +224,20 @@ fn stored(slow: &Slow) -> (usize, u64) {
 const NOT_FOUND: Found = Found::Failed(Status::NOT_FOUND);
 
 #[test]
-fn missing_paths_are_kept_while_short_and_few_and_displace_no_files() {
+fn missing_paths_are_stored_while_short_and_few_and_evict_no_files() {
     let mut slow = Slow::new();
     slow.thread.handle(Message::SetMemory { bytes: 256 << 20 });
     let file = insert(&mut slow, "/there", Found::WithoutSlash);
     let most = EntryKind::Missing.limit(256 << 20);
-    let mut gone = 0;
+    let mut evicted = 0;
     for number in 0..20_000 {
         let path = format!("/{number}/{}", "x".repeat(200));
         let before = slow.thread.entries.len();
         insert(&mut slow, &path, NOT_FOUND);
-        gone += usize::from(slow.thread.entries.len() <= before);
+        evicted += usize::from(slow.thread.entries.len() <= before);
         assert!(slow.thread.queues.of(Bound::Missing).used() <= most);
     }
-    assert!(gone > 0 && !file.is_retired());
+    assert!(evicted > 0 && !file.is_retired());
     let (entries, bytes) = stored(&slow);
     assert_eq!(slow.thread.queues.of(Bound::Total).used(), bytes, "paths are counted");
     assert!(bytes <= most + weight("/there", &file));
@@ -258,25 +259,25 @@ fn paths_and_tables_count_against_the_memory() {
         weight(short, &entry) + weight(&long, &entry)
     };
     assert!(both > 8000 + 2 * size_of::<(Key, EntryState)>() as u64);
-    for (memory, gone) in [(both, false), (both - 1, true)] {
+    for (memory, evicted) in [(both, false), (both - 1, true)] {
         slow.thread.handle(Message::SetMemory { bytes: memory });
         let first = insert(&mut slow, short, Found::WithoutSlash);
         insert(&mut slow, &long, Found::WithoutSlash);
-        assert_eq!(first.is_retired(), gone, "{memory} bytes for two entries of {both}");
+        assert_eq!(first.is_retired(), evicted, "{memory} bytes for two entries of {both}");
     }
 }
 
 #[test]
-fn entries_have_a_number_as_well_and_tables_shrink() {
+fn the_number_of_entries_is_bounded_and_tables_shrink() {
     let mut slow = Slow::new();
     slow.thread.handle(Message::SetMemory { bytes: 1 << 40 });
     let oldest = insert(&mut slow, "/0", Found::WithoutSlash);
     for number in 1..MAX_ENTRIES {
         insert(&mut slow, &format!("/{number}"), Found::WithoutSlash);
     }
-    assert!(!oldest.is_retired(), "{MAX_ENTRIES} entries have budget");
+    assert!(!oldest.is_retired(), "{MAX_ENTRIES} entries fit");
     insert(&mut slow, &format!("/{MAX_ENTRIES}"), Found::WithoutSlash);
-    assert!(oldest.is_retired(), "one more takes the place of the oldest");
+    assert!(oldest.is_retired(), "one more evicts the oldest");
     assert_eq!(slow.thread.entries.len(), MAX_ENTRIES);
     slow.thread.handle(Message::SetMemory { bytes: 1 });
     assert_eq!(slow.thread.entries.len(), 0);
@@ -289,21 +290,21 @@ fn entries_have_a_number_as_well_and_tables_shrink() {
 }
 
 #[test]
-fn questions_that_wait_are_bounded_in_bytes() {
+fn queued_queries_are_bounded_in_bytes() {
     let slow = Slow::new();
     let path: Arc<str> = format!("/{}", "x".repeat(8000)).into();
-    let is_taken = || {
-        let asked = slow.cache.look_up_shared(&slow.tree, &path);
-        pin!(asked).poll(&mut Context::from_waker(Waker::noop())).is_pending()
+    let is_accepted = || {
+        let query = slow.cache.look_up_shared(&slow.tree, &path);
+        pin!(query).poll(&mut Context::from_waker(Waker::noop())).is_pending()
     };
     let most = MAX_QUERY_BYTES as usize / path.len();
-    let taken = (0..most).take_while(|_| is_taken()).count();
+    let taken = (0..most).take_while(|_| is_accepted()).count();
     assert!((most * 3 / 4..most).contains(&taken), "{taken} of {most}");
     let mut slow = slow;
     slow.take_messages(1);
-    let asked = slow.cache.look_up_shared(&slow.tree, &path);
+    let query = slow.cache.look_up_shared(&slow.tree, &path);
     assert!(
-        pin!(asked).poll(&mut Context::from_waker(Waker::noop())).is_pending(),
-        "there is budget for one"
+        pin!(query).poll(&mut Context::from_waker(Waker::noop())).is_pending(),
+        "there is room for one"
     );
 }
