@@ -15,8 +15,9 @@ const GZIP_LEVEL: u32 = 5;
 /// Size of the output buffer of the Brotli encoder, in bytes.
 const BROTLI_OUTPUT: usize = 4096;
 
-/// How far back an encoder searches for repetitions, which determines its memory. Brotli takes 7.6 MiB with a large
-/// window and 1.7 MiB with a small one, whose output for 1 MB of text is 8 % longer (measured). Gzip always has 32 KiB.
+/// Distance within which an encoder searches for repetitions. It determines the memory of the encoder. Brotli takes 7.6
+/// MiB with a large window and 1.7 MiB with a small one, whose output for 1 MB of text is 8 % longer (measured). Gzip
+/// always has 32 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// For content that is encoded once and cached, and for files.

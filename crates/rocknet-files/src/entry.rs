@@ -24,7 +24,7 @@ pub const PREFERRED_CODINGS: [Coding; 3] = [Coding::Br, Coding::Zstd, Coding::Gz
 
 /// Result of looking up a path. Immutable, and shared by all workers.
 pub struct Entry {
-    /// What was found.
+    /// Result of the lookup.
     pub found: Found,
     /// Identity of the files, to determine whether a later lookup finds the same.
     pub identity: Vec<FileIdentity>,

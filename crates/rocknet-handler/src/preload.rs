@@ -45,7 +45,7 @@ pub fn is_page(status: Status) -> bool {
 }
 
 impl Preloads {
-    /// Prepares resources from decoded paths, as the configuration has them. `None` if there are none.
+    /// Prepares resources from decoded paths, as the configuration has them. `None` if there are no paths.
     pub fn new(paths: &[String]) -> Option<Preloads> {
         if paths.is_empty() {
             return None;

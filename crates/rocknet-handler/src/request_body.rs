@@ -241,8 +241,8 @@ impl RequestBody {
         self.channel.as_ref().is_some_and(|channel| channel.has_trailers())
     }
 
-    /// Returns the trailer fields (RFC 9110 §6.5) once the body has ended; `None` if there are none. Only a body in the
-    /// spool returns them more than once.
+    /// Returns the trailer fields (RFC 9110 §6.5) once the body has ended; `None` if there are no trailers. Only a body
+    /// in the spool returns them more than once.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
         let trailers = &self.channel.as_ref()?.trailers;
         let trailers = match self.spooled_length() {

@@ -82,7 +82,7 @@ impl InsertReceiver {
         Some(insert)
     }
 
-    /// Requests a new notification. Call this before taking the last pending inserts, so that none is missed.
+    /// Requests a new notification. Call this before taking the last pending inserts, so that no insert is missed.
     pub fn rearm(&self) {
         self.is_notified.store(false, Ordering::Release);
     }

@@ -4,8 +4,6 @@
 pub const PROSE: &[&str] = &[
     "crates/rocknet-access",
     "crates/rocknet-certificates",
-    "crates/rocknet-files",
-    "crates/rocknet-handler",
     "crates/rocknet-pages",
     "crates/rocknet-routing",
     "crates/rocknet/examples/*.rs",
@@ -22,4 +20,4 @@ pub const PROSE: &[&str] = &[
 ];
 
 /// Crates with violations of the rule of type names.
-pub const TYPE_NAMES: &[&str] = &["crates/rocknet", "crates/rocknet-files"];
+pub const TYPE_NAMES: &[&str] = &["crates/rocknet"];
