@@ -1,10 +1,10 @@
-//! Encoders of the content codings that RockNet applies, each writing into a buffer of its own.
+//! Encoders of the content codings that RockNet applies. Each writes into a buffer of its own.
 
 use std::io::{self, Write};
 
 use rocknet_proto::semantics::negotiation::Coding;
 
-/// Content shorter than this is sent as it is, because the fields of a coding cost more than it saves.
+/// Shorter content is not encoded, because the fields of a coding cost more bytes than it saves.
 pub const COMPRESS_FROM: u64 = 1024;
 
 /// Levels at which each coding takes less time than the bytes that it saves (SPEC).
@@ -12,21 +12,22 @@ const BROTLI_QUALITY: u32 = 4;
 const ZSTD_LEVEL: i32 = 3;
 const GZIP_LEVEL: u32 = 5;
 
-/// Output that the Brotli encoder hands to its buffer at once.
+/// Size of the output buffer of the Brotli encoder, in bytes.
 const BROTLI_OUTPUT: usize = 4096;
 
-/// How far back an encoder looks for repetitions. Its memory grows with that: with Brotli 7.6 MiB for a large window and
-/// 1.7 MiB for a small one, whose output of 1 MB of text is 8 % longer (measured). Gzip has its own 32 KiB.
+/// Distance within which an encoder searches for repetitions. It determines the memory of the encoder. Brotli takes 7.6
+/// MiB with a large window and 1.7 MiB with a small one, whose output for 1 MB of text is 8 % longer (measured). Gzip
+/// always has 32 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// For content that is encoded once and kept, and for files.
+    /// For content that is encoded once and cached, and for files.
     Large,
-    /// For streams, whose encoders live as long as their clients take to receive.
+    /// For streams, whose encoders live for as long as their clients receive.
     Small,
 }
 
 impl Window {
-    /// The power of two of the window.
+    /// Returns the binary logarithm of the window size.
     fn brotli_bits(self) -> u32 {
         match self {
             Window::Large => 20,
@@ -34,7 +35,7 @@ impl Window {
         }
     }
 
-    /// The power of two of the window; `None`: as the level has it, which is 21 for level 3.
+    /// Returns the binary logarithm of the window size. `None`: the default of the level, which is 21 for level 3.
     fn zstd_bits(self) -> Option<u32> {
         match self {
             Window::Large => None,
@@ -51,7 +52,11 @@ pub enum Encoder {
 }
 
 impl Encoder {
-    /// Returns `None` for identity, which needs no encoder.
+    /// Creates an encoder; `None` for identity, which needs none.
+    ///
+    /// # Errors
+    ///
+    /// If the Zstandard library cannot allocate its state.
     pub fn new(coding: Coding, window: Window) -> io::Result<Option<Encoder>> {
         Ok(Some(match coding {
             Coding::Br => {
@@ -82,12 +87,20 @@ impl Encoder {
         }
     }
 
-    /// Adds content. The encoder keeps it back until a block is full.
+    /// Encodes content. The encoder holds it back until a block is full.
+    ///
+    /// # Errors
+    ///
+    /// If the library fails.
     pub fn write(&mut self, content: &[u8]) -> io::Result<()> {
         self.writer().write_all(content)
     }
 
-    /// Puts out everything that was written, so that a client can decode it.
+    /// Emits all content written so far, so that a client can decode it.
+    ///
+    /// # Errors
+    ///
+    /// If the library fails.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer().flush()
     }
@@ -101,7 +114,11 @@ impl Encoder {
         })
     }
 
-    /// Ends the coded content and returns the rest of the output.
+    /// Ends the encoded content, and returns the rest of the output.
+    ///
+    /// # Errors
+    ///
+    /// If the library fails.
     pub fn finish(self) -> io::Result<Vec<u8>> {
         match self {
             Encoder::Br(writer) => Ok(writer.into_inner()),
@@ -111,7 +128,7 @@ impl Encoder {
     }
 }
 
-/// Returns the whole of `content` encoded; `None` if that is not shorter.
+/// Encodes the whole `content`; `None` if the result is not shorter.
 pub fn encode(coding: Coding, content: &[u8]) -> Option<Vec<u8>> {
     let mut encoder = Encoder::new(coding, Window::Large).ok()??;
     encoder.write(content).ok()?;

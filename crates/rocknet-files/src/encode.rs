@@ -1,4 +1,4 @@
-//! Content codings made by the server itself: whole for what is kept in memory, piece by piece for what is not.
+//! Content codings applied by the server: to whole content that is cached in memory, and piece by piece to open files.
 
 use std::future::Future;
 use std::io;
@@ -18,58 +18,62 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use crate::coding::encode;
 
-/// Read and encoded in one go of the blocking pool: long enough to be worth the hand-over, short enough that other
-/// jobs get their turn.
+/// Number of bytes read and encoded by one job of the pool. Large enough to be worth the hand-over, and small enough
+/// that other jobs are not delayed.
 const PIECE: usize = 128 * 1024;
 
-/// Files encoded while they are sent, at once, in one server. An encoder holds up to 6 MB (brotli; zstd 3, gzip half
-/// a megabyte; measured) for as long as its client takes to receive, and a client may be slow on purpose: this makes
-/// 240 MB at most, about what the cache has by default.
-const MAX_STREAMS: usize = 40;
+/// Maximum number of files that one server encodes while it sends them. An encoder holds up to 6 MB (Brotli; Zstandard
+/// 3 MB, gzip half a megabyte; measured) for as long as its client receives, and a client may be slow on purpose. The
+/// bound limits this to 240 MB, about the default size of the cache.
+const MAX_ENCODERS: usize = 40;
 
-/// The files of one server that are encoded while they are sent. All clones count together.
+/// Limits the files of one server that are encoded while they are sent. All clones share the limit.
 #[derive(Clone)]
-pub struct Streams(Arc<Semaphore>);
+pub struct EncoderLimit(Arc<Semaphore>);
 
-impl Default for Streams {
-    fn default() -> Streams {
-        Streams(Arc::new(Semaphore::new(MAX_STREAMS)))
+impl Default for EncoderLimit {
+    fn default() -> EncoderLimit {
+        EncoderLimit(Arc::new(Semaphore::new(MAX_ENCODERS)))
     }
 }
 
-/// A file encoded while it is sent. No thread waits for the client: each piece is a job of its own.
+/// A file that is encoded while it is sent. No thread waits for the client, because each piece is a job of its own.
 pub struct EncodedFile {
-    state: Option<State>,
+    state: Option<EncodeState>,
     pool: Pool,
     priority: Priority,
 }
 
-struct State {
-    /// Goes with the encoder, also where a job outlives the client that it was for.
-    _seat: OwnedSemaphorePermit,
+struct EncodeState {
+    /// Held for as long as the encoder exists, also if a job outlives its client.
+    _permit: OwnedSemaphorePermit,
     encoder: Encoder,
     file: Arc<OpenFile>,
     offset: u64,
 }
 
 impl EncodedFile {
-    /// `None`: so many files are being encoded that this one had better go out as it is.
+    /// Starts encoding a file. `None` if the limit is reached, and the file should be sent unencoded.
+    ///
+    /// # Errors
+    ///
+    /// If the encoder cannot be created.
     pub fn new(
-        streams: &Streams,
+        limit: &EncoderLimit,
         coding: Coding,
         file: Arc<OpenFile>,
         pool: Pool,
         priority: Priority,
     ) -> io::Result<Option<EncodedFile>> {
-        let Ok(seat) = Arc::clone(&streams.0).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&limit.0).try_acquire_owned() else {
             return Ok(None);
         };
         let Some(encoder) = Encoder::new(coding, Window::Large)? else {
             return Ok(None);
         };
         Ok(Some(EncodedFile {
-            state: Some(State {
-                _seat: seat,
+            state: Some(EncodeState {
+                _permit: permit,
                 encoder,
                 file,
                 offset: 0,
@@ -97,9 +101,9 @@ impl Stream for EncodedFile {
     }
 }
 
-impl State {
-    /// Reads until something has come out of the encoder.
-    fn step(mut self) -> io::Result<(Bytes, Option<State>)> {
+impl EncodeState {
+    /// Reads until the encoder has output.
+    fn step(mut self) -> io::Result<(Bytes, Option<EncodeState>)> {
         let mut piece = vec![0; PIECE];
         loop {
             let length = (self.file.length - self.offset).min(PIECE as u64) as usize;
@@ -122,17 +126,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beyond_the_bound_nothing_is_encoded_while_it_is_sent() {
+    fn the_number_of_files_encoded_while_sent_is_bounded() {
         let file = Arc::new(OpenFile::new(tempfile::tempfile().expect("a file"), 0));
         let pool = Pool::new(1);
-        let streams = Streams::default();
+        let limit = EncoderLimit::default();
         let start = || {
             let (file, pool) = (Arc::clone(&file), pool.clone());
-            EncodedFile::new(&streams, Coding::Gzip, file, pool, Priority::Normal).expect("an encoder")
+            EncodedFile::new(&limit, Coding::Gzip, file, pool, Priority::Normal).expect("an encoder")
         };
-        let all: Vec<_> = std::iter::from_fn(start).take(MAX_STREAMS + 1).collect();
-        assert_eq!(all.len(), MAX_STREAMS);
+        let all: Vec<_> = std::iter::from_fn(start).take(MAX_ENCODERS + 1).collect();
+        assert_eq!(all.len(), MAX_ENCODERS);
         drop(all);
-        assert!(start().is_some(), "a seat that was left is free");
+        assert!(start().is_some(), "a released permit is available");
     }
 }

@@ -1,4 +1,4 @@
-//! One cached answer: what a path of a tree led to, when that was looked up, and whether it still holds.
+//! Entry of the file cache: the result of looking up a path, with the time of the lookup.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -13,129 +13,140 @@ use rocknet_handler::open_file::OpenFile;
 use rocknet_handler::response::FieldList;
 use rocknet_proto::PreparedHeads;
 
-/// Young entries are used without a question; from this age on a new look is asked for in the background.
+/// Age from which a used entry is revalidated in the background, in milliseconds. Younger entries are used as they are.
 pub const REFRESH_AFTER_MS: u64 = 400;
-/// From this age on the answer waits for the new look: with the clock's tick on top, a change on disk shows within a second.
+/// Age from which a response waits for the revalidation, in milliseconds. Together with the clock's tick, a change on
+/// disk is visible within a second.
 pub const STALE_AFTER_MS: u64 = 700;
 
-/// The codings an asset may be kept in, the one we like best first.
-pub const ENCODED: [Coding; 3] = [Coding::Br, Coding::Zstd, Coding::Gzip];
+/// Codings in which an asset may be cached, the preferred one first.
+pub const PREFERRED_CODINGS: [Coding; 3] = [Coding::Br, Coding::Zstd, Coding::Gzip];
 
-/// What a path led to. Shared by all workers, changed by none.
+/// Result of looking up a path. Immutable, and shared by all workers.
 pub struct Entry {
+    /// Result of the lookup.
     pub found: Found,
-    /// Tells whether a later look found the same.
+    /// Identity of the files, to determine whether a later lookup finds the same.
     pub identity: Vec<FileIdentity>,
-    /// The path names something else: a fallback answers it, or a script that the path continues after.
-    pub stands_in: bool,
-    /// Path of what was found, if it is not the path of the request: that of an index file, of a script that more path follows,
-    /// or where `try` or `fallback` leads.
+    /// The path does not name the file: it is a fallback, or a script that the path continues after.
+    pub is_fallback: bool,
+    /// Path of the file, if it differs from that of the request: an index file, a script that more path follows, or the
+    /// target of `try` or `fallback`.
     pub file: Option<Box<str>>,
-    /// When somebody last looked at the disk, in milliseconds of uptime: all 64 bits, because a page may lie here for
-    /// months before it is asked for again.
+    /// Time of the last check on disk, in milliseconds of uptime. It has 64 bits, because an entry may stay unused for
+    /// months.
     checked_ms: AtomicU64,
-    /// When it was last used, likewise.
+    /// Time of the last use, in milliseconds of uptime.
     used_ms: AtomicU64,
-    /// Set when a newer look found something else, or when the entry was evicted.
-    gone: AtomicBool,
-    /// The same, found by another worker first.
-    instead: OnceLock<Weak<Entry>>,
-    /// Set while somebody takes a new look.
-    pub checking: AtomicBool,
+    /// Set when a newer lookup found something else, or when the entry was evicted.
+    retired: AtomicBool,
+    /// The same entry, inserted earlier by another worker.
+    replacement: OnceLock<Weak<Entry>>,
+    /// Set while a revalidation is in progress.
+    pub revalidating: AtomicBool,
 }
 
-/// Enough to tell that a file is the same, unchanged.
+/// Identity of an unchanged file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIdentity {
+    /// Number of the device.
     pub device: u64,
+    /// Number of the inode.
     pub inode: u64,
+    /// Size in bytes.
     pub size: u64,
+    /// Modification time in nanoseconds since 1970.
     pub modified_ns: i128,
 }
 
+/// Result of a lookup.
 pub enum Found {
+    /// A file or page to be sent.
     Asset(Box<Asset>),
-    /// A directory asked for without its slash.
+    /// A directory requested without its trailing slash.
     WithoutSlash,
     /// A directory to be listed.
-    Directory {
-        relative: Vec<u8>,
-    },
-    /// A script, whose answer is made anew for each request.
+    Directory { relative: Vec<u8> },
+    /// A script, which generates a response for each request.
     Script(Arc<Script>),
-    /// Nothing that can be shown; the error page of the route is the answer.
+    /// Nothing that can be sent. The response is the route's error page.
     Failed(Status),
 }
 
-/// Something to send, prepared in every form it may be asked for.
+/// A file or page to be sent, prepared in each variant that a client may request.
 pub struct Asset {
-    /// 200, or the status it is the error page of.
+    /// 200, or the status of an error page.
     pub status: Status,
-    /// The fields that all its forms share.
+    /// Fields that all variants share.
     pub fields: FieldList,
     pub content_type: &'static str,
-    /// Seconds since 1970; none for what has no file behind it.
+    /// Modification time in seconds since 1970. `None` for generated pages.
     pub last_modified: Option<u64>,
-    /// For the tags of forms made later.
+    /// Modification time in nanoseconds since 1970, for the entity tags of variants that are added later.
     pub modified_ns: u64,
     pub plain: Variant,
-    /// By coding: a neighbour on disk, or made when first asked for. `None` inside: not worth it.
-    encoded: [OnceLock<Option<Box<Variant>>>; ENCODED.len()],
-    /// Whether forms with a coding may be offered at all.
+    /// Variant of each coding: precompressed on disk, or encoded at the first request. `None` inside: encoding is not
+    /// worth it.
+    encoded: [OnceLock<Option<Box<Variant>>>; PREFERRED_CODINGS.len()],
+    /// True if encoded variants may be offered.
     pub negotiates: bool,
-    /// Whether some of those were found on disk.
-    pub neighbours: bool,
+    /// True if some of them are precompressed files on disk.
+    pub has_precompressed: bool,
 }
 
-/// One form of an asset.
+/// One variant of an asset.
 pub struct Variant {
     pub coding: Coding,
     pub etag: Option<FileTag>,
     pub full: PreparedHeads,
-    /// 304, where there are validators.
-    pub unchanged: Option<PreparedHeads>,
+    /// Head of 304, if there are validators.
+    pub not_modified: Option<PreparedHeads>,
     pub content: Content,
 }
 
+/// Content of a variant.
 #[derive(Clone)]
 pub enum Content {
+    /// Bytes in memory.
     Memory(Bytes),
+    /// An open file, sent without copying.
     File(Arc<OpenFile>),
 }
 
 impl Entry {
+    /// Creates an entry of a lookup at `now_ms` of uptime.
     pub fn new(found: Found, identity: Vec<FileIdentity>, now_ms: u64) -> Entry {
         Entry {
             found,
             identity,
-            stands_in: false,
+            is_fallback: false,
             file: None,
             checked_ms: AtomicU64::new(now_ms),
             used_ms: AtomicU64::new(now_ms),
-            gone: AtomicBool::new(false),
-            instead: OnceLock::new(),
-            checking: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+            replacement: OnceLock::new(),
+            revalidating: AtomicBool::new(false),
         }
     }
 
-    /// How old the last look at the disk is. A worker's clock lags: it may not have seen the moment of the look yet.
+    /// Returns the time since the last check on disk in milliseconds. 0 if the worker's clock lags behind the check.
     #[inline]
     pub fn age_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.checked_ms.load(Ordering::Relaxed))
     }
 
-    /// When somebody last looked.
+    /// Returns the time of the last check, in milliseconds of uptime.
     pub fn checked_ms(&self) -> u64 {
         self.checked_ms.load(Ordering::Relaxed)
     }
 
-    /// A look that was taken then has found the same.
-    pub fn looked_at(&self, then_ms: u64) {
+    /// Records that a check at this time found the same.
+    pub fn mark_checked(&self, then_ms: u64) {
         self.checked_ms.fetch_max(then_ms, Ordering::Relaxed);
-        self.checking.store(false, Ordering::Release);
+        self.revalidating.store(false, Ordering::Release);
     }
 
-    /// Notes that it was used; writes to shared memory once a tick at most.
+    /// Records a use. Writes to shared memory at most once a tick.
     #[inline]
     pub fn touch(&self, now_ms: u64) {
         if self.used_ms.load(Ordering::Relaxed) != now_ms {
@@ -143,31 +154,34 @@ impl Entry {
         }
     }
 
+    /// Returns the time of the last use, in milliseconds of uptime.
     pub fn used_ms(&self) -> u64 {
         self.used_ms.load(Ordering::Relaxed)
     }
 
+    /// Returns true if the entry must not be used any more.
     #[inline]
-    pub fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+    pub fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
     }
 
+    /// Marks the entry as not to be used any more.
     pub fn retire(&self) {
-        self.gone.store(true, Ordering::Relaxed);
+        self.retired.store(true, Ordering::Relaxed);
     }
 
-    /// Another that is the same is to be used: one is kept for all workers, with the forms that were made of it.
-    pub fn give_way(&self, other: &Arc<Entry>) {
-        let _ = self.instead.set(Arc::downgrade(other));
+    /// Retires the entry in favour of an equal one. One entry is kept for all workers, with its encoded variants.
+    pub fn replace_with(&self, other: &Arc<Entry>) {
+        let _ = self.replacement.set(Arc::downgrade(other));
         self.retire();
     }
 
-    /// What is to be used instead of one that is gone.
-    pub fn instead(&self) -> Option<Arc<Entry>> {
-        self.instead.get()?.upgrade().filter(|entry| !entry.is_gone())
+    /// Returns the replacement of a retired entry.
+    pub fn replacement(&self) -> Option<Arc<Entry>> {
+        self.replacement.get()?.upgrade().filter(|entry| !entry.is_retired())
     }
 
-    /// Whether two looks have found the same.
+    /// Returns true if two lookups found the same.
     pub fn is_same(&self, other: &Entry) -> bool {
         if self.file != other.file {
             return false;
@@ -182,13 +196,13 @@ impl Entry {
         }
     }
 
-    /// Whether forms of it may be made that are worth sharing, or descriptors are held that are to be counted: then a worker
-    /// asks before it uses what it has found.
-    pub fn is_to_be_shared(&self) -> bool {
+    /// Returns true if the entry may get encoded variants that are worth sharing, or holds descriptors that must be
+    /// counted. A worker then queries the shared cache before it uses the entry that it has loaded.
+    pub fn needs_sharing(&self) -> bool {
         self.descriptors() > 0 || matches!(&self.found, Found::Asset(asset) if asset.negotiates)
     }
 
-    /// Descriptors it holds open.
+    /// Returns the number of open descriptors.
     pub fn descriptors(&self) -> u64 {
         match &self.found {
             Found::Asset(asset) => asset
@@ -199,9 +213,9 @@ impl Entry {
         }
     }
 
-    /// Memory it takes: content, heads, and what holds them together.
+    /// Returns the memory in bytes: content, heads, and overhead.
     pub fn size(&self) -> u64 {
-        // Counts of references, and what the allocator rounds up: an asset is about ten blocks.
+        // Reference counts, and rounding by the allocator. An asset takes about ten blocks.
         const OVERHEAD: u64 = 256;
         let found = match &self.found {
             Found::Asset(asset) => asset.size(),
@@ -216,6 +230,7 @@ impl Entry {
 }
 
 impl Asset {
+    /// Creates an asset with its plain variant only.
     pub fn new(status: Status, fields: FieldList, content_type: &'static str, plain: Variant) -> Asset {
         Asset {
             status,
@@ -226,24 +241,24 @@ impl Asset {
             plain,
             encoded: Default::default(),
             negotiates: false,
-            neighbours: false,
+            has_precompressed: false,
         }
     }
 
-    /// The form with `coding`: `None` if nobody has tried to make it yet.
+    /// Returns the variant with `coding`. `None`: it has not been made yet; `Some(None)`: it is not worth making.
     #[inline]
     pub fn encoded(&self, coding: Coding) -> Option<Option<&Variant>> {
-        let place = ENCODED.iter().position(|known| *known == coding)?;
+        let place = PREFERRED_CODINGS.iter().position(|known| *known == coding)?;
         self.encoded[place].get().map(Option::as_deref)
     }
 
-    /// Keeps the form with `coding`; false if another was quicker.
-    pub fn keep(&self, coding: Coding, variant: Option<Box<Variant>>) -> bool {
-        let place = ENCODED.iter().position(|known| *known == coding);
+    /// Sets the variant with `coding`. Returns false if another worker was faster.
+    pub fn set_encoded(&self, coding: Coding, variant: Option<Box<Variant>>) -> bool {
+        let place = PREFERRED_CODINGS.iter().position(|known| *known == coding);
         place.is_some_and(|place| self.encoded[place].set(variant).is_ok())
     }
 
-    /// The tag that a form has or would have; none for what cannot be validated.
+    /// Returns the entity tag that a variant has or would have. `None` for content without validators.
     pub fn tag(&self, coding: Coding) -> Option<FileTag> {
         self.plain
             .etag
@@ -263,17 +278,19 @@ impl Asset {
 }
 
 impl Variant {
+    /// Returns the memory in bytes.
     pub fn size(&self) -> u64 {
         let content = match &self.content {
             Content::Memory(bytes) => bytes.len(),
             Content::File(_) => 0,
         };
-        let heads = self.full.size() + self.unchanged.as_ref().map_or(0, PreparedHeads::size);
+        let heads = self.full.size() + self.not_modified.as_ref().map_or(0, PreparedHeads::size);
         (size_of::<Variant>() + content + heads) as u64
     }
 }
 
 impl Content {
+    /// Returns the length in bytes.
     pub fn length(&self) -> u64 {
         match self {
             Content::Memory(bytes) => bytes.len() as u64,
@@ -287,19 +304,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn age_is_told_after_any_time() {
+    fn age_is_correct_after_any_time() {
         const DAY: u64 = 24 * 60 * 60 * 1000;
-        for (looked, now, expected) in [
+        for (checked, now, expected) in [
             (0, 0, 0),
             (1000, 1400, 400),
-            // The clock of the worker that asks lags.
+            // The clock of the worker lags.
             (1000, 900, 0),
             (0, 30 * DAY, 30 * DAY),
             (DAY, 400 * DAY, 399 * DAY),
         ] {
             let entry = Entry::new(Found::WithoutSlash, Vec::new(), 0);
-            entry.looked_at(looked);
-            assert_eq!(entry.age_ms(now), expected, "looked at {looked}, asked at {now}");
+            entry.mark_checked(checked);
+            assert_eq!(entry.age_ms(now), expected, "checked at {checked}, now {now}");
         }
     }
 }

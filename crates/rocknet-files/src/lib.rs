@@ -1,26 +1,27 @@
-//! Static files: a path of a site to what lies in its folder, with everything RFC 9110 lets a client ask of it.
+//! Static files: lookup below the folder of a site, the file cache, and conditional, range and negotiated requests
+//! (RFC 9110 §12 to §14).
 //!
 //! ```text
-//! serve.rs: the handler ─▶ cache/: what is known ─▶ load.rs ─▶ resolve.rs ─▶ look.rs: a look at the disk, that waits or does not
-//!                             │                        │            └── tree.rs: the folder, and how its files are served
-//!                             ▼                        ▼
-//!                         entry.rs with heads rendered once, answer.rs: the form that a request gets
+//! handler.rs ─▶ cache/ ─▶ load.rs ─▶ resolve.rs ─▶ disk_lookup.rs: blocking or non-blocking access to the disk
+//!                 │          │            └── tree.rs: the folder, and how its files are served
+//!                 ▼          ▼
+//!             entry.rs with heads rendered once, representation.rs: the variant that a request gets
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod answer;
 pub mod cache;
 pub mod coding;
+pub mod disk_lookup;
 pub mod encode;
 pub mod entry;
-pub mod kind;
+pub mod entry_kind;
+pub mod failure_log;
+pub mod handler;
 pub mod listing;
 pub mod load;
-pub mod look;
-pub mod missed;
 pub mod open_folder;
+pub mod representation;
 pub mod resolve;
 pub mod script;
-pub mod serve;
 pub mod shared_pages;
 pub mod tree;

@@ -1,4 +1,4 @@
-//! Directory listings (`browse`): as a page, or as JSON for programs.
+//! Directory listings (`browse`): as HTML, or as JSON for programs.
 
 use rocknet_proto::semantics::negotiation;
 use rocknet_proto::status::Status;
@@ -8,14 +8,24 @@ use crate::tree::Tree;
 use rocknet_handler::response::Response;
 use rocknet_pages::listing::{self, EntryKind, Listing, ListingEntry, MAX_ENTRIES};
 
-/// A listing, written.
-pub struct Page {
+/// A rendered listing.
+pub struct ListingPage {
     content_type: &'static str,
     content: Vec<u8>,
 }
 
-/// Lists a directory. May wait for the disk.
-pub fn list(tree: &Tree, path: &str, relative: &[u8], query: &[u8], accept: Option<&[u8]>) -> Result<Page, Status> {
+/// Lists a directory. Blocks on the disk.
+///
+/// # Errors
+///
+/// The status of the response, if the directory cannot be read.
+pub fn list(
+    tree: &Tree,
+    path: &str,
+    relative: &[u8],
+    query: &[u8],
+    accept: Option<&[u8]>,
+) -> Result<ListingPage, Status> {
     let root = tree.root().map_err(|_| Status::NOT_FOUND)?;
     let found = root
         .list(relative, tree.symlinks, MAX_ENTRIES)
@@ -50,19 +60,20 @@ pub fn list(tree: &Tree, path: &str, relative: &[u8], query: &[u8], accept: Opti
     let json = accept.and_then(|accept| negotiation::preferred_media_type(accept, &["text/html", "application/json"]))
         == Some(1);
     Ok(if json {
-        Page {
+        ListingPage {
             content_type: "application/json",
             content: listing::json(&listing),
         }
     } else {
-        Page {
+        ListingPage {
             content_type: rocknet_pages::CONTENT_TYPE,
             content: listing::html(&listing),
         }
     })
 }
 
-impl Page {
+impl ListingPage {
+    /// Returns the response.
     pub fn into_response(self) -> Response {
         Response::new(Status::OK)
             .with("Content-Type", self.content_type)

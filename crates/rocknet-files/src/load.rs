@@ -1,4 +1,5 @@
-//! From a file on disk to an asset: content read, neighbours found, heads rendered. What may be waited for, the [`Look`] says.
+//! Loads assets from files: reads content, finds precompressed files, renders heads. The [`DiskLookup`] decides whether
+//! this may block.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,10 +14,10 @@ use rocknet_proto::semantics::negotiation::Coding;
 use rocknet_proto::status::Status;
 
 use crate::coding::COMPRESS_FROM;
-use crate::entry::{Asset, Content, ENCODED, Entry, FileIdentity, Found, Variant};
-use crate::kind;
-use crate::look::Look;
-use crate::missed;
+use crate::disk_lookup::DiskLookup;
+use crate::entry::{Asset, Content, Entry, FileIdentity, Found, PREFERRED_CODINGS, Variant};
+use crate::entry_kind;
+use crate::failure_log;
 use crate::resolve::{self, Target};
 use crate::tree::Tree;
 use rocknet_handler::clock::{MAX_TICK, uptime_ms};
@@ -26,18 +27,19 @@ use rocknet_handler::open_file::OpenFile;
 use rocknet_handler::response::{Body, FieldList};
 use rocknet_proto::PreparedHeads;
 
-/// What `path` leads to in `tree`, if the look lacks nothing. If that is what `previous` found, and unchanged, gives back nothing new.
-pub fn load(look: &Look, tree: &Tree, path: &str, previous: Option<&Entry>) -> Option<Entry> {
+/// Looks up `path` in `tree`. Returns `None` if the result equals `previous` and is unchanged, or if the lookup would
+/// block ([`DiskLookup::would_block`]).
+pub fn load(lookup: &DiskLookup, tree: &Tree, path: &str, previous: Option<&Entry>) -> Option<Entry> {
     let now = uptime_ms();
-    let target = resolve::resolve(look, tree, path);
-    let stands_in = match &target {
-        Target::File { relative, .. } => kind::stands_in(relative, path),
-        Target::Script(script) => kind::script_stands_in(script, path),
+    let target = resolve::resolve(lookup, tree, path);
+    let is_fallback = match &target {
+        Target::File { relative, .. } => entry_kind::is_fallback(relative, path),
+        Target::Script(script) => entry_kind::is_fallback_script(script, path),
         Target::WithoutSlash | Target::Directory { .. } | Target::Failed(_) => false,
     };
     let file = match &target {
-        Target::File { relative, .. } => other_path(relative, "", path),
-        Target::Directory { relative } => other_path(relative, "/", path),
+        Target::File { relative, .. } => different_path(relative, "", path),
+        Target::Directory { relative } => different_path(relative, "/", path),
         Target::Script(script) => (*script.name != *path).then(|| script.name.clone()),
         Target::WithoutSlash | Target::Failed(_) => None,
     };
@@ -51,39 +53,40 @@ pub fn load(look: &Look, tree: &Tree, path: &str, previous: Option<&Entry>) -> O
             }
             (Found::Script(Arc::new(script)), Vec::new())
         }
-        // A shortage says nothing of the file: what was known of it holds until somebody can look again.
+        // A shortage says nothing about the file, so the previous entry stays valid until the next lookup.
         Target::Failed(Status::SERVICE_UNAVAILABLE) if previous.is_some() => return None,
-        Target::Failed(status) => match error_page(look, tree, status) {
+        Target::Failed(status) => match error_page(lookup, tree, status) {
             Ok((asset, identity)) => (Found::Asset(Box::new(asset)), identity),
             Err(status) => (Found::Failed(status), Vec::new()),
         },
         Target::File { opened, relative } => {
-            let neighbours = neighbours(look, tree, &relative, &opened.meta);
-            let identity = identity(&opened.meta, &neighbours);
-            // The same file may have been found as the page of an error.
+            let precompressed = precompressed(lookup, tree, &relative, &opened.meta);
+            let identity = identity(&opened.meta, &precompressed);
+            // The same file may have been found as an error page.
             let is_file = |entry: &Entry| matches!(&entry.found, Found::Asset(asset) if asset.status == Status::OK);
             let is_same = |entry: &Entry| entry.identity == identity && entry.file == file && is_file(entry);
             if previous.is_some_and(is_same) {
                 return None;
             }
-            match asset(look, tree, Status::OK, opened, &relative, neighbours, stands_in) {
+            match asset(lookup, tree, Status::OK, opened, &relative, precompressed, is_fallback) {
                 Ok(asset) => (Found::Asset(Box::new(asset)), identity),
-                Err(_) if look.lacks() => return None,
+                Err(_) if lookup.would_block() => return None,
                 Err(error) => {
-                    missed::unreadable(tree, &relative, &error);
+                    failure_log::unreadable(tree, &relative, &error);
                     (Found::Failed(Status::INTERNAL_SERVER_ERROR), Vec::new())
                 }
             }
         }
     };
     let mut entry = Entry::new(found, identity, now);
-    entry.stands_in = stands_in;
+    entry.is_fallback = is_fallback;
     entry.file = file;
     Some(entry)
 }
 
-/// The path of a file or folder, which `end` follows, if it is not `path`. Names that are looked up are text.
-fn other_path(relative: &[u8], end: &str, path: &str) -> Option<Box<str>> {
+/// Returns the path of a file or folder, followed by `end`, if it differs from `path`. Names that are looked up are
+/// valid UTF-8.
+fn different_path(relative: &[u8], end: &str, path: &str) -> Option<Box<str>> {
     let name = String::from_utf8_lossy(relative);
     let found = match &*name {
         "." => "/".to_owned(),
@@ -92,8 +95,8 @@ fn other_path(relative: &[u8], end: &str, path: &str) -> Option<Box<str>> {
     (found != path).then(|| found.into())
 }
 
-/// Makes the answer for a failure: the site's own page, or the plain one. Shortages are not worth keeping.
-fn error_page(look: &Look, tree: &Tree, status: Status) -> Result<(Asset, Vec<FileIdentity>), Status> {
+/// Returns the page for an error: the route's own, or the plain one. Shortages are not cached.
+fn error_page(lookup: &DiskLookup, tree: &Tree, status: Status) -> Result<(Asset, Vec<FileIdentity>), Status> {
     if status.code() >= 500 {
         return Err(status);
     }
@@ -101,20 +104,20 @@ fn error_page(look: &Look, tree: &Tree, status: Status) -> Result<(Asset, Vec<Fi
         .route
         .errors
         .get(&status.code())
-        .and_then(|path| resolve::resolve_file(look, tree, path))
+        .and_then(|path| resolve::resolve_file(lookup, tree, path))
     {
         let identity = identity(&opened.meta, &[]);
-        return asset(look, tree, status, opened, &relative, Vec::new(), true)
+        return asset(lookup, tree, status, opened, &relative, Vec::new(), true)
             .map(|asset| (asset, identity))
             .map_err(|_| status);
     }
-    let (mut fields, page) = plain_page(status);
+    let (mut fields, page) = plain_error_page(status);
     apply_to_head(&tree.filters, &tree.route, status, &mut fields);
     let variant = Variant {
         coding: Coding::Identity,
         etag: None,
         full: PreparedHeads::new(status, &fields, page.len() as u64),
-        unchanged: None,
+        not_modified: None,
         content: Content::Memory(page),
     };
     Ok((
@@ -123,9 +126,9 @@ fn error_page(look: &Look, tree: &Tree, status: Status) -> Result<(Asset, Vec<Fi
     ))
 }
 
-/// The plain page for a status. One copy serves all entries.
-fn plain_page(status: Status) -> (FieldList, Bytes) {
-    // As many as there are statuses below 500 that a look may end with.
+/// Returns the plain page for a status. All entries share one copy.
+fn plain_error_page(status: Status) -> (FieldList, Bytes) {
+    // One for each status below 500 that a lookup may return.
     static PAGES: Mutex<BTreeMap<u16, (FieldList, Bytes)>> = Mutex::new(BTreeMap::new());
     let mut pages = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
     let page = pages.entry(status.code()).or_insert_with(|| {
@@ -144,9 +147,9 @@ fn media_type(relative: &[u8]) -> MediaType {
     std::str::from_utf8(name).map_or(MediaType::DEFAULT, MediaType::of_name)
 }
 
-fn identity(meta: &Meta, neighbours: &[(Coding, OpenedFile)]) -> Vec<FileIdentity> {
+fn identity(meta: &Meta, precompressed: &[(Coding, OpenedFile)]) -> Vec<FileIdentity> {
     std::iter::once(identity_of(meta))
-        .chain(neighbours.iter().map(|(_, opened)| identity_of(&opened.meta)))
+        .chain(precompressed.iter().map(|(_, opened)| identity_of(&opened.meta)))
         .collect()
 }
 
@@ -159,16 +162,16 @@ fn identity_of(meta: &Meta) -> FileIdentity {
     }
 }
 
-/// The forms of a file that lie encoded beside it: `x.css.br`. One older than the file is left over and ignored.
-fn neighbours(look: &Look, tree: &Tree, relative: &[u8], meta: &Meta) -> Vec<(Coding, OpenedFile)> {
+/// Finds precompressed files beside a file: `x.css.br`. Files older than the original are outdated and ignored.
+fn precompressed(lookup: &DiskLookup, tree: &Tree, relative: &[u8], meta: &Meta) -> Vec<(Coding, OpenedFile)> {
     if !tree.route.compress || !media_type(relative).compressible {
         return Vec::new();
     }
-    let Ok(root) = look.root(tree) else { return Vec::new() };
+    let Ok(root) = lookup.root(tree) else { return Vec::new() };
     let mut found = Vec::new();
-    for coding in ENCODED {
+    for coding in PREFERRED_CODINGS {
         let name = [relative, coding.file_suffix().as_bytes()].concat();
-        if let Some(opened) = look.open_if_there(&root, &name, tree.symlinks)
+        if let Some(opened) = lookup.open_if_exists(&root, &name, tree.symlinks)
             && opened.meta.kind == rocknet_io::confined_fs::FileKind::File
             && opened.meta.modified_ns >= meta.modified_ns
         {
@@ -179,47 +182,47 @@ fn neighbours(look: &Look, tree: &Tree, relative: &[u8], meta: &Meta) -> Vec<(Co
 }
 
 fn asset(
-    look: &Look,
+    lookup: &DiskLookup,
     tree: &Tree,
     status: Status,
     opened: OpenedFile,
     relative: &[u8],
-    neighbours: Vec<(Coding, OpenedFile)>,
+    precompressed: Vec<(Coding, OpenedFile)>,
     is_shared: bool,
 ) -> std::io::Result<Asset> {
     let media = media_type(relative);
     let modified_ns = u64::try_from(opened.meta.modified_ns).unwrap_or(0);
-    let seconds = (modified_ns / 1_000_000_000).min(latest());
+    let seconds = (modified_ns / 1_000_000_000).min(latest_modification());
     let negotiates =
-        tree.route.compress && media.compressible && (opened.meta.size >= COMPRESS_FROM || !neighbours.is_empty());
+        tree.route.compress && media.compressible && (opened.meta.size >= COMPRESS_FROM || !precompressed.is_empty());
     let fields = fields(&media, (status == Status::OK).then_some(seconds), negotiates);
 
     let (length, validated) = (opened.meta.size, status == Status::OK);
     let tag = |coding| validated.then(|| FileTag::new(modified_ns, length, coding));
-    let content = content(look, tree, opened, is_shared)?;
+    let content = content(lookup, tree, opened, is_shared)?;
     let plain = variant(tree, status, &fields, Coding::Identity, tag(Coding::Identity), content);
     let mut asset = Asset::new(status, fields, media.value, plain);
     asset.last_modified = (status == Status::OK).then_some(seconds);
     asset.negotiates = negotiates;
     asset.modified_ns = modified_ns;
-    for (coding, opened) in neighbours {
-        let content = self::content(look, tree, opened, is_shared)?;
+    for (coding, opened) in precompressed {
+        let content = self::content(lookup, tree, opened, is_shared)?;
         let variant = variant(tree, status, &asset.fields, coding, tag(coding), content);
-        asset.keep(coding, Some(Box::new(variant)));
-        asset.neighbours = true;
+        asset.set_encoded(coding, Some(Box::new(variant)));
+        asset.has_precompressed = true;
     }
     Ok(asset)
 }
 
-/// The latest time that an answer may call its file's last change: its own `Date`, which lags by a tick of the worker's
-/// clock (RFC 9110 §8.8.2.1). A file unpacked from another time zone may have been changed tomorrow.
-fn latest() -> u64 {
+/// Returns the latest time that a response may have in `Last-Modified`: its own `Date`, which lags by a tick of the
+/// worker's clock (RFC 9110 §8.8.2.1). A file unpacked from another time zone may have a modification time of tomorrow.
+fn latest_modification() -> u64 {
     let now = SystemTime::now().checked_sub(MAX_TICK);
     now.and_then(|now| now.duration_since(UNIX_EPOCH).ok())
         .map_or(0, |since| since.as_secs())
 }
 
-/// The fields that all forms of a file share.
+/// Returns the fields that all variants of a file share.
 fn fields(media: &MediaType, modified: Option<u64>, negotiates: bool) -> FieldList {
     let mut fields = FieldList::default();
     fields.add("Content-Type", media.value);
@@ -234,7 +237,7 @@ fn fields(media: &MediaType, modified: Option<u64>, negotiates: bool) -> FieldLi
     fields
 }
 
-/// Renders one form.
+/// Renders the heads of one variant.
 pub fn variant(
     tree: &Tree,
     status: Status,
@@ -259,7 +262,7 @@ pub fn variant(
     Variant {
         coding,
         full: PreparedHeads::new(status, &fields, content.length()),
-        unchanged: etag
+        not_modified: etag
             .is_some()
             .then(|| PreparedHeads::new(Status::NOT_MODIFIED, &short, 0)),
         etag,
@@ -267,26 +270,26 @@ pub fn variant(
     }
 }
 
-/// The form with `coding` that has been made out of a plain one in memory.
+/// Creates a variant with content that was encoded from the plain variant in memory.
 pub fn coded(tree: &Tree, asset: &Asset, coding: Coding, encoded: Vec<u8>) -> Variant {
     let content = Content::Memory(Bytes::from(encoded));
     variant(tree, asset.status, &asset.fields, coding, asset.tag(coding), content)
 }
 
-/// Reads or opens the content of a file. `is_shared`: the file answers for many paths.
-fn content(look: &Look, tree: &Tree, opened: OpenedFile, is_shared: bool) -> std::io::Result<Content> {
+/// Reads or opens the content of a file. `is_shared`: the file is served for many paths.
+fn content(lookup: &DiskLookup, tree: &Tree, opened: OpenedFile, is_shared: bool) -> std::io::Result<Content> {
     let size = opened.meta.size;
     if size > tree.max_cached_file {
         return Ok(Content::File(Arc::new(OpenFile::new(opened.file, size))));
     }
     let identity = identity_of(&opened.meta);
-    if is_shared && let Some(content) = tree.shared_pages.find(&identity) {
+    if is_shared && let Some(content) = tree.shared_pages.get(&identity) {
         return Ok(Content::Memory(content));
     }
-    let content = Bytes::from(look.read(opened)?);
-    // A file that shrank while it was read is not the file that the identity describes.
+    let content = Bytes::from(lookup.read(opened)?);
+    // A file that shrank while it was read does not match the identity.
     if is_shared && content.len() as u64 == size {
-        tree.shared_pages.keep(identity, &content);
+        tree.shared_pages.insert(identity, &content);
     }
     Ok(Content::Memory(content))
 }

@@ -1,4 +1,4 @@
-//! The folders of sites, held open as long as they are in use: no more than a bound, however many sites there are.
+//! Folders of sites, held open while they are used, up to a bound regardless of the number of sites.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -13,36 +13,37 @@ use rocknet_io::descriptors;
 
 use rocknet_handler::clock::uptime_ms;
 
-/// Of the process's descriptors, the part that folders may hold open: 1/16, half of what cached files may.
-const SHARE: u64 = 16;
-/// Open folders at most, however many descriptors there are. One is opened again on a thread of the pool, as part of a
-/// look at the disk, and answers from the cache need none: only what is asked for all the time is worth a descriptor.
-const MAX_OPEN: u64 = 2048;
-/// Open folders at least: the sites of a small server.
-const MIN_OPEN: u64 = 16;
+/// Part of the process's descriptors that folders may hold open: 1/16, half of that for cached files.
+const DESCRIPTOR_SHARE: u64 = 16;
+/// Maximum number of open folders regardless of the descriptor limit. A closed one is opened again on a thread of the
+/// pool, as part of a lookup, and cached responses need none. Only folders that are used continuously are worth a
+/// descriptor.
+const MAX_OPEN_FOLDERS: u64 = 2048;
+/// Minimum number of open folders: the sites of a small server.
+const MIN_OPEN_FOLDERS: u64 = 16;
 
-/// For so long a folder that was in its place is taken to be there still by those who look at many files and wait for nothing.
-/// With the age that answers may have, a change shows within a second.
+/// Time in milliseconds for which non-blocking lookups rely on a check that a folder has not been replaced. Together
+/// with the age of cached entries, a change is visible within a second.
 const CHECKED_FOR_MS: u64 = 40;
 
-/// A folder, opened when it is asked for.
+/// A folder that is opened when it is used.
 pub struct Folder {
     path: PathBuf,
-    held: Arc<Held>,
-    all: Arc<OpenFolders>,
+    state: Arc<FolderState>,
+    folders: Arc<OpenFolders>,
 }
 
 #[derive(Default)]
-struct Held {
+struct FolderState {
     root: Mutex<Option<OpenRoot>>,
-    /// Since it last was the oldest of all.
+    /// Used since it last was the oldest open folder.
     used: AtomicBool,
-    /// When it last was seen to be in its place, in milliseconds of uptime, by who could not wait.
+    /// Time of the last non-blocking check that the folder has not been replaced, in milliseconds of uptime.
     checked_ms: AtomicU64,
 }
 
-/// The folder as it was opened, and what tells whether another was put in its place: a release is often switched by
-/// renaming a folder or turning a link, and the open descriptor would show the old one for ever.
+/// The open folder, with its identity to detect a replacement. Releases are often switched by renaming a folder or
+/// changing a symbolic link, and the open descriptor would keep showing the old one.
 struct OpenRoot {
     root: Arc<Root>,
     device: u64,
@@ -50,81 +51,88 @@ struct OpenRoot {
 }
 
 impl Folder {
-    /// `all`: the folders among which it is counted.
-    pub fn new(path: &Path, all: &Arc<OpenFolders>) -> Folder {
+    /// Creates a closed folder. `folders`: open folders among which it is counted.
+    pub fn new(path: &Path, folders: &Arc<OpenFolders>) -> Folder {
         Folder {
             path: path.to_path_buf(),
-            held: Arc::default(),
-            all: Arc::clone(all),
+            state: Arc::default(),
+            folders: Arc::clone(folders),
         }
     }
 
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The open folder: the one that is there now, which may come later than the server. May wait for the disk.
+    /// Returns the folder that is at the path now, and opens it if necessary. It may be created after the server has
+    /// started. Blocks on the disk.
+    ///
+    /// # Errors
+    ///
+    /// If the folder does not exist or cannot be opened.
     pub fn root(&self) -> io::Result<Arc<Root>> {
-        // Asked before it is opened: if it is replaced in between, the next call sees that.
+        // Queried before opening: if the folder is replaced in between, the next call detects it.
         let there = fs::metadata(&self.path);
-        self.held.used.store(true, Ordering::Relaxed);
-        let mut held = lock(&self.held.root);
+        self.state.used.store(true, Ordering::Relaxed);
+        let mut state = lock(&self.state.root);
         let (device, inode) = there
             .map(|there| (there.dev(), there.ino()))
-            .inspect_err(|_| *held = None)?;
-        if let Some(open) = held
+            .inspect_err(|_| *state = None)?;
+        if let Some(open) = state
             .as_ref()
             .filter(|open| open.device == device && open.inode == inode)
         {
             return Ok(Arc::clone(&open.root));
         }
-        let is_first = held.is_none();
-        let root = Arc::new(Root::open(&self.path).inspect_err(|_| *held = None)?);
-        *held = Some(OpenRoot {
+        let is_first = state.is_none();
+        let root = Arc::new(Root::open(&self.path).inspect_err(|_| *state = None)?);
+        *state = Some(OpenRoot {
             root: Arc::clone(&root),
             device,
             inode,
         });
-        // Others may be closed for it, and no two folders are locked at once.
-        drop(held);
+        // Opening may close other folders, and no two folders may be locked at once.
+        drop(state);
         if is_first {
-            self.all.add(&self.held);
+            self.folders.add(&self.state);
         }
         Ok(root)
     }
 
-    /// As [`Folder::root`], if it is open and the kernel can say from memory that it is still the one. Waits for nothing.
-    pub fn root_in_memory(&self) -> Option<Arc<Root>> {
-        self.held.used.store(true, Ordering::Relaxed);
-        let held = self.held.root.try_lock().ok()?;
-        let open = held.as_ref().filter(|open| open.root.has_cached_lookup())?;
+    /// Like [`Folder::root`], but does not block: `None` unless the folder is open, and the kernel's caches show that
+    /// it has not been replaced.
+    pub fn root_non_blocking(&self) -> Option<Arc<Root>> {
+        self.state.used.store(true, Ordering::Relaxed);
+        let state = self.state.root.try_lock().ok()?;
+        let open = state.as_ref().filter(|open| open.root.has_cached_lookup())?;
         let now = uptime_ms();
-        if now.saturating_sub(self.held.checked_ms.load(Ordering::Relaxed)) >= CHECKED_FOR_MS {
+        if now.saturating_sub(self.state.checked_ms.load(Ordering::Relaxed)) >= CHECKED_FOR_MS {
             let there = stat_cached(&self.path)?;
             if (open.device, open.inode) != (there.device, there.inode) {
                 return None;
             }
-            self.held.checked_ms.store(now, Ordering::Relaxed);
+            self.state.checked_ms.store(now, Ordering::Relaxed);
         }
         Some(Arc::clone(&open.root))
     }
 }
 
-/// How many folders are held open at most, by the limits of the process as they are now.
+/// Returns the maximum number of open folders, derived from the current descriptor limit of the process.
 pub fn most_open_folders() -> usize {
-    let most = (descriptors::limit() / SHARE).clamp(MIN_OPEN, MAX_OPEN);
+    let most = (descriptors::limit() / DESCRIPTOR_SHARE).clamp(MIN_OPEN_FOLDERS, MAX_OPEN_FOLDERS);
     usize::try_from(most).unwrap_or(usize::MAX)
 }
 
-/// The open folders of one server, in the order in which they were opened. Every open one is here; one that was closed for
-/// an error may be, too.
+/// Open folders of one server in order of opening. Contains each open folder, and perhaps some that were closed after
+/// an error.
 pub struct OpenFolders {
-    order: Mutex<VecDeque<Weak<Held>>>,
+    order: Mutex<VecDeque<Weak<FolderState>>>,
     most: usize,
 }
 
 impl OpenFolders {
-    /// `most`: open at once.
+    /// Creates an empty set. `most`: maximum number of open folders.
     pub fn new(most: usize) -> OpenFolders {
         OpenFolders {
             order: Mutex::default(),
@@ -132,32 +140,32 @@ impl OpenFolders {
         }
     }
 
-    /// Second chance: where there is no room, the oldest is closed that was not used since it last was the oldest. Who
-    /// is reading in it keeps it open until that is done.
-    fn add(&self, new: &Arc<Held>) {
+    /// Adds a folder. Evicts by second chance: the oldest folder is closed unless it was used since it last was the
+    /// oldest. Lookups in progress keep their descriptor.
+    fn add(&self, new: &Arc<FolderState>) {
         let mut closing = Vec::new();
         let mut order = lock(&self.order);
         let mut chances = order.len();
         while order.len() >= self.most
             && let Some(oldest) = order.pop_front()
         {
-            let Some(held) = oldest.upgrade() else { continue };
-            if chances > 0 && held.used.swap(false, Ordering::Relaxed) {
+            let Some(state) = oldest.upgrade() else { continue };
+            if chances > 0 && state.used.swap(false, Ordering::Relaxed) {
                 chances -= 1;
                 order.push_back(oldest);
             } else {
-                closing.push(held);
+                closing.push(state);
             }
         }
         order.push_back(Arc::downgrade(new));
         drop(order);
-        for held in closing {
-            *lock(&held.root) = None;
+        for state in closing {
+            *lock(&state.root) = None;
         }
     }
 }
 
-/// Nothing that can panic runs while one of these is locked.
+/// Locks a mutex. Nothing that can panic runs while it is locked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -167,16 +175,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_are_open_than_may_be_and_those_in_use_stay() {
+    fn open_folders_are_bounded_and_used_ones_stay_open() {
         const MOST: usize = 4;
-        let all = Arc::new(OpenFolders::new(MOST));
+        let folders = Arc::new(OpenFolders::new(MOST));
         let place = tempfile::tempdir().expect("a folder");
         let folder = |number: usize| {
             let path = place.path().join(number.to_string());
             fs::create_dir(&path).expect("a folder");
-            Folder::new(&path, &all)
+            Folder::new(&path, &folders)
         };
-        let is_open = |folder: &Folder| lock(&folder.held.root).is_some();
+        let is_open = |folder: &Folder| lock(&folder.state.root).is_some();
         let favourite = folder(0);
         let others: Vec<Folder> = (1..=20).map(folder).collect();
         for other in &others {
@@ -191,16 +199,16 @@ mod tests {
                 .count();
             assert!(open <= MOST, "{open} are open");
         }
-        assert!(is_open(&favourite), "used all the time, and closed");
+        assert!(is_open(&favourite), "used folders the time, and closed");
         for other in others.iter().rev().chain(&others) {
             assert!(other.root().is_ok(), "opened again");
         }
         drop(others);
-        assert!(lock(&all.order).len() <= MOST);
+        assert!(lock(&folders.order).len() <= MOST);
     }
 
     #[test]
-    fn a_folder_in_its_place_is_noticed() {
+    fn a_replaced_folder_is_detected() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("site");
         let folder = Folder::new(&path, &Arc::new(OpenFolders::new(1)));

@@ -1,21 +1,23 @@
-//! Which files are scripts, and what of a path says so.
+//! Scripts: which file names are scripts, and where a path contains one.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What a path leads to that PHP has to run.
+/// A script that PHP has to run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Script {
-    /// The folder it was found in, free of links: a release that is switched by a link is another folder to PHP's cache.
+    /// Folder of the site without symbolic links. After a release is switched by a link, the folder differs for PHP's
+    /// opcode cache.
     pub root: Box<OsStr>,
-    /// Below the root, with a slash in front: `/index.php`.
+    /// Path below the root, with a leading slash: `/index.php`.
     pub name: Box<str>,
-    /// What follows the script in the path of the request; empty, or with a slash in front.
+    /// Rest of the request's path after the script: empty, or with a leading slash.
     pub path_info: Box<str>,
 }
 
 impl Script {
+    /// Creates a script from the folder of its site, its path below that, and the rest of the request's path.
     pub fn new(root: &Path, name: &str, path_info: &str) -> Script {
         Script {
             root: root.as_os_str().into(),
@@ -24,58 +26,58 @@ impl Script {
         }
     }
 
-    /// Bytes it takes in memory.
+    /// Returns the memory in bytes.
     pub fn size(&self) -> usize {
         size_of::<Script>() + self.root.len() + self.name.len() + self.path_info.len()
     }
 
-    /// Where it lies on disk.
+    /// Returns the path on disk.
     pub fn file(&self) -> Vec<u8> {
         let root = self.root.as_bytes();
         [root.strip_suffix(b"/").unwrap_or(root), self.name.as_bytes()].concat()
     }
 }
 
-/// What may be done with a file of this name.
+/// Class of a file by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// To be run.
+pub enum NameClass {
+    /// A script to be run.
     Script,
-    /// Holds code, or what a visitor left in a folder for uploads: neither run nor shown.
+    /// Code, or a script in a folder for uploads: neither run nor sent.
     Refused,
-    /// A file as any other.
+    /// An ordinary file.
     File,
 }
 
-/// Endings of files that PHP runs on some servers. Here they are not, so what is in them would be shown.
+/// File extensions that PHP runs on some servers. RockNet does not run them, so their source would be sent.
 const CODE: [&str; 9] = ["phtml", "phar", "pht", "phps", "php3", "php4", "php5", "php7", "php8"];
-/// Folders that applications keep uploads in. What a visitor has put there must never run.
+/// Name of the folders in which applications store uploads. An uploaded file must never run.
 const UPLOADS: &str = "uploads";
 
-impl Kind {
-    /// By the path below the root. Only ASCII letters have two cases here: a name whose length changes when its case does
-    /// leads nowhere else.
-    pub fn of(path: &[u8]) -> Kind {
+impl NameClass {
+    /// Classifies a path below the root. Only ASCII letters are compared without case: a name whose length changes with
+    /// its case cannot name the same file.
+    pub fn of(path: &[u8]) -> NameClass {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         let Some(dot) = name.iter().rposition(|&byte| byte == b'.') else {
-            return Kind::File;
+            return NameClass::File;
         };
         let ending = &name[dot + 1..];
         let mut folders = path[..path.len() - name.len()].split(|&byte| byte == b'/');
         match ending {
-            b"php" if folders.any(|folder| folder.eq_ignore_ascii_case(UPLOADS.as_bytes())) => Kind::Refused,
-            b"php" => Kind::Script,
-            // PHP itself runs nothing of another case, and a file system may take it for the same file.
-            _ if ending.eq_ignore_ascii_case(b"php") => Kind::Refused,
-            _ if CODE.iter().any(|code| ending.eq_ignore_ascii_case(code.as_bytes())) => Kind::Refused,
-            _ => Kind::File,
+            b"php" if folders.any(|folder| folder.eq_ignore_ascii_case(UPLOADS.as_bytes())) => NameClass::Refused,
+            b"php" => NameClass::Script,
+            // PHP itself runs no other case, but a case-insensitive file system may open the same file.
+            _ if ending.eq_ignore_ascii_case(b"php") => NameClass::Refused,
+            _ if CODE.iter().any(|code| ending.eq_ignore_ascii_case(code.as_bytes())) => NameClass::Refused,
+            _ => NameClass::File,
         }
     }
 }
 
-/// The places where a path may be a script with more behind it: `/a.php/b` at 6. The first is meant, if there is such a
-/// file.
-pub fn ends(path: &str) -> impl Iterator<Item = usize> {
+/// Returns the positions at which a path may contain a script that more path follows: 6 in `/a.php/b`. The first one
+/// that is a file counts.
+pub fn script_ends(path: &str) -> impl Iterator<Item = usize> {
     path.match_indices(".php/").map(|(at, _)| at + ".php".len())
 }
 
@@ -84,27 +86,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_what_is_run() {
+    fn names_are_classified() {
         for (path, kind) in [
-            ("index.php", Kind::Script),
-            ("a/b.c.php", Kind::Script),
-            (".php", Kind::Script),
-            ("index.PHP", Kind::Refused),
-            ("index.pHp", Kind::Refused),
-            ("a.phtml", Kind::Refused),
-            ("a.PHAR", Kind::Refused),
-            ("a.php5", Kind::Refused),
-            ("wp-content/uploads/2026/x.php", Kind::Refused),
-            ("Uploads/x.php", Kind::Refused),
-            ("uploads.php", Kind::Script),
-            ("uploads/x.jpg", Kind::File),
-            ("php", Kind::File),
-            ("index.php.txt", Kind::File),
-            ("index.p\u{212a}p", Kind::File),
-            ("x.php/y", Kind::File),
-            ("", Kind::File),
+            ("index.php", NameClass::Script),
+            ("a/b.c.php", NameClass::Script),
+            (".php", NameClass::Script),
+            ("index.PHP", NameClass::Refused),
+            ("index.pHp", NameClass::Refused),
+            ("a.phtml", NameClass::Refused),
+            ("a.PHAR", NameClass::Refused),
+            ("a.php5", NameClass::Refused),
+            ("wp-content/uploads/2026/x.php", NameClass::Refused),
+            ("Uploads/x.php", NameClass::Refused),
+            ("uploads.php", NameClass::Script),
+            ("uploads/x.jpg", NameClass::File),
+            ("php", NameClass::File),
+            ("index.php.txt", NameClass::File),
+            ("index.p\u{212a}p", NameClass::File),
+            ("x.php/y", NameClass::File),
+            ("", NameClass::File),
         ] {
-            assert_eq!(Kind::of(path.as_bytes()), kind, "{path}");
+            assert_eq!(NameClass::of(path.as_bytes()), kind, "{path}");
         }
     }
 
@@ -117,7 +119,7 @@ mod tests {
             ("/a.php/", &[6]),
             ("/a.phpx/b", &[]),
         ] {
-            assert_eq!(ends(path).collect::<Vec<_>>(), places, "{path}");
+            assert_eq!(script_ends(path).collect::<Vec<_>>(), places, "{path}");
         }
         let script = Script::new(Path::new("/srv/www"), "/a/b.php", "/c");
         assert_eq!(script.file(), b"/srv/www/a/b.php");

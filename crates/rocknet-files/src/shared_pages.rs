@@ -1,7 +1,7 @@
-//! Content of files that answer for many paths (error pages, fallbacks): one copy for all of them.
+//! Content of files that are served for many paths (error pages, fallbacks): one copy for all of them.
 //!
-//! Without it, each path that a client makes up has a copy of its own until the response has been sent, whatever the cache
-//! evicts: a client that opens many streams and reads nothing would hold as many copies.
+//! Otherwise each path that a client makes up would have a copy of its own until its response has been sent, even if
+//! the cache evicts the entry. A client that opens many streams and reads nothing would hold as many copies.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,22 +9,23 @@ use bytes::Bytes;
 
 use crate::entry::FileIdentity;
 
-/// Files of one tree: it names one fallback and a few error pages; `try` may lead to more.
+/// Maximum number of files per tree. A tree has one fallback and a few error pages; `try` may lead to more.
 const MAX_PAGES: usize = 16;
 
+/// Shared content of the files of one tree.
 #[derive(Default)]
 pub struct SharedPages(Mutex<Vec<(FileIdentity, Bytes)>>);
 
 impl SharedPages {
-    /// The content of a file as it was read before, if it is the same file, unchanged.
-    pub fn find(&self, identity: &FileIdentity) -> Option<Bytes> {
+    /// Returns the content of a file, if the file is unchanged since it was read.
+    pub fn get(&self, identity: &FileIdentity) -> Option<Bytes> {
         let pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, content) = pages.iter().find(|(known, _)| known == identity)?;
         Some(content.clone())
     }
 
-    /// Keeps the content of a file in place of what it had before. Beyond [`MAX_PAGES`] the oldest goes.
-    pub fn keep(&self, identity: FileIdentity, content: &Bytes) {
+    /// Stores the content of a file in place of its earlier content. Beyond [`MAX_PAGES`] the oldest file is removed.
+    pub fn insert(&self, identity: FileIdentity, content: &Bytes) {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pages.retain(|(known, _)| (known.device, known.inode) != (identity.device, identity.inode));
         if pages.len() >= MAX_PAGES {
@@ -50,15 +51,15 @@ mod tests {
     #[test]
     fn a_file_has_one_copy_and_the_oldest_goes() {
         let (pages, content) = (SharedPages::default(), Bytes::from_static(b"x"));
-        pages.keep(identity(0, 1), &content);
-        assert_eq!(pages.find(&identity(0, 1)), Some(content.clone()));
-        pages.keep(identity(0, 2), &content);
-        assert_eq!(pages.find(&identity(0, 1)), None, "the file has changed");
+        pages.insert(identity(0, 1), &content);
+        assert_eq!(pages.get(&identity(0, 1)), Some(content.clone()));
+        pages.insert(identity(0, 2), &content);
+        assert_eq!(pages.get(&identity(0, 1)), None, "the file has changed");
         for inode in 1..MAX_PAGES as u64 {
-            pages.keep(identity(inode, 1), &content);
+            pages.insert(identity(inode, 1), &content);
         }
-        assert!(pages.find(&identity(0, 2)).is_some());
-        pages.keep(identity(100, 1), &content);
-        assert!(pages.find(&identity(0, 2)).is_none() && pages.find(&identity(1, 1)).is_some());
+        assert!(pages.get(&identity(0, 2)).is_some());
+        pages.insert(identity(100, 1), &content);
+        assert!(pages.get(&identity(0, 2)).is_none() && pages.get(&identity(1, 1)).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! A folder and how its files are served.
+//! File tree of a route: a folder, and how its files are served.
 
 use std::io;
 use std::path::Path;
@@ -13,31 +13,37 @@ use rocknet_handler::filter::Filters;
 use rocknet_handler::headers::Headers;
 use rocknet_handler::route::{Route, SiteLabel};
 
-/// The files of one route.
+/// Files of one route.
 pub struct Tree {
-    /// Never used twice in a server: entries of the cache carry it.
+    /// Number of the tree, never reused in a server. Part of the cache's keys.
     pub id: u32,
+    /// Settings of the route.
     pub route: Arc<Route>,
-    /// Applied to heads of the cache when they are rendered.
+    /// Filters, applied to heads when they are rendered for the cache.
     pub filters: Filters,
     folder: Folder,
+    /// Names of index files, in order of preference.
     pub index: Vec<String>,
+    /// True if directories without an index file are listed.
     pub browse: bool,
+    /// File to serve where nothing else is found.
     pub fallback: Fallback,
+    /// Templates of the paths to try (`try`).
     pub try_paths: Vec<String>,
+    /// Symbolic links that are followed.
     pub symlinks: confined_fs::Symlinks,
-    /// Files that are scripts are run. Otherwise they are files as any other.
+    /// True if scripts are run. Otherwise they are ordinary files.
     pub runs_scripts: bool,
-    /// The path of the folder of programs, below the root and without a slash at its end.
+    /// Path of the folder of CGI programs, below the root, without a trailing slash.
     programs: Option<Box<str>>,
-    /// Largest file whose content is kept in memory, in bytes.
+    /// Maximum size of a file whose content is cached in memory, in bytes.
     pub max_cached_file: u64,
-    /// Content of files that answer for many paths.
+    /// Content of files that are served for many paths.
     pub shared_pages: SharedPages,
 }
 
 impl Tree {
-    /// The files at `folder`. `id`: a number that no other tree of the server has had.
+    /// Creates the tree of the files at `folder`. `id`: a number that no other tree of the server has had.
     pub fn new(
         id: u32,
         folder: &Path,
@@ -68,11 +74,11 @@ impl Tree {
         }
     }
 
-    /// A tree outside of any server, for programs that look up files by themselves.
+    /// Creates a tree outside of any server, for programs that look up files themselves.
     ///
     /// # Errors
     ///
-    /// The message names a redirect that cannot be compiled.
+    /// If a redirect cannot be compiled. The message names it.
     pub fn standalone(settings: &Settings, max_cached_file: u64) -> Result<Tree, String> {
         let (headers, label) = (settings.headers.clone(), SiteLabel::default());
         let route = Arc::new(Route::new(settings, headers, label, Arc::default())?);
@@ -82,8 +88,8 @@ impl Tree {
         Ok(Tree::new(0, root, settings, route, &filters, max_cached_file, &folders))
     }
 
-    /// Restricts the tree to single files, for error pages where something other than files answers. What is run elsewhere
-    /// is not sent as a page.
+    /// Restricts the tree to single files, for error pages of routes with another handler. Scripts and programs that
+    /// are run elsewhere are not sent as pages.
     pub fn for_pages(self) -> Tree {
         Tree {
             browse: false,
@@ -93,35 +99,36 @@ impl Tree {
         }
     }
 
-    /// Returns whether a path of the site leads to a program that is to be run.
+    /// Returns true if a path of the site leads to a CGI program.
     pub fn is_program(&self, path: &str) -> bool {
         let rest = self.programs().and_then(|folder| path.strip_prefix(folder));
         rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// The same by the path below the root, which has no slash in front.
-    pub fn holds_program(&self, relative: &[u8]) -> bool {
+    /// Like [`Tree::is_program`], for a path below the root without a leading slash.
+    pub fn contains_program(&self, relative: &[u8]) -> bool {
         let programs = self.programs().map(|folder| &folder.as_bytes()[1..]);
         let rest = programs.and_then(|programs| relative.strip_prefix(programs));
         rest.is_some_and(|rest| rest.starts_with(b"/"))
     }
 
-    /// Returns the path of the folder of programs, with a slash in front and none at its end.
+    /// Returns the path of the folder of CGI programs, with a leading and without a trailing slash.
     pub fn programs(&self) -> Option<&str> {
         self.programs.as_deref()
     }
 
+    /// Returns the path of the folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The open folder; see [`Folder::root`].
+    /// Returns the open folder; see [`Folder::root`].
     pub fn root(&self) -> io::Result<Arc<Root>> {
         self.folder.root()
     }
 
-    /// See [`Folder::root_in_memory`].
-    pub fn root_in_memory(&self) -> Option<Arc<Root>> {
-        self.folder.root_in_memory()
+    /// Returns the open folder without blocking; see [`Folder::root_non_blocking`].
+    pub fn root_non_blocking(&self) -> Option<Arc<Root>> {
+        self.folder.root_non_blocking()
     }
 }

@@ -1,11 +1,11 @@
-//! Addresses as text: what is written for each request is not worth a formatter.
+//! Writes IP addresses as text. Addresses are written for each request, and `std::fmt` costs more than this.
 
 use std::net::IpAddr;
 
-/// Longest IPv4 address, with a dot behind each number.
+/// Length of the longest IPv4 address, with a dot after each number.
 const MAX_V4: usize = 16;
 
-/// Appends an address.
+/// Appends the text of an address to `out`, as `Display` writes it.
 pub fn write(address: IpAddr, out: &mut Vec<u8>) {
     match address {
         IpAddr::V4(address) => {

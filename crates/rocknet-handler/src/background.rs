@@ -1,4 +1,4 @@
-//! A thread with an event loop for work beside all requests, started by the first message that it is sent.
+//! A thread with an event loop for background work, started when the first message is sent to it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,16 +11,18 @@ use tokio::sync::oneshot;
 
 use rocknet_io::owned_thread::OwnedThread;
 
-/// Handles messages until the last sender has gone.
+/// Future that handles messages until the last sender is dropped.
 pub type Run<T> = fn(UnboundedReceiver<T>) -> Pin<Box<dyn Future<Output = ()>>>;
 
-/// The thread and the way to it. It ends when this value is dropped; [`Background::stop`] waits for that as well.
+/// A background thread and the channel to it.
+///
+/// Dropping the value ends the thread without waiting for it. [`Background::stop`] waits until it has ended.
 pub struct Background<T> {
     name: &'static str,
-    /// Most threads for calls that block, such as the lookup of a name.
+    /// Maximum number of threads for blocking calls, such as DNS lookups.
     max_blocking: usize,
     run: Run<T>,
-    /// Set by the first message, so that later ones take no lock; `None` if the thread could not be started.
+    /// Set by the first message, so that later messages take no lock. `None` if the thread could not be started.
     messages: OnceLock<Option<UnboundedSender<T>>>,
     state: Mutex<ThreadState>,
 }
@@ -33,14 +35,15 @@ struct ThreadState {
 
 struct Running {
     thread: OwnedThread,
-    /// Takes the deadline until which calls that block are waited for.
+    /// Takes the deadline until which the thread waits for blocking calls.
     stop: oneshot::Sender<Instant>,
 }
 
-/// For calls that block, where the owner has gone without [`Background::stop`].
+/// Time granted to blocking calls if the value is dropped without [`Background::stop`].
 const ABANDONED_GRACE: Duration = Duration::ZERO;
 
 impl<T: Send + 'static> Background<T> {
+    /// Prepares a thread with this name and at most `max_blocking` threads for blocking calls. Nothing is started yet.
     pub const fn new(name: &'static str, max_blocking: usize, run: Run<T>) -> Background<T> {
         Background {
             name,
@@ -54,7 +57,8 @@ impl<T: Send + 'static> Background<T> {
         }
     }
 
-    /// Sends a message; `false` if the thread was stopped or could not be started.
+    /// Sends a message, and starts the thread if this is the first one. Returns `false` if the thread was stopped or
+    /// could not be started.
     pub fn send(&self, message: T) -> bool {
         let messages = self.messages.get_or_init(|| self.start()).as_ref();
         messages.is_some_and(|messages| messages.send(message).is_ok())
@@ -70,7 +74,7 @@ impl<T: Send + 'static> Background<T> {
             .enable_all()
             .max_blocking_threads(self.max_blocking)
             .build()
-            .map_err(|error| tracing::error!("the thread {name} cannot be started: {error}"))
+            .map_err(|error| tracing::error!("cannot start the thread {name}: {error}"))
             .ok()?;
         let (sender, receiver) = unbounded_channel();
         let (stop, stopped) = oneshot::channel();
@@ -87,7 +91,7 @@ impl<T: Send + 'static> Background<T> {
             });
             runtime.shutdown_timeout(left);
         });
-        let thread = thread.map_err(|error| tracing::error!("the thread {name} cannot be started: {error}"));
+        let thread = thread.map_err(|error| tracing::error!("cannot start the thread {name}: {error}"));
         state.running = Some(Running {
             thread: thread.ok()?,
             stop,
@@ -95,9 +99,10 @@ impl<T: Send + 'static> Background<T> {
         Some(sender)
     }
 
-    /// Ends the thread with all that it does, and waits for it. Returns whether it ended before `deadline`.
+    /// Stops the thread, drops its tasks, and waits for it. Returns true if it ended before `deadline`, or never
+    /// started.
     ///
-    /// A lookup of a name cannot be interrupted: its thread may outlive the deadline, and ends by itself.
+    /// A DNS lookup cannot be interrupted: its thread may outlive the deadline, and ends by itself.
     pub fn stop(&self, deadline: Instant) -> bool {
         let running = {
             let mut state = self.state();
@@ -115,7 +120,7 @@ impl<T: Send + 'static> Background<T> {
     }
 }
 
-/// From the deadline of the loop to the end of its thread.
+/// Time from the deadline of the event loop to the end of its thread.
 const JOIN_GRACE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -127,7 +132,7 @@ mod tests {
     fn pass_on(mut messages: UnboundedReceiver<mpsc::Sender<()>>) -> Pin<Box<dyn Future<Output = ()>>> {
         Box::pin(async move {
             while let Some(sender) = messages.recv().await {
-                // Held for ever, unless the loop is dropped.
+                // The sender is held until the event loop is dropped.
                 drop(tokio::spawn(async move {
                     let _sender = sender;
                     std::future::pending::<()>().await;
@@ -137,17 +142,17 @@ mod tests {
     }
 
     #[test]
-    fn stopping_ends_all_work_and_takes_no_more() {
+    fn stop_ends_all_tasks_and_refuses_messages() {
         let background = Background::new("rn-test", 1, pass_on);
         let (sender, receiver) = mpsc::channel();
         assert!(background.send(sender.clone()));
         let deadline = Instant::now() + Duration::from_secs(60);
         assert!(background.stop(deadline) && background.stop(deadline));
         assert!(!background.send(sender));
-        assert_eq!(receiver.recv(), Err(mpsc::RecvError), "a task goes on");
+        assert_eq!(receiver.recv(), Err(mpsc::RecvError), "a task is still running");
         let unused = Background::new("rn-test", 1, pass_on);
         assert!(unused.stop(Instant::now()));
-        assert!(!unused.send(mpsc::channel().0), "started after its end");
+        assert!(!unused.send(mpsc::channel().0), "the thread started after stop");
     }
 
     #[test]

@@ -1,24 +1,26 @@
-//! Which of several servers is next: pure choices among those that can be asked, by their load, their weight, or a key.
+//! Load-balancing policies: pure functions that choose one of the available servers by load, weight or key.
 
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
-/// A server that can be asked.
+/// An available server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
-    /// Its number among all servers of the place.
+    /// Index among all servers of the group, including those that are unavailable.
     pub index: usize,
-    /// Requests that it has now.
+    /// Number of requests in progress.
     pub load: usize,
-    /// Its share; a server that has just come back has less of it for a while.
+    /// Relative share of the requests, above 0. Slow start lowers it for a server that has just recovered.
     pub weight: f64,
-    /// What it is called, as a number that lasts.
+    /// Hash of the server's name, from [`hash_name`]. Stable across restarts.
     pub name_hash: u64,
 }
 
-/// The less loaded of two that are drawn at random by their weights: close to the best choice, and no herd runs after the
-/// same one (Mitzenmacher, 2001). `draw` gives random numbers.
+/// Picks the less loaded of two servers drawn at random by weight (power of two choices; Mitzenmacher, 2001).
+///
+/// The choice is close to the best one, and concurrent workers do not all pick the same server. `draw` returns random
+/// numbers. Returns the index of the server; `None` if `all` is empty.
 pub fn random_two(all: &[Candidate], mut draw: impl FnMut() -> u64) -> Option<usize> {
     let total: f64 = all.iter().map(|candidate| candidate.weight).sum();
     let first = candidate_at(all, unit(draw()) * total)?;
@@ -27,39 +29,45 @@ pub fn random_two(all: &[Candidate], mut draw: impl FnMut() -> u64) -> Option<us
     }
     let mut second = candidate_at(all, unit(draw()) * total)?;
     if second.index == first.index {
-        // The next one instead: of two servers both are always compared.
+        // Takes the next server instead, so that two servers are always compared.
         let place = all.iter().position(|candidate| candidate.index == first.index)?;
         second = &all[(place + 1) % all.len()];
     }
     Some(less_loaded(first, second).index)
 }
 
-/// The same without a look at all of `count` servers: those that are drawn are asked about, and counted by their share of the
-/// `heaviest` weight. `None`: not even one that can be asked was found in a few draws, and it is better to look at all.
+/// Like [`random_two`], but inspects only the servers that are drawn, not all of `count`.
+///
+/// A draw is accepted with the probability of the server's weight divided by `heaviest`, the greatest weight. `get`
+/// returns the server at an index if it is available. Returns `None` if a few draws found no available server; then
+/// inspecting all servers is cheaper.
 pub fn sample_two(
     count: usize,
     heaviest: f64,
     mut draw: impl FnMut() -> u64,
-    look: impl Fn(usize) -> Option<Candidate>,
+    get: impl Fn(usize) -> Option<Candidate>,
 ) -> Option<usize> {
     let mut drawn = || {
         let number = draw();
-        // One half of the number says which, the other whether its share is large enough.
+        // The upper half of the number selects the server; the lower half decides whether its weight suffices.
         let index = ((number >> 32) * count as u64) >> 32;
-        look(index as usize).filter(|drawn| unit(number << 32) * heaviest < drawn.weight)
+        get(index as usize).filter(|drawn| unit(number << 32) * heaviest < drawn.weight)
     };
     let first = (0..MAX_SAMPLES).find_map(|_| drawn())?;
-    // The first one stays whether or not another is found: who starts over until two differ draws the light ones too often.
+    // Keeps the first server even if no second one is found. Starting over until two differ would favour light servers.
     let second = (0..MAX_SAMPLES)
         .find_map(|_| drawn().filter(|second| second.index != first.index))
-        .or_else(|| (1..count).find_map(|step| look((first.index + step) % count)));
+        .or_else(|| (1..count).find_map(|step| get((first.index + step) % count)));
     Some(second.map_or(first.index, |second| less_loaded(&first, &second).index))
 }
 
-/// Among servers of which half can be asked, or that have half the weight of the heaviest, none is found once in sixty-four.
+/// Number of draws for one server. If half of the servers are available, or their weights are half of the greatest, all
+/// draws fail once in 64 times.
 const MAX_SAMPLES: usize = 6;
 
-/// The one with the least load for its weight; those that have as little take turns, as their weights say.
+/// Picks the server with the least load per weight. Servers with equal load alternate in proportion to their weights.
+///
+/// `turn`: number of this choice, counted up by the caller.
 pub fn least_loaded(all: &[Candidate], turn: usize) -> Option<usize> {
     let first = round_robin(all, turn)?;
     let first = all.iter().find(|candidate| candidate.index == first)?;
@@ -74,26 +82,29 @@ pub fn least_loaded(all: &[Candidate], turn: usize) -> Option<usize> {
     Some(less_loaded(first, least).index)
 }
 
-/// One after the other, those of more weight more often, spread evenly.
+/// Picks the servers in turn, in proportion to their weights, evenly interleaved.
+///
+/// `turn`: number of this choice, counted up by the caller.
 pub fn round_robin(all: &[Candidate], turn: usize) -> Option<usize> {
     let first = all.first()?;
     if all.iter().all(|candidate| candidate.weight == first.weight) {
         return Some(all[turn % all.len()].index);
     }
-    // Steps of the golden ratio meet every stretch of a circle as often as its length says, and never twice in a row
-    // where they can help it.
+    // Steps of the golden ratio hit each arc of a circle in proportion to its length, and avoid hitting one twice in a
+    // row.
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
     let total: f64 = all.iter().map(|candidate| candidate.weight).sum();
     let point = unit((turn as u64).wrapping_mul(GOLDEN)) * total;
     candidate_at(all, point).map(|candidate| candidate.index)
 }
 
-/// The same one for the same key as long as it can be asked; one that leaves takes no more keys with it than its own
-/// (rendezvous hashing, Thaler and Ravishankar, 1998).
+/// Picks the server with the highest hash score for a key (rendezvous hashing; Thaler and Ravishankar, 1998).
+///
+/// A key keeps its server as long as that server is available. When a server leaves, only its own keys move.
 pub fn rendezvous(all: &[Candidate], key: &[u8]) -> Option<usize> {
     let score = |candidate: &Candidate| {
         let hash = FixedState::with_seed(candidate.name_hash).hash_one(key);
-        // Neither 0 nor 1, whose logarithms rank nobody.
+        // Excludes 0 and 1, whose logarithms give no usable score.
         -candidate.weight / unit(hash).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON).ln()
     };
     let scored = all.iter().map(|candidate| (score(candidate), candidate.index));
@@ -102,7 +113,7 @@ pub fn rendezvous(all: &[Candidate], key: &[u8]) -> Option<usize> {
         .map(|(_, index)| index)
 }
 
-/// A number that lasts for a name.
+/// Hashes a server name for [`Candidate::name_hash`]. The result is the same in each process.
 pub fn hash_name(name: &str) -> u64 {
     FixedState::with_seed(0).hash_one(name.as_bytes())
 }
@@ -117,9 +128,10 @@ impl Candidate {
     }
 }
 
-/// The one whose turn it is, unless `other` has no more for its weight with this request than `one` has without. Among
-/// equals the idler one is taken. With less than that between them weights alone decide: by their load, one of little weight
-/// would get nothing as long as the others have little to do, or would be the first as long as it has nothing.
+/// Picks `other` if its load per weight, with this request added, does not exceed that of `one` without it; else `one`.
+///
+/// With a smaller difference the weights alone decide. Comparing loads directly would starve a light server while the
+/// others are nearly idle, or prefer it whenever it is idle.
 fn less_loaded<'c>(one: &'c Candidate, other: &'c Candidate) -> &'c Candidate {
     if other.cost_of_one_more() <= one.cost() {
         other
@@ -128,7 +140,7 @@ fn less_loaded<'c>(one: &'c Candidate, other: &'c Candidate) -> &'c Candidate {
     }
 }
 
-/// Whose share of all weights a point lies in.
+/// Returns the server whose interval contains `point`, where the intervals are the weights laid end to end.
 fn candidate_at(all: &[Candidate], mut point: f64) -> Option<&Candidate> {
     for candidate in all {
         if point < candidate.weight {
@@ -139,7 +151,7 @@ fn candidate_at(all: &[Candidate], mut point: f64) -> Option<&Candidate> {
     all.last()
 }
 
-/// From 0 up to 1.
+/// Maps a random number to [0, 1).
 fn unit(number: u64) -> f64 {
     (number >> 11) as f64 / (1_u64 << 53) as f64
 }
@@ -148,7 +160,7 @@ fn unit(number: u64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Servers by load and weight.
+    /// Returns servers with these loads and weights.
     fn servers(all: &[(usize, f64)]) -> Vec<Candidate> {
         let named = all.iter().enumerate();
         named
@@ -171,7 +183,7 @@ mod tests {
         }
     }
 
-    /// How often each was chosen in a thousand.
+    /// Counts how often each server is chosen in 1,000 choices.
     fn shares(count: usize, mut choose: impl FnMut(usize) -> Option<usize>) -> Vec<usize> {
         let mut shares = vec![0; count];
         for turn in 0..1000 {
@@ -189,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_chosen_of_none_and_the_only_one_always() {
+    fn an_empty_list_gives_none_and_a_single_server_is_always_chosen() {
         assert_eq!(random_two(&[], dice(1)), None);
         assert_eq!(
             (least_loaded(&[], 3), round_robin(&[], 3), rendezvous(&[], b"x")),
@@ -219,14 +231,14 @@ mod tests {
                 expected,
                 60,
             );
-            // Of servers that have nothing to do.
+            // With idle servers.
             let mut draw = dice(7);
             near(&shares(weights.len(), |_| random_two(&all, &mut draw)), expected, 60);
             near(&shares(weights.len(), |turn| least_loaded(&all, turn)), expected, 3);
         }
     }
 
-    /// What each has got of a thousand requests, of which `at_once` are under way at any time and end in their order.
+    /// Counts the requests of each server out of 1,000, with `at_once` in progress at any time, which end in order.
     fn under_way(
         weights: &[f64],
         at_once: usize,
@@ -246,15 +258,15 @@ mod tests {
         })
     }
 
-    /// Roughly: of two requests under way one may be a whole share too many, and the other server is asked then.
+    /// The tolerance is wide: with two requests in progress, one of them may exceed a server's whole share.
     #[test]
-    fn shares_follow_weights_whatever_is_under_way() {
+    fn shares_follow_weights_with_requests_in_progress() {
         for at_once in [1, 2, 3, 5, 17, 100] {
             for (weights, expected) in [
                 (&[1.0, 1.0][..], &[500, 500][..]),
                 (&[3.0, 1.0], &[750, 250]),
                 (&[3.0, 1.0, 1.0], &[600, 200, 200]),
-                // A server that has just come back, and one that is half there.
+                // A server at the beginning of its slow start, and one half-way.
                 (&[1.0, 0.1], &[909, 91]),
                 (&[1.0, 0.5, 1.0], &[400, 200, 400]),
             ] {
@@ -270,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn two_drawn_are_drawn_by_their_weights_and_never_from_those_that_cannot_be_asked() {
+    fn samples_follow_weights_and_skip_unavailable_servers() {
         for weights in [
             &[1.0, 1.0][..],
             &[2.0, 2.0, 2.0, 2.0, 2.0],
@@ -282,12 +294,12 @@ mod tests {
         ] {
             let all = servers(&weights.iter().map(|weight| (0, *weight)).collect::<Vec<_>>());
             let heaviest = weights.iter().copied().fold(0.0, f64::max);
-            let look = |index: usize| Some(all[index]).filter(|candidate| candidate.weight > 0.0);
+            let get = |index: usize| Some(all[index]).filter(|candidate| candidate.weight > 0.0);
             let able: Vec<_> = all.iter().copied().filter(|candidate| candidate.weight > 0.0).collect();
             let (mut one, mut other) = (dice(11), dice(12));
             let mut found = 0;
             let mut drawn = || {
-                let drawn = sample_two(all.len(), heaviest, &mut one, look);
+                let drawn = sample_two(all.len(), heaviest, &mut one, get);
                 found += usize::from(drawn.is_some());
                 drawn.or_else(|| random_two(&able, &mut one))
             };
@@ -305,11 +317,11 @@ mod tests {
     }
 
     #[test]
-    fn the_less_loaded_is_taken() {
+    fn the_less_loaded_server_is_chosen() {
         for (all, expected) in [
             (&[(1, 1.0), (0, 1.0)][..], 1),
             (&[(9, 1.0), (3, 1.0), (4, 1.0)], 1),
-            // Three for one of weight four is less than one for one of weight one.
+            // A load of 3 at weight 4 is less than a load of 1 at weight 1.
             (&[(1, 1.0), (3, 4.0)], 1),
             (&[(1, 0.1), (8, 1.0)], 1),
         ] {
@@ -324,18 +336,18 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_leaves_takes_no_keys_but_its_own() {
+    fn only_the_keys_of_a_server_that_leaves_move() {
         let all = servers(&[(0, 1.0); 5]);
-        for gone in 0..5 {
+        for removed in 0..5 {
             let left: Vec<_> = all
                 .iter()
                 .copied()
-                .filter(|candidate| candidate.index != gone)
+                .filter(|candidate| candidate.index != removed)
                 .collect();
             for key in 0..500_u32 {
                 let key = key.to_le_bytes();
                 let (before, after) = (rendezvous(&all, &key), rendezvous(&left, &key));
-                assert!(before == after || before == Some(gone));
+                assert!(before == after || before == Some(removed));
                 assert_eq!(after, rendezvous(&left, &key), "the same key, the same server");
             }
         }

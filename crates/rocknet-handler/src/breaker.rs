@@ -1,72 +1,72 @@
-//! Whether a server that failed is asked again: the circuit that its own answers open and close.
+//! Circuit breaker of one server: stops sending requests to it after repeated failures, and probes until it recovers.
 //!
 //! ```text
-//! Closed ──`fails` within `window`──▶ Open ──its rest is over──▶ one request tries
+//! Closed ──`fails` within `window`──▶ Open ──its pause has passed──▶ Half-open: one request probes
 //!    ▲                                 ▲                              │
-//!    └──────────────answered───────────┼──────────────────────────────┤
-//!                                      └──────failed: rests longer────┘
+//!    └──────────────success────────────┼──────────────────────────────┤
+//!                                      └──failure: doubles its pause──┘
 //! ```
 
-/// When a circuit opens, and for how long.
+/// Conditions for opening a circuit, and its pause.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// Failures that open it; 0: it never opens.
+    /// Number of failures that open the circuit. 0: it never opens.
     pub fails: u32,
-    /// They count when they lie within so long, and it rests as long.
+    /// Window in which the failures have to occur, and the first pause of the open circuit, in milliseconds.
     pub window_ms: u64,
 }
 
-/// Each failed try doubles the rest, up to so many times: a server that is gone for a day costs few requests, and one that
-/// is back is found within two minutes by the usual ten seconds.
+/// Maximum number of times that a failed probe doubles the pause. A server that is down for a day costs few requests.
+/// One that has recovered is found within two minutes, given the default window of 10 s.
 const MAX_DOUBLINGS: u32 = 3;
 
 /// The circuit of one server.
 #[derive(Debug, Default)]
 pub struct Breaker {
     fails: u32,
-    /// When the first of these failures was.
+    /// Uptime of the first of these failures, in milliseconds.
     first_failure_ms: u64,
-    /// It rests until then; 0: it is closed.
+    /// End of the pause in milliseconds of uptime. 0: the circuit is closed.
     open_until_ms: u64,
-    /// Tries that failed one after the other.
+    /// Number of consecutive failed probes.
     failed_probes: u32,
-    /// A try is under way, and is given up for lost then.
+    /// Time at which the probe in progress is considered lost, in milliseconds of uptime.
     probe_until_ms: u64,
 }
 
 impl Breaker {
-    /// All is well, and nothing is remembered.
+    /// Returns true if the circuit is closed and no failure is recorded.
     pub fn is_closed(&self) -> bool {
         self.fails == 0 && self.open_until_ms == 0
     }
 
-    /// Whether a request may go there. While the circuit is open, one in each rest may, or two whose workers look at the very
-    /// same time.
+    /// Returns true if a request may be sent. Of an open circuit, one request per pause may be sent as a probe; two if
+    /// two workers ask at the same moment.
     pub fn admits(&self, now_ms: u64) -> bool {
         self.open_until_ms == 0 || now_ms >= self.open_until_ms && now_ms >= self.probe_until_ms
     }
 
-    /// A request goes there.
+    /// Records that a request is sent; a probe if the circuit is open.
     pub fn begin(&mut self, now_ms: u64, rules: Rules) {
         if self.open_until_ms != 0 {
             self.probe_until_ms = now_ms + rules.window_ms;
         }
     }
 
-    /// An answer has begun. True if that closed the circuit.
+    /// Records that a response has begun. Returns true if this closed an open circuit.
     pub fn succeeded(&mut self) -> bool {
         let was_open = self.open_until_ms != 0;
         *self = Breaker::default();
         was_open
     }
 
-    /// There was none. True if that opened the circuit.
+    /// Records a failed request. Returns true if this opened the circuit.
     pub fn failed(&mut self, now_ms: u64, rules: Rules) -> bool {
         if rules.fails == 0 {
             return false;
         }
         if self.open_until_ms != 0 {
-            // Of those that were under way when it opened nothing new is learnt.
+            // Failures of requests that were sent before the circuit opened say nothing new.
             if now_ms >= self.open_until_ms {
                 self.failed_probes = (self.failed_probes + 1).min(MAX_DOUBLINGS);
                 self.open_until_ms = now_ms + (rules.window_ms << self.failed_probes);
@@ -95,23 +95,23 @@ mod tests {
         window_ms: 10_000,
     };
 
-    enum Did {
+    enum Event {
         Fail,
-        Answer,
+        Succeed,
         Begin,
     }
-    use Did::{Answer, Begin, Fail};
+    use Event::{Begin, Fail, Succeed};
 
-    /// What happened when, and whether a request may go there right after.
+    /// Applies events at their times, and checks after each whether a request is admitted.
     #[track_caller]
-    fn check(rules: Rules, rows: &[(u64, Did, bool)]) {
+    fn check(rules: Rules, rows: &[(u64, Event, bool)]) {
         let mut breaker = Breaker::default();
-        for (number, (now_ms, did, admits)) in rows.iter().enumerate() {
-            match did {
+        for (number, (now_ms, event, admits)) in rows.iter().enumerate() {
+            match event {
                 Fail => {
                     breaker.failed(*now_ms, rules);
                 }
-                Answer => {
+                Succeed => {
                     breaker.succeeded();
                 }
                 Begin => breaker.begin(*now_ms, rules),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_circuit_opens_rests_and_closes() {
+    fn the_circuit_opens_pauses_and_closes() {
         check(
             RULES,
             &[
@@ -131,7 +131,7 @@ mod tests {
                 (9_000, Begin, false),
             ],
         );
-        // Too far apart, or with an answer in between.
+        // Failures too far apart, or with a success in between.
         check(
             RULES,
             &[
@@ -147,12 +147,12 @@ mod tests {
             &[
                 (0, Fail, true),
                 (1, Fail, true),
-                (2, Answer, true),
+                (2, Succeed, true),
                 (3, Fail, true),
                 (4, Fail, true),
             ],
         );
-        // One try after the rest; answered, all is well.
+        // A probe after the pause succeeds, and the circuit closes.
         check(
             RULES,
             &[
@@ -160,11 +160,11 @@ mod tests {
                 (0, Fail, true),
                 (0, Fail, false),
                 (10_000, Begin, false),
-                (10_500, Answer, true),
+                (10_500, Succeed, true),
                 (10_501, Fail, true),
             ],
         );
-        // Failed, it rests twice as long; late news of old requests change nothing.
+        // A failed probe doubles the pause; failures of requests sent before it change nothing.
         check(
             RULES,
             &[
@@ -175,10 +175,10 @@ mod tests {
                 (10_000, Begin, false),
                 (11_000, Fail, false),
                 (30_999, Begin, false),
-                (31_000, Answer, true),
+                (31_000, Succeed, true),
             ],
         );
-        // A try that nobody hears of again is no try.
+        // A probe without a result is considered lost.
         check(
             RULES,
             &[
@@ -187,7 +187,7 @@ mod tests {
                 (0, Fail, false),
                 (10_000, Begin, false),
                 (20_000, Begin, false),
-                (30_000, Answer, true),
+                (30_000, Succeed, true),
             ],
         );
         let never = Rules { fails: 0, ..RULES };
@@ -200,16 +200,16 @@ mod tests {
     }
 
     #[test]
-    fn rests_grow_to_a_bound() {
+    fn pauses_grow_up_to_a_bound() {
         let mut breaker = Breaker::default();
         for _ in 0..RULES.fails {
             breaker.failed(0, RULES);
         }
         let mut now_ms = 0;
-        for rest_ms in [10_000, 20_000, 40_000, 80_000, 80_000, 80_000] {
-            assert!(!breaker.admits(now_ms + rest_ms - 1), "{rest_ms}");
-            now_ms += rest_ms;
-            assert!(breaker.admits(now_ms), "{rest_ms}");
+        for pause_ms in [10_000, 20_000, 40_000, 80_000, 80_000, 80_000] {
+            assert!(!breaker.admits(now_ms + pause_ms - 1), "{pause_ms}");
+            now_ms += pause_ms;
+            assert!(breaker.admits(now_ms), "{pause_ms}");
             breaker.failed(now_ms, RULES);
         }
     }

@@ -1,22 +1,25 @@
-//! The sender of a request, as its address is known.
+//! The client that sent a request, identified by its address.
 
 use std::net::IpAddr;
 
 use rocknet_config::model::Network;
 
-/// The client: the peer, or the address that a trusted proxy names.
+/// Address of a client: that of the peer, or the one that a trusted proxy reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
+    /// A client with an IP address.
     Ip {
+        /// IP address.
         address: IpAddr,
+        /// Port; 0 if it is unknown, as a proxy often reports none.
         port: u16,
     },
-    /// A client of a Unix socket.
+    /// A client connected through a Unix socket.
     Local,
 }
 
 impl Client {
-    /// Returns whether the client is in one of the networks.
+    /// Returns true if the client is in one of the networks.
     pub fn is_in(self, networks: &[Network]) -> bool {
         match self {
             Client::Ip { address, .. } => networks.iter().any(|network| network.contains(address)),

@@ -1,4 +1,4 @@
-//! The time as one worker sees it: read once a tick, so that no request asks the system for it.
+//! Clock of one worker, read once a tick so that no request has to query the system.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use rocknet_proto::semantics::date;
 
 pub use rocknet_io::uptime::uptime_ms;
 
-/// Longest time between two readings while there are connections. The `Date` field and the age of cached
-/// entries are late by this at most.
+/// Maximum time between two readings while there are connections. The `Date` field and the age of cached entries lag by
+/// at most this.
 pub const MAX_TICK: Duration = Duration::from_millis(250);
 
+/// The time of the last tick. Belongs to one worker.
 pub struct Clock {
     source: TimeSource,
     unix_ms: Cell<u64>,
@@ -20,17 +21,18 @@ pub struct Clock {
     date: Cell<[u8; 29]>,
 }
 
-/// Where a server has its time from.
+/// Source of a server's time.
 #[derive(Debug, Clone, Default)]
 pub enum TimeSource {
     #[default]
+    /// The clocks of the system.
     System,
-    /// Milliseconds of uptime that a test sets. The cache and the log go by the time of the system all the same.
+    /// Milliseconds of uptime, set by a test. The file cache and the log still use the clocks of the system.
     Virtual(Arc<AtomicU64>),
 }
 
 impl TimeSource {
-    /// Milliseconds of uptime: see [`uptime_ms`].
+    /// Returns the uptime in milliseconds; see [`uptime_ms`].
     #[inline]
     pub fn uptime_ms(&self) -> u64 {
         match self {
@@ -41,7 +43,7 @@ impl TimeSource {
 }
 
 impl Clock {
-    /// Reads the time once.
+    /// Creates a clock, and reads the time once.
     pub fn new(source: TimeSource) -> Clock {
         let clock = Clock {
             source,
@@ -55,7 +57,7 @@ impl Clock {
 }
 
 impl Clock {
-    /// Asks the system for the time.
+    /// Reads the time. Called once a tick.
     pub fn update(&self) {
         let unix_ms = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -67,38 +69,40 @@ impl Clock {
         self.uptime_ms.set(self.source.uptime_ms());
     }
 
+    /// Returns the time of the last tick in milliseconds since 1970 (UTC).
     pub fn unix_ms(&self) -> u64 {
         self.unix_ms.get()
     }
 
-    /// On the same scale as [`TimeSource::uptime_ms`], and never ahead of it.
+    /// Returns the uptime of the last tick in milliseconds. It has the same origin as [`TimeSource::uptime_ms`], and is
+    /// never ahead of it.
     #[inline]
     pub fn uptime_ms(&self) -> u64 {
         self.uptime_ms.get()
     }
 
-    /// For the `Date` field.
+    /// Returns the time of the last tick as the `Date` field has it (RFC 9110 §5.6.7).
     #[inline]
     pub fn date(&self) -> [u8; 29] {
         self.date.get()
     }
 }
 
-/// One response in so many is timed of those that are ready. Two readings of the clock cost 45 ns where the kernel lets
-/// programs read it (measured on a Xeon with `clocksource=tsc`), and two system calls elsewhere; a ready response takes less
-/// than a microsecond.
+/// One in this many ready responses is timed. Two readings of the clock cost 45 ns with `clocksource=tsc` (measured on
+/// a Xeon) and two system calls elsewhere, while a ready response takes less than a microsecond.
 const SAMPLE_EVERY: u8 = 64;
 
-/// How long ready responses take, by samples: those that are not timed are recorded with the duration of the last sample.
+/// Measures the duration of ready responses by sampling. Responses between two samples get the duration of the last
+/// sample.
 #[derive(Debug, Default)]
 pub struct ReadyLatency {
-    /// Requests until the next sample.
+    /// Number of requests until the next sample.
     left: Cell<u8>,
     duration_us: Cell<u64>,
 }
 
 impl ReadyLatency {
-    /// Begins a request. Returns the time if it is to be timed.
+    /// Begins a request. Returns the time if the request is a sample.
     #[inline]
     pub fn begin(&self) -> Option<Instant> {
         match self.left.get() {
@@ -113,7 +117,8 @@ impl ReadyLatency {
         }
     }
 
-    /// Ends a request whose response was ready. Returns its duration, or that of the last sample.
+    /// Ends a request whose response was ready. Returns its duration in microseconds, or that of the last sample if
+    /// `begun` is `None`.
     #[inline]
     pub fn end(&self, begun: Option<Instant>) -> u64 {
         if let Some(begun) = begun {
@@ -123,7 +128,7 @@ impl ReadyLatency {
     }
 }
 
-/// A duration for the log.
+/// Returns a duration in whole microseconds, for the log.
 pub fn microseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

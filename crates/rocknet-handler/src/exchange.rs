@@ -1,4 +1,4 @@
-//! One request and what is needed to answer it, free of any HTTP version.
+//! One request and all that a handler needs to respond to it, independent of the HTTP version.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,36 +13,39 @@ pub use crate::client::Client;
 pub use crate::request_body::{BodyChannel, BodyError, BodyTee, RequestBody};
 pub use crate::tls_info::{ClientCertificate, TlsInfo};
 
-/// Names a site of one configuration in the worker cache.
+/// Identifies a site of one configuration in the worker cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheKey {
-    /// Number of the site, perhaps with the flag of the cache for paths that rules have been applied to.
+    /// Number of the site. The worker cache sets a flag in it for paths to which rules have been applied.
     pub site: u32,
-    /// Number of the configuration that the site is counted in.
+    /// Number of the configuration that defines the site's number.
     pub generation: u64,
 }
 
-/// A request that a handler answers.
+/// A request, with everything that its handler needs to respond.
 pub struct Exchange {
-    /// What the worker lends to handlers.
+    /// Services that the worker lends to handlers.
     pub services: Rc<Services>,
+    /// Method, target and header fields.
     pub request: Rc<OwnedRequest>,
+    /// Request body.
     pub body: RequestBody,
     /// Sends interim responses.
     pub interim: InterimSender,
-    /// Decoded and normalised.
+    /// Path of the request, decoded and normalised.
     pub path: Box<str>,
     /// True if a file can have this path.
     pub is_file_path: bool,
+    /// Settings of the path.
     pub route: Arc<Route>,
-    /// Where the worker cache remembers the path of the request.
+    /// Key of the request's path in the worker cache.
     pub cache_key: CacheKey,
-    /// Who asks: whom trusted proxies name, where one has passed it on.
+    /// Client: the one that a trusted proxy reports, else the peer.
     pub client: Client,
-    /// The other end of the connection.
+    /// Other end of the connection.
     pub peer: Client,
-    /// `None`: it came in the clear.
+    /// Parameters of the TLS handshake. `None` for a connection without TLS.
     pub tls: Option<Rc<TlsInfo>>,
-    /// The user whose password the server has verified (`auth`).
+    /// User whose password the server has verified (`auth`).
     pub user: Option<Arc<str>>,
 }

@@ -1,4 +1,4 @@
-//! Filters: what the responses of all handlers pass before they are sent.
+//! Filters: they change the responses of all handlers before these are sent.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,47 +11,52 @@ use crate::response::{FieldList, Response};
 use crate::route::Route;
 use crate::services::Services;
 
-/// The phases in which filters run, in their order.
+/// Phases in which filters run, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Content codings.
+    /// Applies content codings.
     Encode,
-    /// Fields that the route adds.
+    /// Adds the fields of the route.
     Headers,
 }
 
-/// The request whose response passes the filters.
+/// The request whose response is filtered.
 #[derive(Clone, Copy)]
 pub struct FilterContext<'a> {
+    /// Services of the worker.
     pub services: &'a Services,
+    /// Route of the request.
     pub route: &'a Arc<Route>,
-    /// `None` if it is not known any more: the response is sent as it is.
+    /// `None` if the request is no longer available. Filters that depend on it leave the response unchanged.
     pub request: Option<&'a Request<'a>>,
 }
 
-/// The filters of a server, in the order of their phases.
+/// Filters of a server, in the order of their phases.
 pub type Filters = Arc<[Box<dyn Filter>]>;
 
-/// Changes responses. One value serves all workers. Every response whose route is known passes each filter, by one of two ways.
+/// Changes responses. One value serves all workers.
+///
+/// Each response whose route is known passes each filter once, by one of the two methods.
 pub trait Filter: Send + Sync {
+    /// Returns the phase in which the filter runs.
     fn phase(&self) -> Phase;
 
-    /// Changes the fields of a response whose content is settled: one of the file cache, whose head is rendered once, or a plain
-    /// error page.
+    /// Changes the header fields of a response whose body is fixed: one of the file cache, whose head is rendered once,
+    /// or a plain error page.
     fn apply_to_head(&self, _route: &Route, _status: Status, _fields: &mut FieldList) {}
 
-    /// Changes any other response as far as nothing has to be waited for. Returns the part of the work that has to wait.
+    /// Changes any other response without blocking. Returns the part of the work that has to wait, if any.
     fn apply(&self, context: &FilterContext<'_>, response: &mut Response) -> Option<Box<dyn DeferredFilter>>;
 }
 
-/// Applies all filters to the head of a response whose content is settled.
+/// Applies all filters to the head of a response whose body is fixed.
 pub fn apply_to_head(filters: &Filters, route: &Route, status: Status, fields: &mut FieldList) {
     for filter in filters.iter() {
         filter.apply_to_head(route, status, fields);
     }
 }
 
-/// The rest of a filter's work, which has to be waited for.
+/// Rest of a filter's work, which has to wait.
 #[must_use = "the response is incomplete until the work has ended"]
 pub trait DeferredFilter {
     /// Completes the response.

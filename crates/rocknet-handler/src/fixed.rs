@@ -1,21 +1,23 @@
-//! Responses that need no look at a disk: errors, redirects, OPTIONS.
+//! Responses generated in memory: error pages, redirects, OPTIONS.
 
 use rocknet_proto::status::Status;
 
 use crate::response::{ErrorPage, Response};
 
-/// The plain error page for `status`.
+/// Returns the plain error page for `status`. The route's own error page may replace it.
 pub fn error(status: Status) -> Response {
     replaceable(error_with_hint(status, None))
 }
 
-/// Lets the page of the route take the place of an error page.
+/// Lets the route's error page replace the response.
 pub fn replaceable(mut response: Response) -> Response {
     response.error_page = ErrorPage::Always;
     response
 }
 
-/// The error page with a line on what to do about it. The hint must not repeat bytes of the request.
+/// Returns the error page with a hint at the remedy. The hint must not contain bytes of the request.
+///
+/// The response replaces the route's own error page unless it is made [`replaceable`].
 pub fn error_with_hint(status: Status, hint: Option<&str>) -> Response {
     let mut page = Vec::with_capacity(1536);
     rocknet_pages::error::render(status.code(), status.reason(), hint, &mut page);
@@ -23,25 +25,27 @@ pub fn error_with_hint(status: Status, hint: Option<&str>) -> Response {
         .with("Content-Type", rocknet_pages::CONTENT_TYPE)
         .with("X-Content-Type-Options", "nosniff")
         .body(page);
-    // A page of a kilobyte is not worth a coding for each response: clients cause errors and redirects by the thousand.
+    // Encoding a page of 1 KB for each response is not worth its cost, because clients can cause thousands of errors.
     response.is_negotiated = true;
     response
 }
 
-/// Sends the client to `location`, which has been checked to hold nothing but a URL.
+/// Returns a redirect to `location`, which the caller has checked to be nothing but a URL.
 pub fn redirect(status: Status, location: String) -> Response {
     let mut response = error(status);
     response.fields.add("Location", location);
     response
 }
 
-/// 405, or the answer to OPTIONS: what may be done with a file.
+/// Value of `Allow` for files, in 405 and in responses to OPTIONS.
 pub const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
 
+/// Returns 405 for a file.
 pub fn method_not_allowed() -> Response {
     error(Status::METHOD_NOT_ALLOWED).with("Allow", FILE_METHODS)
 }
 
+/// Returns the response to OPTIONS for a file (RFC 9110 §9.3.7).
 pub fn options() -> Response {
     Response::new(Status::NO_CONTENT).with("Allow", FILE_METHODS)
 }

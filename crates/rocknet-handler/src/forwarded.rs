@@ -1,8 +1,9 @@
-//! Whom a request is from: the other end of its connection, or whom trusted proxies name.
+//! Determines the client of a request: the peer, or the address that trusted proxies report (`X-Forwarded-For`,
+//! `Forwarded`).
 //!
-//! Each proxy adds the address that it got the request from at the end of a list. So the list is read from its end, as
-//! far as those who wrote it are trusted: the first address that is not a trusted proxy's is the client's, and whatever
-//! stands before it is that client's own tale.
+//! Each proxy appends the address from which it received the request. The list is therefore read from its end, for as
+//! long as the addresses belong to trusted proxies. The first other address is the client's. All addresses before it
+//! were written by that client, and are ignored.
 
 use std::borrow::Cow;
 
@@ -12,15 +13,17 @@ use rocknet_proto::semantics::forwarded::{self, Element};
 
 use crate::client::Client;
 
-/// What trusted proxies say of a request.
+/// Facts about a request, as trusted proxies report them.
 pub struct ForwardedInfo<'a> {
+    /// Client of the first trusted proxy.
     pub client: Client,
-    /// The scheme that the client used, and the host it named, where that is said.
+    /// Scheme that the client used, if it is reported.
     pub proto: Option<Cow<'a, [u8]>>,
+    /// Host that the client requested, if it is reported.
     pub host: Option<Cow<'a, [u8]>>,
 }
 
-/// Whom a request is from. `peer`: the other end of its connection.
+/// Returns the client of a request. `peer`: the other end of its connection.
 pub fn client(server: &Server, peer: Client, fields: Fields<'_>) -> Client {
     match is_trusted(server, peer) {
         false => peer,
@@ -28,12 +31,12 @@ pub fn client(server: &Server, peer: Client, fields: Fields<'_>) -> Client {
     }
 }
 
-/// Whether what this one says of others is believed.
+/// Returns true if `peer` is a trusted proxy, whose fields about the client are used.
 pub fn is_trusted(server: &Server, peer: Client) -> bool {
     peer.is_in(&server.trusted_proxies)
 }
 
-/// What is said of a request by a peer that is trusted.
+/// Evaluates the fields of a request from a trusted `peer`. Check with [`is_trusted`] first.
 pub fn resolve<'a>(server: &Server, peer: Client, fields: Fields<'a>) -> ForwardedInfo<'a> {
     let mut info = ForwardedInfo {
         client: peer,
@@ -60,7 +63,7 @@ pub fn resolve<'a>(server: &Server, peer: Client, fields: Fields<'a>) -> Forward
                 };
                 for element in elements.into_iter().rev() {
                     let Element { for_node, host, proto } = element;
-                    // Whoever wrote this is trusted, though it may not say more than that there was somebody.
+                    // A trusted proxy wrote this element, although it may hide the address (RFC 7239 §6.3).
                     (info.proto, info.host) = (proto, host);
                     if !info.step_back(server, for_node.as_deref().unwrap_or_default()) {
                         break 'lines;
@@ -73,7 +76,7 @@ pub fn resolve<'a>(server: &Server, peer: Client, fields: Fields<'a>) -> Forward
 }
 
 impl ForwardedInfo<'_> {
-    /// Takes one more step back on the way of the request; `false`: it was the last that can be believed.
+    /// Takes the next address towards the client. Returns false if the addresses before it are not trusted.
     fn step_back(&mut self, server: &Server, step: &[u8]) -> bool {
         let Some(node) = forwarded::parse_node(step) else {
             return false;
@@ -124,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_read_from_their_end_as_far_as_they_are_believed() {
+    fn lists_are_read_from_the_end_while_proxies_are_trusted() {
         for (peer, lines, expected) in [
             ("10.0.0.1", &[][..], "10.0.0.1"),
             ("10.0.0.1", &["X-Forwarded-For: 192.0.2.1"], "192.0.2.1"),

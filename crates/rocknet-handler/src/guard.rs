@@ -1,4 +1,4 @@
-//! Guards: conditions of a route that a request has to meet before anything else of the route acts.
+//! Guards: conditions that a request has to meet before its route does anything else.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,38 +10,42 @@ use crate::client::Client;
 use crate::response::Response;
 use crate::services::Services;
 
-/// The facts that a guard decides by.
+/// Facts on which a guard bases its decision.
 #[derive(Clone, Copy)]
 pub struct GuardContext<'a> {
+    /// Services of the worker.
     pub services: &'a Services,
-    /// The sender of the request, which a trusted proxy may have named.
+    /// Client: the one that a trusted proxy reports, else the peer.
     pub client: Client,
+    /// Method, target and header fields.
     pub request: &'a Request<'a>,
 }
 
-/// The decision about a request: the user whose password was verified, if the guard verifies any; otherwise the response to a
-/// request that is not admitted.
+/// Decision about a request: the user whose password was verified (`None` if the guard verifies no password), or the
+/// response to a request that is not admitted.
 pub type Admission = Result<Option<Arc<str>>, Box<Response>>;
 
-/// A decision that has to be waited for. Dropped before it is ready, it leaves nothing behind.
+/// Future decision. Dropping it early has no effects.
 pub type Deferred = Pin<Box<dyn Future<Output = Admission>>>;
 
-/// First result of a guard.
+/// Result of [`Guard::check`].
 #[must_use]
 pub enum Check {
+    /// The decision.
     Decided(Admission),
+    /// The decision has to wait, for example for a password hash.
     Deferred(Deferred),
 }
 
 /// Decides whether requests may enter a route. One value serves all workers.
 ///
-/// A request is checked at every route that it leads to, because the path is not always what is served in the end. A guard may
-/// therefore be asked about one request more than once.
+/// A request is checked at each route that it leads to, because the file that is served may belong to another route
+/// than the path. A guard may therefore be called more than once for one request.
 pub trait Guard: Send + Sync {
     /// Decides about a request.
     fn check(&self, context: &GuardContext<'_>) -> Check;
 
-    /// Admits a request for which the worker cache has a response, if that takes no work, and returns its user. `None`: the
-    /// caller uses [`Guard::check`]. Changes nothing.
+    /// Admits a request for which the worker cache has a response, and returns its user, if that takes no work. Returns
+    /// `None` if the caller has to use [`Guard::check`]. Has no side effects.
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>>;
 }

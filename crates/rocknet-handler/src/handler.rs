@@ -1,4 +1,4 @@
-//! Handlers: everything that answers requests implements [`Handler`].
+//! The trait [`Handler`], which everything that responds to requests implements.
 
 use std::any::Any;
 use std::future::Future;
@@ -15,10 +15,12 @@ use crate::route::Route;
 use crate::services::Services;
 use crate::tls_info::TlsInfo;
 
-/// The result of a handler.
+/// Result of a handler.
 pub enum HandlerOutput {
+    /// A response.
     Response(Box<Response>),
-    /// An entry of the file cache: the server sends it as it was prepared.
+    /// An entry of the file cache, which the server sends as it was prepared. Its type is `CachedEntry` of
+    /// `rocknet-files`; for any other type the server responds with 500.
     Cached(Rc<dyn Any>),
 }
 
@@ -28,64 +30,71 @@ impl From<Response> for HandlerOutput {
     }
 }
 
-/// An answer that is being produced on the thread of its connection.
+/// Future of a handler's result. It runs on the thread of the connection.
 pub type HandlerFuture = Pin<Box<dyn Future<Output = HandlerOutput>>>;
 
-/// Boxes work that ends with a response: the whole of [`Handler::handle`] for most handlers.
+/// Boxes a future of a response, as most implementations of [`Handler::handle`] need it.
 pub fn respond_with(work: impl Future<Output = Response> + 'static) -> HandlerFuture {
     Box::pin(async { work.await.into() })
 }
 
-/// A request that a handler may answer without a wait.
+/// Borrowed view of an exchange, for [`Handler::handle_now`].
 #[derive(Clone, Copy)]
 pub struct ExchangeRef<'a> {
+    /// Services that the worker lends to handlers.
     pub services: &'a Services,
+    /// Method, target and header fields.
     pub request: &'a Request<'a>,
-    /// The request has a body, or is an extended CONNECT, whose data follows.
+    /// True if the request has a body, or is an extended CONNECT, which data follows.
     pub has_body: bool,
-    /// Decoded and normalised.
+    /// Path of the request, decoded and normalised.
     pub path: &'a str,
     /// True if a file can have this path.
     pub is_file_path: bool,
+    /// Client: the one that a trusted proxy reports, else the peer.
     pub client: Client,
-    /// `None` for a connection in the clear.
+    /// Parameters of the TLS handshake. `None` for a connection without TLS.
     pub tls: Option<&'a TlsInfo>,
-    /// The user whose password the server has verified (`auth`).
+    /// User whose password the server has verified (`auth`).
     pub user: Option<&'a str>,
 }
 
-/// Answers requests. One value serves all workers.
+/// Responds to requests. One value serves all workers.
+///
+/// The server calls [`Handler::handle_now`] first, and [`Handler::handle`] if that returns `None`. The crate's
+/// documentation has an example.
 pub trait Handler: Send + Sync {
-    /// Answers where that needs neither a wait nor a copy of the request. Called before [`Handler::handle`], on the thread of
-    /// the connection: it must not block. The response is no tunnel and names no file.
+    /// Responds if that needs neither waiting nor a copy of the request. Called on the thread of the connection, so it
+    /// must not block. The response may neither be a tunnel nor redirect to a file (`X-Accel-Redirect`).
     fn handle_now(&self, _request: &ExchangeRef<'_>) -> Option<Response> {
         None
     }
 
-    /// Begins to answer. The future is dropped if the client goes away or the time is over.
+    /// Starts to handle a request. The future is dropped if the client disconnects or the response timeout expires.
     fn handle(&self, exchange: Exchange) -> HandlerFuture;
 
-    /// Longest time that an answer may take, in ticks of the wheel.
+    /// Returns the response timeout in ticks of the wheel; by default `answer_timeout` of the route.
     fn timeout_ticks(&self, wheel: &Wheel, route: &Route) -> u32 {
         wheel.ticks(route.answer_timeout)
     }
 
-    /// Returns whether an answer may take long enough that the client is told of resources of the page meanwhile.
+    /// Returns true if responses may take long enough that early hints (RFC 8297) are worth sending before them.
     fn may_take_long(&self) -> bool {
         true
     }
 
-    /// Returns whether a response may be a tunnel (`Upgrade`, extended CONNECT).
+    /// Returns true if a response may be a tunnel (`Upgrade`, or extended CONNECT by RFC 8441).
     fn accepts_tunnels(&self) -> bool {
         false
     }
 
-    /// Returns whether request bodies are received whole before the handler passes them on.
+    /// Returns true if request bodies are received whole before the handler passes them on. The server then checks the
+    /// folder of the spool when it starts.
     fn buffers_request_body(&self) -> bool {
         false
     }
 
-    /// Returns whether responses may name a file of the site in place of their content (`X-Accel-Redirect`, `X-Sendfile`).
+    /// Returns true if responses may redirect to a file of the site by `X-Accel-Redirect` or `X-Sendfile`.
     fn supports_accel_redirect(&self) -> bool {
         false
     }

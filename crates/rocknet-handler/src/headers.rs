@@ -1,4 +1,4 @@
-//! The `headers` of the configuration, and the fields that every answer has.
+//! Filter that adds the `headers` of the configuration, and the field `Server`.
 
 use rocknet_proto::fields::{ConstField, Known};
 use rocknet_proto::status::Status;
@@ -7,11 +7,11 @@ use crate::filter::{DeferredFilter, Filter, FilterContext, Phase};
 use crate::response::{FieldList, Response};
 use crate::route::Route;
 
-/// What the server calls itself; without a version, which would only help those who look for old ones.
+/// Value of `Server`. It has no version, which would only help attackers to find old ones.
 pub const SERVER: &str = "RockNet";
 static SERVER_LINE: ConstField = ConstField::new(Known::Server, "Server: RockNet\r\n");
 
-/// Adds fields to responses.
+/// Adds the fields of the route to responses.
 pub struct Headers;
 
 impl Filter for Headers {
@@ -29,8 +29,8 @@ impl Filter for Headers {
     }
 }
 
-/// Adds `Server` and what the route says. An empty value removes the field, `Server` too. Errors are not to be kept for as
-/// long as what should have been there.
+/// Adds `Server` and the fields of the route. An empty value removes the field, also `Server`. Errors get no fields
+/// that permit caching, because an error must not be cached for as long as the missing resource.
 fn apply(route: &Route, status: Status, fields: &mut FieldList) {
     apply_server(fields);
     for (name, value) in &route.headers {
@@ -42,7 +42,7 @@ fn apply(route: &Route, status: Status, fields: &mut FieldList) {
     }
 }
 
-/// Whether the field has clients or caches keep an answer (RFC 9111 §5.2.2, §5.3; RFC 9213).
+/// Returns true if the field lets clients or caches store a response (RFC 9111 §5.2.2, §5.3; RFC 9213).
 fn permits_caching(name: &str, value: &str) -> bool {
     let is = |other: &str| name.eq_ignore_ascii_case(other);
     if is("Expires") {
@@ -61,7 +61,7 @@ fn permits_caching(name: &str, value: &str) -> bool {
     })
 }
 
-/// For answers that belong to no site.
+/// Adds `Server` unless it is set. For responses whose site is not known.
 pub fn apply_server(fields: &mut FieldList) {
     if !fields.contains(Known::Server) {
         fields.add_const(&SERVER_LINE);
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_server_says_its_name_unless_another_is_said() {
+    fn server_is_added_unless_it_is_set() {
         let mut fields = FieldList::default();
         apply_server(&mut fields);
         assert_eq!(fields.value("server"), Some(SERVER));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn only_fields_that_have_answers_kept_stay_away_from_errors() {
+    fn only_fields_that_permit_caching_are_left_out_of_errors() {
         let rows = [
             ("Cache-Control", "public, max-age=31536000, immutable", true),
             ("cache-control", "MAX-AGE=60", true),

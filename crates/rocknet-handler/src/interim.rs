@@ -1,4 +1,4 @@
-//! Interim answers: what a handler tells the client before it has its answer, mostly as 103 (Early Hints, RFC 8297).
+//! Interim responses (1xx) that a handler sends before its response, mostly 103 (Early Hints, RFC 8297).
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -10,34 +10,38 @@ use rocknet_proto::status::Status;
 
 use crate::response::FieldList;
 
-/// Interim answers to one request: servers send one or two, and each costs the client a look.
+/// Maximum number of interim responses to one request. Servers send one or two, and each costs the client some work.
 pub const MAX_INTERIM_RESPONSES: u8 = 8;
 
-/// Fields of one of them, in bytes of names and values: as much as a head may have by default.
+/// Maximum size of the fields of one interim response, in bytes of names and values. A head may be as large by default.
 pub const MAX_INTERIM_BYTES: usize = 16 * 1024;
 
-/// One of them. Its status is neither 100, which is the protocol's own matter, nor 101, which is no interim answer.
+/// An interim response. Its status is neither 100, which the protocol sends itself, nor 101, which ends the exchange.
 pub struct InterimResponse {
+    /// Status: 102, 103 or another one of 1xx.
     pub status: Status,
+    /// Header fields.
     pub fields: FieldList,
 }
 
-/// The handler's side.
+/// Sends interim responses. The handler's end of an [`InterimChannel`].
 #[derive(Default)]
 pub struct InterimSender(Rc<InterimChannel>);
 
-/// One interim answer at most is on its way from the handler to the protocol.
+/// Channel from the handler to the protocol. Holds at most one interim response.
 #[derive(Default)]
 pub struct InterimChannel {
-    /// Boxed: few requests have any, and each has this.
+    /// Boxed, because each request has this field and few have interim responses.
     response: RefCell<Option<Box<InterimResponse>>>,
     waker: RefCell<Option<Waker>>,
     sent: Cell<u8>,
 }
 
 impl InterimResponse {
-    /// Puts what a server says to what its client has not been told yet. Hints are told together; of other answers, which
-    /// say little more than that it is at work, one is enough, and hints come first.
+    /// Adds an interim response of an upstream to the one that has not been sent yet.
+    ///
+    /// Early hints are combined, and replace any other response. Of other responses, which say little more than that
+    /// the upstream is working, the latest is kept. 100 is dropped.
     pub fn merge(waiting: &mut Option<Box<InterimResponse>>, status: Status, fields: FieldList) {
         match waiting {
             Some(response) if response.status == Status::EARLY_HINTS => {
@@ -52,22 +56,23 @@ impl InterimResponse {
 }
 
 impl InterimSender {
-    /// What the protocol asks.
+    /// Returns the protocol's end.
     pub fn channel(&self) -> Rc<InterimChannel> {
         Rc::clone(&self.0)
     }
 
-    /// Tells the client these fields, mostly `Link`, and is ready when the connection has taken them: it takes no more
-    /// than the client does. Clients that know no interim answers (HTTP/1.0) get none, and nobody gets more than
-    /// [`MAX_INTERIM_RESPONSES`]; what is too much is left out.
+    /// Sends fields, mostly `Link`, as 103 (Early Hints).
+    ///
+    /// Ready when the connection has accepted them, which takes no more than the client reads. HTTP/1.0 clients get no
+    /// interim responses. Those beyond [`MAX_INTERIM_RESPONSES`] or [`MAX_INTERIM_BYTES`] are dropped.
     pub async fn send_early_hints(&mut self, fields: FieldList) {
         let status = Status::EARLY_HINTS;
         let mut response = Some(Box::new(InterimResponse { status, fields }));
         poll_fn(|context| self.poll_send(context, &mut response)).await;
     }
 
-    /// As [`InterimSender::send_early_hints`], with any status, for those who do something else meanwhile. What is told is taken out of
-    /// its place when there is room for it.
+    /// Polls for sending a response of any status; see [`InterimSender::send_early_hints`]. Takes `response` out of the
+    /// option when the channel is free.
     pub fn poll_send(&mut self, context: &mut Context<'_>, response: &mut Option<Box<InterimResponse>>) -> Poll<()> {
         let channel = &self.0;
         if channel.response.borrow().is_none() {
@@ -86,7 +91,8 @@ impl InterimSender {
     }
 }
 
-/// Without fields that are the protocol's: those of a connection, and of content that is not there.
+/// Removes the fields that the protocol sets: those of the connection, and those of a body, which an interim response
+/// lacks.
 fn without_framing(mut response: Box<InterimResponse>) -> Box<InterimResponse> {
     response.fields.retain(|name| !is_framing(name.as_bytes()));
     response
@@ -97,7 +103,7 @@ fn size(fields: &FieldList) -> usize {
 }
 
 impl InterimChannel {
-    /// Takes the interim response that waits to be sent, and lets the handler go on.
+    /// Takes the interim response to be sent, and wakes the handler.
     #[inline]
     pub fn take(&self) -> Option<Box<InterimResponse>> {
         let response = self.response.borrow_mut().take()?;
@@ -120,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn each_waits_for_the_one_before_and_there_are_not_many() {
+    fn each_response_waits_for_the_one_before_and_their_number_is_bounded() {
         let mut interim = InterimSender::default();
         let channel = interim.channel();
         let mut context = Context::from_waker(Waker::noop());
@@ -136,11 +142,11 @@ mod tests {
         }
         let mut more = Some(response("link", "one more"));
         assert!(interim.poll_send(&mut context, &mut more).is_ready());
-        assert!(channel.take().is_none(), "and it is sent to nobody");
+        assert!(channel.take().is_none(), "a response beyond the bound is sent");
     }
 
     #[test]
-    fn what_is_no_hint_is_left_out() {
+    fn large_responses_and_framing_fields_are_dropped() {
         for (name, value, sent) in [
             ("link", "x".repeat(MAX_INTERIM_BYTES - 4), true),
             ("link", "x".repeat(MAX_INTERIM_BYTES - 3), false),
@@ -157,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_are_joined_and_come_before_all_else() {
+    fn hints_are_combined_and_replace_other_responses() {
         let mut waiting = None;
         let mut join = |status: u16, value: &'static str| {
             let status = Status::new(status).expect("a status");

@@ -1,11 +1,41 @@
-//! The contract between the server and what answers requests: a request with its route, a response, and the trait that
-//! joins them.
+//! Contract between the server and its handlers: a request with its route, a response, and the trait [`Handler`].
 //!
 //! ```text
-//! Exchange { request, content, path, route, services, … } ─▶ Handler ─▶ HandlerOutput { Response { status, fields, body } }
-//!     interim responses on the way: interim.rs                            another protocol in place of a body: tunnel.rs
+//! Exchange { request, body, path, route, services, … } ─▶ Handler ─▶ HandlerOutput: Response { status, fields, body }
+//!     interim responses before it: interim.rs                             a tunnel in place of a body: tunnel.rs
 //! ```
-//! It knows no HTTP version, no socket of a client, and of a site only what its routes say.
+//! The crate knows no HTTP version, no client socket, and of a site only the settings of its routes.
+//!
+//! A handler implements [`Handler`]:
+//!
+//! ```
+//! use rocknet_handler::exchange::Exchange;
+//! use rocknet_handler::response::Response;
+//! use rocknet_handler::{Handler, HandlerFuture, respond_with};
+//! use rocknet_proto::status::Status;
+//!
+//! /// Responds with the number of bytes in the request body.
+//! struct CountBytes;
+//!
+//! impl Handler for CountBytes {
+//!     fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
+//!         respond_with(async move {
+//!             let mut count = 0;
+//!             loop {
+//!                 match exchange.body.chunk().await {
+//!                     Ok(Some(chunk)) => count += chunk.len(),
+//!                     Ok(None) => break,
+//!                     Err(error) => return Response::new(error.status()),
+//!                 }
+//!             }
+//!             Response::new(Status::OK)
+//!                 .with("Content-Type", "text/plain")
+//!                 .body(format!("{count} bytes").into_bytes())
+//!         })
+//!     }
+//! }
+//! ```
+#![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod address;

@@ -1,23 +1,26 @@
-//! A file kept open to be sent again and again.
+//! A file that is kept open because it is sent repeatedly.
 
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// For so long a file seen in memory is taken to be there still. Pages in use by the second are the last that the
-/// kernel gives up; asking it for every answer would cost a call each.
+/// Time for which a residency check is valid, in milliseconds. The kernel evicts pages last that were used within the
+/// last second, and a check for each response would cost a system call.
 const RESIDENT_FOR_MS: u32 = 1000;
 
+/// An open file with its length, and the time of its last residency check.
 #[derive(Debug)]
 pub struct OpenFile {
+    /// The file.
     pub file: Arc<File>,
-    /// As it was when it was opened.
+    /// Length in bytes when the file was opened.
     pub length: u64,
-    /// When it was last seen in memory whole, in milliseconds of uptime, with one added so that 0 means never.
+    /// Time at which the whole file was last seen in memory, in milliseconds of uptime, plus 1. 0: never.
     resident_ms: AtomicU32,
 }
 
 impl OpenFile {
+    /// Wraps an open file of `length` bytes.
     pub fn new(file: File, length: u64) -> OpenFile {
         OpenFile {
             file: Arc::new(file),
@@ -26,12 +29,13 @@ impl OpenFile {
         }
     }
 
-    /// Whether it was seen in memory so short a time ago that it needs no new look.
+    /// Returns true if the whole file was seen in memory within the last second before `now_ms` of uptime.
     pub fn was_resident(&self, now_ms: u64) -> bool {
         let seen = self.resident_ms.load(Ordering::Relaxed);
         seen != 0 && (now_ms as u32).wrapping_add(1).wrapping_sub(seen) < RESIDENT_FOR_MS
     }
 
+    /// Records that the whole file was seen in memory at `now_ms` of uptime.
     pub fn note_resident(&self, now_ms: u64) {
         self.resident_ms
             .store((now_ms as u32).wrapping_add(1).max(1), Ordering::Relaxed);
@@ -43,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forgets_after_a_second() {
+    fn residency_is_valid_for_a_second() {
         let file = OpenFile::new(tempfile::tempfile().unwrap(), 0);
         for (now, expected) in [(0, false), (5, false)] {
             assert_eq!(file.was_resident(now), expected);

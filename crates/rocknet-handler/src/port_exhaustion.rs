@@ -1,8 +1,8 @@
-//! Destinations for which the system had no local port left: nothing connects to them for a moment.
+//! Pauses connecting to destinations for which the system has no local port left.
 //!
-//! A connection needs a local port that no other connection to the same address uses. When all are in use, each `connect`
-//! searches the whole range before it fails with `EADDRNOTAVAIL`, which takes about 2 ms: a worker that tries for every
-//! request serves nothing else.
+//! A connection needs a local port that no other connection to the same address uses. When all are in use, `connect`
+//! searches the whole range before it fails with `EADDRNOTAVAIL`, which takes about 2 ms. A worker that tries this for
+//! each request serves nothing else.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,34 +13,39 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clock::uptime_ms;
 
-/// Time without a `connect` to a destination. One search of 2 ms in so long costs a worker nothing that counts, and ports
-/// that become free are in use again before a person gives up.
+/// Pause of a destination, in milliseconds. One search of 2 ms per pause is negligible for a worker, and freed ports
+/// are used again before a user gives up.
 const PAUSE_MS: u64 = 500;
 
-/// Destinations remembered. They come from the configuration and from the DNS, never from a client; one that finds no room
-/// here is not paused.
+/// Maximum number of paused destinations. They come from the configuration and from DNS, never from a client. Beyond
+/// the bound a destination is not paused.
 const MAX_DESTINATIONS: usize = 1024;
 
-/// What the operator reads in the log and on the page of `dev` mode.
+/// Advice for the operator, in the log and on error pages of `dev` mode.
 pub const HINT: &str = "All local ports for connections to it are in use. Widen net.ipv4.ip_local_port_range, give it more \
                         addresses, or allow fewer requests at once (`connections` of a proxy).";
 
 static PAUSED: Destinations = Destinations::new();
 
-/// Awaits `connect`, a connection to `address`, unless that destination is paused; pauses it where no local port is left.
+/// Awaits `connect`, which connects to `address`, unless the destination is paused.
+///
+/// # Errors
+///
+/// The error of `connect`, or `AddrNotAvailable` while the destination is paused. `AddrNotAvailable` from `connect`
+/// pauses the destination for 500 ms.
 pub async fn connect<T>(address: SocketAddr, connect: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     PAUSED.connect(address, connect, uptime_ms).await
 }
 
-/// Whether a `connect` failed for want of a local port or address.
+/// Returns true if `connect` failed because no local port or address was left.
 pub fn is_exhausted(error: &io::Error) -> bool {
     error.kind() == ErrorKind::AddrNotAvailable
 }
 
 struct Destinations {
-    /// Until when each one is paused, in milliseconds of uptime.
+    /// End of each pause in milliseconds of uptime.
     until_ms: Mutex<BTreeMap<SocketAddr, u64>>,
-    /// How many are in the map: 0 mostly, and then the lock is not needed.
+    /// Size of the map. It is mostly 0, and then the lock is not needed.
     count: AtomicUsize,
 }
 
@@ -88,7 +93,7 @@ impl Destinations {
         self.count.store(all.len(), Ordering::Relaxed);
     }
 
-    /// Nothing that can panic runs while it is locked.
+    /// Locks the map. Nothing that can panic runs while it is locked.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, u64>> {
         self.until_ms.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -102,18 +107,19 @@ mod tests {
 
     use super::*;
 
-    /// Connects at a time with what the system says, and tells what came of it and whether the system was asked.
+    /// Connects at a given time, with a given result of the system. Returns the error, and whether the system was
+    /// called.
     fn connect(all: &Destinations, port: u16, now_ms: u64, system: Result<(), ErrorKind>) -> (Option<ErrorKind>, bool) {
-        let asked = Cell::new(false);
+        let is_called = Cell::new(false);
         let system = async {
-            asked.set(true);
+            is_called.set(true);
             system.map_err(io::Error::from)
         };
         let connect = all.connect(([127, 0, 0, 1], port).into(), system, || now_ms);
         let Poll::Ready(connected) = pin!(connect).poll(&mut Context::from_waker(Waker::noop())) else {
-            panic!("nothing was waited for");
+            panic!("connecting did not finish at once");
         };
-        (connected.err().map(|error| error.kind()), asked.get())
+        (connected.err().map(|error| error.kind()), is_called.get())
     }
 
     #[test]
@@ -130,7 +136,7 @@ mod tests {
             ),
             (1_000, 1, Err(ErrorKind::AddrNotAvailable), (NONE, true)),
             (1_000, 1, Ok(()), (NONE, false)),
-            // Others are not concerned.
+            // Other destinations are not affected.
             (1_000, 2, Ok(()), (None, true)),
             (1_000 + PAUSE_MS - 1, 1, Ok(()), (NONE, false)),
             (1_000 + PAUSE_MS, 1, Err(ErrorKind::AddrNotAvailable), (NONE, true)),
@@ -140,15 +146,15 @@ mod tests {
         ] {
             assert_eq!(connect(&all, port, now_ms, system), expected, "port {port} at {now_ms}");
         }
-        assert_eq!(all.count.load(Ordering::Relaxed), 0, "nothing is left behind");
+        assert_eq!(all.count.load(Ordering::Relaxed), 0, "a pause is left in the map");
     }
 
     #[test]
-    fn so_many_destinations_are_remembered() {
+    fn the_number_of_paused_destinations_is_bounded() {
         let all = Destinations::new();
         for port in 1..=MAX_DESTINATIONS as u16 + 1 {
-            let (_, was_asked) = connect(&all, port, 1_000, Err(ErrorKind::AddrNotAvailable));
-            assert!(was_asked, "port {port}");
+            let (_, is_called) = connect(&all, port, 1_000, Err(ErrorKind::AddrNotAvailable));
+            assert!(is_called, "port {port}");
         }
         let last = MAX_DESTINATIONS as u16;
         assert!(!connect(&all, last, 1_000, Ok(())).1 && connect(&all, last + 1, 1_000, Ok(())).1);

@@ -1,4 +1,4 @@
-//! What a page needs: files that are pushed with it, or told of ahead of it by 103 (Early Hints).
+//! Resources of a page that are sent with it: pushed over HTTP/2, or announced by 103 (Early Hints).
 
 use std::fmt::Write as _;
 
@@ -10,16 +10,16 @@ use rocknet_proto::status::Status;
 
 use crate::response::FieldList;
 
-/// Files that go along with one page.
+/// Resources of one page.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Preloads {
-    /// As they stand in a request: percent-encoded.
+    /// Request targets of the resources, percent-encoded.
     pub targets: Box<[Box<[u8]>]>,
-    /// The same as a value of Link.
+    /// Value of `Link` with the same resources.
     pub link: Box<str>,
 }
 
-/// A client that asks in these ways has the page already, and most likely what belongs to it.
+/// Fields of clients that have the page already, and most likely its resources.
 const CONDITIONAL: KnownSet = KnownSet::of(&[
     Known::IfMatch,
     Known::IfNoneMatch,
@@ -29,23 +29,23 @@ const CONDITIONAL: KnownSet = KnownSet::of(&[
     Known::Range,
 ]);
 
-/// Most files that are taken out of the Link fields of one answer.
+/// Maximum number of resources taken from the `Link` fields of one response.
 const MAX_LINKS: usize = 32;
 
-/// Whether this may be a client's first look at a page.
+/// Returns true if a request may be the client's first for a page, so that its resources are worth sending.
 #[inline]
 pub fn is_first_visit(request: &Request<'_>) -> bool {
     request.method == Method::Get && !request.fields.any(CONDITIONAL)
 }
 
-/// Whether an answer is a page, and not a word about one.
+/// Returns true if a response with this status contains a page.
 #[inline]
 pub fn is_page(status: Status) -> bool {
     status == Status::OK
 }
 
 impl Preloads {
-    /// Of decoded paths, as the configuration has them; `None` of none.
+    /// Prepares resources from decoded paths, as the configuration has them. `None` if there are no paths.
     pub fn new(paths: &[String]) -> Option<Preloads> {
         if paths.is_empty() {
             return None;
@@ -59,7 +59,7 @@ impl Preloads {
             let (text, kind) = (String::from_utf8_lossy(&target), destination(path));
             let _ = write!(link_value, "{separator}<{text}>; rel=preload; as={kind}");
             if matches!(kind, "font" | "fetch") {
-                // Browsers load these in the mode of CORS, and take no other for the same.
+                // Browsers load these in CORS mode, and do not reuse a preload in another mode.
                 link_value.push_str("; crossorigin");
             }
             targets.push(target.into_boxed_slice());
@@ -71,7 +71,8 @@ impl Preloads {
     }
 }
 
-/// The targets that an answer's own Link fields want pushed. Only those on the same host, written from its root.
+/// Returns the targets that a response's own `Link` fields preload. Only absolute paths on the same host are returned,
+/// at most 32.
 pub fn link_targets(fields: &FieldList) -> impl Iterator<Item = &[u8]> {
     fields
         .iter()
@@ -81,7 +82,7 @@ pub fn link_targets(fields: &FieldList) -> impl Iterator<Item = &[u8]> {
         .take(MAX_LINKS)
 }
 
-/// What a browser will use a file for (the `as` of preload), by the end of its name.
+/// Returns the purpose of a file (`as` of a preload) by its file extension.
 fn destination(path: &str) -> &'static str {
     let end = path.rsplit_once('.').map_or("", |(_, end)| end).to_ascii_lowercase();
     match end.as_str() {
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_tell_what_files_are_for() {
+    fn links_have_the_purposes_of_files() {
         let paths = ["/a b.css", "/x/app.MJS", "/f.woff2", "/data", "/p.html"].map(str::to_owned);
         let preloads = Preloads::new(&paths).expect("some");
         assert_eq!(
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_answers_lead_to_this_host_alone() {
+    fn only_links_to_the_same_host_are_returned() {
         let mut fields = FieldList::default();
         fields.add("link", "</a.css>; rel=preload; as=style, <//evil.test/b>; rel=preload");
         fields.add(

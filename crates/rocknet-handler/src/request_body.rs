@@ -1,4 +1,7 @@
-//! The content of a request, as it comes in.
+//! Body of a request: received chunk by chunk, or collected whole in the spool.
+//!
+//! The protocol puts chunks into a [`BodyChannel`], and the handler takes them from the [`RequestBody`] at its other
+//! end.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -11,92 +14,95 @@ use rocknet_proto::status::Status;
 use crate::response::FieldList;
 use crate::spool::{self, SpoolWriter, SpooledBody};
 
-/// Why request content ended too soon.
+/// Reason why a request body ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyError {
-    /// The client left, or broke the framing.
+    /// The client closed the connection or violated the framing.
     Incomplete,
-    /// More than the site allows.
+    /// The body is larger than the site allows.
     TooLarge,
-    /// Slower than the limits allow.
+    /// The body arrived more slowly than the limits allow.
     TooSlow,
-    /// It could not be kept until it was complete. The log says why.
-    SpoolWriter(spool::Error),
+    /// The body could not be stored until it was complete. The log has the reason.
+    Spool(spool::Error),
 }
 
 impl BodyError {
-    /// Returns the status of the response.
+    /// Returns the status of the response: 400, 408, 413, 500, 503 or 507.
     pub fn status(self) -> Status {
         match self {
             BodyError::Incomplete => Status::BAD_REQUEST,
             BodyError::TooLarge => Status::CONTENT_TOO_LARGE,
             BodyError::TooSlow => Status::REQUEST_TIMEOUT,
-            BodyError::SpoolWriter(spool::Error::Full) => Status::INSUFFICIENT_STORAGE,
-            BodyError::SpoolWriter(spool::Error::Busy) => Status::SERVICE_UNAVAILABLE,
-            BodyError::SpoolWriter(spool::Error::Failed) => Status::INTERNAL_SERVER_ERROR,
+            BodyError::Spool(spool::Error::Full) => Status::INSUFFICIENT_STORAGE,
+            BodyError::Spool(spool::Error::Busy) => Status::SERVICE_UNAVAILABLE,
+            BodyError::Spool(spool::Error::Failed) => Status::INTERNAL_SERVER_ERROR,
         }
     }
 }
 
 impl From<spool::Error> for BodyError {
     fn from(error: spool::Error) -> BodyError {
-        BodyError::SpoolWriter(error)
+        BodyError::Spool(error)
     }
 }
 
-/// The content of a request, as it comes in. Asking for a chunk is what lets the next one be received.
+/// Body of a request. Requesting a chunk lets the protocol receive the next one, so a slow handler slows the client
+/// down.
 pub struct RequestBody {
-    /// `None`: there is none, as is known from its beginning.
+    /// `None`: the request has no body.
     channel: Option<Rc<BodyChannel>>,
-    /// Boxed: few requests have any, and the content of each is moved.
+    /// Boxed, because few requests need it and each `RequestBody` is moved.
     extras: Option<Box<BodyExtras>>,
 }
 
-/// What is beside the pipe.
+/// State that few bodies need.
 #[derive(Default)]
 struct BodyExtras {
-    /// What was taken before anybody asked for it.
+    /// Bytes that [`RequestBody::buffer`] took in advance.
     buffered: Option<Bytes>,
     tee: Option<Box<dyn BodyTee>>,
-    /// The complete body, which was received before; nothing more comes from the pipe.
+    /// The complete body, if it was received into the spool. The channel yields nothing more.
     spooled: Option<SpooledBody>,
 }
 
-/// Sees all content that passes by.
+/// Receives a copy of a request body as the handler takes it.
 pub trait BodyTee {
+    /// Called for each chunk.
     fn chunk(&mut self, chunk: &Bytes);
 
-    /// That was all of it. Whoever does not hear this has not seen it whole.
+    /// Called at the end of a complete body. It is not called for a body that ends early.
     fn end(self: Box<Self>);
 }
 
-/// Between the protocol, which puts chunks in, and the handler, which takes them out: one chunk at most.
+/// Channel from the protocol, which puts chunks in, to the [`RequestBody`] of the handler. Holds at most one chunk.
 #[derive(Default)]
 pub struct BodyChannel {
     chunk: RefCell<Option<Bytes>>,
-    /// Boxed: few requests have any.
+    /// Boxed, because few requests have trailers.
     trailers: RefCell<Option<Box<FieldList>>>,
     end: Cell<Option<Result<(), BodyError>>>,
     is_wanted: Cell<bool>,
     may_pause: Cell<bool>,
-    /// The handler has taken content that was received before.
+    /// The handler has taken a piece of a body that was received into the spool.
     has_progressed: Cell<bool>,
     consumer_waker: RefCell<Option<Waker>>,
-    /// The protocol's own: a handler that answers already may ask in a task of its own.
+    /// Wakes the protocol: a handler whose response has begun may request a chunk from another task.
     producer_waker: RefCell<Option<Waker>>,
 }
 
 impl RequestBody {
-    /// With the end that the protocol holds.
+    /// Creates a body, and the channel through which the protocol feeds it.
     pub fn channel() -> (RequestBody, Rc<BodyChannel>) {
         let channel = Rc::new(BodyChannel::default());
-        let content = RequestBody {
+        let body = RequestBody {
             channel: Some(Rc::clone(&channel)),
             ..RequestBody::empty()
         };
-        (content, channel)
+        (body, channel)
     }
 
+    /// Creates the body of a request that has none.
     pub const fn empty() -> RequestBody {
         RequestBody {
             channel: None,
@@ -104,7 +110,7 @@ impl RequestBody {
         }
     }
 
-    /// There is none, as is known from its beginning.
+    /// Returns true if the body is known to have no bytes. False if it is not known yet.
     pub fn is_empty(&self) -> bool {
         if let Some(length) = self.spooled_length() {
             return length == 0;
@@ -114,12 +120,20 @@ impl RequestBody {
         !has_buffered && self.channel.as_ref().is_none_or(is_over)
     }
 
-    /// The next chunk; `None` at the end.
+    /// Waits for the next chunk. Returns `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// If the body ended early, or could not be read from the spool.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
         poll_fn(|context| self.poll_chunk(context)).await
     }
 
-    /// As [`RequestBody::chunk`], for those who do something else meanwhile.
+    /// Polls for the next chunk; see [`RequestBody::chunk`].
+    ///
+    /// # Errors
+    ///
+    /// If the body ended early.
     pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
         if let Some(BodyExtras { spooled: Some(_), .. }) = self.extras.as_deref() {
             return self.poll_spooled(context);
@@ -156,7 +170,11 @@ impl RequestBody {
         polled.map_err(BodyError::from)
     }
 
-    /// Receives the whole body into the spool and returns its length. From then on chunks come from the spool.
+    /// Receives the whole body into the spool, and returns its length in bytes. Later chunks come from the spool.
+    ///
+    /// # Errors
+    ///
+    /// If the body ended early, or could not be stored.
     pub async fn spool(&mut self, mut spool: SpoolWriter) -> Result<u64, BodyError> {
         while let Some(chunk) = self.chunk().await? {
             spool.add(&chunk).await?;
@@ -167,13 +185,13 @@ impl RequestBody {
         Ok(length)
     }
 
-    /// Returns the length of a body that was received whole.
+    /// Returns the length of a body in the spool.
     fn spooled_length(&self) -> Option<u64> {
         let spooled = self.extras.as_ref()?.spooled.as_ref()?;
         Some(spooled.length())
     }
 
-    /// Returns the same body again, from its beginning; `None` if it was not received whole.
+    /// Returns another reader of the same body, at its beginning. `None` unless the body is in the spool.
     pub fn again(&self) -> Option<RequestBody> {
         let spooled = self.extras.as_ref()?.spooled.as_ref()?.again();
         Some(RequestBody {
@@ -185,15 +203,20 @@ impl RequestBody {
         })
     }
 
-    /// Shows all content from now on to somebody else as well.
+    /// Copies all later chunks to `tee`.
     pub fn tee_to(&mut self, tee: Box<dyn BodyTee>) {
         self.extras.get_or_insert_default().tee = Some(tee);
     }
 
-    /// Takes content, to be given later, until there are `most` bytes or somewhat more, or all of it.
-    pub async fn buffer(&mut self, most: usize) -> Result<(), BodyError> {
+    /// Receives up to `size` bytes or one chunk more, or the whole body, and holds them for later calls of
+    /// [`RequestBody::chunk`].
+    ///
+    /// # Errors
+    ///
+    /// If the body ended early.
+    pub async fn buffer(&mut self, size: usize) -> Result<(), BodyError> {
         let mut held = Vec::new();
-        while held.len() < most {
+        while held.len() < size {
             match poll_fn(|context| self.poll_channel(context)).await? {
                 Some(chunk) => held.extend_from_slice(&chunk),
                 None => break,
@@ -205,23 +228,25 @@ impl RequestBody {
         Ok(())
     }
 
-    /// The client may be silent for as long as the handler is patient: what it sends is no file, but one message now and then.
+    /// Lets the client pause for as long as the handler's response timeout. For bodies that are not files but
+    /// occasional messages, such as gRPC streams.
     pub fn allow_pauses(&self) {
         if let Some(channel) = &self.channel {
             channel.may_pause.set(true);
         }
     }
 
-    /// Returns whether there are trailers, once the body has ended.
+    /// Returns true if there are trailers. Valid once the body has ended.
     pub fn has_trailers(&self) -> bool {
         self.channel.as_ref().is_some_and(|channel| channel.has_trailers())
     }
 
-    /// Fields that came behind the content, once that has ended.
+    /// Returns the trailer fields (RFC 9110 §6.5) once the body has ended; `None` if there are no trailers. Only a body
+    /// in the spool returns them more than once.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
         let trailers = &self.channel.as_ref()?.trailers;
         let trailers = match self.spooled_length() {
-            // It may be sent once more.
+            // The body may be sent again, so its trailers are kept.
             Some(_) => trailers.borrow().clone(),
             None => trailers.borrow_mut().take(),
         };
@@ -257,45 +282,47 @@ impl BodyChannel {
         Poll::Pending
     }
 
-    /// Whether the handler waits for content.
+    /// Returns true if the handler waits for a chunk.
     pub fn wants_chunk(&self) -> bool {
         self.is_wanted.get() && self.chunk.borrow().is_none() && self.end.get().is_none()
     }
 
-    /// Wakes `waker` when content is wanted.
+    /// Wakes `waker` when the handler requests a chunk.
     pub fn wake_when_wanted(&self, waker: &Waker) {
         *self.producer_waker.borrow_mut() = Some(waker.clone());
     }
 
-    /// Whether the client may be silent for a while.
+    /// Returns true if the client may pause; see [`RequestBody::allow_pauses`].
     pub fn may_pause(&self) -> bool {
         self.may_pause.get()
     }
 
-    /// Returns whether the handler has taken content that was received before, since the last call: it may be slow, but does not
-    /// hang.
+    /// Returns true if the handler has read from the spool since the last call: it may be slow, but does not hang.
     pub fn take_progress(&self) -> bool {
         self.has_progressed.take()
     }
 
-    /// Returns whether there are trailers.
+    /// Returns true if there are trailers.
     fn has_trailers(&self) -> bool {
         self.trailers.borrow().is_some()
     }
 
+    /// Puts a chunk into the channel. Call it only while [`BodyChannel::wants_chunk`] is true: a chunk that is still
+    /// there is replaced.
     pub fn put(&self, chunk: Bytes) {
         self.is_wanted.set(false);
         *self.chunk.borrow_mut() = Some(chunk);
         self.wake();
     }
 
-    /// Fields that came behind the content; the end follows.
+    /// Sets the trailer fields. Call it before [`BodyChannel::end`].
     pub fn put_trailers(&self, trailers: FieldList) {
         if !trailers.is_empty() {
             *self.trailers.borrow_mut() = Some(Box::new(trailers));
         }
     }
 
+    /// Ends the body: complete, or with an error. Later calls have no effect.
     pub fn end(&self, result: Result<(), BodyError>) {
         if self.end.get().is_none() {
             self.end.set(Some(result));

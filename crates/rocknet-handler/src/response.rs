@@ -1,4 +1,4 @@
-//! An answer as handlers give it: free of any HTTP version.
+//! Responses as handlers return them, independent of the HTTP version.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -14,43 +14,52 @@ use crate::tunnel::Tunnel;
 
 pub use rocknet_proto::fields::FieldList;
 
-/// A name that is mostly known beforehand.
+/// Text that is mostly a constant.
 pub type Text = Cow<'static, str>;
 
+/// A response.
+///
+/// The protocol sets the fields of the connection and of the framing (`Connection`, `Content-Length`, `Date` and the
+/// like).
 #[derive(Debug)]
 pub struct Response {
+    /// Status.
     pub status: Status,
+    /// Header fields.
     pub fields: FieldList,
+    /// Body.
     pub body: Body,
+    /// Condition under which the route's error page replaces the body.
     pub error_page: ErrorPage,
-    /// The form was chosen by what the client accepts: no coding is applied to it any more.
+    /// True if content negotiation is complete, so that no content coding is applied.
     pub is_negotiated: bool,
-    /// The server that it is from, for the access log.
+    /// Upstream that produced the response, for the access log.
     pub upstream: Option<UpstreamTiming>,
 }
 
-/// A server that was asked for a response.
+/// An upstream and its response time.
 #[derive(Debug, Clone)]
 pub struct UpstreamTiming {
-    /// As it is configured.
+    /// Address as configured.
     pub address: Arc<str>,
-    /// From the request to it until the head of its response; `None` if there was none.
+    /// Time from sending the request until the head of the response. `None` if no head was received.
     pub head: Option<Duration>,
 }
 
-/// Whether the page that a route has for an error takes the place of a response's content.
+/// Condition under which a route's error page replaces the body of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ErrorPage {
-    /// If the response has no content.
+    /// If the response has no body.
     #[default]
     IfEmpty,
-    /// Whatever the content is: it only stands in for such a page.
+    /// Always: the body is only a default for such a page.
     Always,
-    /// Never: an error of another server is passed on as it is, also without content.
+    /// Never: an error of an upstream is passed on unchanged, also without a body.
     Never,
 }
 
 impl Response {
+    /// Creates a response without fields and body.
     pub fn new(status: Status) -> Response {
         Response {
             status,
@@ -62,8 +71,8 @@ impl Response {
         }
     }
 
-    /// Agrees to speak `protocol` with a client that has asked for it: 101, or what stands for it in HTTP/2. `Upgrade` and
-    /// `Connection` are the protocol's, as with every answer.
+    /// Accepts a request to switch to `protocol`: 101 in HTTP/1.1 (RFC 9110 §7.8), 200 in HTTP/2 (RFC 8441). The server
+    /// sets `Upgrade` and `Connection`.
     pub fn tunnel(protocol: impl Into<Text>, tunnel: impl Tunnel + 'static) -> Response {
         Response {
             status: Status::SWITCHING_PROTOCOLS,
@@ -78,70 +87,86 @@ impl Response {
         }
     }
 
+    /// Adds a header field.
     pub fn with(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Response {
         self.fields.add(name, value);
         self
     }
 
+    /// Sets the body.
     pub fn body(mut self, body: impl Into<Body>) -> Response {
         self.body = body.into();
         self
     }
 }
 
-/// A stretch of an open file.
+/// A range of an open file.
 #[derive(Debug, Clone)]
 pub struct FilePart {
+    /// The file.
     pub file: Arc<OpenFile>,
+    /// First byte.
     pub offset: u64,
+    /// Number of bytes.
     pub length: u64,
 }
 
+/// Body of a response.
 #[derive(Default)]
 pub enum Body {
+    /// No body.
     #[default]
     Empty,
+    /// Bytes in memory.
     Bytes(Bytes),
+    /// A range of a file.
     File(FilePart),
-    /// Several stretches one after the other: multipart/byteranges.
+    /// Several parts in sequence: `multipart/byteranges` (RFC 9110 §14.6).
     Parts(Vec<Part>),
+    /// Bytes that are produced while they are sent.
     Stream(Box<dyn Stream>),
-    /// No content: the connection, or the stream, is the handler's from now on.
+    /// No body: the handler takes over the connection (HTTP/1.1) or the stream (HTTP/2).
     Tunnel(Upgrade),
 }
 
-/// What comes behind the answer that agrees to another protocol.
+/// The tunnel that follows a response which switches protocols.
 pub struct Upgrade {
-    /// The one that was agreed on.
+    /// Protocol that was agreed on.
     pub protocol: Text,
+    /// Moves the bytes of both directions.
     pub tunnel: Box<dyn Tunnel>,
 }
 
+/// One part of [`Body::Parts`].
 #[derive(Debug, Clone)]
 pub enum Part {
+    /// Bytes in memory.
     Bytes(Bytes),
+    /// A range of a file.
     File(FilePart),
 }
 
-/// Content made bit by bit. Each piece is asked for when there is room for it: that is the back-pressure.
+/// A body that is produced while it is sent. Each piece is requested when there is room for it, which is the
+/// back-pressure.
 pub trait Stream {
-    /// The next piece; `None` at the end; an error cuts the answer off so that the client notices.
+    /// Returns the next piece; `None` at the end. An error aborts the response so that the client notices.
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<std::io::Result<Bytes>>> + '_>>;
 
-    /// How long all of it is, where that is known before it is sent: it gives so many bytes, or an error.
+    /// Returns the length of the whole body in bytes, if it is known in advance. The stream then yields exactly as many
+    /// bytes, or an error.
     fn length(&self) -> Option<u64> {
         None
     }
 
-    /// Fields behind the content (RFC 9110 §6.5), asked for once at its end. Where there is no place for them, as behind
-    /// content whose length was told in HTTP/1.1, they are left out.
+    /// Returns the trailer fields (RFC 9110 §6.5). Called once, at the end. Trailers are dropped where the framing has
+    /// no place for them, such as after a body with `Content-Length` in HTTP/1.1.
     fn trailers(&mut self) -> Option<FieldList> {
         None
     }
 }
 
 impl Body {
-    /// How long it is, if that is known before it is sent.
+    /// Returns the length in bytes, if it is known in advance.
     pub fn length(&self) -> Option<u64> {
         match self {
             Body::Empty => Some(0),
@@ -153,7 +178,11 @@ impl Body {
         }
     }
 
-    /// What is in memory in one piece; anything else comes back as it is.
+    /// Returns the bytes of a body that is in memory in one piece.
+    ///
+    /// # Errors
+    ///
+    /// Any other body is returned unchanged.
     #[inline]
     pub fn into_bytes(self) -> Result<Bytes, Body> {
         match self {
@@ -165,6 +194,7 @@ impl Body {
 }
 
 impl Part {
+    /// Returns the length in bytes.
     pub fn length(&self) -> u64 {
         match self {
             Part::Bytes(bytes) => bytes.len() as u64,

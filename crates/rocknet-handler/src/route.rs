@@ -1,4 +1,4 @@
-//! A route: the settings that apply to the paths it covers, whichever handler answers them.
+//! Route: the settings of a path prefix, independent of its handler.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,44 +10,52 @@ use rocknet_routing::{Redirects, RouteTrie};
 use crate::preload::Preloads;
 use crate::spool::Bounds;
 
-/// The settings of one route, or of a site where no route says otherwise.
+/// Settings of one route. Those of a site without a matching route are its root route.
 pub struct Route {
+    /// Site of the route.
     pub label: SiteLabel,
+    /// Settings of the whole server.
     pub server: Arc<ServerSettings>,
     /// True if no route of the site has a guard, so that no request is checked.
     pub is_unguarded: bool,
+    /// Header fields added to responses; an empty value removes the field.
     pub headers: BTreeMap<String, String>,
-    /// Paths of error pages, by status.
+    /// Paths of error pages by status.
     pub errors: BTreeMap<u16, String>,
+    /// Redirects.
     pub redirects: Redirects,
-    /// Resources that pages need. An empty entry revokes that of the site.
+    /// Resources of pages by page. An empty entry revokes that of the site.
     preloads: RouteTrie<Option<Arc<Preloads>>>,
+    /// Priority of jobs in the blocking pool.
     pub priority: Priority,
+    /// True if responses may get a content coding.
     pub compress: bool,
-    /// Clients get 404; applications may name the files of the route.
+    /// Clients get 404; applications may redirect to the files of the route (`X-Accel-Redirect`).
     pub internal: bool,
-    /// Largest request body, in bytes.
+    /// Maximum size of a request body, in bytes.
     pub body_size: u64,
-    /// Largest part of a request body that is held in memory while it is received whole, in bytes.
+    /// Maximum number of bytes of a request body that are held in memory while it is received whole.
     pub body_memory: u64,
-    /// Longest wait for a response.
+    /// Response timeout.
     pub answer_timeout: Duration,
 }
 
-/// The site of a route, for log lines and error pages.
+/// Site of a route, for log lines and error pages.
 #[derive(Debug, Clone, Default)]
 pub struct SiteLabel {
+    /// Name of the site.
     pub site: Arc<str>,
-    /// The mode is `dev`: error pages say how to fix what is wrong.
+    /// True in `dev` mode, where error pages say how to fix the problem.
     pub is_dev: bool,
 }
 
-/// Settings of the whole server that handlers use.
+/// Settings of the whole server.
 pub struct ServerSettings {
+    /// The table `server` of the configuration.
     pub server: Server,
     /// Bounds of request bodies that are received whole.
     pub spool: Bounds,
-    /// Longest time that a client may take no bytes of a response.
+    /// Send timeout: maximum time without progress while a response is sent.
     pub send_timeout: Duration,
 }
 
@@ -63,11 +71,11 @@ impl Default for ServerSettings {
 }
 
 impl Route {
-    /// Prepares the settings of a route. `headers`: those of the settings, with what the server adds to them.
+    /// Prepares the settings of a route. `headers`: the fields of the settings, with those that the server adds.
     ///
     /// # Errors
     ///
-    /// The message names a redirect that cannot be compiled.
+    /// If a redirect cannot be compiled. The message names it.
     pub fn new(
         settings: &Settings,
         headers: BTreeMap<String, String>,
@@ -91,13 +99,13 @@ impl Route {
         })
     }
 
-    /// Returns the resources that the page at a decoded path needs.
+    /// Returns the resources of the page at a decoded path.
     pub fn preloads(&self, path: &str) -> Option<&Arc<Preloads>> {
         self.preloads.find(path)?.0.as_ref()
     }
 }
 
-/// Returns the resources of pages by pattern. The patterns of a map differ from each other, so each of them can be inserted.
+/// Returns the resources of pages by pattern. All patterns of a map differ, so each of them can be inserted.
 fn preloads(settings: &Settings) -> RouteTrie<Option<Arc<Preloads>>> {
     let mut trie = RouteTrie::new();
     for (page, paths) in &settings.push {
@@ -106,7 +114,7 @@ fn preloads(settings: &Settings) -> RouteTrie<Option<Arc<Preloads>>> {
     trie
 }
 
-/// Returns whether `Cache-Control` of the configuration forbids a content coding (RFC 9111 §5.2.2.6).
+/// Returns true if `Cache-Control` of the configuration forbids content codings (`no-transform`, RFC 9111 §5.2.2.6).
 fn forbids_transforming(headers: &BTreeMap<String, String>) -> bool {
     let mut values = headers
         .iter()

@@ -1,4 +1,5 @@
-//! The services of a worker that handlers use: its clock and timers, pools, gates, and what handlers keep per worker.
+//! Services that a worker lends to handlers: clock, timers, pools, limiters, and the state that handlers keep per
+//! worker.
 
 use std::any::{Any, TypeId};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -15,24 +16,26 @@ use crate::clock::Clock;
 use crate::spool;
 use crate::start_limiter::{self, StartLimiter};
 
-/// Bytes received at once from a back end: responses up to that size in one read.
+/// Size of the receive buffer for back ends, in bytes. Responses up to this size take one read.
 const RECEIVE_BUFFER: usize = 64 * 1024;
 
-/// What a worker lends to handlers. All of it belongs to one thread.
+/// Services that a worker lends to handlers. All of them belong to one thread.
 pub struct Services {
-    /// The listener of the worker.
+    /// Address of the worker's listener.
     pub address: Address,
+    /// Time of the last tick.
     pub clock: Clock,
+    /// Timer wheel.
     pub wheel: Rc<Wheel>,
-    /// Threads for work that blocks.
+    /// Threads for blocking work.
     pub pool: Pool,
-    /// Request bodies that are received whole.
+    /// Store of request bodies that are received whole.
     pub spool: spool::Store,
-    /// Passed before each TLS handshake.
+    /// Limits TLS handshakes per iteration of the event loop.
     pub handshake_limiter: StartLimiter,
-    /// Passed before each `connect` to another server.
+    /// Limits `connect` calls to back ends per iteration of the event loop.
     pub connect_limiter: StartLimiter,
-    /// Buffers of TLS connections; made with the first of them.
+    /// Buffers of TLS connections, created with the first connection.
     tls: OnceCell<Rc<TlsBuffers>>,
     /// Receive buffer for back ends, borrowed for one read.
     pub receive_buffer: RefCell<ReceiveBuffer>,
@@ -40,24 +43,26 @@ pub struct Services {
     locals: RefCell<Vec<(TypeId, Rc<dyn WorkerLocal>)>>,
 }
 
-/// State that a handler keeps for each worker, such as idle connections to its back ends.
+/// State that a handler keeps for each worker, such as idle connections to back ends.
 pub trait WorkerLocal: Any {
-    /// Called once a tick of the worker while there are connections.
+    /// Called once a tick while the worker has connections, with the uptime in milliseconds.
     fn tick(&self, _now_ms: u64) {}
 
-    /// Called when the worker has no connection any more: gives memory and descriptors back.
+    /// Releases memory and descriptors. Called when the worker's last connection has closed.
     fn release(&self) {}
 }
 
-/// A buffer to receive into, with room for the fields of a head.
+/// A receive buffer, with an index for the fields of a head.
 #[derive(Default)]
 pub struct ReceiveBuffer {
+    /// Buffer of 64 KiB; empty until [`ReceiveBuffer::allocated`] is called.
     pub bytes: Box<[u8]>,
+    /// Positions of the fields of a response head.
     pub index: ResponseIndex,
 }
 
 impl ReceiveBuffer {
-    /// Allocates the buffer where that has not been done.
+    /// Returns the buffer, and allocates it first if necessary.
     pub fn allocated(&mut self) -> &mut ReceiveBuffer {
         if self.bytes.is_empty() {
             self.bytes = vec![0; RECEIVE_BUFFER].into_boxed_slice();
@@ -67,6 +72,7 @@ impl ReceiveBuffer {
 }
 
 impl Services {
+    /// Creates the services of a worker.
     pub fn new(address: Address, clock: Clock, wheel: Rc<Wheel>, pool: Pool, spool: spool::Store) -> Services {
         Services {
             address,
@@ -83,16 +89,18 @@ impl Services {
         }
     }
 
+    /// Returns the buffers that the TLS connections of the worker share.
     pub fn tls_buffers(&self) -> &Rc<TlsBuffers> {
         self.tls.get_or_init(|| TlsBuffers::new(&self.wheel))
     }
 
-    /// Adds the `T` of this worker.
+    /// Adds the worker's value of type `T`.
     pub fn add<T: WorkerLocal>(&self, local: Rc<T>) {
         self.locals.borrow_mut().push((TypeId::of::<T>(), local));
     }
 
-    /// Returns the `T` of this worker, if there is one. The search is linear, because there are two or three.
+    /// Returns the worker's value of type `T`, if there is one. The search is linear, because there are two or three
+    /// values.
     pub fn get<T: WorkerLocal>(&self) -> Option<Rc<T>> {
         let locals = self.locals.borrow();
         let (_, local) = locals.iter().find(|(id, _)| *id == TypeId::of::<T>())?;
@@ -100,7 +108,7 @@ impl Services {
         local.downcast().ok()
     }
 
-    /// Returns the `T` of this worker, made with the first call.
+    /// Returns the worker's value of type `T`, created by the first call.
     pub fn local<T: WorkerLocal + Default>(&self) -> Rc<T> {
         self.get().unwrap_or_else(|| {
             let local = Rc::<T>::default();
@@ -109,10 +117,10 @@ impl Services {
         })
     }
 
-    /// Returns a number for choices that may be guessed (xorshift64*).
+    /// Returns a random number for choices that may be predictable (xorshift64*). Not for secrets.
     pub fn random(&self) -> u64 {
         let mut state = match self.random_state.get() {
-            // A seed that differs in each worker and each process. Zero would stay zero.
+            // The seed differs in each worker and process. Zero would stay zero.
             0 => foldhash::fast::RandomState::default().hash_one(0) | 1,
             state => state,
         };
@@ -123,13 +131,13 @@ impl Services {
         state.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Lets the state of all handlers do what is due. Called by the worker, once a tick.
+    /// Runs the periodic work of all handlers. Called by the worker once a tick.
     pub fn tick(&self) {
         let now_ms = self.clock.uptime_ms();
         self.each(|local| local.tick(now_ms));
     }
 
-    /// Gives back what is kept for the next requests. Called by the worker when its last connection has gone.
+    /// Releases everything that is kept for later requests. Called by the worker when its last connection has closed.
     pub fn release(&self) {
         self.each(WorkerLocal::release);
         *self.receive_buffer.borrow_mut() = ReceiveBuffer::default();

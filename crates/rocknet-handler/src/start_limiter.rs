@@ -1,5 +1,5 @@
-//! The gate: how many handshakes, or connections to other servers, are begun in one turn of a worker's loop, so that those
-//! who are served already are not kept waiting by those who come.
+//! Limits how many TLS handshakes or upstream connections start in one iteration of the event loop, so that new
+//! connections do not delay established ones.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -9,14 +9,15 @@ use std::task::{Poll, Waker};
 
 use rocknet_io::runtime::{drain_events, spawn};
 
-/// Handshakes begun in a turn. Each takes from 0.2 ms (ECDSA) to 1 ms (RSA): with four, an answer is late by a few
-/// milliseconds at worst, and the turn's own cost is still nothing beside them.
+/// Maximum number of handshakes started in one iteration. Each takes from 0.2 ms (ECDSA) to 1 ms (RSA). Four delay a
+/// response by a few milliseconds at worst, and are still far more expensive than the iteration itself.
 pub const MAX_HANDSHAKES: u32 = 4;
 
-/// Connections to other servers begun in a turn. A `connect` costs 20 to 100 µs, so 16 take about a millisecond; a worker
-/// with little else to do begins the next 16 at once.
+/// Maximum number of connections to back ends started in one iteration. A `connect` costs 20 to 100 µs, so 16 take
+/// about a millisecond. A worker with little else to do starts the next 16 at once.
 pub const MAX_CONNECTS: u32 = 16;
 
+/// Admits a fixed number of callers in each iteration of the event loop. Belongs to one worker; clones share the limit.
 #[derive(Clone)]
 pub struct StartLimiter(Rc<LimiterState>);
 
@@ -24,19 +25,19 @@ struct LimiterState {
     per_iteration: u32,
     started: Cell<u32>,
     waiters: RefCell<VecDeque<Rc<Waiter>>>,
-    /// Somebody counts anew when the next turn comes.
+    /// A task is scheduled that resets the count in the next iteration.
     is_scheduled: Cell<bool>,
 }
 
-/// The place of one who waits: one, however often he looks. A connection in HTTP/2 looks for all its streams whenever
-/// anything comes, so a place for each look would be memory that clients may have at will.
+/// One waiting caller. It has one entry however often it is polled: an HTTP/2 connection polls all its streams whenever
+/// data arrives, so an entry for each poll would let clients fill memory.
 struct Waiter {
     waker: RefCell<Waker>,
     is_admitted: Cell<bool>,
 }
 
 impl StartLimiter {
-    /// Lets `per_iteration` callers pass in each turn.
+    /// Creates a limiter that admits `per_iteration` callers in each iteration.
     pub fn new(per_iteration: u32) -> StartLimiter {
         StartLimiter(Rc::new(LimiterState {
             per_iteration,
@@ -46,7 +47,7 @@ impl StartLimiter {
         }))
     }
 
-    /// Waits for a turn in which another one may begin.
+    /// Waits for an iteration that admits one more caller. Callers are admitted in order of arrival.
     pub async fn acquire(&self) {
         let mut waiter: Option<Rc<Waiter>> = None;
         poll_fn(|context| {
@@ -74,7 +75,7 @@ impl StartLimiter {
         .await;
     }
 
-    /// The loop looks at its events before it goes on behind a yield.
+    /// Resets the count in the next iteration, after the event loop has polled its events.
     async fn start_iteration(self) {
         drain_events().await;
         self.0.is_scheduled.set(false);
@@ -85,7 +86,7 @@ impl StartLimiter {
             waiter.is_admitted.set(true);
             waiter.waker.borrow().wake_by_ref();
         }
-        // Whoever was woken may be gone, or have passed already: those behind must not wait for them.
+        // A woken caller may be dropped, or admitted already. The callers after it must not wait for it.
         if !self.0.waiters.borrow().is_empty() && !self.0.is_scheduled.replace(true) {
             spawn(StartLimiter::start_iteration(self));
         }
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_looks_often_waits_once() {
+    fn a_caller_that_is_polled_often_has_one_entry() {
         Runtime::new(16).unwrap().block_on(async {
             let limiter = StartLimiter::new(MAX_HANDSHAKES);
             limiter.0.started.set(MAX_HANDSHAKES);
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_pass_in_a_turn_and_all_in_the_end() {
+    fn each_iteration_is_bounded_and_all_are_admitted_in_the_end() {
         let passed = Rc::new(Cell::new(0));
         let most = Rc::new(Cell::new(0));
         Runtime::new(16).unwrap().block_on(async {
@@ -126,7 +127,7 @@ mod tests {
             for number in 0..41 {
                 let (limiter, passed) = (limiter.clone(), Rc::clone(&passed));
                 spawn(async move {
-                    // Some go away while they wait.
+                    // Some callers are dropped while they wait.
                     let acquire = limiter.acquire();
                     if number % 10 == 9 {
                         let mut acquire = std::pin::pin!(acquire);
@@ -149,6 +150,6 @@ mod tests {
             }
         });
         assert_eq!(passed.get(), 37);
-        assert!(most.get() <= 2 * MAX_HANDSHAKES, "{} in a turn", most.get());
+        assert!(most.get() <= 2 * MAX_HANDSHAKES, "{} in one iteration", most.get());
     }
 }

@@ -1,29 +1,32 @@
-//! The result of the TLS handshake of a connection.
+//! Result of a connection's TLS handshake.
 
 use rocknet_io::tls::Negotiated;
 use rustls::pki_types::CertificateDer;
 use rustls::{CipherSuite, ProtocolVersion};
 
-/// The negotiated parameters of a TLS handshake.
+/// Negotiated parameters of a TLS handshake.
 #[derive(Debug)]
 pub struct TlsInfo {
+    /// TLS version.
     pub version: Option<ProtocolVersion>,
     suite: Option<CipherSuite>,
-    /// The name that the client asked for in its handshake, in lower case.
+    /// Server name that the client requested (SNI), in lower case.
     pub server_name: Option<Box<str>>,
-    /// The certificate that the client has proved to be its own.
+    /// Certificate of the client, whose private key the client has proved to hold.
     pub client: Option<ClientCertificate>,
 }
 
+/// Certificate of a client.
 #[derive(Debug)]
 pub struct ClientCertificate {
-    /// The subject: `CN=bob, O=Example`.
+    /// Subject, such as `CN=bob, O=Example`. Empty if it cannot be read.
     pub subject: String,
+    /// The certificate in DER.
     pub der: CertificateDer<'static>,
 }
 
 impl TlsInfo {
-    /// `subject` reads the name of the holder from a certificate.
+    /// Collects the parameters. `subject` reads the subject of a certificate.
     pub fn new(
         negotiated: &Negotiated<'_>,
         server_name: Option<Box<str>>,
@@ -41,7 +44,7 @@ impl TlsInfo {
         }
     }
 
-    /// The version of TLS, as OpenSSL names it.
+    /// Returns the TLS version by its OpenSSL name, such as `TLSv1.3`.
     pub fn protocol(&self) -> Option<&'static str> {
         match self.version? {
             ProtocolVersion::TLSv1_2 => Some("TLSv1.2"),
@@ -50,13 +53,13 @@ impl TlsInfo {
         }
     }
 
-    /// The cipher suite, as IANA names it.
+    /// Returns the cipher suite by its IANA name.
     pub fn cipher(&self) -> Option<&'static str> {
         Some(match self.suite? {
             CipherSuite::TLS13_AES_128_GCM_SHA256 => "TLS_AES_128_GCM_SHA256",
             CipherSuite::TLS13_AES_256_GCM_SHA384 => "TLS_AES_256_GCM_SHA384",
             CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => "TLS_CHACHA20_POLY1305_SHA256",
-            // Those of TLS 1.2 have no other name.
+            // Suites of TLS 1.2 have this name in rustls, too.
             suite => suite.as_str()?,
         })
     }

@@ -1,9 +1,9 @@
-//! A connection that a handler has taken over: bytes both ways, for as long as both sides want.
+//! Tunnels: connections that a handler has taken over, with bytes in both directions until both sides have ended.
 //!
-//! A request asks for it by `Upgrade` in HTTP/1.1, or by extended CONNECT (RFC 8441) in HTTP/2: `Request::upgrade` names the
-//! protocol in both. A handler agrees by [`Response::tunnel`](crate::response::Response::tunnel), and from then on the
-//! client's side is a `Link` to it, whatever the version. What a tunnel holds while nothing flows is what its handler
-//! holds: buffers are the worker's, lent for one poll.
+//! A client requests a tunnel by `Upgrade` in HTTP/1.1 or by extended CONNECT (RFC 8441) in HTTP/2; `Request::upgrade`
+//! names the protocol in both. A handler accepts by [`Response::tunnel`](crate::response::Response::tunnel). From then
+//! on the client's side is a `Link`, in either version. An idle tunnel holds only the memory of its handler, because
+//! the buffers belong to the worker and are lent for one poll.
 
 mod close_state;
 mod flow;
@@ -19,22 +19,25 @@ use rocknet_io::queue::SendQueue;
 pub use close_state::CloseState;
 pub use splice::Splice;
 
-/// What becomes of the bytes of a tunnel.
+/// Moves the bytes of a tunnel.
 pub trait Tunnel {
-    /// Moves what can be moved. Ready when nothing more will be, in either direction; an error cuts the client off so that
-    /// it notices.
+    /// Moves as many bytes as possible. Ready when both directions have ended.
     ///
-    /// It is asked again whenever the client's side may have moved, and when `context` is woken. What the client sends is
-    /// received no faster than it is asked for here.
+    /// Called whenever the client's side may have progressed, and when `context` is woken. Bytes of the client are
+    /// received no faster than this method requests them.
+    ///
+    /// # Errors
+    ///
+    /// If either side fails. The server then resets the client's connection so that the client notices.
     fn poll(&mut self, context: &mut Context<'_>, client: &mut dyn Link, scratch: Scratch<'_>) -> Poll<io::Result<()>>;
 }
 
-/// Room that the worker lends for one poll; nothing stays in it.
+/// Buffers that the worker lends for one poll. Nothing may stay in them.
 pub struct Scratch<'a> {
-    /// To receive into.
+    /// Receive buffer.
     pub input: &'a mut [u8],
-    /// To send from: empty, and to be left empty.
+    /// Send queue: empty before and after the poll.
     pub queue: &'a mut SendQueue,
-    /// To move through what is much.
+    /// Kernel pipes for moving large amounts between sockets.
     pub pipes: &'a PipePool,
 }

@@ -1,4 +1,5 @@
-//! Whether an answer fits a request for another protocol: nobody may take a page for a tunnel, or the other way round.
+//! Checks that a response fits a request to switch protocols, so that no client mistakes a page for a tunnel or a
+//! tunnel for a page.
 
 use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
@@ -7,16 +8,21 @@ use rocknet_proto::status::Status;
 use crate::fixed;
 use crate::response::{Body, Response};
 
-/// Makes an answer out of one that does not fit.
+/// Replaces `response` by an error page if it does not fit `request`.
+///
+/// A tunnel, or status 101, in response to a request without an upgrade becomes 500. Status 2xx without a tunnel in
+/// response to CONNECT becomes 501.
 pub fn enforce(request: &Request<'_>, response: &mut Response) {
     let is_tunnel = matches!(response.body, Body::Tunnel(_));
     let status = if is_tunnel && request.upgrade.is_some() {
         return;
     } else if is_tunnel || response.status == Status::SWITCHING_PROTOCOLS {
-        tracing::error!("a handler has switched protocols though it was not asked to, or could not");
+        tracing::error!(
+            "a handler switched protocols for a request that did not ask for an upgrade; the client gets 500"
+        );
         Status::INTERNAL_SERVER_ERROR
     } else if request.method == Method::Connect && response.status.is_success() {
-        // Success would tell the client that its tunnel stands (RFC 8441 §4). This handler does not know of any.
+        // Success means to the client that its tunnel is open (RFC 8441 §4), but this handler has opened none.
         Status::NOT_IMPLEMENTED
     } else {
         return;
@@ -35,17 +41,17 @@ mod tests {
     use super::*;
     use crate::tunnel::{Scratch, Tunnel};
 
-    struct Nothing;
+    struct EmptyTunnel;
 
-    impl Tunnel for Nothing {
+    impl Tunnel for EmptyTunnel {
         fn poll(&mut self, _: &mut Context<'_>, _: &mut dyn Link, _: Scratch<'_>) -> Poll<io::Result<()>> {
             Poll::Ready(Ok(()))
         }
     }
 
     #[test]
-    fn an_answer_fits_its_request_or_is_replaced() {
-        let tunnel = || Response::tunnel("echo", Nothing);
+    fn a_response_that_does_not_fit_the_upgrade_is_replaced() {
+        let tunnel = || Response::tunnel("echo", EmptyTunnel);
         let plain = |code| Response::new(Status::new(code).unwrap());
         for (method, upgrade, response, expected) in [
             (Method::Get, true, tunnel(), 101),

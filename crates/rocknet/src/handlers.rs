@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rocknet_config::model::Settings;
 use rocknet_control::SiteKind;
 
-use crate::files::serve::Files;
+use crate::files::handler::FileHandler;
 use crate::files::tree::Tree;
 use crate::gateway::application::{ApplicationGroup, ApplicationHandler};
 use crate::gateway::cgi::{CgiHandler, Programs};
@@ -178,7 +178,7 @@ const FILES: HandlerEntry = HandlerEntry {
     is_chosen: |settings| settings.root.is_some(),
     make: |context| {
         let Some(tree) = context.tree else { return not_found() };
-        Ok(Arc::new(Files::new(Arc::clone(tree))))
+        Ok(Arc::new(FileHandler::new(Arc::clone(tree))))
     },
     describe: |_| None,
 };

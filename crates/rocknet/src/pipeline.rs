@@ -50,7 +50,7 @@ use self::deferred::{OpenedBody, OwnedIncoming};
 use self::finish::{refuse, respond};
 use crate::endpoint::Endpoint;
 use crate::exchange::{CacheKey, Exchange, RequestBody};
-use crate::files::cache::front::BEHIND_RULES;
+use crate::files::cache::l1::AFTER_RULES;
 use crate::fixed;
 use crate::handler::ExchangeRef;
 use crate::interim::InterimSender;
@@ -165,7 +165,7 @@ where
     let Some(rules) = &site.rules else {
         return handle(worker, config, incoming, number, routes, resolved, decisions.user, io);
     };
-    let key = number | BEHIND_RULES;
+    let key = number | AFTER_RULES;
     let response = match rules.apply(request, incoming.is_secure()) {
         RuleOutcome::Untouched => {
             return handle(worker, config, incoming, key, routes, resolved, decisions.user, io);
@@ -321,7 +321,7 @@ where
         path,
         is_file_path,
     } = resolved;
-    let (request, site, route) = (incoming.request, key & !BEHIND_RULES, &endpoint.route);
+    let (request, site, route) = (incoming.request, key & !AFTER_RULES, &endpoint.route);
     let mut context = RequestContext::new(
         config,
         Some(site),

@@ -29,7 +29,7 @@ use rocknet_access::State;
 use rocknet_handler::filter::Filters;
 
 use crate::clock::TimeSource;
-use crate::files::encode::Streams;
+use crate::files::encode::EncoderLimit;
 use crate::files::open_folder::{OpenFolders, most_open_folders};
 use crate::filter;
 use crate::gateway::cgi::Processes;
@@ -58,7 +58,7 @@ pub struct Registries {
     /// Filters that responses pass before they are sent.
     pub filters: Filters,
     /// Files that are encoded while they are sent.
-    pub streams: Streams,
+    pub streams: EncoderLimit,
     tree_ids: AtomicU32,
     generations: AtomicU64,
 }
@@ -76,7 +76,7 @@ impl Registries {
     }
 
     fn with(upstreams: Upstreams, php: Arc<php::PhpSockets>, time: TimeSource) -> Registries {
-        let streams = Streams::default();
+        let streams = EncoderLimit::default();
         Registries {
             upstreams: Arc::new(upstreams),
             backends: Backends::new(php, time.clone()),

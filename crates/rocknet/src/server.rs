@@ -16,7 +16,7 @@ use crate::backend::BackendChoice;
 use crate::blocking::Pool;
 use crate::certificates::{CertificateManager, state_folder};
 use crate::clock::uptime_ms;
-use crate::files::cache::{Cache, most_open_files};
+use crate::files::cache::{FileCache, most_open_files};
 use crate::files::open_folder::most_open_folders;
 use crate::gateway::accounts;
 use crate::gateway::php;
@@ -114,7 +114,7 @@ impl Server {
         let config = &snapshot.config;
         // The pool starts even without files in the configuration, because a reload may add some.
         let pool = Pool::new(config.server.blocking_threads.max(1));
-        let cache = Cache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
+        let cache = FileCache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
         certificates.manage(config).map_err(StartError::Io)?;
         php.apply(php_plan).map_err(StartError::Io)?;
         let shared = Shared {
@@ -306,7 +306,7 @@ impl Server {
         }
         self.shared
             .cache
-            .retain(snapshot.tree_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
+            .retain_trees(snapshot.tree_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
         state.snapshot = snapshot;
         // A reload right after this one may bind an address that has just been released.
         stopping

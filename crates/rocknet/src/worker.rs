@@ -24,7 +24,7 @@ use crate::backend::Backend;
 use crate::blocking::Pool;
 use crate::certificates::CertificateManager;
 use crate::clock::{Clock, MAX_TICK, ReadyLatency};
-use crate::files::cache::{Cache, WorkerCache};
+use crate::files::cache::{FileCache, WorkerCache};
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::{Histogram, WorkerCounters};
 use crate::registries::Registries;
@@ -45,7 +45,7 @@ pub struct Shared {
     pub backend: Backend,
     /// Threads for blocking work.
     pub pool: Pool,
-    pub cache: Cache,
+    pub cache: FileCache,
     pub logger: Logger,
     pub certificates: Arc<CertificateManager>,
     /// Storage for request bodies that are received completely before they are passed on.
@@ -204,7 +204,7 @@ impl Worker {
     pub fn swap(&self, snapshot: &Arc<Snapshot>) {
         *self.config.borrow_mut() = Rc::new(WorkerConfig::new(snapshot, &self.address, &self.wheel));
         self.trusts_proxies.set(trusts_proxies(snapshot));
-        self.files.renew(snapshot.config.cache.memory, snapshot.generation);
+        self.files.reset(snapshot.config.cache.memory, snapshot.generation);
     }
 
     /// Starts stopping the worker. Must be called on the worker's event loop.

@@ -1,17 +1,17 @@
-//! Names of entries, and the bounds that all parts of the cache know.
+//! Keys of entries, and bounds that several parts of the cache use.
 
 use std::sync::Arc;
 
 use crate::entry::Entry;
 
-/// Entries kept, so that the time to go through them (after a reload) stays short.
+/// Maximum number of entries, so that iterating over them after a reload stays short.
 pub(super) const MAX_ENTRIES: usize = 64 * 1024;
 
-/// The name of the thread that owns the cache.
+/// Name of the cache thread.
 pub(super) const THREAD_NAME: &str = "rn-cache";
 
-/// What a look-up gives: the entry, or nothing when the server has too much to do.
-pub type Lookup = Option<Arc<Entry>>;
+/// Result of a lookup: the entry, or `None` if the server is overloaded.
+pub type LookupResult = Option<Arc<Entry>>;
 
-/// A tree and a path in it. The path is shared by all that know it: tables, messages, and workers.
+/// Number of a tree, and a path in it. Tables, messages and workers share the path.
 pub type Key = (u32, Arc<str>);

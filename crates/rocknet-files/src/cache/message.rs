@@ -1,11 +1,11 @@
-//! Messages to the owner of the cache.
+//! Messages to the cache thread.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::key::{Key, Lookup};
+use super::key::{Key, LookupResult};
 use crate::entry::Entry;
 use crate::tree::Tree;
 
@@ -13,46 +13,46 @@ pub(super) enum Message {
     LookUp {
         tree: Arc<Tree>,
         path: Arc<str>,
-        /// Room that it takes while it waits.
+        /// Bytes charged while the message is queued.
         bytes: u64,
-        /// What the worker has found by itself.
-        offer: Option<Arc<Entry>>,
-        reply: oneshot::Sender<Lookup>,
+        /// Entry that the worker has loaded itself.
+        insert: Option<Arc<Entry>>,
+        reply: oneshot::Sender<LookupResult>,
     },
-    /// There are offers.
-    Offered,
-    /// Somebody wants to know when all that came before is done.
-    Settle {
+    /// There are pending inserts.
+    InsertsPending,
+    /// Requests a reply when all earlier messages are processed.
+    Flush {
         done: oneshot::Sender<()>,
     },
-    Refresh {
+    Revalidate {
         tree: Arc<Tree>,
         path: Arc<str>,
     },
     Loaded {
         key: Key,
-        /// Which job found it.
+        /// Number of the job.
         job: u64,
-        outcome: Outcome,
+        outcome: LoadOutcome,
     },
-    Grew {
+    EntryGrew {
         key: Key,
         bytes: u64,
     },
-    Retain {
+    RetainTrees {
         trees: HashSet<u32>,
     },
-    Limit {
+    SetMemory {
         bytes: u64,
     },
-    /// The thread ends.
+    /// Ends the thread.
     Stop,
 }
 
-/// The result of a job of the pool.
-pub(super) enum Outcome {
+/// Result of a load job.
+pub(super) enum LoadOutcome {
     New(Arc<Entry>),
-    /// As it was, seen at that time in milliseconds of uptime.
+    /// The entry is unchanged as of this time, in milliseconds of uptime.
     Unchanged {
         at_ms: u64,
     },

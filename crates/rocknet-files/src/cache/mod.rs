@@ -1,19 +1,20 @@
-//! The cache of files: an owner thread keeps, refreshes and evicts; workers look at the disk, and keep views of their own.
+//! File cache. The cache thread stores, revalidates and evicts entries. Workers look up files themselves where that
+//! does not block, and have a first level of their own.
 
-pub mod front;
+mod eviction;
+mod eviction_queue;
+mod inserts;
+mod job_report;
 mod key;
-mod local;
+pub mod l1;
 mod message;
-mod offers;
-mod order;
-mod orders;
-mod owner;
-mod report;
-mod sight;
+mod non_blocking;
+mod thread;
 mod weight;
+mod worker;
 
-pub use key::Lookup;
-pub use local::WorkerCache;
-pub use owner::{Cache, CacheStatus, most_open_files};
-pub use sight::still_holds;
+pub use key::LookupResult;
+pub use non_blocking::is_unchanged;
+pub use thread::{CacheStatus, FileCache, most_open_files};
 pub use weight::weight;
+pub use worker::WorkerCache;

@@ -1,14 +1,14 @@
-//! The memory that entries take in the tables of the cache.
+//! Memory of entries, including their share of the cache's tables.
 
-use super::order::PLACE_BYTES;
+use super::eviction_queue::QUEUED_BYTES;
 use crate::entry::Entry;
 
-/// Bytes of a slot in the table of entries: a key with its state. The owner checks it when it is compiled.
+/// Size of a slot in the table of entries: a key with its state. `thread.rs` checks it at compile time.
 pub(super) const ENTRY_BYTES: usize = 160;
 
-/// Memory that an entry under `path` takes, with its path and its places in the tables of the cache.
+/// Returns the memory of an entry under `path` in bytes, with its path and its slots in the tables of the cache.
 pub fn weight(path: &str, entry: &Entry) -> u64 {
-    // A table that has just grown is half empty. Counts of references stand before the path.
-    const TABLES: usize = 2 * ENTRY_BYTES + 2 * PLACE_BYTES + 2 * size_of::<usize>();
+    // A table that has just grown is half empty. Reference counts precede the path.
+    const TABLES: usize = 2 * ENTRY_BYTES + 2 * QUEUED_BYTES + 2 * size_of::<usize>();
     (TABLES + path.len()) as u64 + entry.size()
 }

@@ -5,7 +5,7 @@ use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
 use super::error::CgiError;
-use rocknet_files::look::Look;
+use rocknet_files::disk_lookup::DiskLookup;
 use rocknet_files::resolve;
 use rocknet_files::script::Script;
 use rocknet_files::tree::Tree;
@@ -22,7 +22,7 @@ const EXECUTE_BITS: u32 = 0o111;
 /// Returns the status of the response, or the path of a file that is not executable.
 pub fn find(tree: &Tree, path: &str) -> Result<Script, CgiError> {
     let missing = || CgiError::Status(Status::NOT_FOUND);
-    let look = Look::patient();
+    let look = DiskLookup::blocking();
     let root = look
         .root(tree)
         .map_err(|_| CgiError::Status(Status::SERVICE_UNAVAILABLE))?;
@@ -42,7 +42,7 @@ pub fn find(tree: &Tree, path: &str) -> Result<Script, CgiError> {
                 return Err(CgiError::NotExecutable(name.to_owned()));
             }
             FileKind::File => {
-                let root = resolve::whole(&look, tree).map_err(CgiError::Status)?;
+                let root = resolve::canonical_root(&look, tree).map_err(CgiError::Status)?;
                 return Ok(Script::new(&root, name, path_info));
             }
         }

@@ -21,8 +21,8 @@ use crate::gateway::stderr::StderrLog;
 use crate::gateway::variables::{self, VariableSource};
 use crate::gateway::{Backends, response::build_response};
 use crate::php::CONNECT_TIMEOUT;
+use rocknet_files::handler;
 use rocknet_files::script::Script;
-use rocknet_files::serve;
 use rocknet_files::tree::Tree;
 use rocknet_handler::exchange::{Exchange, RequestBody};
 use rocknet_handler::response::Response;
@@ -64,8 +64,8 @@ impl Handler for PhpHandler {
     fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
         let (tree, backend) = (Arc::clone(&self.tree), Arc::clone(&self.backend));
         Box::pin(async move {
-            serve::leave_files(&mut exchange);
-            let script = match serve::script(&tree, &exchange).await {
+            handler::clear_unnameable_path(&mut exchange);
+            let script = match handler::find_script(&tree, &exchange).await {
                 Ok(script) => script,
                 Err(response) => return response,
             };

@@ -1,4 +1,4 @@
-//! A complete body, read from its beginning as often as needed.
+//! A complete request body in the spool, which can be read repeatedly.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,109 +14,115 @@ use rocknet_io::file::{read_range, read_resident_vec};
 use super::store::{self, Bounds, Error, FileReservation, Reservation};
 use rocknet_blocking::{Job, Pool};
 
-/// Maximum number of bytes of one piece: about what a socket takes.
-const PIECE: usize = 64 * 1024;
-/// Pieces returned until the task yields: an application that reads as fast as we write would keep the worker from its other connections.
-const PIECES: u32 = 8;
+/// Maximum size of one piece in bytes: about what a socket accepts at once.
+const MAX_PIECE: usize = 64 * 1024;
+/// Number of pieces returned before the task yields. Otherwise an application that reads as fast as the worker writes
+/// would keep the worker from its other connections.
+const MAX_PIECES: u32 = 8;
 
+/// Reader of a complete request body. All readers of a body share its memory or its file.
 pub struct SpooledBody {
-    content: Content,
+    storage: Storage,
     length: u64,
     /// Number of bytes returned so far.
-    at: u64,
+    offset: u64,
     /// Pieces left until the task yields.
-    turn: u32,
-    /// A read in the pool, of bytes that the kernel does not have in memory.
+    pieces_left: u32,
+    /// A read in the pool, of bytes that are not in the page cache.
     reading: Option<Job<Result<Vec<u8>, Error>>>,
 }
 
 #[derive(Clone)]
-enum Content {
+enum Storage {
     Memory {
         bytes: Bytes,
-        /// Counted as long as a reader is there.
-        _room: Arc<Reservation>,
+        /// Counts the memory for as long as there is a reader.
+        _reservation: Arc<Reservation>,
     },
     Disk(Arc<SpoolFile>),
 }
 
 impl SpooledBody {
-    pub(super) fn in_memory(bytes: Bytes, room: Reservation) -> SpooledBody {
+    pub(super) fn in_memory(bytes: Bytes, reservation: Reservation) -> SpooledBody {
         let length = bytes.len() as u64;
-        let _room = Arc::new(room);
-        SpooledBody::new(Content::Memory { bytes, _room }, length)
+        let _reservation = Arc::new(reservation);
+        SpooledBody::new(Storage::Memory { bytes, _reservation }, length)
     }
 
     pub(super) fn on_disk(file: SpoolFile, length: u64) -> SpooledBody {
-        SpooledBody::new(Content::Disk(Arc::new(file)), length)
+        SpooledBody::new(Storage::Disk(Arc::new(file)), length)
     }
 
-    fn new(content: Content, length: u64) -> SpooledBody {
+    fn new(storage: Storage, length: u64) -> SpooledBody {
         SpooledBody {
-            content,
+            storage,
             length,
-            at: 0,
-            turn: PIECES,
+            offset: 0,
+            pieces_left: MAX_PIECES,
             reading: None,
         }
     }
 
-    /// Returns the length of the whole body.
+    /// Returns the length of the whole body in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
     /// Returns another reader of the same body, at its beginning.
     pub fn again(&self) -> SpooledBody {
-        SpooledBody::new(self.content.clone(), self.length)
+        SpooledBody::new(self.storage.clone(), self.length)
     }
 
-    /// Returns the next piece; `None` at the end.
+    /// Polls for the next piece of at most 64 KiB; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read.
     pub fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
         if let Some(job) = &mut self.reading {
             let read = ready!(Pin::new(job).poll(context));
             self.reading = None;
             let bytes = read??;
-            self.at += bytes.len() as u64;
+            self.offset += bytes.len() as u64;
             return Poll::Ready(Ok(Some(bytes.into())));
         }
-        if self.at == self.length {
+        if self.offset == self.length {
             return Poll::Ready(Ok(None));
         }
-        if self.turn == 0 {
-            self.turn = PIECES;
+        if self.pieces_left == 0 {
+            self.pieces_left = MAX_PIECES;
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        self.turn -= 1;
-        let most = (self.length - self.at).min(PIECE as u64) as usize;
-        let file = match &self.content {
-            Content::Memory { bytes, .. } => {
-                let start = self.at as usize;
-                self.at += most as u64;
+        self.pieces_left -= 1;
+        let most = (self.length - self.offset).min(MAX_PIECE as u64) as usize;
+        let file = match &self.storage {
+            Storage::Memory { bytes, .. } => {
+                let start = self.offset as usize;
+                self.offset += most as u64;
                 return Poll::Ready(Ok(Some(bytes.slice(start..start + most))));
             }
-            Content::Disk(file) => file,
+            Storage::Disk(file) => file,
         };
-        if let Some(bytes) = file.resident(self.at, most) {
-            self.at += bytes.len() as u64;
+        if let Some(bytes) = file.resident(self.offset, most) {
+            self.offset += bytes.len() as u64;
             return Poll::Ready(Ok(Some(bytes.into())));
         }
-        self.reading = Some(file.read(self.at, most)?);
+        self.reading = Some(file.read(self.offset, most)?);
         self.poll_piece(context)
     }
 }
 
-/// A file without a name that holds a body. It is closed in the pool, because to free gigabytes takes a disk a while.
+/// An unnamed file that holds a body. It is closed in the pool, because freeing gigabytes takes a disk some time.
 pub(super) struct SpoolFile {
-    /// `None` only while this is dropped.
-    written: Option<Arc<FileHandle>>,
+    /// `None` only while the value is dropped.
+    handle: Option<Arc<FileHandle>>,
     pool: Pool,
     priority: Priority,
     folder: Arc<Path>,
 }
 
-/// The file itself, for jobs of the pool.
+/// The file and its reservation, for jobs of the pool.
 pub(super) struct FileHandle {
     file: File,
     reservation: Mutex<FileReservation>,
@@ -128,43 +134,43 @@ impl FileHandle {
         Arc::new(FileHandle { file, reservation })
     }
 
-    /// Writes at an offset, if the store has room for it. Blocks on the disk.
+    /// Writes at an offset, if `server.spool.disk` permits. Blocks on the disk.
     pub(super) fn write(&self, bytes: &[u8], offset: u64, bounds: &Bounds) -> Result<(), Error> {
         let mut reservation = self.reservation.lock().unwrap_or_else(PoisonError::into_inner);
         reservation.grow_to(offset + bytes.len() as u64, bounds)?;
-        let written = self.file.write_all_at(bytes, offset);
-        written.map_err(|error| store::failed(&error, &bounds.folder, "written"))
+        let handle = self.file.write_all_at(bytes, offset);
+        handle.map_err(|error| store::failed(&error, &bounds.folder, "handle"))
     }
 }
 
 impl SpoolFile {
-    pub(super) fn new(written: Arc<FileHandle>, pool: Pool, priority: Priority, folder: Arc<Path>) -> SpoolFile {
+    pub(super) fn new(handle: Arc<FileHandle>, pool: Pool, priority: Priority, folder: Arc<Path>) -> SpoolFile {
         SpoolFile {
-            written: Some(written),
+            handle: Some(handle),
             pool,
             priority,
             folder,
         }
     }
 
-    pub(super) fn written(&self) -> Result<&Arc<FileHandle>, Error> {
-        self.written.as_ref().ok_or(Error::Failed)
+    pub(super) fn handle(&self) -> Result<&Arc<FileHandle>, Error> {
+        self.handle.as_ref().ok_or(Error::Failed)
     }
 
-    /// Reads what the kernel has in memory; `None` if it has nothing at that offset.
+    /// Reads from the page cache; `None` if it has nothing at that offset.
     fn resident(&self, offset: u64, most: usize) -> Option<Vec<u8>> {
-        let written = self.written.as_ref()?;
-        let read = read_resident_vec(&written.file, offset, most).ok()?;
-        // An early end is an error of the disk, which the read in the pool reports.
+        let handle = self.handle.as_ref()?;
+        let read = read_resident_vec(&handle.file, offset, most).ok()?;
+        // An early end is a disk error, which the read in the pool reports.
         read.filter(|bytes| !bytes.is_empty())
     }
 
     /// Reads in the pool.
     fn read(&self, offset: u64, length: usize) -> Result<Job<Result<Vec<u8>, Error>>, Error> {
-        let (written, folder) = (Arc::clone(self.written()?), Arc::clone(&self.folder));
+        let (handle, folder) = (Arc::clone(self.handle()?), Arc::clone(&self.folder));
         Ok(self.pool.spawn(self.priority, move || {
             let mut bytes = vec![0; length];
-            let read = read_range(&written.file, offset, &mut bytes);
+            let read = read_range(&handle.file, offset, &mut bytes);
             read.map_err(|error| store::failed(&error.into(), &folder, "read back"))?;
             Ok(bytes)
         }))
@@ -173,9 +179,9 @@ impl SpoolFile {
 
 impl Drop for SpoolFile {
     fn drop(&mut self) {
-        if let Some(written) = self.written.take() {
-            // A pool that takes no more jobs drops it here and now.
-            self.pool.spawn(self.priority, move || drop(written)).detach();
+        if let Some(handle) = self.handle.take() {
+            // A pool that accepts no more jobs drops the file immediately.
+            self.pool.spawn(self.priority, move || drop(handle)).detach();
         }
     }
 }

@@ -1,12 +1,12 @@
-//! The spool: request bodies that are received whole before somebody is asked, in memory as long as they are small, else in an
-//! unnamed file.
+//! Spool: request bodies that are received whole before a back end is called, in memory while they are small, else in
+//! an unnamed file.
 //!
 //! ```text
 //! RequestBody ─▶ writer.rs: held in memory, written by the pool ─▶ SpooledBody (body.rs): read again, once or more often
-//!                       └─▶ store.rs: what all requests hold together, and its bounds
+//!                       └─▶ store.rs: total of all requests, and its bounds
 //! ```
-//! All disk access happens in the blocking pool, except for reads of pages that the kernel has in memory. A file has no name from the
-//! beginning, so nothing of it is left when the client aborts, a deadline passes, or the process is killed.
+//! All disk access happens in the blocking pool, except for reads from the page cache. A file never has a name, so
+//! nothing of it remains when the client aborts, a deadline passes, or the process is killed.
 
 mod body;
 mod store;

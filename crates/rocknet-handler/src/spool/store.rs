@@ -1,4 +1,4 @@
-//! What the bodies of all requests hold together: memory, disk space and files, each with its bound.
+//! Accounts for the memory, disk space and files of all spooled request bodies, and enforces their bounds.
 
 use std::fmt;
 use std::fs::File;
@@ -15,32 +15,36 @@ use tracing::Level;
 use rocknet_blocking::{JobError, Pool};
 use rocknet_log::throttle::Cause;
 
-/// Reservation of the process's descriptors that spooled bodies may take, and what it is at least and at most: connections come first, and
-/// thousands of large uploads at once are bounded by the disk rather than by their number.
+/// Part of the process's descriptors that spooled bodies may use (a 16th), with a minimum and a maximum. Connections
+/// come first, and the disk rather than the number of files bounds thousands of concurrent large uploads.
 const FILE_SHARE: u64 = 16;
 const MIN_FILES: u64 = 16;
 const MAX_FILES: u64 = 4096;
 
-/// Reason why a body cannot be kept. The log has the details.
+/// Reason why a body cannot be stored. The log has the details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Error {
     /// The disk is full, or `server.spool.disk` is reached.
     Full,
-    /// Too many bodies are kept at once, or the pool has too much to do.
+    /// Too many bodies are stored at once, or the queue of the pool is full.
     Busy,
-    /// The folder cannot be used, or the disk has failed.
+    /// The folder cannot be used, or a disk operation failed.
     Failed,
 }
 
-/// Bounds of the configuration, and the folder.
+/// Bounds and folder of the spool, from `server.spool` of the configuration.
 #[derive(Debug, Clone)]
 pub struct Bounds {
+    /// Folder of the files.
     pub folder: Arc<Path>,
+    /// Maximum number of bytes of all bodies in memory.
     pub memory: u64,
+    /// Maximum number of bytes of all bodies on disk.
     pub disk: u64,
 }
 
 impl Bounds {
+    /// Takes the bounds from the configuration.
     pub fn new(model: &model::Spool) -> Bounds {
         Bounds {
             folder: folder(model).into(),
@@ -49,31 +53,32 @@ impl Bounds {
         }
     }
 
-    /// Returns why no file can be created in the folder, if so. Blocks on the disk.
+    /// Creates a file in the folder as a test. Returns a message for the operator if that fails. Blocks on the disk.
     pub fn check_folder(&self) -> Option<String> {
         let error = temp_file::create_unnamed(&self.folder).err()?;
         Some(format!(
-            "request bodies above limits.body_memory cannot be kept in {}: {error}. Make the folder writable for the user that RockNet \
+            "request bodies above limits.body_memory cannot be stored in {}: {error}. Make the folder writable for the user that RockNet \
              runs as, or set server.spool.folder",
             self.folder.display()
         ))
     }
 }
 
-/// Returns the folder for files: /var/tmp unless another one is set, because /tmp is in memory on many systems.
+/// Returns the folder of the files: the configured one, else `TMPDIR`, else /var/tmp. /tmp is in memory on many
+/// systems.
 fn folder(model: &model::Spool) -> PathBuf {
     const USUAL: &str = "/var/tmp";
     if let Some(folder) = &model.folder {
         return folder.clone();
     }
-    let asked = std::env::var_os("TMPDIR").map(PathBuf::from);
-    asked.filter(|path| path.is_absolute()).unwrap_or_else(|| {
+    let temporary = std::env::var_os("TMPDIR").map(PathBuf::from);
+    temporary.filter(|path| path.is_absolute()).unwrap_or_else(|| {
         let usual = PathBuf::from(USUAL);
         if usual.is_dir() { usual } else { std::env::temp_dir() }
     })
 }
 
-/// Shared by all workers; all clones are one store.
+/// Store of spooled bodies, shared by all workers. All clones are one store.
 #[derive(Clone)]
 pub struct Store {
     pool: Pool,
@@ -88,6 +93,7 @@ struct Usage {
 }
 
 impl Store {
+    /// Creates a store whose files are written and read by `pool`.
     pub fn new(pool: Pool) -> Store {
         Store {
             pool,
@@ -99,7 +105,7 @@ impl Store {
         &self.pool
     }
 
-    /// Returns the bytes in memory and on disk, and the number of files, as of now.
+    /// Returns the current number of bytes in memory, bytes on disk, and files.
     pub fn usage(&self) -> (u64, u64, u64) {
         let now = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (now(&self.usage.memory), now(&self.usage.disk), now(&self.usage.files))
@@ -109,7 +115,7 @@ impl Store {
         self.reservation(|usage| &usage.memory)
     }
 
-    /// Reserves a place for one more file, with no bytes yet.
+    /// Reserves one more file without bytes.
     pub(super) fn file(&self) -> Result<FileReservation, Error> {
         let mut reservation = self.reservation(|usage| &usage.files);
         let most = most_files();
@@ -137,19 +143,19 @@ impl Store {
     }
 }
 
-/// Maximum number of bodies on disk at once, by the current limits of the process.
+/// Returns the maximum number of bodies on disk at once, derived from the current descriptor limit of the process.
 pub fn most_files() -> u64 {
     (descriptors::limit() / FILE_SHARE).clamp(MIN_FILES, MAX_FILES)
 }
 
-/// The share of one file in the bounds of the store; returned when dropped.
+/// Reservation of one file and its bytes, released on drop.
 pub(super) struct FileReservation {
     _file: Reservation,
     bytes: Reservation,
 }
 
 impl FileReservation {
-    /// Counts the bytes of the file.
+    /// Grows the reservation to the size of the file.
     pub(super) fn grow_to(&mut self, bytes: u64, bounds: &Bounds) -> Result<(), Error> {
         if self.bytes.grow_to(bytes, bounds.disk) {
             return Ok(());
@@ -166,7 +172,7 @@ impl FileReservation {
     }
 }
 
-/// A part of one of the counts; returned when dropped.
+/// Part of one total of the store, released on drop.
 pub(super) struct Reservation {
     usage: Arc<Usage>,
     of: fn(&Usage) -> &AtomicU64,
@@ -174,7 +180,7 @@ pub(super) struct Reservation {
 }
 
 impl Reservation {
-    /// Makes the share larger, unless the count would become more than `most`.
+    /// Grows the reservation to `count`, unless the total would exceed `most`. Returns true on success.
     pub(super) fn grow_to(&mut self, count: u64, most: u64) -> bool {
         let more = count.saturating_sub(self.count);
         let total = (self.of)(&self.usage);
@@ -207,7 +213,7 @@ pub(super) fn create(folder: &Path) -> Result<File, Error> {
     temp_file::create_unnamed(folder).map_err(|error| failed(&error, folder, "written"))
 }
 
-/// Returns whether a line about `what` may be logged now; one that may not is counted.
+/// Returns true if a line about `what` may be logged now. Suppressed lines are counted.
 fn may_be_logged(what: &'static str) -> bool {
     let cause = Cause {
         level: Level::ERROR,
@@ -218,9 +224,9 @@ fn may_be_logged(what: &'static str) -> bool {
     cause.may_be_logged()
 }
 
-/// Classifies a failed call on a file of the folder, and logs it, once a second at most.
+/// Classifies a failed call on a file of the folder, and logs it at most once a second.
 pub(super) fn failed(error: &io::Error, folder: &Path, doing: &str) -> Error {
-    let (kind, status, cure) = if is_full(error) {
+    let (kind, status, hint) = if is_full(error) {
         (
             Error::Full,
             507,
@@ -232,13 +238,13 @@ pub(super) fn failed(error: &io::Error, folder: &Path, doing: &str) -> Error {
         (
             Error::Failed,
             500,
-            "See that the folder exists and is writable, or set server.spool.folder",
+            "Check that the folder exists and is writable, or set server.spool.folder",
         )
     };
-    if may_be_logged("a request body cannot be kept on disk") {
+    if may_be_logged("a request body cannot be stored on disk") {
         tracing::error!(
             folder = %folder.display(),
-            "a request body was refused with {status}: it cannot be {doing} there: {error}. {cure}"
+            "a request body was refused with {status}: it cannot be {doing} there: {error}. {hint}"
         );
     }
     kind
@@ -256,9 +262,9 @@ impl From<JobError> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Error::Full => "there is no space left for it on the disk",
-            Error::Busy => "too many request bodies are kept at once",
-            Error::Failed => "it cannot be kept on the disk",
+            Error::Full => "no space is left for it on the disk",
+            Error::Busy => "too many request bodies are stored at once",
+            Error::Failed => "it cannot be stored on the disk",
         })
     }
 }

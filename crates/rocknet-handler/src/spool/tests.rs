@@ -1,4 +1,4 @@
-//! Both sides of each bound, what is read back, and that nothing is left.
+//! Tests of both sides of each bound, of reading back, and of cleaning up.
 
 use std::fs::{self, File};
 use std::future::poll_fn;
@@ -13,7 +13,7 @@ use super::store::Error;
 use super::*;
 use rocknet_blocking::Pool;
 
-/// Longest wait for the pool to close a file.
+/// Maximum time for the pool to close a file.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 fn bounds(folder: &Path) -> Bounds {
@@ -48,7 +48,7 @@ fn run<F: Future>(future: F) -> F::Output {
     Runtime::new(8).expect("a runtime").block_on(future)
 }
 
-/// Waits until the store holds nothing any more.
+/// Waits until the store is empty.
 #[track_caller]
 fn assert_nothing_is_left(store: &Store) {
     let deadline = Instant::now() + DEADLINE;
@@ -59,7 +59,7 @@ fn assert_nothing_is_left(store: &Store) {
 }
 
 #[test]
-fn bodies_come_back_as_they_came() {
+fn bodies_are_read_back_unchanged() {
     const MOST: usize = 64 * 1024;
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::new(Pool::new(2));
@@ -96,7 +96,7 @@ fn bodies_come_back_as_they_came() {
 }
 
 #[test]
-fn memory_of_all_is_bounded() {
+fn memory_of_all_bodies_is_bounded() {
     const MEMORY: u64 = 16 * 1024;
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::new(Pool::new(2));
@@ -110,7 +110,7 @@ fn memory_of_all_is_bounded() {
         let body = content(MEMORY as usize);
         fill(&mut first, &body, 1000).await.expect("room");
         assert_eq!(store.usage(), (MEMORY, 0, 0));
-        // None is left for this one: each of its pieces goes to the disk.
+        // No memory is left for this body, so each of its pieces is written to disk.
         fill(&mut second, &body, 1000).await.expect("room");
         assert_eq!(store.usage(), (MEMORY, MEMORY, 1));
         let mut second = second.finish().await.expect("room");
@@ -122,7 +122,7 @@ fn memory_of_all_is_bounded() {
 }
 
 #[test]
-fn disk_space_of_all_is_bounded() {
+fn disk_space_of_all_bodies_is_bounded() {
     const DISK: usize = 300_000;
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::new(Pool::new(2));
@@ -145,7 +145,7 @@ fn disk_space_of_all_is_bounded() {
 }
 
 #[test]
-fn files_of_all_are_bounded() {
+fn files_of_all_bodies_are_bounded() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::new(Pool::new(2));
     let mut reservation: Vec<_> = (0..most_files())
@@ -164,12 +164,16 @@ fn files_of_all_are_bounded() {
 }
 
 #[test]
-fn folders_that_cannot_be_used_are_errors() {
+fn unusable_folders_are_errors() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::new(Pool::new(1));
     run(async {
         let mut spool = SpoolWriter::new(&store, bounds(&folder.path().join("missing")), 10, Priority::Normal);
-        assert_eq!(spool.add(&[0; 10]).await, Ok(()), "as long as none is needed");
+        assert_eq!(
+            spool.add(&[0; 10]).await,
+            Ok(()),
+            "no folder is needed for a body in memory"
+        );
         assert_eq!(spool.add(&[0]).await, Err(Error::Failed));
     });
     assert!(bounds(&folder.path().join("missing")).check_folder().is_some());
@@ -179,7 +183,7 @@ fn folders_that_cannot_be_used_are_errors() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_told_apart() {
+fn a_full_disk_has_its_own_error() {
     let store = Store::new(Pool::new(1));
     let full = File::options()
         .read(true)
@@ -194,7 +198,7 @@ fn a_full_disk_is_told_apart() {
 }
 
 #[test]
-fn a_body_that_is_given_up_leaves_nothing() {
+fn an_abandoned_body_leaves_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::new(Pool::new(1));
     for length in [10, 100_000, 700_000] {
@@ -209,7 +213,7 @@ fn a_body_that_is_given_up_leaves_nothing() {
 }
 
 #[test]
-fn a_reader_gives_others_their_turn() {
+fn a_reader_yields_to_other_tasks() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::new(Pool::new(1));
     run(async {

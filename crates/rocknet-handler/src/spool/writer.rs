@@ -1,4 +1,4 @@
-//! A body while it is received: collected in memory, and from a bound on written to a file, piece by piece.
+//! Receives a request body: collects it in memory, and above a bound writes it to a file piece by piece.
 
 use std::sync::Arc;
 
@@ -7,133 +7,144 @@ use rocknet_config::model::Priority;
 use super::body::{FileHandle, SpoolFile, SpooledBody};
 use super::store::{self, Bounds, Error, Reservation, Store};
 
-/// Bytes of one write to the disk: few enough that a thousand uploads hold no more than `server.spool.memory`, enough that handing them
-/// to the pool weighs little.
+/// Size of one write to the disk in bytes. It is small enough that a thousand uploads hold no more than
+/// `server.spool.memory`, and large enough that the hand-over to the pool costs little beside it.
 const PIECE: usize = 256 * 1024;
-/// What is allocated first: most forms are shorter.
-const FIRST: usize = 4096;
+/// Size of the first allocation in bytes. Most forms are shorter.
+const FIRST_ALLOCATION: usize = 4096;
 
+/// Writer of one request body into the spool. Dropping it discards the body.
 pub struct SpoolWriter {
     store: Store,
     bounds: Bounds,
     priority: Priority,
-    /// Bytes of the body that may be in memory.
-    most: usize,
-    held: Vec<u8>,
-    /// Counts the capacity of `held`.
-    room: Reservation,
+    /// Maximum number of bytes of the body in memory.
+    max_memory: usize,
+    buffered: Vec<u8>,
+    /// Counts the capacity of `buffered`.
+    reservation: Reservation,
     file: Option<PartialFile>,
 }
 
-/// The file so far.
+/// The file of an incomplete body.
 struct PartialFile {
     file: SpoolFile,
     length: u64,
 }
 
 impl SpoolWriter {
-    /// For a body of which `most` bytes may be in memory.
-    pub fn new(store: &Store, bounds: Bounds, most: u64, priority: Priority) -> SpoolWriter {
+    /// Creates a writer for a body of which `max_memory` bytes may be in memory. Disk jobs get `priority`.
+    pub fn new(store: &Store, bounds: Bounds, max_memory: u64, priority: Priority) -> SpoolWriter {
         SpoolWriter {
             store: store.clone(),
             bounds,
             priority,
-            most: usize::try_from(most).unwrap_or(usize::MAX),
-            held: Vec::new(),
-            room: store.memory(),
+            max_memory: usize::try_from(max_memory).unwrap_or(usize::MAX),
+            buffered: Vec::new(),
+            reservation: store.memory(),
             file: None,
         }
     }
 
-    /// Adds the next bytes. Waits for the disk where they find no room in memory, so that no more is received meanwhile.
+    /// Adds the next bytes. If memory has no room for them, waits until they are written to disk, so that no more is
+    /// received meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// If a bound is reached or the disk fails. The body is then lost.
     pub async fn add(&mut self, mut chunk: &[u8]) -> Result<(), Error> {
         loop {
-            let length = self.held.len() + chunk.len();
-            let most = if self.file.is_some() { PIECE } else { self.most };
-            if length <= most && self.make_room(length, most) {
-                self.held.extend_from_slice(chunk);
+            let length = self.buffered.len() + chunk.len();
+            let max_memory = if self.file.is_some() { PIECE } else { self.max_memory };
+            if length <= max_memory && self.reserve(length, max_memory) {
+                self.buffered.extend_from_slice(chunk);
                 return Ok(());
             }
-            let mut held = std::mem::take(&mut self.held);
-            let fits = match held.capacity() {
-                // No memory is left: the chunk, which is in memory already and of the size of one receive, goes by itself.
+            let mut buffered = std::mem::take(&mut self.buffered);
+            let fits = match buffered.capacity() {
+                // No memory is left. The chunk, which is in memory already and has the size of one receive, is written
+                // alone.
                 0 => chunk.len(),
-                capacity => chunk.len().min(capacity - held.len()),
+                capacity => chunk.len().min(capacity - buffered.len()),
             };
-            held.extend_from_slice(&chunk[..fits]);
+            buffered.extend_from_slice(&chunk[..fits]);
             chunk = &chunk[fits..];
-            self.write(held).await?;
+            self.write(buffered).await?;
             if chunk.is_empty() {
                 return Ok(());
             }
         }
     }
 
-    /// Ends the body: it can be read from now on.
+    /// Ends the body, and returns a reader of it.
+    ///
+    /// # Errors
+    ///
+    /// If the last bytes cannot be written.
     pub async fn finish(mut self) -> Result<SpooledBody, Error> {
-        let mut held = std::mem::take(&mut self.held);
-        if self.file.is_some() && !held.is_empty() {
-            self.write(held).await?;
-            held = Vec::new();
+        let mut buffered = std::mem::take(&mut self.buffered);
+        if self.file.is_some() && !buffered.is_empty() {
+            self.write(buffered).await?;
+            buffered = Vec::new();
         }
         match self.file.take() {
             Some(PartialFile { file, length }) => Ok(SpooledBody::on_disk(file, length)),
             None => {
-                held.shrink_to_fit();
-                self.room.shrink_to(held.len() as u64);
-                Ok(SpooledBody::in_memory(held.into(), self.room))
+                buffered.shrink_to_fit();
+                self.reservation.shrink_to(buffered.len() as u64);
+                Ok(SpooledBody::in_memory(buffered.into(), self.reservation))
             }
         }
     }
 
-    /// Reserves memory for so many bytes; false if the bound of all requests does not allow it.
-    fn make_room(&mut self, length: usize, most: usize) -> bool {
-        if length <= self.held.capacity() {
+    /// Reserves memory for `length` bytes. Returns false if the bound for all requests is reached.
+    fn reserve(&mut self, length: usize, max_memory: usize) -> bool {
+        if length <= self.buffered.capacity() {
             return true;
         }
-        let capacity = length.next_power_of_two().max(FIRST).min(most);
-        if !self.room.grow_to(capacity as u64, self.bounds.memory) {
+        let capacity = length.next_power_of_two().max(FIRST_ALLOCATION).min(max_memory);
+        if !self.reservation.grow_to(capacity as u64, self.bounds.memory) {
             return false;
         }
-        self.held.reserve_exact(capacity - self.held.len());
+        self.buffered.reserve_exact(capacity - self.buffered.len());
         true
     }
 
-    /// Writes in the pool, and waits for it.
+    /// Writes bytes in the pool, and waits for it.
     async fn write(&mut self, bytes: Vec<u8>) -> Result<(), Error> {
-        let (written, length) = match &self.file {
-            Some(partial) => (Ok(Arc::clone(partial.file.written()?)), partial.length),
+        let (handle, length) = match &self.file {
+            Some(partial) => (Ok(Arc::clone(partial.file.handle()?)), partial.length),
             None => (Err(self.store.file()?), 0),
         };
         let end = length + bytes.len() as u64;
         let bounds = self.bounds.clone();
-        // What is counted for the buffer stays with it: a job that waits for its turn may outlive its request.
-        let room = std::mem::replace(&mut self.room, self.store.memory());
+        // The reservation of the buffer moves into the job, because a queued job may outlive its request.
+        let reservation = std::mem::replace(&mut self.reservation, self.store.memory());
         let job = self.store.pool().spawn(self.priority, move || {
-            let written = match written {
-                Ok(written) => written,
+            let handle = match handle {
+                Ok(handle) => handle,
                 Err(reservation) => FileHandle::new(store::create(&bounds.folder)?, reservation),
             };
-            written.write(&bytes, length, &bounds)?;
-            Ok::<_, Error>((written, bytes, room))
+            handle.write(&bytes, length, &bounds)?;
+            Ok::<_, Error>((handle, bytes, reservation))
         });
-        let (written, mut buffer, room) = job.await??;
-        self.room = room;
+        let (handle, mut buffer, reservation) = job.await??;
+        self.reservation = reservation;
         match &mut self.file {
             Some(partial) => partial.length = end,
             None => {
                 let (pool, folder) = (self.store.pool().clone(), Arc::clone(&self.bounds.folder));
-                let file = SpoolFile::new(written, pool, self.priority, folder);
+                let file = SpoolFile::new(handle, pool, self.priority, folder);
                 self.file = Some(PartialFile { file, length: end });
             }
         }
-        // The buffer is used again for the next piece, if its capacity is counted.
+        // The buffer is reused for the next piece if its capacity is reserved.
         buffer.clear();
-        if buffer.capacity() as u64 <= self.room.count() {
-            self.held = buffer;
+        if buffer.capacity() as u64 <= self.reservation.count() {
+            self.buffered = buffer;
         } else {
             drop(buffer);
-            self.room.shrink_to(0);
+            self.reservation.shrink_to(0);
         }
         Ok(())
     }

@@ -1,16 +1,16 @@
-//! How far a tunnel's client has ended its side, and ours: what its deadline depends on.
+//! Close state of a tunnel's client side, on which its deadline depends.
 
-/// Which directions are over.
+/// Directions that have ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CloseState {
-    /// The client sends nothing more.
+    /// The client has ended its direction.
     pub received: bool,
-    /// Nothing more is sent to the client.
+    /// The server has ended its direction to the client.
     pub sent: bool,
 }
 
 impl CloseState {
-    /// One side is over, and the other is not.
+    /// Returns true if exactly one direction has ended.
     pub fn is_half_closed(self) -> bool {
         self.received != self.sent
     }

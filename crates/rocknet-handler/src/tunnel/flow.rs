@@ -1,12 +1,14 @@
-//! How much flows in one direction of a tunnel: whether copying it or leaving it to the kernel costs less.
+//! Measures the flow in one direction of a tunnel, to decide whether copying or a kernel pipe costs less.
 
-/// Pieces that are looked at together: a message is not worth a pipe, and ends of messages come alone.
+/// Number of pieces in one measurement. A single message is not worth a pipe, and the ends of messages arrive
+/// separately.
 const PIECES: u8 = 8;
-/// So much in them is a stream. What costs the same either way is some 20 KiB at once.
+/// Bytes in one measurement from which the flow is bulk data. Both ways cost the same at about 20 KiB per piece.
 const BULK_FROM: usize = PIECES as usize * 24 * 1024;
-/// With less than this the stream is over; far enough from the other that nothing goes to and fro.
+/// Bytes in one measurement below which bulk mode ends. The distance between the two bounds prevents oscillation.
 const BULK_UNTIL: usize = PIECES as usize * 8 * 1024;
 
+/// Measures the flow in one direction.
 #[derive(Debug, Default)]
 pub struct FlowMeter {
     is_bulk: bool,
@@ -15,16 +17,17 @@ pub struct FlowMeter {
 }
 
 impl FlowMeter {
+    /// Returns true if the flow is bulk data, worth a pipe.
     pub fn is_bulk(&self) -> bool {
         self.is_bulk
     }
 
-    /// So much was received and copied. Where there is much that counts for nothing: it could not be moved.
+    /// Counts bytes that were received and copied. In bulk mode they count as 0, because the pipe could not move them.
     pub fn received(&mut self, size: usize) {
         self.count(if self.is_bulk { 0 } else { size });
     }
 
-    /// So much was moved by the kernel.
+    /// Counts bytes that the kernel moved through a pipe.
     pub fn moved(&mut self, size: usize) {
         self.count(size);
     }
@@ -54,12 +57,12 @@ mod tests {
     }
 
     #[test]
-    fn only_a_stream_is_much_until_little_comes_again_and_again() {
+    fn bulk_mode_begins_with_a_stream_and_ends_when_little_is_received() {
         let mut flow = FlowMeter::default();
         for _ in 0..3 {
             times(|| flow.received(SOME - 1));
             assert!(!flow.is_bulk());
-            // The end of each message by itself.
+            // The end of each message arrives separately.
             for at in 0..PIECES {
                 assert!(!flow.is_bulk());
                 flow.received(if at % 2 == 0 { 2 * SOME } else { 1 });
@@ -72,7 +75,7 @@ mod tests {
             times(|| flow.received(SOME));
             assert!(flow.is_bulk());
             times(|| flow.received(SOME));
-            assert!(!flow.is_bulk(), "a socket that cannot do it is asked again and again");
+            assert!(!flow.is_bulk(), "bulk mode persists on a socket that cannot move data");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! A splice: two links, each of which is sent what the other one brings.
+//! Joins two links: bytes received from one are sent to the other, in both directions.
 //!
 //! ```text
-//! client ──▶ up ──▶ peer          each way: receive, send; what does not leave waits, and nothing more is received
-//! client ◀── down ◀── peer        until it has left. An end is passed on once all before it has left.
+//! client ──▶ up ──▶ peer          each direction: receive, send; unsent bytes are kept, and nothing more is received
+//! client ◀── down ◀── peer        until they are sent. An end is passed on once all bytes before it are sent.
 //! ```
-//! Little is copied through the worker's buffer. What is much is moved by the kernel from socket to socket, through a pipe
-//! that the worker lends for as long as something is in it.
+//! Small amounts are copied through the worker's buffer. The kernel moves bulk data from socket to socket, through a
+//! pipe that the worker lends while there is something in it.
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -16,13 +16,14 @@ use rocknet_io::queue::SendQueue;
 use super::flow::FlowMeter;
 use super::{Scratch, Tunnel};
 
-/// Pieces received in one direction before others get their turn: at most 64 KiB each, so a tunnel that is never empty has
-/// the worker for half a megabyte.
+/// Maximum number of pieces moved in one direction before the tunnel yields. Each has at most 64 KiB, so a busy tunnel
+/// occupies the worker for half a megabyte.
 const MAX_PIECES_PER_POLL: u32 = 8;
-/// The same for pieces that the kernel moves, which are larger: nothing more is asked for behind so much.
+/// Maximum number of bytes moved in one direction before the tunnel yields. Pieces that the kernel moves are larger
+/// than 64 KiB, so their number alone is no bound.
 const MAX_BYTES_PER_POLL: usize = 512 * 1024;
 
-/// A client joined with a peer.
+/// Joins a client with a peer, such as an upstream.
 pub struct Splice<P> {
     peer: P,
     up: Direction,
@@ -32,7 +33,7 @@ pub struct Splice<P> {
 /// One direction.
 #[derive(Default)]
 struct Direction {
-    /// What was received and has not left; there until the link says that it has.
+    /// Bytes that were received and not yet sent. Kept until the link has sent all of them.
     waiting: Option<Box<SendQueue>>,
     stage: Stage,
     flow: FlowMeter,
@@ -42,15 +43,15 @@ struct Direction {
 enum Stage {
     #[default]
     Open,
-    /// The source has ended; the other side is told when it has all.
+    /// The source has ended. The end is passed on when all bytes are sent.
     Ending,
     Over,
 }
 
 impl<P: Link> Splice<P> {
-    /// `early`: what the peer said already.
+    /// Joins the client with `peer`. `early`: bytes already received from the peer.
     pub fn new(mut peer: P, early: Vec<u8>) -> Splice<P> {
-        // Nobody else would ever notice that it has vanished.
+        // Without TCP keep-alive, a peer that has vanished would go unnoticed.
         peer.keep_alive();
         let mut down = Direction::default();
         if !early.is_empty() {
@@ -58,7 +59,7 @@ impl<P: Link> Splice<P> {
             waiting.push_owned(early.into());
             down.waiting = Some(Box::new(waiting));
         }
-        // What was said to it before may still be on its way.
+        // Bytes sent to the peer before may still be unsent.
         peer.flush();
         let mut up = Direction::default();
         if let Some(unsent) = peer.take_unsent() {
@@ -86,7 +87,7 @@ impl<P: Link> Tunnel for Splice<P> {
                 Poll::Ready(Ok(()))
             }
             (Poll::Ready(Err(error)), _) | (_, Poll::Ready(Err(error))) => {
-                // Neither side is to take a part for the whole.
+                // A reset prevents the peer from mistaking a part for the whole.
                 self.peer.reset();
                 Poll::Ready(Err(error))
             }
@@ -140,7 +141,7 @@ impl Direction {
         Poll::Pending
     }
 
-    /// Puts what the source has into the queue, and tells how much that is. 0: it has ended.
+    /// Receives from the source into the queue, and returns the number of bytes. 0: the source has ended.
     fn receive(
         &mut self,
         context: &mut Context<'_>,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rocknet::certificates::ServerEnvironment;
 use rocknet::endpoint::{Endpoint, EndpointContext};
-use rocknet::files::look::Look;
+use rocknet::files::disk_lookup::DiskLookup;
 use rocknet::files::resolve::{self, Target};
 use rocknet::gateway::cgi;
 use rocknet::gateway::php;
@@ -255,7 +255,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
             Err(failed) => status(failed),
         });
     }
-    Ok(match resolve::resolve(&Look::patient(), tree, path) {
+    Ok(match resolve::resolve(&DiskLookup::blocking(), tree, path) {
         Target::File { relative, .. } => format!("the file {}", location(&relative)),
         Target::Script(script) => {
             let script_file = String::from_utf8_lossy(&script.file()).into_owned();

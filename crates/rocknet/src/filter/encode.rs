@@ -30,8 +30,8 @@ use rocknet_proto::status::Status;
 
 use crate::blocking::{Job, Pool};
 use crate::files::coding::{self, COMPRESS_FROM};
-use crate::files::encode::{EncodedFile, Streams};
-use crate::files::entry::ENCODED;
+use crate::files::encode::{EncodedFile, EncoderLimit};
+use crate::files::entry::PREFERRED_CODINGS;
 use crate::response::{Body, Response, Stream};
 
 pub use stream::Encoders;
@@ -48,7 +48,7 @@ pub struct Encode {
 
 impl Encode {
     /// Makes the filter. `files` are the files of the server that are encoded while they are sent.
-    pub fn new(files: Streams) -> Encode {
+    pub fn new(files: EncoderLimit) -> Encode {
         let mut encoders = Encoders::default();
         encoders.files = files;
         Encode { encoders }
@@ -124,7 +124,7 @@ pub fn apply(
         return None;
     }
     fields::add_vary(&mut response.fields);
-    let coding = negotiation::choose_coding(AcceptEncoding::parse(conditions.accept_encoding), &ENCODED);
+    let coding = negotiation::choose_coding(AcceptEncoding::parse(conditions.accept_encoding), &PREFERRED_CODINGS);
     if coding == Coding::Identity {
         return None;
     }

@@ -2,13 +2,13 @@
 
 pub mod encode;
 
-use crate::files::encode::Streams;
+use crate::files::encode::EncoderLimit;
 use crate::headers::Headers;
 use rocknet_handler::filter::{Filter, Filters};
 
 /// Makes the filters of a server. A new filter is one line here. `files` are the files that are encoded while they are
 /// sent.
-pub fn all(files: &Streams) -> Filters {
+pub fn all(files: &EncoderLimit) -> Filters {
     let mut all: Vec<Box<dyn Filter>> = vec![Box::new(encode::Encode::new(files.clone())), Box::new(Headers)];
     all.sort_by_key(|filter| filter.phase());
     all.into()

@@ -14,8 +14,8 @@ use tracing::Level;
 use super::admission;
 use super::context::RequestContext;
 use crate::endpoint::Endpoint;
-use crate::files::answer;
 use crate::files::entry::Found;
+use crate::files::representation;
 use crate::files::tree::Tree;
 use crate::fixed;
 use crate::handler::HandlerOutput;
@@ -85,7 +85,7 @@ async fn send(
         return Ok(not_found(&site.name, &name));
     };
     admission::enter(worker, &endpoint, context).await?;
-    let Some(entry) = worker.shared.cache.ask(&tree, &path.as_ref().into()).await else {
+    let Some(entry) = worker.shared.cache.look_up_shared(&tree, &path.as_ref().into()).await else {
         return Ok(fixed::error(Status::SERVICE_UNAVAILABLE));
     };
     admission::enter_file(worker, &tree, &entry, context).await?;
@@ -93,9 +93,9 @@ async fn send(
         Found::Asset(asset) if asset.status == Status::OK => {
             let is_ok = response.status == Status::OK;
             let file = if is_ok {
-                answer::in_full(asset, &request.view())
+                representation::full_response(asset, &request.view())
             } else {
-                answer::plain(asset)
+                representation::plain_response(asset)
             };
             if file.status.code() >= 400 {
                 return Ok(file);

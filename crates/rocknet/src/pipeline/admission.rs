@@ -24,9 +24,9 @@ use super::incoming::IncomingRequest;
 use super::route::{self, Resolved};
 use crate::endpoint::Endpoint;
 use crate::exchange::Exchange;
-use crate::files::cache::front::{Known as CachedPath, Lead};
+use crate::files::cache::l1::{CachedEntry as CachedPath, Hit};
 use crate::files::entry::Entry;
-use crate::files::serve;
+use crate::files::handler;
 use crate::files::tree::Tree;
 use crate::fixed;
 use crate::handler::{Handler, HandlerFuture, HandlerOutput};
@@ -126,13 +126,13 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
     routes: &SiteRoutes,
-    remembered: &Lead,
+    remembered: &Hit,
 ) -> Option<Option<Arc<str>>> {
     let raw = incoming.request.path;
     let resolved = route::resolve(routes, raw).ok()?;
     let of_file = match remembered {
-        Lead::Entry(known) => endpoint_of_entry(routes, &known.tree, &known.entry),
-        Lead::Place(_) => None,
+        Hit::Entry(known) => endpoint_of_entry(routes, &known.tree, &known.entry),
+        Hit::Endpoint(_) => None,
     };
     let guard_context = guard_context(worker, incoming);
     let mut user = None;
@@ -182,8 +182,8 @@ async fn handle_guarded(
     let scripts = tree.filter(|tree| tree.runs_scripts && !tree.is_program(&exchange.path));
     let output = match scripts {
         Some(tree) => {
-            serve::leave_files(&mut exchange);
-            match serve::script(tree, &exchange).await {
+            handler::clear_unnameable_path(&mut exchange);
+            match handler::find_script(tree, &exchange).await {
                 Ok(script) => {
                     let user = enter_script(worker, tree, (&script.name, &script.path_info), context).await?;
                     exchange.user = user.or(exchange.user);

@@ -11,10 +11,10 @@ use super::{
     IncomingRequest, Outcome, PipelineIo, RequestContext, ResponseState, StartedExchange, admission, encoded_variant,
     files, immediate, not_found_log,
 };
-use crate::files::answer::{self, Choice};
 use crate::files::cache;
-use crate::files::cache::front::{BEHIND_RULES, Known, Lead};
+use crate::files::cache::l1::{AFTER_RULES, CachedEntry, Hit};
 use crate::files::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
+use crate::files::representation::{self, Choice};
 use crate::fixed;
 use crate::preload;
 use crate::routing::RuleOutcome;
@@ -55,7 +55,7 @@ where
     R: PipelineIo,
 {
     let rules = config.snapshot.sites[site as usize].rules.as_ref()?;
-    let key = site | BEHIND_RULES;
+    let key = site | AFTER_RULES;
     match rules.apply(incoming.request, incoming.is_secure()) {
         RuleOutcome::Untouched => respond_cached(worker, config, key, incoming, io),
         RuleOutcome::Rewritten(target) if config.snapshot.sites[site as usize].is_open() => {
@@ -68,7 +68,7 @@ where
     }
 }
 
-/// Responds from the worker cache. `key`: number of the site, with [`BEHIND_RULES`] if the rules of the site were
+/// Responds from the worker cache. `key`: number of the site, with [`AFTER_RULES`] if the rules of the site were
 /// applied to the request.
 #[inline]
 fn respond_cached<F, R>(
@@ -83,9 +83,9 @@ where
     R: PipelineIo,
 {
     let request = incoming.request;
-    let site = key & !BEHIND_RULES;
-    let mut front = worker.files.front();
-    let remembered = front.find(key, request.path)?;
+    let site = key & !AFTER_RULES;
+    let mut front = worker.files.l1();
+    let remembered = front.get(key, request.path)?;
     let user = match remembered.is_open() {
         true => None,
         false => {
@@ -94,8 +94,8 @@ where
         }
     };
     let known = match remembered {
-        Lead::Entry(known) => known,
-        Lead::Place(place) => {
+        Hit::Entry(known) => known,
+        Hit::Endpoint(place) => {
             let place = Rc::clone(place);
             drop(front);
             let response = immediate::from_remembered(worker, &place, incoming, user.as_deref())?;
@@ -117,19 +117,20 @@ where
     };
     let now = worker.clock.uptime_ms();
     let age = known.entry.age_ms(now);
-    if known.entry.is_gone() || age >= STALE_AFTER_MS && !cache::still_holds(&known.entry, &known.tree, &known.path) {
-        front.forget(key, request.path);
+    if known.entry.is_retired() || age >= STALE_AFTER_MS && !cache::is_unchanged(&known.entry, &known.tree, &known.path)
+    {
+        front.remove(key, request.path);
         return None;
     }
     if (REFRESH_AFTER_MS..STALE_AFTER_MS).contains(&age) {
-        worker.files.refresh(known);
+        worker.files.revalidate(known);
     }
     known.entry.touch(now);
     worker.counters.cache_hits.add(1);
     // The access log takes the name of a user from a context.
     if user.is_none()
         && let Found::Asset(asset) = &known.entry.found
-        && let Choice::Send(head, variant) = answer::choose(asset, request)
+        && let Choice::Send(head, variant) = representation::choose(asset, request)
     {
         not_found_log::log_file(known, asset.status);
         announce_preloads(known, request, head, io);
@@ -163,7 +164,7 @@ where
 }
 
 #[inline]
-fn announce_preloads(known: &Known, request: &Request<'_>, head: &PreparedHeads, io: &mut impl PipelineIo) {
+fn announce_preloads(known: &CachedEntry, request: &Request<'_>, head: &PreparedHeads, io: &mut impl PipelineIo) {
     if let Some(preloads) = &known.preloads
         && preload::is_page(head.status)
         && preload::is_first_visit(request)
@@ -176,12 +177,12 @@ fn announce_preloads(known: &Known, request: &Request<'_>, head: &PreparedHeads,
 pub fn respond_from_entry(
     worker: &Rc<Worker>,
     context: Rc<RequestContext>,
-    known: &Rc<Known>,
+    known: &Rc<CachedEntry>,
     request: &Request<'_>,
     io: &mut impl PipelineIo,
 ) -> StartedExchange {
     let state = match &known.entry.found {
-        Found::Asset(asset) => match answer::choose(asset, request) {
+        Found::Asset(asset) => match representation::choose(asset, request) {
             Choice::Send(head, variant) => {
                 not_found_log::log_file(known, asset.status);
                 announce_preloads(known, request, head, io);

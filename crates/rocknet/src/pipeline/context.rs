@@ -10,7 +10,7 @@ use rocknet_proto::request::OwnedRequest;
 
 use crate::endpoint::Endpoint;
 use crate::exchange::Client;
-use crate::files::cache::front::{Known, Place};
+use crate::files::cache::l1::{CachedEndpoint, CachedEntry};
 use crate::files::tree::Tree;
 use crate::log::SinkId;
 use crate::response::UpstreamTiming;
@@ -61,8 +61,8 @@ impl<'a> From<&'a Arc<Endpoint>> for AppliedRoute<'a> {
     }
 }
 
-impl<'a> From<&'a Known> for AppliedRoute<'a> {
-    fn from(known: &'a Known) -> AppliedRoute<'a> {
+impl<'a> From<&'a CachedEntry> for AppliedRoute<'a> {
+    fn from(known: &'a CachedEntry) -> AppliedRoute<'a> {
         AppliedRoute {
             route: &known.tree.route,
             pages: Some(&known.tree),
@@ -70,8 +70,8 @@ impl<'a> From<&'a Known> for AppliedRoute<'a> {
     }
 }
 
-impl<'a> From<&'a Place> for AppliedRoute<'a> {
-    fn from(place: &'a Place) -> AppliedRoute<'a> {
+impl<'a> From<&'a CachedEndpoint> for AppliedRoute<'a> {
+    fn from(place: &'a CachedEndpoint) -> AppliedRoute<'a> {
         AppliedRoute {
             route: &place.route,
             pages: place.pages.as_ref(),

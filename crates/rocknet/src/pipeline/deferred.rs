@@ -14,7 +14,7 @@ use super::incoming::IncomingRequest;
 use super::interface::{PipelineIo, ResponseState, StartedExchange};
 use super::pending::{PendingResponse, RoutingResult};
 use crate::exchange::{Client, RequestBody};
-use crate::files::cache::front::Known;
+use crate::files::cache::l1::CachedEntry;
 use crate::files::entry::Variant;
 use crate::fixed;
 use crate::handshake::Handshake;
@@ -109,7 +109,7 @@ impl DeferredRequest {
 pub(super) struct OpenedBody(RequestBody);
 
 impl PipelineIo for OpenedBody {
-    fn send(&mut self, _: &PreparedHeads, _: Option<(&Known, &Variant)>) {}
+    fn send(&mut self, _: &PreparedHeads, _: Option<(&CachedEntry, &Variant)>) {}
 
     fn limit_body(&mut self, _: u64) -> Result<(), Refusal> {
         Ok(())

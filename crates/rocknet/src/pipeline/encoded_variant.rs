@@ -8,9 +8,9 @@ use rocknet_proto::semantics::negotiation::Coding;
 use super::finish::finish;
 use super::{PendingResponse, RequestContext, ResponseState};
 use crate::blocking::JobError;
-use crate::files::cache::front::Known;
+use crate::files::cache::l1::CachedEntry;
 use crate::files::entry::{Asset, Content, Found, Variant};
-use crate::files::{answer, encode, load};
+use crate::files::{encode, load, representation};
 use crate::handler::HandlerOutput;
 use crate::response::{Body, Response};
 use crate::worker::Worker;
@@ -20,7 +20,7 @@ use crate::worker::Worker;
 pub(super) fn create(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
-    known: &Rc<Known>,
+    known: &Rc<CachedEntry>,
     asset: &Asset,
     coding: Coding,
 ) -> Option<ResponseState> {
@@ -37,8 +37,8 @@ pub(super) fn create(
                 let variant = encode::encode(coding, &content)
                     .map(|encoded| Box::new(load::coded(&tree, asset, coding, encoded)));
                 let grown = variant.as_deref().map_or(0, Variant::size);
-                if asset.keep(coding, variant) {
-                    cache.grew(tree.id, &path, grown);
+                if asset.set_encoded(coding, variant) {
+                    cache.entry_grew(tree.id, &path, grown);
                 }
             });
             let known = Rc::clone(known);
@@ -52,16 +52,16 @@ pub(super) fn create(
                     // The plain file is sent instead; the next request may find more room.
                     tracing::debug!("cannot compress {}: {error}", known.path);
                     if error == JobError::Panicked {
-                        asset.keep(coding, None);
+                        asset.set_encoded(coding, None);
                     }
-                    answer::plain(asset).into()
+                    representation::plain_response(asset).into()
                 }),
             )))
         }
         Content::File(file) => {
             let pool = worker.shared.pool.clone();
             let stream = match encode::EncodedFile::new(
-                &worker.files.streams,
+                &worker.files.encoder_limit,
                 coding,
                 Arc::clone(file),
                 pool,

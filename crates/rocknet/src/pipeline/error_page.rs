@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::files::cache::Cache;
+use crate::files::cache::FileCache;
 use crate::files::entry::{Content, Found};
-use crate::files::missed;
+use crate::files::failure_log;
 use crate::files::tree::Tree;
 use crate::fixed;
 use crate::response::{Body, ErrorPage, FilePart, Response};
@@ -25,17 +25,17 @@ pub fn is_wanted(route: &Route, response: &Response) -> bool {
 }
 
 /// Replaces the body by the error page of the route. If the page cannot be read, the response stays as it is.
-pub async fn replace(cache: &Cache, route: &Route, pages: Option<&Arc<Tree>>, response: &mut Response) {
+pub async fn replace(cache: &FileCache, route: &Route, pages: Option<&Arc<Tree>>, response: &mut Response) {
     let (Some(path), Some(pages)) = (route.errors.get(&response.status.code()), pages) else {
         return;
     };
-    let Some(entry) = cache.ask(pages, &path.as_str().into()).await else {
+    let Some(entry) = cache.look_up_shared(pages, &path.as_str().into()).await else {
         return;
     };
     let Found::Asset(asset) = &entry.found else { return };
     // A missing page has a 404 response in the cache, which is not the page.
     if asset.status.code() != 200 {
-        missed::not_found(pages, path);
+        failure_log::not_found(pages, path);
         return;
     }
     for name in CONTENT_FIELDS {

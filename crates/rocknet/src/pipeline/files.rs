@@ -8,7 +8,7 @@ use rocknet_proto::status::Status;
 
 use super::{PendingResponse, RequestContext, ResponseState};
 use crate::blocking::JobError;
-use crate::files::cache::front::Known;
+use crate::files::cache::l1::CachedEntry;
 use crate::files::listing;
 use crate::fixed;
 use crate::response::Response;
@@ -36,7 +36,7 @@ pub(super) fn redirect_with_slash(request: &Request<'_>) -> Response {
 pub(super) fn list_directory(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
-    known: &Known,
+    known: &CachedEntry,
     relative: &[u8],
     request: &Request<'_>,
 ) -> ResponseState {

@@ -9,7 +9,7 @@ use rocknet_proto::status::Status;
 
 use super::IncomingRequest;
 use crate::endpoint::Endpoint;
-use crate::files::cache::front::{Lead, Place};
+use crate::files::cache::l1::{CachedEndpoint, Hit};
 use crate::fixed;
 use crate::handler::ExchangeRef;
 use crate::response::Response;
@@ -58,22 +58,22 @@ pub(super) fn remember(
     }
     let is_plain = path.as_bytes() == request.path && matches!(request.method, Method::Get | Method::Head);
     if is_plain && routes.has_exact_route(path) {
-        let place = Place {
+        let place = CachedEndpoint {
             route: Arc::clone(&endpoint.route),
             handler: Arc::clone(endpoint.handler(path)),
             pages: endpoint.pages.clone(),
             path: path.into(),
             is_file_path,
         };
-        let lead = Lead::Place(Rc::new(place));
-        worker.files.front().keep(key, request.path, lead);
+        let lead = Hit::Endpoint(Rc::new(place));
+        worker.files.l1().insert(key, request.path, lead);
     }
 }
 
 /// Responds to a request for a path whose handler has responded at once before.
 pub(super) fn from_remembered<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
-    place: &Place,
+    place: &CachedEndpoint,
     incoming: &IncomingRequest<'_, F>,
     user: Option<&str>,
 ) -> Option<Response> {

@@ -9,7 +9,7 @@ use rocknet_proto::status::Status;
 use super::context::RequestContext;
 use super::pending::PendingResponse;
 use crate::exchange::RequestBody;
-use crate::files::cache::front::Known;
+use crate::files::cache::l1::CachedEntry;
 use crate::files::entry::Variant;
 use crate::preload::Preloads;
 use crate::response::Response;
@@ -18,7 +18,7 @@ use rocknet_proto::PreparedHeads;
 /// Calls that a protocol version implements for a new request.
 pub trait PipelineIo {
     /// Sends a prepared response. `variant`: its body; `None`: the head is the whole response.
-    fn send(&mut self, head: &PreparedHeads, variant: Option<(&Known, &Variant)>);
+    fn send(&mut self, head: &PreparedHeads, variant: Option<(&CachedEntry, &Variant)>);
 
     /// Pushes or announces the files that the page sent next needs, where the version can.
     fn announce_preloads(&mut self, _request: &Request<'_>, _preloads: &Preloads) {}

@@ -11,8 +11,8 @@ use tracing::level_filters::LevelFilter;
 
 use super::context::RequestContext;
 use crate::endpoint::Endpoint;
-use crate::files::cache::front::Known;
-use crate::files::missed;
+use crate::files::cache::l1::CachedEntry;
+use crate::files::failure_log;
 use crate::log::throttle::Cause;
 
 /// Reason of a 404 that is not about a file.
@@ -33,15 +33,15 @@ impl NotFoundReason {
 
 /// Logs a 404 for a file, from the cache or after a lookup.
 #[inline]
-pub(super) fn log_file(known: &Known, status: Status) {
+pub(super) fn log_file(known: &CachedEntry, status: Status) {
     if status == Status::NOT_FOUND && Level::INFO <= LevelFilter::current() {
         log_path(known);
     }
 }
 
 #[cold]
-fn log_path(known: &Known) {
-    missed::not_found(&known.tree, &known.path);
+fn log_path(known: &CachedEntry) {
+    failure_log::not_found(&known.tree, &known.path);
 }
 
 /// Logs a 404 with another reason, once a second for each site and reason: at debug, and in `dev` mode at info. Other

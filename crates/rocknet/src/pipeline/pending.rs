@@ -13,7 +13,7 @@ use rocknet_proto::status::Status;
 use super::accel_redirect;
 use super::context::RequestContext;
 use super::exit::{self, Exit};
-use crate::files::cache::front::Known;
+use crate::files::cache::l1::CachedEntry;
 use crate::fixed;
 use crate::handler::{self, HandlerFuture};
 use crate::interim::{InterimChannel, InterimResponse};
@@ -27,7 +27,7 @@ pub enum CompletedResponse {
     /// The response has passed all phases.
     Response(Box<Response>),
     /// The response is a cache entry, which is sent as prepared.
-    Cached(Rc<Known>, Rc<OwnedRequest>),
+    Cached(Rc<CachedEntry>, Rc<OwnedRequest>),
 }
 
 /// Result of the wait for the choice of a handler.

@@ -10,7 +10,7 @@ use tracing::Level;
 use super::context::RequestContext;
 use crate::endpoint::Endpoint;
 use crate::exchange::Client;
-use crate::files::serve::NAMELESS;
+use crate::files::handler::NO_FILE_PATH;
 use crate::log::throttle::Cause;
 use crate::routing::RuleOutcome;
 use crate::site::SiteRoutes;
@@ -37,7 +37,7 @@ pub(super) fn resolve<'a>(routes: &'a SiteRoutes, raw: &'a [u8]) -> Result<Resol
         // No file can have that name, but a rule, a fallback or an error page may apply to it.
         Err(PathError::Unmatchable) => {
             let path = SafePath::for_rules(raw);
-            (path.map_or(Cow::Borrowed(NAMELESS), Cow::Owned), false)
+            (path.map_or(Cow::Borrowed(NO_FILE_PATH), Cow::Owned), false)
         }
         Err(error) => return Err(error),
     };

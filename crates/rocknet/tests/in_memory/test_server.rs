@@ -14,7 +14,7 @@ use rocknet::backend::Backend;
 use rocknet::blocking::Pool;
 use rocknet::certificates::CertificateManager;
 use rocknet::exchange::{Client, Exchange};
-use rocknet::files::cache::Cache;
+use rocknet::files::cache::FileCache;
 use rocknet::handler::{Handler, HandlerFuture, respond_with};
 use rocknet::lifecycle::connection::ConnectionCore;
 use rocknet::log::Logger;
@@ -267,7 +267,7 @@ impl TestServer {
         let snapshot =
             Arc::new(Snapshot::new(config, &mounts, &logger, &certificates, &registries).expect("a snapshot"));
         let pool = Pool::new(2);
-        let cache = Cache::start(64 << 20, pool.clone()).expect("a cache");
+        let cache = FileCache::start(64 << 20, pool.clone()).expect("a cache");
         let address = snapshot.listeners.keys().next().expect("an address").clone();
         let shared = Shared {
             backend: Backend::Epoll,

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use rocknet::files::cache::front::{Lead, Place};
+use rocknet::files::cache::l1::{CachedEndpoint, Hit};
 
 use crate::library;
 use crate::test_server::{TestClient, TestServer};
@@ -20,10 +20,10 @@ fn server(before: &str) -> TestServer {
 }
 
 /// Cached entry of a path.
-fn remembered(server: &TestServer, path: &str) -> Option<Rc<Place>> {
-    match server.worker.files.front().find(0, path.as_bytes())? {
-        Lead::Place(place) => Some(Rc::clone(place)),
-        Lead::Entry(_) => None,
+fn remembered(server: &TestServer, path: &str) -> Option<Rc<CachedEndpoint>> {
+    match server.worker.files.l1().get(0, path.as_bytes())? {
+        Hit::Endpoint(place) => Some(Rc::clone(place)),
+        Hit::Entry(_) => None,
     }
 }
 
@@ -47,8 +47,8 @@ fn a_controller_route_for_one_path_is_cached_by_the_worker() {
     assert_eq!(&*place.path, "/hello");
     // A lookup of the routes would find the other controller, and no path for any at all.
     for path in ["/missing", "/nowhere"] {
-        let lead = Lead::Place(Rc::clone(&place));
-        server.worker.files.front().keep(0, path.as_bytes(), lead);
+        let lead = Hit::Endpoint(Rc::clone(&place));
+        server.worker.files.l1().insert(0, path.as_bytes(), lead);
         for query in ["", "?a=b"] {
             let response = fetch(&server, &format!("GET {path}{query}"), "");
             assert!(response.ends_with(HELLO), "{path}{query}: {response}");

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rocknet::blocking::Pool;
-use rocknet::files::cache::Cache;
+use rocknet::files::cache::FileCache;
 use rocknet::files::entry::Found;
 use rocknet::files::tree::Tree;
 use rocknet_config::model::Settings;
@@ -355,7 +355,7 @@ fn open_files_are_bounded() {
         folder.sparse(&format!("www/{number}.bin"), 100_000);
     }
     let pool = Pool::new(2);
-    let cache = Cache::with_files(64 << 20, MOST, pool.clone()).expect("a cache");
+    let cache = FileCache::with_max_files(64 << 20, MOST, pool.clone()).expect("a cache");
     let settings = Settings {
         root: Some(folder.path("www")),
         ..Settings::default()
@@ -374,18 +374,18 @@ fn open_files_are_bounded() {
         let files = cache.status().files.load(Ordering::Relaxed);
         assert!(files <= MOST, "{files} files are open at number {number}");
     }
-    let kept: Vec<usize> = (0..FILES).filter(|number| !entries[*number].is_gone()).collect();
+    let kept: Vec<usize> = (0..FILES).filter(|number| !entries[*number].is_retired()).collect();
     assert_eq!(
         kept,
         (FILES - MOST as usize..FILES).collect::<Vec<_>>(),
         "the oldest go first"
     );
-    assert!(!small.is_gone(), "what holds no file does not count");
+    assert!(!small.is_retired(), "what holds no file does not count");
 
     // A new configuration closes everything that the old one held open.
-    cache.retain([tree.id + 1].into(), 64 << 20);
-    assert!(look_up("/0.bin").is_gone(), "kept for a configuration that is gone");
-    assert!(look_up("/0.bin").is_gone() && entries.iter().all(|entry| entry.is_gone()));
+    cache.retain_trees([tree.id + 1].into(), 64 << 20);
+    assert!(look_up("/0.bin").is_retired(), "kept for a configuration that is gone");
+    assert!(look_up("/0.bin").is_retired() && entries.iter().all(|entry| entry.is_retired()));
     assert_eq!(cache.status().files.load(Ordering::Relaxed), 0);
     assert_eq!(cache.status().bytes.load(Ordering::Relaxed), 0);
     pool.stop(Duration::from_secs(1));
@@ -403,7 +403,7 @@ fn memory_is_bounded() {
         );
     }
     let pool = Pool::new(2);
-    let cache = Cache::start(LIMIT, pool.clone()).expect("a cache");
+    let cache = FileCache::start(LIMIT, pool.clone()).expect("a cache");
     let settings = Settings {
         root: Some(folder.path("www")),
         ..Settings::default()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rocknet::blocking::Pool;
-use rocknet::files::cache::{Cache, weight};
+use rocknet::files::cache::{FileCache, weight};
 use rocknet::files::entry::{Content, Entry, Found};
 use rocknet::files::tree::Tree;
 use rocknet_config::model::{Fallback, Settings};
@@ -15,7 +15,7 @@ use super::support::Folder;
 
 /// A cache of one tree, queried on the test's thread.
 struct TestCache {
-    cache: Cache,
+    cache: FileCache,
     tree: Arc<Tree>,
     pool: Pool,
     runtime: Runtime,
@@ -33,7 +33,7 @@ impl TestCache {
         };
         let pool = Pool::new(2);
         TestCache {
-            cache: Cache::start(memory, pool.clone()).expect("a cache"),
+            cache: FileCache::start(memory, pool.clone()).expect("a cache"),
             tree: Arc::new(Tree::standalone(&settings, max_file).expect("a tree")),
             pool,
             runtime: Builder::new_current_thread().build().expect("a runtime"),
@@ -49,7 +49,7 @@ impl TestCache {
 
     /// Waits until the cache thread has evicted entries.
     fn settle(&self) {
-        self.runtime.block_on(self.cache.settled());
+        self.runtime.block_on(self.cache.flush());
     }
 }
 
@@ -86,7 +86,7 @@ fn the_bytes_of_all_entries() {
         let first = cache.look_up("/a.bin");
         cache.look_up("/b.bin");
         cache.settle();
-        assert_eq!(first.is_gone(), gone, "{memory} bytes for two entries of {both}");
+        assert_eq!(first.is_retired(), gone, "{memory} bytes for two entries of {both}");
     }
 }
 

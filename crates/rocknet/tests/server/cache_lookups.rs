@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rocknet::blocking::Pool;
-use rocknet::files::cache::Cache;
+use rocknet::files::cache::FileCache;
 use rocknet::files::entry::{Content, Entry, Found};
 use rocknet::files::tree::Tree;
 use rocknet_config::model::Settings;
@@ -19,7 +19,7 @@ use rustix::fs::{Advice, fadvise};
 use super::support::Folder;
 
 struct TestCache {
-    cache: Cache,
+    cache: FileCache,
     tree: Arc<Tree>,
     pool: Pool,
     runtime: Runtime,
@@ -34,7 +34,7 @@ impl TestCache {
         };
         let pool = Pool::new(1);
         let cache = TestCache {
-            cache: Cache::start(1 << 30, pool.clone()).expect("a cache"),
+            cache: FileCache::start(1 << 30, pool.clone()).expect("a cache"),
             tree: Arc::new(Tree::standalone(&settings, 1 << 20).expect("a tree")),
             pool,
             runtime,
@@ -143,7 +143,7 @@ fn files_in_memory_need_no_thread() {
         assert!(matches!(cache.look_up("/sub").found, Found::WithoutSlash));
         let styled = cache.look_up("/style.css");
         assert_eq!(content(&styled), b"p{}");
-        assert!(matches!(&styled.found, Found::Asset(asset) if asset.neighbours));
+        assert!(matches!(&styled.found, Found::Asset(asset) if asset.has_precompressed));
         let missing = cache.look_up("/none");
         assert!(matches!(&missing.found, Found::Asset(asset) if asset.status.code() == 404));
         cache.jobs() - before
@@ -189,7 +189,7 @@ fn files_on_disk_are_read_by_io_uring() {
         assert_eq!(content(&cache.look_up("/sub/a.txt")), b"text");
         assert_eq!(content(&cache.look_up("/long.txt")), long);
         let styled = cache.look_up("/style.css");
-        assert!(matches!(&styled.found, Found::Asset(asset) if asset.neighbours));
+        assert!(matches!(&styled.found, Found::Asset(asset) if asset.has_precompressed));
         // Names never looked up before are no more in memory than file contents are.
         number += 1;
         let missing = cache.look_up(&format!("/never/named/before{number}.html"));

@@ -1,7 +1,7 @@
 //! Folders and files that are still to be reworded.
 
 /// Folders, or the files right in one (`folder/*.rs`), with violations of the prose rules.
-pub const PROSE: &[&str] = &["crates/rocknet-files", "crates/rocknet-handler"];
+pub const PROSE: &[&str] = &[];
 
 /// Crates with violations of the rule of type names.
-pub const TYPE_NAMES: &[&str] = &["crates/rocknet-files"];
+pub const TYPE_NAMES: &[&str] = &[];

@@ -1,4 +1,4 @@
-//! Two links in memory, joined.
+//! Tests with two joined links in memory.
 
 mod piped;
 
@@ -15,7 +15,7 @@ struct Joined {
     client: SimPeer,
     peer: SimPeer,
     pipes: PipePool,
-    /// Bytes that are received at once.
+    /// Maximum number of bytes received at once.
     input: usize,
 }
 
@@ -33,7 +33,7 @@ impl Joined {
         }
     }
 
-    /// So many turns.
+    /// Polls up to this many times.
     fn turn(&mut self, turns: usize) -> Poll<io::Result<()>> {
         let (mut input, mut queue) = (vec![0; self.input], SendQueue::default());
         let mut context = Context::from_waker(Waker::noop());
@@ -55,7 +55,7 @@ impl Joined {
 }
 
 #[test]
-fn both_ways_flow_and_each_ends_for_itself() {
+fn both_directions_flow_and_end_independently() {
     let mut both = Joined::new(b"early ");
     both.client.send(b"hello").pause().send(b" there");
     both.peer.send(b"welcome");
@@ -73,7 +73,7 @@ fn both_ways_flow_and_each_ends_for_itself() {
 }
 
 #[test]
-fn who_does_not_take_is_not_read_for() {
+fn nothing_is_received_for_a_peer_that_does_not_read() {
     let mut both = Joined::new(b"");
     both.peer.accept(10);
     for _ in 0..100 {
@@ -82,7 +82,7 @@ fn who_does_not_take_is_not_read_for() {
     both.peer.send(b"the other way goes on");
     assert!(both.turn(50).is_pending());
     assert_eq!(both.peer.received().len(), 10);
-    assert_eq!(both.client.unread(), 99 * 1000, "more was read than waits to be taken");
+    assert_eq!(both.client.unread(), 99 * 1000, "more was received than can be sent");
     assert_eq!(*both.client.received(), *b"the other way goes on");
     both.client.end();
     both.peer.accept_all().limit_writes(7);
@@ -92,7 +92,7 @@ fn who_does_not_take_is_not_read_for() {
 }
 
 #[test]
-fn what_breaks_off_is_cut_on_the_other_side() {
+fn an_error_on_one_side_resets_the_other() {
     for breaks in [0, 1, 2, 3] {
         let mut both = Joined::new(b"");
         let kind = io::ErrorKind::ConnectionReset;
@@ -113,7 +113,7 @@ fn what_breaks_off_is_cut_on_the_other_side() {
 }
 
 #[test]
-fn a_flood_lets_others_have_their_turn() {
+fn a_flood_yields_to_other_tasks() {
     let mut both = Joined::new(b"");
     for _ in 0..100 {
         both.client.send(&[b'x'; 1000]);

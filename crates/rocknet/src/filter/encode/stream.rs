@@ -14,7 +14,7 @@ use rocknet_proto::semantics::negotiation::Coding;
 use super::fields;
 use crate::blocking::{Job, JobError, Pool};
 use crate::files::coding::{Encoder, Window};
-use crate::files::encode::Streams;
+use crate::files::encode::EncoderLimit;
 use crate::response::{FieldList, Stream};
 
 /// Input that is encoded on the event loop at once: Brotli takes about 0.2 ms for it. More is handed to the pool.
@@ -35,7 +35,7 @@ const MAX_ENCODER_BYTES: u64 = 256 * 1024 * 1024;
 #[derive(Clone)]
 pub struct Encoders {
     budget: ByteBudget,
-    pub files: Streams,
+    pub files: EncoderLimit,
 }
 
 /// The reserved memory of one encoder.
@@ -99,7 +99,7 @@ impl Encoders {
     pub fn new(most: u64) -> Encoders {
         Encoders {
             budget: ByteBudget::new(most),
-            files: Streams::default(),
+            files: EncoderLimit::default(),
         }
     }
 

@@ -7,7 +7,7 @@ use rocknet_proto::h1::{self, AfterResponse, Length, Refusal, ServerConnection};
 use rocknet_proto::status::Status;
 
 use crate::exchange::{BodyChannel, RequestBody};
-use crate::files::cache::front::Known;
+use crate::files::cache::l1::CachedEntry;
 use crate::files::entry::{Content, Variant};
 use crate::interim::InterimResponse;
 use crate::lifecycle::body::{BodySource, Delivery};
@@ -67,7 +67,7 @@ impl<'a> H1Responder<'a> {
 
 impl PipelineIo for H1Responder<'_> {
     #[inline]
-    fn send(&mut self, head: &PreparedHeads, variant: Option<(&Known, &Variant)>) {
+    fn send(&mut self, head: &PreparedHeads, variant: Option<(&CachedEntry, &Variant)>) {
         let length = Length::Exact(head.length);
         let Some((known, variant)) = variant else {
             let (framing, next) = self.engine.respond_complete(head.status, length, self.close);

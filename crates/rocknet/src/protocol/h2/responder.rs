@@ -9,7 +9,7 @@ use rocknet_proto::status::Status;
 use super::push_state::{PendingPage, PromisedStream, PushState};
 use super::streams::{BodyReceiver, RequestStream};
 use crate::exchange;
-use crate::files::cache::front::Known;
+use crate::files::cache::l1::CachedEntry;
 use crate::files::entry::{Content, Variant};
 use crate::interim::InterimResponse;
 use crate::lifecycle::body::{BodySource, Delivery};
@@ -108,7 +108,7 @@ impl<'a> H2Responder<'a> {
 
 impl PipelineIo for H2Responder<'_> {
     #[inline]
-    fn send(&mut self, head: &PreparedHeads, variant: Option<(&Known, &Variant)>) {
+    fn send(&mut self, head: &PreparedHeads, variant: Option<(&CachedEntry, &Variant)>) {
         if self.id.is_promised() && !self.pushes.reserve(head.status, Some(head.length)) {
             return self.engine.reset(self.id, ErrorCode::Cancel, self.output.buffer());
         }

@@ -1,12 +1,12 @@
-//! What is much goes through pipes, and nothing is lost in them.
+//! Tests that bulk data goes through pipes, and that no byte is lost in them.
 
 use rocknet_io::pipe::PIPE_BYTES;
 
 use super::*;
 
-/// What is received at once, and what the scripts say at once.
+/// Bytes received at once, and sent at once by the scripts.
 const PIECE: usize = 64 * 1024;
-/// Far more than is copied before a stream is taken for one.
+/// Far more pieces than are copied before bulk mode begins.
 const PIECES: usize = 64;
 
 impl Joined {
@@ -19,7 +19,7 @@ impl Joined {
     }
 }
 
-/// Bytes whose place can be told from them.
+/// Returns bytes whose positions can be verified.
 fn pattern(seed: usize) -> Vec<u8> {
     (seed..seed + PIECES * PIECE).map(|at| (at % 251) as u8).collect()
 }
@@ -46,13 +46,13 @@ fn a_stream_is_moved_and_messages_are_copied() {
     say(&both.peer, &down);
     assert!(both.turn(100).is_pending());
     assert!(*both.peer.received() == up[..] && *both.client.received() == down[..]);
-    assert_eq!(both.pipes.count(), 1, "not one after the other by the same pipe");
+    assert_eq!(both.pipes.count(), 1, "the directions do not share one pipe in turn");
     both.pipes.tick();
     assert_eq!(both.pipes.count(), 1);
-    // Nothing flows any more.
+    // The flow has stopped.
     both.pipes.tick();
     assert_eq!(both.pipes.count(), 0);
-    // It goes on as it was, until little comes again and again.
+    // Bulk mode persists until little data is received repeatedly.
     both.client.send(&up[..PIECE]);
     assert!(both.turn(1).is_pending());
     assert_eq!(both.pipes.count(), 1);
@@ -68,7 +68,7 @@ fn a_stream_is_moved_and_messages_are_copied() {
 }
 
 #[test]
-fn an_end_comes_behind_what_is_in_a_pipe() {
+fn an_end_follows_the_bytes_in_a_pipe() {
     let mut both = Joined::with_room(4);
     let up = pattern(0);
     both.peer.accept(20 * PIECE + 5);
@@ -79,9 +79,9 @@ fn an_end_comes_behind_what_is_in_a_pipe() {
     let unreceived = both.client.unread();
     assert!(
         unreceived > 0 && up.len() - unreceived - both.peer.received().len() <= PIPE_BYTES,
-        "more was read than waits to be taken"
+        "more was received than can be sent"
     );
-    // The other way goes on, and ends.
+    // The other direction goes on, and ends.
     both.peer.send(b"what is left").end();
     assert!(both.turn(100).is_pending());
     assert!(both.client.is_shut_down() && !both.peer.is_shut_down());
@@ -94,8 +94,8 @@ fn an_end_comes_behind_what_is_in_a_pipe() {
 }
 
 #[test]
-fn without_a_pipe_it_is_copied() {
-    // Both ways are stuck, and there is a pipe for one of them, or none.
+fn bytes_are_copied_without_a_pipe() {
+    // Both directions are blocked, and there is a pipe for one of them, or none.
     for pipes in [0, 1] {
         let mut both = Joined::with_room(pipes);
         let (up, down) = (pattern(1), pattern(2));
@@ -115,7 +115,7 @@ fn without_a_pipe_it_is_copied() {
 }
 
 #[test]
-fn what_is_left_in_a_pipe_is_nobody_elses() {
+fn a_pipe_with_bytes_in_it_is_not_reused() {
     for breaks in [false, true] {
         let mut both = Joined::with_room(4);
         both.peer.accept(20 * PIECE + 5);
@@ -129,12 +129,12 @@ fn what_is_left_in_a_pipe_is_nobody_elses() {
         }
         let Joined { splice, pipes, .. } = both;
         drop(splice);
-        assert_eq!(pipes.count(), 0, "it may be used again");
+        assert_eq!(pipes.count(), 0, "a pipe with bytes in it is reused");
     }
 }
 
 #[test]
-fn a_stream_lets_others_have_their_turn() {
+fn a_stream_yields_to_other_tasks() {
     let mut both = Joined::with_room(4);
     say(&both.client, &pattern(0));
     for _ in 0..3 {

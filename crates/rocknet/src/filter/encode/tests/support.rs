@@ -11,7 +11,7 @@ use std::thread::{self, Thread};
 use super::super::*;
 use crate::response::FieldList;
 
-pub const CODINGS: [Coding; 3] = ENCODED;
+pub const CODINGS: [Coding; 3] = PREFERRED_CODINGS;
 
 struct Unpark(Thread);
 

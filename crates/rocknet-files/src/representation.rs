@@ -1,4 +1,5 @@
-//! From an asset and a request to the answer: which form, whether at all (RFC 9110 §13), and which part (§14).
+//! Selects the response to a request for an asset: which variant, whether the preconditions hold (RFC 9110 §13), and
+//! which ranges (§14).
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
@@ -14,22 +15,23 @@ use rocknet_proto::semantics::negotiation::{self, AcceptEncoding, Coding};
 use rocknet_proto::semantics::range::{self, ByteRange, ContentRange, Ranges};
 use rocknet_proto::status::Status;
 
-use crate::entry::{Asset, Content, ENCODED, Variant};
+use crate::entry::{Asset, Content, PREFERRED_CODINGS, Variant};
 use rocknet_handler::fixed;
 use rocknet_handler::response::{Body, ErrorPage, FieldList, FilePart, Part, Response};
 use rocknet_proto::PreparedHeads;
 
-/// What to do with a request for an asset.
+/// Response to a request for an asset.
 pub enum Choice<'a> {
-    /// Send this head, and the content of this form if the head has any.
+    /// Sends this head, and the content of this variant if the head has any.
     Send(&'a PreparedHeads, Option<&'a Variant>),
+    /// Sends this response.
     Respond(Box<Response>),
-    /// The form with this coding is wanted and has not been made yet.
+    /// The variant with this coding is preferred but has not been made yet.
     Encode(Coding),
 }
 
-/// Fields that make an answer anything else than the whole file as it is.
-const SELECTING: KnownSet = KnownSet::of(&[
+/// Fields that may select something other than the complete plain variant.
+const SELECTING_FIELDS: KnownSet = KnownSet::of(&[
     Known::IfMatch,
     Known::IfNoneMatch,
     Known::IfModifiedSince,
@@ -38,15 +40,16 @@ const SELECTING: KnownSet = KnownSet::of(&[
     Known::AcceptEncoding,
 ]);
 
+/// Selects the response to a request for an asset.
 #[inline]
 pub fn choose<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
-    if !request.fields.any(SELECTING) {
-        return whole(&asset.plain);
+    if !request.fields.any(SELECTING_FIELDS) {
+        return full(&asset.plain);
     }
     select(asset, request)
 }
 
-fn whole(variant: &Variant) -> Choice<'_> {
+fn full(variant: &Variant) -> Choice<'_> {
     Choice::Send(&variant.full, Some(variant))
 }
 
@@ -54,47 +57,47 @@ fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
     let ranged = request.method == Method::Get && request.fields.contains(Known::Range) && asset.status == Status::OK;
     let variant = match coding(asset, request, ranged) {
         Ok(variant) => variant,
-        Err(coding) => return unmade(asset, request, coding),
+        Err(coding) => return not_encoded(asset, request, coding),
     };
     let Some(etag) = &variant.etag else {
-        return whole(variant);
+        return full(variant);
     };
     let validators = Validators {
         etag: etag.as_bytes(),
         last_modified: asset.last_modified,
     };
     let fields = &request.fields;
-    match judge(request, &validators) {
+    match evaluate(request, &validators) {
         Outcome::Proceed => {}
         Outcome::NotModified => {
-            return match &variant.unchanged {
-                Some(unchanged) => Choice::Send(unchanged, None),
-                None => whole(variant),
+            return match &variant.not_modified {
+                Some(head) => Choice::Send(head, None),
+                None => full(variant),
             };
         }
         Outcome::PreconditionFailed => return respond(fixed::error(Status::PRECONDITION_FAILED)),
     }
     let range = match fields.get(Known::Range) {
         Some(range) if ranged && !fields.is_repeated(Known::Range) => range,
-        _ => return whole(variant),
+        _ => return full(variant),
     };
     if fields
         .get(Known::IfRange)
         .is_some_and(|value| !conditional::if_range(value, &validators))
     {
-        return whole(variant);
+        return full(variant);
     }
     match range::parse(range, variant.content.length()) {
-        Ranges::Whole => whole(variant),
+        Ranges::Whole => full(variant),
         Ranges::One(part) => respond(partial(asset, variant, part)),
         Ranges::Many(parts) => respond(multipart(asset, variant, &parts)),
-        Ranges::Unsatisfiable => respond(unsatisfied(variant)),
+        Ranges::Unsatisfiable => respond(range_not_satisfiable(variant)),
     }
 }
 
-/// A form that is not kept. One made while it is sent is never kept, so its conditions are judged here or nowhere; one
-/// that will be kept is judged once it is there, because it may turn out not to be worth it.
-fn unmade<'a>(asset: &Asset, request: &Request<'_>, coding: Coding) -> Choice<'a> {
+/// Handles a variant that is not cached. A variant encoded while it is sent is never cached, so its preconditions are
+/// evaluated here. One that will be cached is evaluated once it exists, because it may turn out not to be worth it.
+fn not_encoded<'a>(asset: &Asset, request: &Request<'_>, coding: Coding) -> Choice<'a> {
     let Some(etag) = asset
         .tag(coding)
         .filter(|_| matches!(asset.plain.content, Content::File(..)))
@@ -105,28 +108,28 @@ fn unmade<'a>(asset: &Asset, request: &Request<'_>, coding: Coding) -> Choice<'a
         etag: etag.as_bytes(),
         last_modified: asset.last_modified,
     };
-    match judge(request, &validators) {
+    match evaluate(request, &validators) {
         Outcome::Proceed => Choice::Encode(coding),
-        Outcome::NotModified => respond(unchanged(asset, etag.as_bytes())),
+        Outcome::NotModified => respond(not_modified(asset, etag.as_bytes())),
         Outcome::PreconditionFailed => respond(fixed::error(Status::PRECONDITION_FAILED)),
     }
 }
 
-/// The plain form as a response, with conditions and ranges: for those who change it before it is sent. It is answered as
-/// GET is, whatever was asked for.
-pub fn in_full(asset: &Asset, request: &Request<'_>) -> Response {
+/// Returns the plain variant as a response, with preconditions and ranges, for callers that change it before it is
+/// sent. Any method but HEAD is treated as GET.
+pub fn full_response(asset: &Asset, request: &Request<'_>) -> Response {
     let variant = &asset.plain;
     let Some(etag) = &variant.etag else {
-        return plain(asset);
+        return plain_response(asset);
     };
     let validators = Validators {
         etag: etag.as_bytes(),
         last_modified: asset.last_modified,
     };
-    let method = method(request.method);
-    match judge_as(method, request, &validators) {
+    let method = file_method(request.method);
+    match evaluate_as(method, request, &validators) {
         Outcome::Proceed => {}
-        Outcome::NotModified => return unchanged(asset, etag.as_bytes()),
+        Outcome::NotModified => return not_modified(asset, etag.as_bytes()),
         Outcome::PreconditionFailed => return fixed::error(Status::PRECONDITION_FAILED),
     }
     let fields = &request.fields;
@@ -141,14 +144,14 @@ pub fn in_full(asset: &Asset, request: &Request<'_>) -> Response {
         .filter(|_| is_same())
         .map(|range| range::parse(range, variant.content.length()))
     {
-        None | Some(Ranges::Whole) => plain(asset),
+        None | Some(Ranges::Whole) => plain_response(asset),
         Some(Ranges::One(part)) => partial(asset, variant, part),
         Some(Ranges::Many(parts)) => multipart(asset, variant, &parts),
-        Some(Ranges::Unsatisfiable) => unsatisfied(variant),
+        Some(Ranges::Unsatisfiable) => range_not_satisfiable(variant),
     }
 }
 
-fn unchanged(asset: &Asset, etag: &[u8]) -> Response {
+fn not_modified(asset: &Asset, etag: &[u8]) -> Response {
     let mut fields = asset.fields.clone();
     fields.remove("Content-Type");
     fields.remove("Accept-Ranges");
@@ -163,17 +166,17 @@ fn unchanged(asset: &Asset, etag: &[u8]) -> Response {
     }
 }
 
-fn unsatisfied(variant: &Variant) -> Response {
+fn range_not_satisfiable(variant: &Variant) -> Response {
     let range = ContentRange::unsatisfied(variant.content.length());
     fixed::error(Status::RANGE_NOT_SATISFIABLE).with("Content-Range", text(range.as_bytes()))
 }
 
-fn judge(request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
-    judge_as(request.method, request, validators)
+fn evaluate(request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
+    evaluate_as(request.method, request, validators)
 }
 
-/// RFC 9110 §13.2.2, for the form that would be sent.
-fn judge_as(method: Method, request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
+/// Evaluates the preconditions of RFC 9110 §13.2.2 for the variant that would be sent.
+fn evaluate_as(method: Method, request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
     let fields = &request.fields;
     let (if_match, if_none_match) = (joined(fields, Known::IfMatch), joined(fields, Known::IfNoneMatch));
     let preconditions = Preconditions {
@@ -185,7 +188,7 @@ fn judge_as(method: Method, request: &Request<'_>, validators: &Validators<'_>) 
     conditional::evaluate(method, &preconditions, validators, true)
 }
 
-/// All values of a list field as one; a copy only if it was sent more than once.
+/// Joins all values of a list field. Copies only if the field occurs more than once.
 fn joined<'a>(fields: &Fields<'a>, name: Known) -> Option<Cow<'a, [u8]>> {
     if fields.is_repeated(name) {
         return Some(Cow::Owned(fields.all(name).collect::<Vec<_>>().join(&b", "[..])));
@@ -193,12 +196,12 @@ fn joined<'a>(fields: &Fields<'a>, name: Known) -> Option<Cow<'a, [u8]>> {
     fields.get(name).map(Cow::Borrowed)
 }
 
-/// Values made by us are ASCII.
+/// Converts a value generated by this server, which is ASCII.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The form this client gets; the coding to make if it is not there yet. A range is always of the plain form.
+/// Returns the variant for this client, or the coding to be made first. Ranges always apply to the plain variant.
 fn coding<'a>(asset: &'a Asset, request: &Request<'_>, ranged: bool) -> Result<&'a Variant, Coding> {
     if !asset.negotiates || ranged {
         return Ok(&asset.plain);
@@ -207,14 +210,14 @@ fn coding<'a>(asset: &'a Asset, request: &Request<'_>, ranged: bool) -> Result<&
     if accepted == AcceptEncoding::IDENTITY {
         return Ok(&asset.plain);
     }
-    // What lies encoded on the disk was meant to be used, whatever we could make ourselves.
-    for untried in [false, true] {
+    // Precompressed files are intended to be used, so they take precedence over codings made by the server.
+    for includes_unmade in [false, true] {
         let mut offered = [Coding::Identity; 3];
         let mut count = 0;
-        for coding in ENCODED {
+        for coding in PREFERRED_CODINGS {
             let offer = match asset.encoded(coding) {
-                Some(form) => form.is_some() && (untried || asset.neighbours),
-                None => untried && asset.status == Status::OK,
+                Some(form) => form.is_some() && (includes_unmade || asset.has_precompressed),
+                None => includes_unmade && asset.status == Status::OK,
             };
             if offer {
                 offered[count] = coding;
@@ -239,7 +242,7 @@ fn partial(asset: &Asset, variant: &Variant, part: ByteRange) -> Response {
         "Content-Range",
         text(ContentRange::new(part, variant.content.length()).as_bytes()),
     );
-    let body = match cut(&variant.content, part) {
+    let body = match slice(&variant.content, part) {
         Part::Bytes(bytes) => Body::Bytes(bytes),
         Part::File(part) => Body::File(part),
     };
@@ -265,7 +268,7 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
         let mut head = Vec::new();
         frame.write_part_head(*range, &mut head);
         parts.push(Part::Bytes(Bytes::from(head)));
-        parts.push(cut(&variant.content, *range));
+        parts.push(slice(&variant.content, *range));
     }
     let mut end = Vec::new();
     frame.write_end(&mut end);
@@ -280,8 +283,8 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
     }
 }
 
-/// The whole of the plain form, where a coded one was asked for and cannot be made now.
-pub fn plain(asset: &Asset) -> Response {
+/// Returns the complete plain variant, for when an encoded one is preferred but cannot be made now.
+pub fn plain_response(asset: &Asset) -> Response {
     let body = match &asset.plain.content {
         Content::Memory(bytes) => Body::Bytes(bytes.clone()),
         Content::File(file) => Body::File(FilePart {
@@ -308,7 +311,7 @@ fn with_etag(asset: &Asset, variant: &Variant) -> FieldList {
     fields
 }
 
-fn cut(content: &Content, range: ByteRange) -> Part {
+fn slice(content: &Content, range: ByteRange) -> Part {
     match content {
         Content::Memory(bytes) => Part::Bytes(bytes.slice(range.first() as usize..=range.last() as usize)),
         Content::File(file) => Part::File(FilePart {
@@ -319,7 +322,7 @@ fn cut(content: &Content, range: ByteRange) -> Part {
     }
 }
 
-/// Unguessable enough that nobody can plant the boundary in a file.
+/// Returns a random boundary that cannot be guessed, so that no file can contain it on purpose.
 fn random() -> [u8; 16] {
     let state = RandomState::new();
     let now = rocknet_handler::clock::uptime_ms();
@@ -328,8 +331,8 @@ fn random() -> [u8; 16] {
     bytes[8..].copy_from_slice(&state.hash_one(!now).to_ne_bytes());
     bytes
 }
-/// The method that a file is asked for by, whatever the application was.
-fn method(method: Method) -> Method {
+/// Returns the method with which a file is requested in place of an application.
+fn file_method(method: Method) -> Method {
     match method {
         Method::Head => Method::Head,
         _ => Method::Get,

@@ -1,4 +1,4 @@
-//! Log lines about files that were not sent: which site, which file, why, and what to do.
+//! Log lines about files that were not sent: site, file, reason, and remedy.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use tracing::Level;
 use crate::tree::Tree;
 use rocknet_log::throttle::Cause;
 
-/// Lines about missing files a second and site: a page that is being written may miss several at once.
+/// Maximum number of lines about missing files per second and site. A page under development may miss several at once.
 const MISSING_A_SECOND: u32 = 20;
 
 const FORBIDDEN: &str = "a file may not be read";
@@ -23,7 +23,8 @@ fn cause<'c>(tree: &'c Tree, level: Level, what: &'static str) -> Cause<'c> {
     }
 }
 
-/// 403: the mode or the owner of the file, or of a folder on the way, keeps it from this process.
+/// Logs 403 for a file that this process may not read, because of the mode or owner of the file or of a folder on its
+/// path.
 pub fn forbidden(tree: &Tree, relative: &[u8]) {
     if cause(tree, Level::WARN, FORBIDDEN).may_be_logged() {
         let file = tree.folder().join(&*String::from_utf8_lossy(relative));
@@ -37,7 +38,7 @@ pub fn forbidden(tree: &Tree, relative: &[u8]) {
     }
 }
 
-/// 403: a file that would be sent if it had another name or place.
+/// Logs 403 for a file whose name or folder prevents it from being sent.
 pub fn not_sent(tree: &Tree, relative: &[u8], why: &'static str) {
     if cause(tree, Level::INFO, why).may_be_logged() {
         let file = tree.folder().join(&*String::from_utf8_lossy(relative));
@@ -45,7 +46,7 @@ pub fn not_sent(tree: &Tree, relative: &[u8], why: &'static str) {
     }
 }
 
-/// 404: at debug, and for a site in `dev` mode at info.
+/// Logs 404 at level debug, and at info for a site in `dev` mode.
 pub fn not_found(tree: &Tree, path: &str) {
     let level = if tree.route.label.is_dev {
         Level::INFO
@@ -63,12 +64,14 @@ pub fn not_found(tree: &Tree, path: &str) {
     }
 }
 
+/// Logs a shortage of descriptors or memory.
 pub fn shortage(tree: &Tree, error: &OpenError) {
     if cause(tree, Level::WARN, "a file cannot be opened").may_be_logged() {
         tracing::warn!(site = %tree.route.label.site, folder = %tree.folder().display(), "cannot open a file: {error}");
     }
 }
 
+/// Logs a file that cannot be read.
 pub fn unreadable(tree: &Tree, relative: &[u8], error: &io::Error) {
     if cause(tree, Level::ERROR, "a file cannot be read").may_be_logged() {
         let file = String::from_utf8_lossy(relative);
@@ -76,10 +79,11 @@ pub fn unreadable(tree: &Tree, relative: &[u8], error: &io::Error) {
     }
 }
 
+/// Logs a problem with the folder of a site.
 pub fn root(tree: &Tree, error: &io::Error, what: &'static str) {
     if cause(tree, Level::ERROR, what).may_be_logged() {
         let help = match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "make the folder, or correct `root`",
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "create the folder, or correct `root`",
             io::ErrorKind::PermissionDenied => {
                 "give the user of the server the right: chmod o+rx the folder and o+x those above it"
             }

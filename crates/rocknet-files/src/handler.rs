@@ -1,4 +1,4 @@
-//! The handler of files.
+//! Handler of static files, and lookup of scripts.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
 use crate::cache::WorkerCache;
-use crate::cache::front::Known;
+use crate::cache::l1::CachedEntry;
 use crate::entry::Found;
 use crate::script::Script;
 use crate::tree::Tree;
@@ -17,21 +17,22 @@ use rocknet_handler::fixed;
 use rocknet_handler::response::Response;
 use rocknet_handler::{ExchangeRef, Handler, HandlerFuture, HandlerOutput};
 
-/// Stands for every path that no file can have: a colon is in no name that is looked up.
-pub const NAMELESS: &str = "/:";
+/// Path that no file can have, because no name with a colon is looked up. Replaces all such paths of requests.
+pub const NO_FILE_PATH: &str = "/:";
 
-/// Answers with what lies at a path of a tree.
-pub struct Files(Arc<Tree>);
+/// Responds with the file at a path of a tree.
+pub struct FileHandler(Arc<Tree>);
 
-impl Files {
-    pub fn new(tree: Arc<Tree>) -> Files {
-        Files(tree)
+impl FileHandler {
+    /// Creates a handler for the files of a tree.
+    pub fn new(tree: Arc<Tree>) -> FileHandler {
+        FileHandler(tree)
     }
 }
 
-impl Handler for Files {
-    fn handle_now(&self, asked: &ExchangeRef<'_>) -> Option<Response> {
-        match asked.request.method {
+impl Handler for FileHandler {
+    fn handle_now(&self, exchange: &ExchangeRef<'_>) -> Option<Response> {
+        match exchange.request.method {
             Method::Get | Method::Head => None,
             Method::Options => Some(fixed::options()),
             _ => Some(fixed::method_not_allowed()),
@@ -46,17 +47,17 @@ impl Handler for Files {
         let tree = Arc::clone(&self.0);
         Box::pin(async move {
             if !exchange.is_file_path {
-                exchange.path = NAMELESS.into();
+                exchange.path = NO_FILE_PATH.into();
             }
             match find(&tree, &exchange).await {
-                Some(known) => HandlerOutput::Cached(known),
+                Some(cached) => HandlerOutput::Cached(cached),
                 None => fixed::error(Status::SERVICE_UNAVAILABLE).into(),
             }
         })
     }
 }
 
-async fn find(tree: &Arc<Tree>, exchange: &Exchange) -> Option<Rc<Known>> {
+async fn find(tree: &Arc<Tree>, exchange: &Exchange) -> Option<Rc<CachedEntry>> {
     let cache = exchange.services.get::<WorkerCache>()?;
     let (tree, path) = (Arc::clone(tree), Arc::from(&*exchange.path));
     cache
@@ -64,36 +65,37 @@ async fn find(tree: &Arc<Tree>, exchange: &Exchange) -> Option<Rc<Known>> {
         .await
 }
 
-/// Gives a path that no file can have the name of none. A script may still be on the way.
-pub fn leave_files(exchange: &mut Exchange) {
+/// Replaces a path that no file can have. Script lookups keep it, because a script may be a prefix of the path.
+pub fn clear_unnameable_path(exchange: &mut Exchange) {
     if !exchange.is_file_path && SafePath::from_decoded(&exchange.path).is_ok() {
-        exchange.path = NAMELESS.into();
+        exchange.path = NO_FILE_PATH.into();
     }
 }
 
-/// Finds the script that a request leads to.
+/// Finds the script for a request.
 ///
 /// # Errors
 ///
-/// The answer, where the path leads to something else.
-pub async fn script(tree: &Arc<Tree>, exchange: &Exchange) -> Result<Arc<Script>, HandlerOutput> {
+/// The response, if the path leads to something else.
+pub async fn find_script(tree: &Arc<Tree>, exchange: &Exchange) -> Result<Arc<Script>, HandlerOutput> {
     let services = &exchange.services;
     let raw = exchange.request.view().path;
     let cache = services.get::<WorkerCache>();
-    let remembered = cache.and_then(|cache| cache.script(exchange.cache_key, raw, services.clock.uptime_ms()));
-    if let Some(script) = remembered {
+    let cached_script =
+        cache.and_then(|cache| cache.cached_script(exchange.cache_key, raw, services.clock.uptime_ms()));
+    if let Some(script) = cached_script {
         return Ok(script);
     }
-    let Some(known) = find(tree, exchange).await else {
+    let Some(cached) = find(tree, exchange).await else {
         return Err(fixed::error(Status::SERVICE_UNAVAILABLE).into());
     };
-    if let Found::Script(script) = &known.entry.found {
+    if let Found::Script(script) = &cached.entry.found {
         return Ok(Arc::clone(script));
     }
     Err(match exchange.request.view().method {
-        Method::Get | Method::Head => HandlerOutput::Cached(known),
+        Method::Get | Method::Head => HandlerOutput::Cached(cached),
         Method::Options => fixed::options().into(),
-        // Empty, for the site's own page.
+        // Empty, so that the site's error page replaces it.
         _ => Response::new(Status::METHOD_NOT_ALLOWED)
             .with("Allow", fixed::FILE_METHODS)
             .into(),

@@ -1,0 +1,86 @@
+//! Eviction queues of the cache, one for each bound: total bytes and entries, open files, and the bytes of kinds whose
+//! paths clients choose.
+
+use super::eviction_queue::{EvictionQueue, Position};
+use super::key::{Key, MAX_ENTRIES};
+use super::weight::weight;
+use crate::entry::Entry;
+use crate::entry_kind::EntryKind;
+
+/// A bound of the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bound {
+    Fallbacks,
+    Missing,
+    OpenFiles,
+    Total,
+}
+
+impl Bound {
+    /// The total comes last, so that entries evicted by the bound of their kind are not evicted at the expense of
+    /// others.
+    pub const EACH: [Bound; 4] = [Bound::Fallbacks, Bound::Missing, Bound::OpenFiles, Bound::Total];
+}
+
+/// Positions of one entry in the queues, by [`Bound`].
+pub(super) type Positions = [Option<Position>; Bound::EACH.len()];
+
+pub(super) struct EvictionQueues([EvictionQueue; Bound::EACH.len()]);
+
+impl EvictionQueues {
+    pub fn new(memory: u64, files: u64) -> EvictionQueues {
+        EvictionQueues(Bound::EACH.map(|bound| match bound {
+            Bound::Fallbacks => EvictionQueue::new(EntryKind::Fallback.limit(memory)),
+            Bound::Missing => EvictionQueue::new(EntryKind::Missing.limit(memory)),
+            Bound::OpenFiles => EvictionQueue::new(files),
+            Bound::Total => EvictionQueue::with_max_len(memory.max(1), MAX_ENTRIES),
+        }))
+    }
+
+    pub fn set_memory(&mut self, memory: u64) {
+        self.of_mut(Bound::Fallbacks)
+            .set_limit(EntryKind::Fallback.limit(memory));
+        self.of_mut(Bound::Missing).set_limit(EntryKind::Missing.limit(memory));
+        self.of_mut(Bound::Total).set_limit(memory.max(1));
+    }
+
+    pub fn of(&self, bound: Bound) -> &EvictionQueue {
+        &self.0[bound as usize]
+    }
+
+    pub fn of_mut(&mut self, bound: Bound) -> &mut EvictionQueue {
+        &mut self.0[bound as usize]
+    }
+
+    /// Adds an entry to each queue whose bound applies to it.
+    pub fn push(&mut self, key: &Key, entry: &Entry, now: u64) -> Positions {
+        let (bytes, files, kind) = (weight(&key.1, entry), entry.descriptors(), entry.kind());
+        Bound::EACH.map(|bound| {
+            let share = match bound {
+                Bound::Fallbacks if kind == EntryKind::Fallback => bytes,
+                Bound::Missing if kind == EntryKind::Missing => bytes,
+                Bound::OpenFiles if files > 0 => files,
+                Bound::Total => bytes,
+                _ => return None,
+            };
+            Some(self.of_mut(bound).push(key.clone(), now, share))
+        })
+    }
+
+    pub fn remove(&mut self, positions: &Positions) {
+        for (queue, position) in self.0.iter_mut().zip(positions) {
+            if let Some(position) = position {
+                queue.remove(*position);
+            }
+        }
+    }
+
+    /// Adds bytes to an entry.
+    pub fn grow(&mut self, positions: &Positions, bytes: u64) {
+        for bound in [Bound::Fallbacks, Bound::Missing, Bound::Total] {
+            if let Some(position) = positions[bound as usize] {
+                self.of_mut(bound).grow(position, bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Eviction queue for one bound (bytes or open files): the stored entries in order of insertion, each with its share.
+
+use std::collections::BTreeMap;
+
+use super::key::Key;
+
+/// Entries that share a limit, oldest first.
+///
+/// A map by position instead of a queue, so that removing an entry leaves no key behind. With paths of 8 KiB, such keys
+/// would take more memory than the entries.
+pub(super) struct EvictionQueue {
+    queue: BTreeMap<Position, QueuedEntry>,
+    next: Position,
+    used: u64,
+    limit: u64,
+    max_len: usize,
+}
+
+/// Identifies a queued entry. It has 64 bits, so no position is used twice.
+pub(super) type Position = u64;
+
+pub(super) struct QueuedEntry {
+    pub key: Key,
+    /// Uptime at which the entry was queued, in milliseconds.
+    pub since: u64,
+    pub share: u64,
+}
+
+/// Memory of a queued entry in bytes, given that the nodes of the map are at least half full.
+pub(super) const QUEUED_BYTES: usize = 2 * (size_of::<Position>() + size_of::<QueuedEntry>());
+
+impl EvictionQueue {
+    pub fn new(limit: u64) -> EvictionQueue {
+        EvictionQueue::with_max_len(limit, usize::MAX)
+    }
+
+    /// Like [`EvictionQueue::new`], with a bound on the number of entries as well.
+    pub fn with_max_len(limit: u64, max_len: usize) -> EvictionQueue {
+        EvictionQueue {
+            queue: BTreeMap::new(),
+            next: 0,
+            used: 0,
+            limit,
+            max_len,
+        }
+    }
+
+    pub fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    pub fn push(&mut self, key: Key, since: u64, share: u64) -> Position {
+        let position = self.next;
+        self.next += 1;
+        self.used += share;
+        self.queue.insert(position, QueuedEntry { key, since, share });
+        position
+    }
+
+    /// Removes and returns the oldest entry.
+    pub fn pop(&mut self) -> Option<QueuedEntry> {
+        let (_, queued) = self.queue.pop_first()?;
+        self.used -= queued.share;
+        Some(queued)
+    }
+
+    pub fn remove(&mut self, position: Position) {
+        if let Some(queued) = self.queue.remove(&position) {
+            self.used -= queued.share;
+        }
+    }
+
+    /// Adds to the share of an entry.
+    pub fn grow(&mut self, position: Position, more: u64) {
+        if let Some(queued) = self.queue.get_mut(&position) {
+            queued.share += more;
+            self.used += more;
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Returns the sum of all shares.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.used > self.limit || self.queue.len() > self.max_len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(tree: u32) -> Key {
+        (tree, "/".into())
+    }
+
+    #[test]
+    fn shares_are_counted_and_nothing_stays_of_what_is_removed() {
+        let mut queue = EvictionQueue::with_max_len(100, 3);
+        let positions: Vec<Position> = (0..3).map(|n| queue.push(key(n), u64::from(n), 30)).collect();
+        assert_eq!((queue.used(), queue.len(), queue.is_over()), (90, 3, false));
+        queue.grow(positions[1], 10);
+        assert!(!queue.is_over(), "the limit is exactly met");
+        queue.grow(positions[1], 1);
+        assert!(queue.is_over());
+        queue.remove(positions[1]);
+        queue.remove(positions[1]);
+        assert_eq!((queue.used(), queue.len()), (60, 2));
+        queue.push(key(3), 3, 0);
+        assert!(!queue.is_over(), "the maximum number of entries is exactly met");
+        queue.push(key(4), 4, 0);
+        assert!(queue.is_over(), "one entry too many");
+        let keys: Vec<u32> = std::iter::from_fn(|| queue.pop()).map(|queued| queued.key.0).collect();
+        assert_eq!(keys, [0, 2, 3, 4]);
+        assert_eq!(queue.used(), 0);
+    }
+}

@@ -1,0 +1,508 @@
+//! First level of the file cache, one in each worker: maps raw request paths to entries and immediate endpoints,
+//! without locks or atomic counters.
+
+use std::cell::OnceCell;
+use std::hash::BuildHasher;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use rocknet_io::queue::SharedBytes;
+
+use crate::entry::{Content, Entry, PREFERRED_CODINGS, Variant};
+use crate::entry_kind::EntryKind;
+use crate::tree::Tree;
+use rocknet_handler::Handler;
+use rocknet_handler::preload::Preloads;
+use rocknet_handler::route::Route;
+
+/// Maximum number of paths per worker, so that iterating over them at each tick stays short.
+const MAX_PATHS: usize = 8192;
+/// Part of `cache.memory` for these paths and the values behind them, within the bounds below. Clients can write one
+/// path in many ways (`/%61`), so this level needs a bound besides that of the entries.
+const MEMORY_SHARE: u64 = 64;
+const MIN_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 4 << 20;
+/// The same bound for missing paths including their entries, which the shared cache may have evicted already. Room for
+/// about 150 paths.
+const MAX_MISSING_BYTES: usize = 512 << 10;
+/// Bytes of entries inserted between two ticks. Beyond it, entries that the shared cache has evicted are dropped at
+/// once. Otherwise a client that requests many files could hold more of them until the next tick than the cache may.
+const MAX_ADDED_BYTES: u64 = 8 << 20;
+/// Below this number of slots the table does not shrink.
+const MIN_TABLE: usize = 64;
+/// Maximum length of a path. Longer paths would let a client fill memory with paths that are never requested again.
+const MAX_PATH_LENGTH: usize = 512;
+
+/// Flag in the number of a site that has rules, for paths after rewriting. Only requests to which the rules have been
+/// applied find these paths.
+pub const AFTER_RULES: u32 = 1 << 31;
+
+/// First level of the file cache of one worker.
+pub struct L1Cache {
+    paths: HashTable<Slot>,
+    hasher: RandomState,
+    /// Sum of all slots.
+    bytes: usize,
+    max_bytes: usize,
+    /// Sum of the slots of missing paths.
+    missing_bytes: usize,
+    /// Bytes of the entries inserted since retired entries were last dropped.
+    added_bytes: u64,
+}
+
+struct Slot {
+    site: u32,
+    path: Box<[u8]>,
+    hit: Hit,
+    /// Memory charged for the slot, in bytes.
+    bytes: u32,
+    is_missing: bool,
+    /// Used since the last eviction.
+    used: bool,
+}
+
+/// Result of a lookup by raw path.
+#[derive(Clone)]
+pub enum Hit {
+    /// A cached entry.
+    Entry(Rc<CachedEntry>),
+    /// An endpoint that responds immediately.
+    Endpoint(Rc<CachedEndpoint>),
+}
+
+/// Slots from which an eviction chooses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EvictScope {
+    All,
+    Missing,
+}
+
+/// An endpoint whose handler responds without waiting.
+pub struct CachedEndpoint {
+    /// Settings of the path.
+    pub route: Arc<Route>,
+    /// Handler, called by `Handler::handle_now`.
+    pub handler: Arc<dyn Handler>,
+    /// Files that error pages come from.
+    pub pages: Option<Arc<Tree>>,
+    /// Path of the request, decoded and normalised.
+    pub path: Box<str>,
+    /// True if a file can have this path.
+    pub is_file_path: bool,
+}
+
+impl Hit {
+    /// Returns true if requests for this path need no guard.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        match self {
+            Hit::Entry(cached) => cached.is_open,
+            Hit::Endpoint(place) => place.route.is_unguarded,
+        }
+    }
+
+    fn is_retired(&self) -> bool {
+        match self {
+            Hit::Entry(cached) => cached.entry.is_retired(),
+            // The endpoint is valid for its configuration, and a reload replaces this whole level.
+            Hit::Endpoint(_) => false,
+        }
+    }
+
+    fn is_missing(&self) -> bool {
+        match self {
+            Hit::Entry(cached) => cached.entry.kind() == EntryKind::Missing,
+            Hit::Endpoint(_) => false,
+        }
+    }
+
+    /// Returns the memory of a slot for `path` in bytes. The shared cache accounts for entries, except for those of
+    /// missing paths, of which it may have evicted many.
+    fn bytes(&self, path: &[u8]) -> usize {
+        // A table that has just grown is half empty.
+        let slot = 2 * size_of::<Slot>() + path.len();
+        let hit = match self {
+            Hit::Entry(cached) => {
+                let own = size_of::<CachedEntry>()
+                    + cached.path.len()
+                    + cached.contents.len() * size_of::<VariantContent>() * 2;
+                own + if self.is_missing() {
+                    cached.entry.size() as usize
+                } else {
+                    0
+                }
+            }
+            Hit::Endpoint(place) => size_of::<CachedEndpoint>() + place.path.len(),
+        };
+        slot + hit + 4 * size_of::<usize>()
+    }
+
+    /// Replaces a retired entry by its replacement, if there is one.
+    #[cold]
+    fn follow_replacement(&mut self) {
+        if let Hit::Entry(cached) = self
+            && let Some(entry) = cached.entry.replacement()
+        {
+            *cached = Rc::new(CachedEntry::new(
+                entry,
+                Arc::clone(&cached.tree),
+                Arc::clone(&cached.path),
+            ));
+        }
+    }
+}
+
+/// A cached entry with all that this worker needs to send it without changing a shared reference count.
+pub struct CachedEntry {
+    /// The shared entry.
+    pub entry: Arc<Entry>,
+    /// Tree that the path belongs to.
+    pub tree: Arc<Tree>,
+    /// Path in the tree, decoded and normalised.
+    pub path: Arc<str>,
+    /// Copy of `Route::is_unguarded`.
+    is_open: bool,
+    /// Resources that are sent with the entry.
+    pub preloads: Option<Arc<Preloads>>,
+    /// Content of the plain variant and of each encoded one, in the order of `PREFERRED_CODINGS`.
+    contents: [OnceCell<SharedBytes>; 1 + PREFERRED_CODINGS.len()],
+}
+
+struct VariantContent(Bytes);
+
+impl AsRef<[u8]> for VariantContent {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl CachedEntry {
+    /// Wraps the entry of `path` in `tree`.
+    pub fn new(entry: Arc<Entry>, tree: Arc<Tree>, path: Arc<str>) -> CachedEntry {
+        CachedEntry {
+            preloads: tree.route.preloads(&path).cloned(),
+            is_open: tree.route.is_unguarded,
+            entry,
+            tree,
+            path,
+            contents: Default::default(),
+        }
+    }
+
+    /// Returns the content of `variant`, which belongs to the entry, if it is in memory.
+    #[inline]
+    pub fn content(&self, variant: &Variant) -> Option<&SharedBytes> {
+        let Content::Memory(bytes) = &variant.content else {
+            return None;
+        };
+        let place = PREFERRED_CODINGS
+            .iter()
+            .position(|cached| *cached == variant.coding)
+            .map_or(0, |place| place + 1);
+        Some(self.contents[place].get_or_init(|| Rc::new(VariantContent(bytes.clone()))))
+    }
+}
+
+impl Default for L1Cache {
+    fn default() -> L1Cache {
+        L1Cache::new(u64::MAX)
+    }
+}
+
+impl L1Cache {
+    /// Creates an empty level. `memory`: size of the shared cache in bytes.
+    pub fn new(memory: u64) -> L1Cache {
+        let share = usize::try_from(memory / MEMORY_SHARE).unwrap_or(MAX_BYTES);
+        L1Cache {
+            paths: HashTable::new(),
+            hasher: RandomState::default(),
+            bytes: 0,
+            max_bytes: share.clamp(MIN_BYTES, MAX_BYTES),
+            missing_bytes: 0,
+            added_bytes: 0,
+        }
+    }
+
+    /// Returns true if a path is short enough to be cached.
+    pub fn is_cacheable(path: &[u8]) -> bool {
+        path.len() <= MAX_PATH_LENGTH
+    }
+
+    /// Looks up a raw request path of a site.
+    #[inline]
+    pub fn get(&mut self, site: u32, path: &[u8]) -> Option<&Hit> {
+        let hash = self.hasher.hash_one((site, path));
+        let slot = self
+            .paths
+            .find_mut(hash, |slot| slot.site == site && *slot.path == *path)?;
+        slot.used = true;
+        if slot.hit.is_retired() {
+            slot.hit.follow_replacement();
+            let (bytes, missing) = (slot.bytes as usize, slot.missing_bytes());
+            slot.bytes = u32::try_from(slot.hit.bytes(&slot.path)).unwrap_or(u32::MAX);
+            slot.is_missing = slot.hit.is_missing();
+            self.bytes = self.bytes - bytes + slot.bytes as usize;
+            self.missing_bytes = self.missing_bytes - missing + slot.missing_bytes();
+        }
+        Some(&slot.hit)
+    }
+
+    /// Inserts or replaces a path, and evicts others if a bound is exceeded.
+    pub fn insert(&mut self, site: u32, path: &[u8], hit: Hit) {
+        if !L1Cache::is_cacheable(path) {
+            return;
+        }
+        self.remove(site, path);
+        if let Hit::Entry(cached) = &hit {
+            if !cached.entry.kind().caches_path_of(path.len()) {
+                return;
+            }
+            self.added_bytes = self.added_bytes.saturating_add(cached.entry.size());
+            if self.added_bytes > MAX_ADDED_BYTES {
+                self.drop_retired();
+            }
+        }
+        let (bytes, is_missing) = (hit.bytes(path), hit.is_missing());
+        if is_missing && self.missing_bytes + bytes > MAX_MISSING_BYTES {
+            self.evict(EvictScope::Missing);
+        }
+        if self.paths.len() >= MAX_PATHS || self.bytes + bytes > self.max_bytes {
+            self.evict(EvictScope::All);
+        }
+        let slot = Slot {
+            site,
+            path: path.into(),
+            hit,
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            is_missing,
+            used: false,
+        };
+        let hasher = &self.hasher;
+        let hash = hasher.hash_one((site, path));
+        self.bytes += slot.bytes as usize;
+        self.missing_bytes += slot.missing_bytes();
+        self.paths
+            .insert_unique(hash, slot, |slot| hasher.hash_one((slot.site, &*slot.path)));
+    }
+
+    /// Removes a path.
+    pub fn remove(&mut self, site: u32, path: &[u8]) {
+        let hash = self.hasher.hash_one((site, path));
+        if let Ok(slot) = self
+            .paths
+            .find_entry(hash, |slot| slot.site == site && *slot.path == *path)
+        {
+            let (slot, _) = slot.remove();
+            self.bytes -= slot.bytes as usize;
+            self.missing_bytes -= slot.missing_bytes();
+        }
+    }
+
+    /// Removes all paths, and frees the memory.
+    pub fn clear(&mut self) {
+        self.paths = HashTable::new();
+        (self.bytes, self.missing_bytes, self.added_bytes) = (0, 0, 0);
+    }
+
+    /// Drops entries that the shared cache has retired, so that their memory is freed.
+    pub fn drop_retired(&mut self) {
+        self.added_bytes = 0;
+        self.retain(|slot| !slot.hit.is_retired());
+    }
+
+    /// Keeps slots that were used since the last eviction, at most half of them.
+    fn evict(&mut self, scope: EvictScope) {
+        let (mut paths, mut bytes) = match scope {
+            EvictScope::All => (MAX_PATHS / 2, self.max_bytes / 2),
+            EvictScope::Missing => (MAX_PATHS, MAX_MISSING_BYTES / 2),
+        };
+        self.retain(|slot| {
+            if scope == EvictScope::Missing && !slot.is_missing {
+                return true;
+            }
+            let size = slot.bytes as usize;
+            let keep = slot.used && paths > 0 && bytes >= size && !slot.hit.is_retired();
+            slot.used = false;
+            if keep {
+                paths -= 1;
+                bytes -= size;
+            }
+            keep
+        });
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(&mut Slot) -> bool) {
+        let (mut bytes, mut missing_bytes) = (0, 0);
+        self.paths.retain(|slot| {
+            let keep = keep(slot);
+            if keep {
+                bytes += slot.bytes as usize;
+                missing_bytes += slot.missing_bytes();
+            }
+            keep
+        });
+        (self.bytes, self.missing_bytes) = (bytes, missing_bytes);
+        // Shrinks the table after a flood. Leaves twice the needed size so that this is rare.
+        let needed = self.paths.len().max(MIN_TABLE);
+        if self.paths.capacity() > 8 * needed {
+            let hasher = &self.hasher;
+            self.paths
+                .shrink_to(2 * needed, |slot| hasher.hash_one((slot.site, &*slot.path)));
+        }
+    }
+}
+
+impl Slot {
+    fn missing_bytes(&self) -> usize {
+        if self.is_missing { self.bytes as usize } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_config::model::Settings;
+    use rocknet_proto::status::Status;
+
+    use super::*;
+    use crate::entry::Found;
+
+    fn entry() -> Rc<CachedEntry> {
+        let entry = Arc::new(Entry::new(Found::WithoutSlash, Vec::new(), 0));
+        Rc::new(CachedEntry::new(
+            entry,
+            Arc::new(Tree::standalone(&Settings::default(), 0).expect("a tree")),
+            "/".into(),
+        ))
+    }
+
+    fn hit() -> Hit {
+        Hit::Entry(entry())
+    }
+
+    fn missing_hit() -> Hit {
+        let entry = Entry::new(Found::Failed(Status::NOT_FOUND), Vec::new(), 0);
+        Hit::Entry(Rc::new(CachedEntry::new(
+            Arc::new(entry),
+            Arc::new(Tree::standalone(&Settings::default(), 0).expect("a tree")),
+            "/".into(),
+        )))
+    }
+
+    /// Compares the counted bytes with the slots.
+    fn check_sums(cache: &L1Cache) {
+        let sum: usize = cache.paths.iter().map(|slot| slot.hit.bytes(&slot.path)).sum();
+        let missing = cache.paths.iter().filter(|slot| slot.hit.is_missing());
+        let missing: usize = missing.map(|slot| slot.hit.bytes(&slot.path)).sum();
+        assert_eq!((cache.bytes, cache.missing_bytes), (sum, missing));
+    }
+
+    #[test]
+    fn missing_paths_are_cached_while_short_and_few_and_evict_no_others() {
+        let mut cache = L1Cache::default();
+        for number in 0..1000 {
+            cache.insert(0, format!("/there/{number}").as_bytes(), hit());
+        }
+        for number in 0..MAX_PATHS {
+            let path = format!("/{number}/{}", "x".repeat(200));
+            cache.insert(0, path.as_bytes(), missing_hit());
+            assert!(cache.get(0, path.as_bytes()).is_some());
+            assert!(cache.missing_bytes <= MAX_MISSING_BYTES, "{}", cache.missing_bytes);
+        }
+        check_sums(&cache);
+        for number in 0..1000 {
+            assert!(cache.get(0, format!("/there/{number}").as_bytes()).is_some());
+        }
+        for (length, is_kept) in [(256, true), (257, false)] {
+            let path = vec![b'y'; length];
+            cache.insert(0, &path, missing_hit());
+            assert_eq!(
+                cache.get(0, &path).is_some(),
+                is_kept,
+                "a missing path of {length} bytes"
+            );
+            cache.insert(0, &path, hit());
+            assert!(cache.get(0, &path).is_some());
+            cache.insert(0, &path, missing_hit());
+            assert_eq!(
+                cache.get(0, &path).is_some(),
+                is_kept,
+                "a missing path replaces its entry"
+            );
+        }
+        check_sums(&cache);
+    }
+
+    #[test]
+    fn bytes_with_keys_are_bounded_and_freed() {
+        for (memory, most) in [
+            (0, MIN_BYTES),
+            (64 << 20, 1 << 20),
+            (256 << 20, MAX_BYTES),
+            (1 << 40, MAX_BYTES),
+        ] {
+            let (mut cache, mut largest) = (L1Cache::new(memory), 0);
+            for number in 0..MAX_PATHS {
+                cache.insert(0, format!("/{number:0500}").as_bytes(), hit());
+                largest = largest.max(cache.bytes);
+            }
+            check_sums(&cache);
+            assert!((most - 4096..=most).contains(&largest), "{largest} bytes of {memory}");
+            let capacity = cache.paths.capacity();
+            cache.paths.iter().for_each(|slot| {
+                if let Hit::Entry(cached) = &slot.hit {
+                    cached.entry.retire();
+                }
+            });
+            cache.drop_retired();
+            check_sums(&cache);
+            assert_eq!(cache.bytes, 0);
+            assert!(cache.paths.capacity() <= capacity.min(8 * MIN_TABLE));
+        }
+    }
+
+    #[test]
+    fn retired_entries_are_dropped_before_the_tick_after_many_inserts() {
+        let mut cache = L1Cache::default();
+        let first = entry();
+        cache.insert(0, b"/first", Hit::Entry(Rc::clone(&first)));
+        first.entry.retire();
+        let size = first.entry.size();
+        for number in 0..MAX_ADDED_BYTES / size {
+            cache.insert(0, format!("/{number}").as_bytes(), hit());
+        }
+        assert!(cache.get(0, b"/first").is_none());
+    }
+
+    #[test]
+    fn eviction_keeps_used_paths() {
+        let mut cache = L1Cache::default();
+        cache.insert(0, b"/favourite", hit());
+        for number in 0..MAX_PATHS * 3 {
+            cache.insert(1, format!("/{number}").as_bytes(), hit());
+            assert!(cache.get(0, b"/favourite").is_some(), "lost at {number}");
+            assert!(cache.paths.len() <= MAX_PATHS);
+        }
+        assert!(cache.get(1, b"/favourite").is_none());
+        assert!(cache.get(0, b"/favouritee").is_none());
+    }
+
+    #[test]
+    fn paths_are_removed_and_long_ones_never_inserted() {
+        let mut cache = L1Cache::default();
+        let entry = entry();
+        cache.insert(0, b"/a", Hit::Entry(Rc::clone(&entry)));
+        cache.insert(0, b"/b", hit());
+        cache.remove(0, b"/b");
+        assert!(cache.get(0, b"/b").is_none());
+        entry.entry.retire();
+        cache.drop_retired();
+        assert!(cache.get(0, b"/a").is_none());
+        cache.insert(0, &[b'x'; MAX_PATH_LENGTH + 1], hit());
+        assert!(cache.paths.is_empty());
+        cache.insert(0, &[b'x'; MAX_PATH_LENGTH], hit());
+        assert!(cache.get(0, &[b'x'; MAX_PATH_LENGTH]).is_some());
+    }
+}

@@ -1,0 +1,159 @@
+//! Disk lookups: blocking ones, and non-blocking ones that use only what is in the kernel's caches.
+//!
+//! A non-blocking lookup that needs the disk records what it lacks and fails. After that has been read ahead, the
+//! lookup is repeated from the beginning and gets further. Blocking and non-blocking lookups therefore share one
+//! implementation, and a worker needs no thread for them.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rocknet_io::confined_fs::{OpenError, OpenedFile, Root, Symlinks};
+use rocknet_io::file;
+use rocknet_io::read_ahead::{ReadAhead, read_ahead};
+
+use crate::tree::Tree;
+
+/// Access to the disk that either blocks or fails instead of blocking.
+pub struct DiskLookup {
+    blocks: bool,
+    pending: RefCell<Vec<PendingRead>>,
+}
+
+/// Data that a non-blocking lookup needs from the disk.
+#[derive(Debug)]
+pub enum PendingRead {
+    /// Names on the path of a file.
+    Names {
+        root: Arc<Root>,
+        relative: Vec<u8>,
+        symlinks: Symlinks,
+    },
+    /// Content of a file.
+    Content { file: Arc<File>, inode: u64, length: u64 },
+    /// Data that cannot be read ahead.
+    Unavailable,
+}
+
+impl DiskLookup {
+    /// Creates a lookup that may block on the disk.
+    pub fn blocking() -> DiskLookup {
+        DiskLookup {
+            blocks: true,
+            pending: RefCell::default(),
+        }
+    }
+
+    /// Runs `take` with a lookup that does not block.
+    ///
+    /// # Errors
+    ///
+    /// All data that the lookup needs from the disk. The result of `take` is discarded then.
+    pub fn non_blocking<T>(take: impl FnOnce(&DiskLookup) -> T) -> Result<T, Vec<PendingRead>> {
+        let lookup = DiskLookup {
+            blocks: false,
+            pending: RefCell::default(),
+        };
+        let found = take(&lookup);
+        let pending = lookup.pending.into_inner();
+        if pending.is_empty() { Ok(found) } else { Err(pending) }
+    }
+
+    /// Returns true if the lookup would have had to block. Its results are invalid then.
+    pub fn would_block(&self) -> bool {
+        !self.pending.borrow().is_empty()
+    }
+
+    fn record(&self, pending: PendingRead) {
+        self.pending.borrow_mut().push(pending);
+    }
+
+    /// Returns the open folder of a tree.
+    pub fn root(&self, tree: &Tree) -> io::Result<Arc<Root>> {
+        if self.blocks {
+            return tree.root();
+        }
+        tree.root_non_blocking().ok_or_else(|| {
+            self.record(PendingRead::Unavailable);
+            io::ErrorKind::WouldBlock.into()
+        })
+    }
+
+    /// Opens a file or folder below the root.
+    pub fn open(&self, root: &Arc<Root>, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
+        if self.blocks {
+            return root.open_file(relative, symlinks);
+        }
+        root.open_cached(relative, symlinks).inspect_err(|error| {
+            if let OpenError::WouldBlock = error {
+                self.record(PendingRead::Names {
+                    root: Arc::clone(root),
+                    relative: relative.to_vec(),
+                    symlinks,
+                });
+            }
+        })
+    }
+
+    /// Opens a file that most likely does not exist.
+    pub fn open_if_exists(&self, root: &Arc<Root>, relative: &[u8], symlinks: Symlinks) -> Option<OpenedFile> {
+        if self.blocks && !root.may_contain(relative) {
+            return None;
+        }
+        self.open(root, relative, symlinks).ok()
+    }
+
+    /// Reads the content, up to the length that the file had when it was opened, because it may grow meanwhile.
+    pub fn read(&self, opened: OpenedFile) -> io::Result<Vec<u8>> {
+        let (size, inode) = (opened.meta.size, opened.meta.inode);
+        if self.blocks {
+            return file::read_at_most(&opened.file, size as usize);
+        }
+        match file::read_at_most_resident(&opened.file, size as usize)? {
+            Some(content) => Ok(content),
+            None => {
+                self.record(PendingRead::Content {
+                    file: Arc::new(opened.file),
+                    inode,
+                    length: size,
+                });
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+        }
+    }
+
+    /// Returns the path of a site's folder without symbolic links.
+    pub fn canonical_root(&self, tree: &Tree) -> io::Result<PathBuf> {
+        if self.blocks {
+            return tree.folder().canonicalize();
+        }
+        self.record(PendingRead::Unavailable);
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+}
+
+impl PendingRead {
+    /// Starts reading the data ahead on the event loop of this thread. `None` if only a thread can wait for it.
+    pub fn read_ahead(&self) -> Option<ReadAhead> {
+        match self {
+            PendingRead::Names {
+                root,
+                relative,
+                symlinks,
+            } => root.prefetch_names(relative, *symlinks),
+            PendingRead::Content { file, length, .. } => read_ahead(file, 0, *length),
+            PendingRead::Unavailable => None,
+        }
+    }
+
+    /// Returns true if `before` was the same data, so that reading it ahead had no effect.
+    pub fn is_same_as(&self, before: &PendingRead) -> bool {
+        match (self, before) {
+            (PendingRead::Names { relative, .. }, PendingRead::Names { relative: before, .. }) => relative == before,
+            (PendingRead::Content { inode, .. }, PendingRead::Content { inode: before, .. }) => inode == before,
+            _ => false,
+        }
+    }
+}
