@@ -23,7 +23,7 @@ impl Library for () {
     }
 }
 
-/// Controller that gets the whole request body and responds in one call. [`export!`] implements it for functions.
+/// Controller that gets the whole request body and responds in one call. [`export!`](crate::export!) implements it for functions.
 pub trait SimpleController<L> {
     /// Responds to a request.
     ///
@@ -96,7 +96,7 @@ impl LibraryTable {
     }
 }
 
-/// Returns the table entry of a function. Used by [`export!`].
+/// Returns the table entry of a function. Used by [`export!`](crate::export!).
 pub const fn simple_entry<L: Library, P: SimpleController<L>>(name: &'static CStr) -> abi::RawController {
     abi::RawController {
         name: name.as_ptr(),
@@ -107,7 +107,7 @@ pub const fn simple_entry<L: Library, P: SimpleController<L>>(name: &'static CSt
     }
 }
 
-/// Returns the table entry of a [`Controller`] type. Used by [`export!`].
+/// Returns the table entry of a [`Controller`] type. Used by [`export!`](crate::export!).
 pub const fn streaming_entry<L: Library, C: Controller<L>>(name: &'static CStr) -> abi::RawController {
     abi::RawController {
         name: name.as_ptr(),
@@ -166,11 +166,11 @@ macro_rules! export {
     }};
 }
 
-/// Converts the name of a controller, which must end in NUL. Used by [`export!`].
+/// Converts the name of a controller, which must end in NUL. Used by [`export!`](crate::export!).
 ///
 /// # Panics
 ///
-/// Panics, at compile time in [`export!`], if the name contains a NUL before its end.
+/// Panics, at compile time in [`export!`](crate::export!), if the name contains a NUL before its end.
 pub const fn c_name(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(name) => name,

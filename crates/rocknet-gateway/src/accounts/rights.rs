@@ -28,7 +28,7 @@ enum Rights {
     Shared,
 }
 
-/// Sets the program that is started as the helper. Its `main` has to call [`run_if_helper`]. Only the first call has an
+/// Sets the program that is started as the helper. Its `main` has to call `run_if_helper`. Only the first call has an
 /// effect.
 pub fn set_helper_program(program: impl Into<PathBuf>) {
     let _ = PROGRAM.set(program.into());

@@ -106,7 +106,7 @@ pub struct PendingEncoding {
 }
 
 /// Codes the response if it qualifies. The result is `None` if the response is ready to be sent; otherwise
-/// [`Later::complete`] finishes it.
+/// [`DeferredFilter::complete`] finishes it.
 pub fn apply(
     conditions: &Conditions<'_>,
     pool: &Pool,

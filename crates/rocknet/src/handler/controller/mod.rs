@@ -42,11 +42,11 @@ pub use self::request_view::RequestOrigin;
 pub struct ControllerHandler(Arc<LoadedController>);
 
 impl ControllerHandler {
-    /// Makes the handler; see [`LoadedController::new`].
+    /// Loads the library, if it is not loaded yet, and makes the handler of one of its controllers.
     ///
     /// # Errors
     ///
-    /// As [`LoadedController::new`].
+    /// The library cannot be loaded, or has no such controller.
     pub fn new(wanted: &model::Controller, settings: &Settings, libraries: &Libraries) -> Result<Self, String> {
         LoadedController::new(wanted, settings, libraries).map(|controller| ControllerHandler(Arc::new(controller)))
     }
