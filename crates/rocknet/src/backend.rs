@@ -40,18 +40,18 @@ impl BackendChoice {
         variable: Option<&str>,
         error: impl FnOnce() -> Option<String>,
     ) -> Result<BackendChoice, String> {
-        let (wanted, setting) = match variable.filter(|value| !value.is_empty()) {
+        let (choice, setting) = match variable.filter(|value| !value.is_empty()) {
             None => (configured, "server.backend"),
             Some("auto") => (model::IoBackend::Auto, VARIABLE),
             Some("epoll") => (model::IoBackend::Epoll, VARIABLE),
             Some("io_uring") => (model::IoBackend::IoUring, VARIABLE),
             Some(other) => return Err(format!("{VARIABLE} is {other:?}; it takes auto, epoll or io_uring")),
         };
-        let choice = |backend, reason| Ok(BackendChoice { backend, reason });
-        match wanted {
-            model::IoBackend::Epoll => choice(Backend::Epoll, format!("selected by {setting}")),
+        let chosen = |backend, reason| Ok(BackendChoice { backend, reason });
+        match choice {
+            model::IoBackend::Epoll => chosen(Backend::Epoll, format!("selected by {setting}")),
             model::IoBackend::IoUring => match error() {
-                None => choice(Backend::Ring, format!("selected by {setting}")),
+                None => chosen(Backend::Ring, format!("selected by {setting}")),
                 Some(error) => Err(format!("{setting} selects io_uring, which is not available: {error}")),
             },
             // io_uring costs less for small responses to many clients, and more where sockets are often full: decision
@@ -61,7 +61,7 @@ impl BackendChoice {
                     None => "the best over all loads; io_uring is available here too".to_owned(),
                     Some(error) => format!("io_uring is not available: {error}"),
                 };
-                choice(Backend::Epoll, reason)
+                chosen(Backend::Epoll, reason)
             }
         }
     }

@@ -145,7 +145,7 @@ impl Endpoint {
     }
 
     /// Returns true if request bodies are received completely before a handler passes them on.
-    pub fn receives_bodies_whole(&self) -> bool {
+    pub fn buffers_request_body(&self) -> bool {
         let handlers = std::iter::once(&self.handler).chain(&self.programs);
         handlers.into_iter().any(|handler| handler.buffers_request_body())
     }

@@ -138,7 +138,7 @@ impl Snapshot {
             .sites
             .iter()
             .flat_map(Site::endpoints)
-            .any(|endpoint| endpoint.receives_bodies_whole());
+            .any(|endpoint| endpoint.buffers_request_body());
         let is_written = self.config.server.spool.folder.is_some();
         (is_needed || is_written)
             .then(|| self.server.spool.check_folder())

@@ -71,12 +71,12 @@ impl Libraries {
     /// # Errors
     ///
     /// Fails if the library cannot be loaded or does not have the controller.
-    pub fn controller(&self, wanted: &model::Controller) -> Result<host::LoadedController, LoadError> {
-        let path = &wanted.library;
+    pub fn controller(&self, configured: &model::Controller) -> Result<host::LoadedController, LoadError> {
+        let path = &configured.library;
         let library = self.in_process.library(path, |image| {
             private_copy::library(&image, &path.to_string_lossy(), response_builder::log).map_err(LoadError::Library)
         })?;
-        host::LoadedController::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
+        host::LoadedController::find(&library, &configured.name).ok_or_else(|| LoadError::NoController {
             has: library.names().map(str::to_owned).collect(),
         })
     }
@@ -86,11 +86,11 @@ impl Libraries {
     /// # Errors
     ///
     /// As [`Libraries::controller`].
-    pub fn isolated(&self, wanted: &model::Controller) -> Result<isolated::IsolatedController, LoadError> {
-        let path = &wanted.library;
+    pub fn isolated(&self, configured: &model::Controller) -> Result<isolated::IsolatedController, LoadError> {
+        let path = &configured.library;
         let load = |image| IsolatedLibrary::load(path, image, &self.supervisors).map_err(LoadError::Isolated);
         let library = self.isolated.library(path, load)?;
-        isolated::IsolatedController::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
+        isolated::IsolatedController::find(&library, &configured.name).ok_or_else(|| LoadError::NoController {
             has: library.names().map(str::to_owned).collect(),
         })
     }

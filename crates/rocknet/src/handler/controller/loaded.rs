@@ -42,7 +42,7 @@ impl LoadedController {
     ///
     /// The message names the line of the configuration and the reason.
     pub fn new(
-        wanted: &model::Controller,
+        configured: &model::Controller,
         settings: &Settings,
         libraries: &Libraries,
     ) -> Result<LoadedController, String> {
@@ -51,15 +51,15 @@ impl LoadedController {
             let at = at.map_or(String::new(), |place| {
                 format!("{}:{}: ", place.file.display(), place.line)
             });
-            format!("{at}`controller = \"{wanted}\"`: {error}")
+            format!("{at}`controller = \"{configured}\"`: {error}")
         };
         let mode = match (settings.isolate, settings.run_on) {
-            (true, _) => libraries.isolated(wanted).map(RunMode::Process),
-            (false, RunOn::Network) => libraries.controller(wanted).map(RunMode::Network),
-            (false, RunOn::Worker) => libraries.controller(wanted).map(RunMode::Worker),
+            (true, _) => libraries.isolated(configured).map(RunMode::Process),
+            (false, RunOn::Network) => libraries.controller(configured).map(RunMode::Network),
+            (false, RunOn::Worker) => libraries.controller(configured).map(RunMode::Worker),
         };
         Ok(LoadedController {
-            name: wanted.to_string().into(),
+            name: configured.to_string().into(),
             mode: mode.map_err(with_location)?,
         })
     }
@@ -75,8 +75,8 @@ impl LoadedController {
         let origin = RequestOrigin::new(request.client, request.tls, request.user);
         let request = RequestView::new(*request.request, request.path, &[], origin);
         let (mut response, mut state) = (ResponseBuilder::new(&*self.name), RequestState::default());
-        let went = loaded.answer(&request, &mut response, &mut state);
-        let answer = went
+        let progress = loaded.answer(&request, &mut response, &mut state);
+        let answer = progress
             .map_err(ControllerError::Failed)
             .and_then(|_| response.finish_head());
         Some(match answer {
@@ -93,10 +93,10 @@ impl LoadedController {
         call: Box<ControllerCall>,
         step: CallStep,
     ) -> Result<(Box<ControllerCall>, Progress), ControllerError> {
-        let (call, went) = self
+        let (call, progress) = self
             .dispatch(services, route, call, move |call| call.step(&step))
             .await?;
-        Ok((call, went.map_err(ControllerError::Failed)?))
+        Ok((call, progress.map_err(ControllerError::Failed)?))
     }
 
     /// Runs `work` where the controller runs: here, or in the pool.

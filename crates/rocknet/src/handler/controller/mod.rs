@@ -47,8 +47,8 @@ impl ControllerHandler {
     /// # Errors
     ///
     /// The library cannot be loaded, or has no such controller.
-    pub fn new(wanted: &model::Controller, settings: &Settings, libraries: &Libraries) -> Result<Self, String> {
-        LoadedController::new(wanted, settings, libraries).map(|controller| ControllerHandler(Arc::new(controller)))
+    pub fn new(configured: &model::Controller, settings: &Settings, libraries: &Libraries) -> Result<Self, String> {
+        LoadedController::new(configured, settings, libraries).map(|controller| ControllerHandler(Arc::new(controller)))
     }
 }
 
@@ -96,14 +96,14 @@ async fn try_answer(
         buffered,
         ResponseBuilder::new(Arc::clone(&controller.name)),
     );
-    let (mut call, mut went) = controller
+    let (mut call, mut progress) = controller
         .step(&services, &route, Box::new(call), CallStep::Start)
         .await?;
     let mut is_at_end = !takes;
-    while !is_at_end && went == Progress::Continue {
+    while !is_at_end && progress == Progress::Continue {
         let piece = content.chunk().await.map_err(ControllerError::RequestBody)?;
         is_at_end = piece.is_none();
-        (call, went) = controller.step(&services, &route, call, CallStep::Take(piece)).await?;
+        (call, progress) = controller.step(&services, &route, call, CallStep::Take(piece)).await?;
     }
     let (response, written) = call.response.finish_head()?;
     if !loaded.gives() {

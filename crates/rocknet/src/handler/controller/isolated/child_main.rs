@@ -181,9 +181,9 @@ impl ChildConnection {
             stream: Arc::clone(&self.stream),
         };
         let mut state = RequestState::default();
-        let mut went = controller.answer(request, &mut builder, &mut state);
+        let mut progress = controller.answer(request, &mut builder, &mut state);
         let mut is_at_end = !controller.takes();
-        while !is_at_end && went == Ok(Progress::Continue) {
+        while !is_at_end && progress == Ok(Progress::Continue) {
             self.send(&ProcessMessage::Continue)?;
             let piece = self.receive(|ask| match ask {
                 ServerMessage::Piece(piece) => Some(Some(piece.to_vec())),
@@ -191,9 +191,9 @@ impl ChildConnection {
                 _ => None,
             })?;
             is_at_end = piece.is_none();
-            went = controller.take(request, &mut builder, &mut state, piece.as_deref());
+            progress = controller.take(request, &mut builder, &mut state, piece.as_deref());
         }
-        let built = went
+        let built = progress
             .map_err(ControllerError::Failed)
             .and_then(|_| builder.builder.finish_head());
         let (response, written) = match built {

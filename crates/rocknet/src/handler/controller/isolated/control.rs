@@ -154,8 +154,8 @@ mod tests {
 
     #[test]
     fn reports_round_trip_and_texts_are_truncated() {
-        let (ours, theirs) = pair();
-        let theirs = FdChannel::from(theirs);
+        let (server_end, child_end) = pair();
+        let child_end = FdChannel::from(child_end);
         let entry = ControllerEntry {
             name: "hello".into(),
             takes: true,
@@ -167,35 +167,35 @@ mod tests {
             ChildReport::Refused("no".into()),
             ChildReport::Log(Level::Debug, b"line".to_vec()),
         ] {
-            report.send(&theirs).expect("room");
-            assert_eq!(ChildReport::recv(&ours).expect("a message"), Some(report));
+            report.send(&child_end).expect("room");
+            assert_eq!(ChildReport::recv(&server_end).expect("a message"), Some(report));
         }
         ChildReport::Refused("x".repeat(MAX_MESSAGE))
-            .send(&theirs)
+            .send(&child_end)
             .expect("room");
         assert_eq!(
-            ChildReport::recv(&ours).expect("a message"),
+            ChildReport::recv(&server_end).expect("a message"),
             Some(ChildReport::Refused("x".repeat(MAX_TEXT)))
         );
         for malformed in [&b"\x63"[..], &[CONTROLLER, 1], &[READY, 1], &[LOG]] {
-            theirs.send(malformed, None, Blocking::Yes).expect("room");
-            assert!(ChildReport::recv(&ours).is_err(), "{malformed:?}");
+            child_end.send(malformed, None, Blocking::Yes).expect("room");
+            assert!(ChildReport::recv(&server_end).is_err(), "{malformed:?}");
         }
-        drop(theirs);
-        assert_eq!(ChildReport::recv(&ours).expect("an end"), None);
+        drop(child_end);
+        assert_eq!(ChildReport::recv(&server_end).expect("an end"), None);
     }
 
     #[test]
     fn commands_carry_their_descriptors() {
-        let (ours, theirs) = pair();
-        let theirs = FdChannel::from(theirs);
-        load(&ours, ours.as_fd(), "l.so").expect("room");
-        serve(&ours, ours.as_fd()).expect("room");
-        assert!(matches!(command(&theirs), Ok(Some(ChildCommand::Load(_, name))) if name == "l.so"));
-        assert!(matches!(command(&theirs), Ok(Some(ChildCommand::Serve(_)))));
-        ours.send(&[SERVE], None, Blocking::No).expect("room");
-        assert!(command(&theirs).is_err(), "a connection is missing");
-        ours.shut_down();
-        assert!(matches!(command(&theirs), Ok(None)));
+        let (server_end, child_end) = pair();
+        let child_end = FdChannel::from(child_end);
+        load(&server_end, server_end.as_fd(), "l.so").expect("room");
+        serve(&server_end, server_end.as_fd()).expect("room");
+        assert!(matches!(command(&child_end), Ok(Some(ChildCommand::Load(_, name))) if name == "l.so"));
+        assert!(matches!(command(&child_end), Ok(Some(ChildCommand::Serve(_)))));
+        server_end.send(&[SERVE], None, Blocking::No).expect("room");
+        assert!(command(&child_end).is_err(), "a connection is missing");
+        server_end.shut_down();
+        assert!(matches!(command(&child_end), Ok(None)));
     }
 }

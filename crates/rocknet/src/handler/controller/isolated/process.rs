@@ -77,10 +77,10 @@ impl ProcessHandle {
                 return Ok(kept);
             }
         }
-        let (ours, theirs) = fd_channel::stream_pair()?;
-        ours.set_nonblocking(true)?;
-        control::serve(&self.control, theirs.as_fd())?;
-        Ok(ours)
+        let (server_end, child_end) = fd_channel::stream_pair()?;
+        server_end.set_nonblocking(true)?;
+        control::serve(&self.control, child_end.as_fd())?;
+        Ok(server_end)
     }
 
     /// Keeps the connection of a finished request for the next one.
