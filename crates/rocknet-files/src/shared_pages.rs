@@ -24,7 +24,7 @@ impl SharedPages {
         Some(content.clone())
     }
 
-    /// Stores the content of a file in place of its earlier content. Beyond [`MAX_PAGES`] the oldest file is removed.
+    /// Stores the content of a file in place of its earlier content. Beyond `MAX_PAGES` the oldest file is removed.
     pub fn insert(&self, identity: FileIdentity, content: &Bytes) {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pages.retain(|(known, _)| (known.device, known.inode) != (identity.device, identity.inode));

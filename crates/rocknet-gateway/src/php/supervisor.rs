@@ -45,7 +45,9 @@ impl Supervisor {
                 Ok(PhpEvent::SetPools(pools)) => self.set_pools(pools),
                 Ok(PhpEvent::Ready(number, run)) => self.process(number).map_or((), |process| process.on_ready(run)),
                 Ok(PhpEvent::StderrClosed(number, run)) => {
-                    self.process(number).map_or((), |process| process.on_stderr_closed(run))
+                    if let Some(process) = self.process(number) {
+                        process.on_stderr_closed(run);
+                    }
                 }
                 Ok(PhpEvent::Stop) | Err(RecvTimeoutError::Disconnected) => return self.stop(),
                 Err(RecvTimeoutError::Timeout) => {}

@@ -67,7 +67,7 @@ impl Servers {
         };
         let plain = |protocol: GatewayProtocol, name: &str| {
             protocol.start(&folder.path(name), |incoming, stream| {
-                write_to(stream, description(incoming))
+                write_to(stream, description(incoming));
             })
         };
         let peers = vec![
