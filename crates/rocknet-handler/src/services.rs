@@ -39,13 +39,15 @@ pub struct Services {
     tls: OnceCell<Rc<TlsBuffers>>,
     /// Receive buffer for back ends, borrowed for one read.
     pub receive_buffer: RefCell<ReceiveBuffer>,
+    /// State of [`Services::random`]; 0 until the first call.
     random_state: Cell<u64>,
+    /// Values of the handlers, at most one of each type.
     locals: RefCell<Vec<(TypeId, Rc<dyn WorkerLocal>)>>,
 }
 
 /// State that a handler keeps for each worker, such as idle connections to back ends.
 pub trait WorkerLocal: Any {
-    /// Called once a tick while the worker has connections, with the uptime in milliseconds.
+    /// Called once per tick while the worker has connections, with the uptime in milliseconds.
     fn tick(&self, _now_ms: u64) {}
 
     /// Releases memory and descriptors. Called when the worker's last connection has closed.
@@ -120,7 +122,7 @@ impl Services {
     /// Returns a random number for choices that may be predictable (xorshift64*). Not for secrets.
     pub fn random(&self) -> u64 {
         let mut state = match self.random_state.get() {
-            // The seed differs in each worker and process. Zero would stay zero.
+            // The seed differs in each worker and process. It must not be zero, because zero would yield only zeros.
             0 => foldhash::fast::RandomState::default().hash_one(0) | 1,
             state => state,
         };
@@ -131,7 +133,7 @@ impl Services {
         state.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Runs the periodic work of all handlers. Called by the worker once a tick.
+    /// Runs the periodic work of all handlers. Called by the worker once per tick.
     pub fn tick(&self) {
         let now_ms = self.clock.uptime_ms();
         self.each(|local| local.tick(now_ms));
@@ -144,7 +146,7 @@ impl Services {
     }
 
     fn each(&self, work: impl Fn(&dyn WorkerLocal)) {
-        // By index, because `work` may add a value.
+        // The loop goes by index, because `work` may add a value.
         for number in 0.. {
             let Some(local) = self.locals.borrow().get(number).map(|(_, local)| Rc::clone(local)) else {
                 return;
@@ -187,13 +189,13 @@ mod tests {
 
     #[test]
     fn each_type_has_one_value_in_a_worker() {
-        let locals = services();
-        locals.local::<Other>();
-        let ticks = locals.local::<Ticks>();
-        locals.tick();
-        locals.tick();
+        let worker = services();
+        worker.local::<Other>();
+        let ticks = worker.local::<Ticks>();
+        worker.tick();
+        worker.tick();
         assert_eq!(ticks.0.get(), 2);
-        assert!(Rc::ptr_eq(&ticks, &locals.local::<Ticks>()));
+        assert!(Rc::ptr_eq(&ticks, &worker.local::<Ticks>()));
         assert_eq!(services().local::<Ticks>().0.get(), 0);
     }
 

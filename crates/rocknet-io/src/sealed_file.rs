@@ -26,7 +26,7 @@ pub fn create(content: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Returns the path by which a process opens a descriptor that it has.
+/// Returns the path by which a process that holds this descriptor, under the same number, can open the file.
 pub fn path(file: BorrowedFd<'_>) -> PathBuf {
     system::path(file.as_raw_fd())
 }
@@ -59,7 +59,7 @@ mod tests {
         assert!(file.write_all(b"other").is_err());
         assert!(file.set_len(0).is_err());
         assert!(file.set_len(100).is_err());
-        // Opens the same file again by its path.
+        // The path may yield another descriptor for writing, but the seals also apply to that.
         if let Ok(mut again) = File::options().write(true).open(path(file.as_fd())) {
             assert!(again.write_all(b"other").is_err());
         }

@@ -1,5 +1,5 @@
-//! SCGI in the role of the web server: encodes the head of a request, after which the body is sent as it is. The
-//! response is that of CGI and ends with the connection.
+//! Encodes the head of an SCGI request, in the role of the web server. The request body follows it unchanged. The
+//! response has the format of CGI and ends with the connection.
 //!
 //! ```text
 //! 70:  CONTENT_LENGTH NUL 27 NUL  SCGI NUL 1 NUL  name NUL value NUL …  ,        then the body
@@ -8,21 +8,21 @@
 use crate::cgi::VariableError;
 use crate::decimal::{MAX_DIGITS, digits};
 
-/// Maximum size of the variables in bytes. The protocol has no limit, but applications hold them in memory. Heads of
-/// requests that a server accepts are not a quarter as long.
+/// Maximum size of all variables together, in bytes. The protocol has no limit, but applications hold them in memory.
+/// Request heads that a server accepts are less than a quarter as long.
 pub const MAX_VARIABLES: usize = 1024 * 1024;
 
 /// Bytes reserved for the length at the front and its colon.
 const LENGTH_PREFIX: usize = MAX_DIGITS + 1;
 
-/// Encoder of the head of a request.
+/// Encoder of the head of one request.
 pub struct ScgiRequest {
-    /// The variables, after [`LENGTH_PREFIX`] bytes for their length, which is known last.
+    /// The variables, after [`LENGTH_PREFIX`] bytes that [`ScgiRequest::finish`] fills with their length.
     bytes: Vec<u8>,
 }
 
 impl ScgiRequest {
-    /// Begins a request with a body of `length` bytes, which every request must declare first.
+    /// Begins a request with a body of `length` bytes. `CONTENT_LENGTH` must be the first variable of every request.
     pub fn new(length: u64) -> ScgiRequest {
         let mut bytes = Vec::with_capacity(INITIAL_CAPACITY);
         bytes.resize(LENGTH_PREFIX, 0);
@@ -32,11 +32,12 @@ impl ScgiRequest {
         ScgiRequest { bytes }
     }
 
-    /// Appends a variable. A name must occur once, and CONTENT_LENGTH and SCGI are written already.
+    /// Appends a variable. Each name must occur only once; `CONTENT_LENGTH` and `SCGI` are already written.
     ///
     /// # Errors
     ///
-    /// If the variable holds NUL or exceeds [`MAX_VARIABLES`]; it is not written then.
+    /// Fails if the variable contains NUL, or if the variables together would exceed [`MAX_VARIABLES`]. The variable is
+    /// not written then.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         if memchr::memchr(0, name).or_else(|| memchr::memchr(0, value)).is_some() {
             return Err(VariableError::Nul);
@@ -73,7 +74,6 @@ mod tests {
 
     #[test]
     fn writes_the_example_of_the_specification() {
-        // The example in the specification of the protocol.
         let mut request = ScgiRequest::new(27);
         request.push(b"REQUEST_METHOD", b"POST").unwrap();
         request.push(b"REQUEST_URI", b"/deepthought").unwrap();

@@ -11,8 +11,8 @@ use crate::finding::Code;
 use crate::keys;
 use crate::model::{Settings, SourceSpan};
 
-/// Reads the keys of a site or route over the inherited settings. It follows the order of the table of keys, in which
-/// `root` comes before the keys that need it.
+/// Reads the keys of a site or route over the inherited settings. The keys are read in the order of the key list, where
+/// `root` comes before the keys that depend on it.
 pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base: &Settings) -> Settings {
     let mut settings = base.clone();
     for key in keys::within(section).filter(|key| !key.targets.is_empty()) {
@@ -61,7 +61,7 @@ pub(super) fn record_spans(
     }
 }
 
-/// Returns the section of the table that a kind takes, if it takes one.
+/// Returns the section of the table that a kind of value accepts; `None` if it accepts no table.
 fn nested_section(kind: &Kind) -> Option<Section> {
     match kind {
         Kind::Table(section) => Some(*section),
@@ -72,7 +72,7 @@ fn nested_section(kind: &Kind) -> Option<Section> {
 
 /// Removes the spans of a key and of the keys of its table.
 fn remove_spans(settings: &mut Settings, key: &str) {
-    // `/` follows `.`.
+    // The range contains `key` and all names that begin with `key.`, because `/` is the character after `.` in ASCII.
     let range = key.to_owned()..format!("{key}/");
     let names: Vec<String> = settings.key_spans.range(range).map(|(name, _)| name.clone()).collect();
     for name in names {
@@ -80,10 +80,10 @@ fn remove_spans(settings: &mut Settings, key: &str) {
     }
 }
 
-/// Selects the handler: one that this table names replaces the inherited one.
+/// Selects the handler: a handler that this table names replaces the inherited handler.
 fn resolve_handler(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
     let has = |key: &str| table.entries.contains_key(key);
-    // A route of a proxied site has `root` in order to serve files.
+    // A route with `root` serves files, even if its site is proxied.
     if has("root") && !has("proxy") {
         settings.proxy = None;
         remove_spans(settings, "proxy");

@@ -52,6 +52,7 @@ fn errors_name_their_lines() {
             ],
         ),
         ("bob:HASH\nann:HASH\nbob:HASH", &["line 3: the same user as on line 1"]),
+        // Errors after the first `MAX_LINE_ERRORS` are not reported.
         (
             "1\n2\n3\n4\n5\n6\n7",
             &[
@@ -100,7 +101,7 @@ fn files_are_checked_for_type_size_and_permissions() {
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("htpasswd");
-    let write = |text: &[u8], mode: u32| {
+    let first_finding = |text: &[u8], mode: u32| {
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         inspect(&path)
@@ -108,7 +109,7 @@ fn files_are_checked_for_type_size_and_permissions() {
             .map(|error| (error.severity, error.message.clone()))
     };
     let good = format!("bob:{HASH}\n");
-    assert_eq!(write(good.as_bytes(), 0o640), None);
+    assert_eq!(first_finding(good.as_bytes(), 0o640), None);
     let check = |found: Option<(Severity, String)>, severity: Severity, part: &str| {
         assert!(
             found
@@ -118,23 +119,23 @@ fn files_are_checked_for_type_size_and_permissions() {
         );
     };
     check(
-        write(good.as_bytes(), 0o644),
+        first_finding(good.as_bytes(), 0o644),
         Severity::Warning,
         "is readable by every user",
     );
     check(
-        write(good.as_bytes(), 0o642),
+        first_finding(good.as_bytes(), 0o642),
         Severity::Error,
         "is writable by every user",
     );
-    check(write(b"", 0o640), Severity::Warning, "has no users");
+    check(first_finding(b"", 0o640), Severity::Warning, "has no users");
     check(
-        write(b"bob", 0o640),
+        first_finding(b"bob", 0o640),
         Severity::Error,
         "htpasswd is invalid: line 1: no colon",
     );
     check(
-        write(&vec![b'\n'; MAX_FILE_BYTES + 1], 0o640),
+        first_finding(&vec![b'\n'; MAX_FILE_BYTES + 1], 0o640),
         Severity::Error,
         "larger than 4 MiB",
     );

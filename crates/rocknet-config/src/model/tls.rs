@@ -26,9 +26,9 @@ with_defaults! {
         /// Redirects requests without TLS to https://.
         pub redirect: bool = true,
         /// `max-age` of `Strict-Transport-Security` (RFC 6797); zero: the field is not sent. The default is long enough
-        /// to cover the time between two visits, and short enough to be undone.
+        /// to cover the time between two visits, and short enough that an operator can give up HTTPS again.
         pub hsts: Duration = Duration::from_secs(30 * 86_400),
-        /// Public certificate authorities.
+        /// Settings for certificates of public authorities.
         pub acme: Acme = Acme::default(),
     }
 }
@@ -44,7 +44,8 @@ pub struct SiteTls {
     pub client: Option<ClientAuth>,
     /// Redirects requests without TLS to https://.
     pub redirect: bool,
-    /// `max-age` of `Strict-Transport-Security` after mode and issuer are taken into account; zero: it is not sent.
+    /// `max-age` of `Strict-Transport-Security`; zero: the field is not sent. The default depends on the mode, the
+    /// issuer and `redirect`.
     pub hsts: Duration,
 }
 

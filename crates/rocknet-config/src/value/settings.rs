@@ -1,4 +1,5 @@
-//! Parses the keys of a site or route over the inherited settings: maps are merged, everything else is replaced.
+//! Parsers of the single keys of a site or route. Each writes its value over the inherited settings: maps are merged,
+//! everything else is replaced.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -94,7 +95,7 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
             check.bad_text(written, span, format!("`try`: \"{}\" is not a path", short(text)), help);
             continue;
         }
-        // The placeholder stands for a path that begins with `/`, and the whole must be a path again.
+        // Replaces the placeholder with a sample path, because the result must be a valid path.
         let sample = text.replace("{path}", "/x");
         if sample.contains(['{', '}', '$']) {
             let help = "write \"{path}\" for the path of the request";
@@ -172,7 +173,7 @@ pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings:
             );
             continue;
         }
-        // An inherited field is replaced whatever its case.
+        // An inherited field is replaced even if its name differs in case.
         if let Some(replaced) = inherited.remove(&lower) {
             settings.headers.remove(&replaced);
             settings.key_spans.remove(&format!("headers.{replaced}"));
@@ -214,7 +215,8 @@ pub(crate) fn redirects(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
     let Some(written) = written.entry.node.as_table() else {
         return;
     };
-    // A map by pattern, because a site that has moved has tens of thousands of redirects, and each is looked up.
+    // The redirects are keyed by pattern, because each one replaces an inherited one with the same pattern, and a site
+    // that has moved may have tens of thousands.
     let inherited = std::mem::take(&mut settings.redirects).into_iter();
     let mut all: BTreeMap<Pattern, Redirect> = inherited.map(|redirect| (redirect.from.clone(), redirect)).collect();
     for (name, entry) in written.in_order() {
@@ -240,6 +242,7 @@ fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redir
     let (to, status) = match &entry.node.value {
         Value::Table(long) => {
             let status = typed::integer::<u16>(Some(long), "status").unwrap_or(Redirect::STATUS);
+            // A status outside 301 to 308 has been reported as out of range already.
             if let Some(node) = long.node("status")
                 && !matches!(status, 301 | 302 | 303 | 307 | 308)
                 && (301..=308).contains(&status)

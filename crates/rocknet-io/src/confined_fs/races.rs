@@ -1,4 +1,4 @@
-//! Races: directories and links are exchanged during lookups, and nothing outside the root may be opened.
+//! Tests of races: while directories and links are exchanged, no lookup may open anything outside the root.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,10 +9,10 @@ use rustix::fs::{CWD, RenameFlags};
 use super::Symlinks;
 use super::tests::{TestTree, outcome};
 
-/// Opens `paths` while another thread exchanges names; each attempt must return "inside" or fail.
+/// Opens `paths` while another thread calls `swap`. Each attempt must open a file with the content `inside`, or fail.
 fn race(tree: &TestTree, paths: &[&str], swap: impl Fn() + Sync) {
-    /// Enough attempts that a walk which follows links opens the outside in every run.
-    const OPENINGS: usize = 3_000;
+    /// Number of attempts. With this many, a walk that follows links opens an outside file in every run of the test.
+    const ATTEMPTS: usize = 3_000;
     for root in tree.with_both_lookups() {
         for path in paths {
             let stop = AtomicBool::new(false);
@@ -20,11 +20,12 @@ fn race(tree: &TestTree, paths: &[&str], swap: impl Fn() + Sync) {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     while !stop.load(Ordering::Relaxed) {
+                        // The second call restores the original names.
                         swap();
                         swap();
                     }
                 });
-                for _ in 0..OPENINGS {
+                for _ in 0..ATTEMPTS {
                     *seen
                         .entry(outcome(root.open_file(path.as_bytes(), Symlinks::Inside)))
                         .or_insert(0) += 1;

@@ -1,11 +1,12 @@
-//! Write batch of a thread: small writes of its connections, sent together after the last of them.
+//! Write batch of a thread: collects the small writes of its connections, and sends them one after the other before the
+//! thread waits for events.
 //!
 //! ```text
 //! events ▶ task: receive, respond, push ▶ task: receive, respond, push ▶ … ▶ send, send, … ▶ wait for events
 //! ```
 //!
-//! Each socket still has a system call of its own. But a sleeping peer on the same machine is woken once for all of
-//! them instead of falling asleep between two. And the kernel's code for sending stays in the caches of the core.
+//! Each write is still a system call of its own. But a sleeping peer on the same machine is woken once for all writes
+//! instead of falling asleep between two. The kernel's code for sending also stays in the caches of the core.
 
 mod sender;
 
@@ -19,18 +20,18 @@ use rustix::net::SendFlags;
 
 pub(crate) use sender::BatchSender;
 
-/// Maximum bytes of one write. Larger ones are sent at once, because copying them would cost more than it saves.
+/// Maximum bytes of one write. Larger writes are sent at once, because copying them would cost more than it saves.
 const MAX_WRITE_BYTES: usize = 8 * 1024;
-/// Maximum writes in a batch. More would save nothing, and the first would wait longer.
+/// Maximum writes in a batch. More would save nothing, and the first write would wait longer.
 const MAX_WRITES: usize = 64;
 /// Maximum bytes in a batch, so that they stay in the core's own cache until they are sent.
 const CAPACITY_BYTES: usize = 64 * 1024;
-/// Steps of connections after which the batch is sent although tasks are still running, because tasks that keep waking
-/// each other must not delay the responses of others.
+/// Number of steps, as counted by [`WriteBatch::step`], after which the batch is sent although tasks are still running.
+/// Tasks that keep waking each other must not delay the responses of other tasks.
 const STEPS_PER_FLUSH: u32 = 256;
 
-/// Suppresses SIGPIPE for a peer that is gone, where a call can. Elsewhere the standard library has made the process
-/// ignore it.
+/// Suppresses SIGPIPE when the peer has closed the connection. On systems without such a flag, the standard library has
+/// made the process ignore the signal.
 #[cfg(target_os = "linux")]
 pub(crate) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(not(target_os = "linux"))]
@@ -38,7 +39,7 @@ pub(crate) const SEND_FLAGS: SendFlags = SendFlags::empty();
 
 thread_local!(static CURRENT: RefCell<Option<Rc<WriteBatch>>> = const { RefCell::new(None) });
 
-/// Returns the batch of this thread, if it has a runtime that flushes it.
+/// Returns the batch of this thread; `None` if the thread has no runtime that would flush one.
 fn current() -> Option<Rc<WriteBatch>> {
     CURRENT.with_borrow(Option::clone)
 }
@@ -49,7 +50,7 @@ pub(crate) fn install() -> BatchGuard {
     BatchGuard
 }
 
-/// Keeps the batch of this thread.
+/// Removes the batch of this thread when dropped.
 pub(crate) struct BatchGuard;
 
 impl Drop for BatchGuard {
@@ -58,7 +59,7 @@ impl Drop for BatchGuard {
     }
 }
 
-/// Sends the batch of this thread. Returns true if some of it was not accepted and tasks were woken.
+/// Sends the batch of this thread. Returns true if sockets did not accept all bytes, so that tasks were woken.
 pub(crate) fn flush_current_thread() -> bool {
     CURRENT.with_borrow(|batch| batch.as_ref().is_some_and(|batch| batch.flush()))
 }
@@ -77,12 +78,12 @@ pub(crate) struct WriteTicket {
     index: u32,
 }
 
-/// Writes waiting to be sent, and writes that came back.
+/// Writes waiting to be sent, and the parts of sent writes that their sockets did not accept.
 #[derive(Default)]
 pub(crate) struct WriteBatch {
     batch_number: Cell<u64>,
     steps: Cell<u32>,
-    /// Length of `unsent`, which saves most calls a look at it.
+    /// Length of `unsent`, so that most calls need not borrow the list.
     unsent_count: Cell<usize>,
     pending: RefCell<PendingWrites>,
     unsent: RefCell<Vec<(WriteTicket, Vec<u8>)>>,
@@ -110,14 +111,14 @@ impl PendingWrites {
 
 impl WriteBatch {
     /// Adds a write for a socket. The owner of the socket must call `flush` before it closes the socket. `ticket`
-    /// identifies its previous write and is replaced. Returns false if the write was not added.
+    /// identifies the previous write of the socket, and is replaced. Returns false if the write was not added.
     #[inline]
     pub fn push(&self, socket: BorrowedFd<'_>, waker: &Waker, bytes: &[u8], ticket: &mut WriteTicket) -> bool {
         if bytes.len() > MAX_WRITE_BYTES || self.has_unsent(*ticket) {
             return false;
         }
         if self.is_pending(*ticket) {
-            // Keeps the order of the socket's writes.
+            // The previous write of this socket is sent first, because a batch holds one write for each socket.
             self.flush();
             if self.has_unsent(*ticket) {
                 return false;
@@ -151,7 +152,8 @@ impl WriteBatch {
         ticket.batch != 0 && ticket.batch == self.batch_number.get() && !self.pending.borrow().writes.is_empty()
     }
 
-    /// Counts steps towards the next flush, for a runtime that always has tasks to run and so never parks.
+    /// Counts steps of tasks, such as one receive or one send. After [`STEPS_PER_FLUSH`] steps the batch is sent, for a
+    /// runtime that always has tasks to run and so never parks.
     #[inline]
     pub fn step(&self, steps: u32) {
         let steps = self.steps.get().saturating_add(steps);
@@ -161,8 +163,8 @@ impl WriteBatch {
         }
     }
 
-    /// Sends the batch. A task whose socket has no room, or refuses, is woken and takes the unsent bytes back; its next
-    /// send then returns the error. Returns true if there is one.
+    /// Sends the batch. If a socket has no room or reports an error, its task is woken and takes the unsent bytes back;
+    /// the error is returned by the task's next send. Returns true if any bytes were not accepted.
     pub fn flush(&self) -> bool {
         self.steps.set(0);
         let before = self.unsent_count.get();

@@ -16,7 +16,7 @@ use crate::queue::SendQueue;
 /// Returns why io_uring is unavailable; `None` if it works. The check creates a ring and exchanges bytes over a socket
 /// pair, because no version number or setting is a reliable sign.
 pub fn io_uring_unavailable() -> Option<String> {
-    // On a thread of its own, because the caller's thread may have a runtime.
+    // The attempt has a thread of its own, because the caller's thread may already have a runtime.
     let tried = thread::Builder::new().spawn(attempt);
     let result = tried.and_then(|thread| thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())));
     result.err().map(|error| reason(&error))
@@ -30,7 +30,7 @@ fn attempt() -> io::Result<()> {
         theirs.set_nonblocking(true)?;
         let mut ours = UringStream::new(driver.clone(), ours.into());
         let mut theirs = UringStream::new(driver, theirs.into());
-        // Twice, so that an armed operation receives the second message.
+        // Sends two messages, so that the second one is received by an operation that is already armed.
         for _ in 0..2 {
             let mut queue = SendQueue::default();
             queue.buffer().extend_from_slice(WORD);
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_names_its_remedy() {
+    fn every_reason_names_its_cause() {
         fn check(errno: Errno, word: &str) {
             let text = reason(&errno.into());
             assert!(text.contains(word), "{errno:?}: {text}");

@@ -1,4 +1,5 @@
-//! Caller of an HTTP/1 connection: keeps the unread bytes, drops the consumed ones, and responds to each request.
+//! Transcripts of HTTP/1 connections, as server and as client. The code here does the work of the connection's caller:
+//! it keeps unread bytes, drops consumed ones, and responds to each request.
 
 use crate::fields::Fields;
 use crate::h1::{AfterResponse, ClientConnection, ClientEvent, Length, RequestLine, ServerConnection, ServerEvent};
@@ -7,16 +8,17 @@ use crate::request::{RequestIndex, TargetForm, Version};
 use crate::response::ResponseIndex;
 use crate::status::Status;
 
-/// Time of the response to a request, which is always an empty 200.
+/// Time at which the server responds to a request. The response is always an empty 200.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResponseTiming {
-    /// After the head, so that the body is drained.
+    /// After the head, so that the body is received and discarded.
     AfterHead,
     /// After the body.
     AfterBody,
 }
 
-/// Returns the events of a server that receives these pieces, one line each; consecutive data events share a line.
+/// Returns the events of a server that receives `pieces`, one line each; consecutive data events share a line.
+/// `site_limit`: body limit that is set after each request head.
 ///
 /// The last line is the state of the connection: `idle`, `more` (within a request), or the reason of its end.
 pub fn server_transcript(
@@ -103,7 +105,7 @@ fn respond(connection: &mut ServerConnection) -> AfterResponse {
     connection.respond_complete(Status::OK, Length::Exact(0), false).1
 }
 
-/// Returns `METHOD path ?query @authority`, with the form and version unless they are the common ones.
+/// Returns `METHOD path ?query @authority`, then the form unless it is `Origin`, then the version if it is 1.0.
 fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
     let request = index.view(bytes);
     let mut line = format!("{} {}", text(request.method_name), text(request.path));
@@ -120,8 +122,8 @@ fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
     line
 }
 
-/// Returns the events of a client that receives these pieces after one request; `upgrade` is the Upgrade of the
-/// request.
+/// Returns the events of a client that receives `pieces` after one request, in the form of [`server_transcript`].
+/// `upgrade`: value of the request's `Upgrade` field.
 pub fn client_transcript(pieces: &[&[u8]], limits: &Limits, method: &str, upgrade: Option<&str>) -> Vec<String> {
     let (mut connection, mut response) = (ClientConnection::new(), ResponseIndex::default());
     let mut transcript = Transcript::default();

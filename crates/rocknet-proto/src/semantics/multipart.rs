@@ -1,10 +1,10 @@
-//! Encodes `multipart/byteranges`: the headers of the parts, and the total length before the first byte is sent (RFC
-//! 9110 §14.6).
+//! Encodes `multipart/byteranges` response bodies (RFC 9110 §14.6): writes the head of each part, and computes the
+//! total length in advance.
 
 use super::range::{ByteRange, ContentRange};
 
-/// Boundary between parts: 32 hexadecimal digits. A random boundary cannot be guessed, so that it cannot be planted in
-/// a file.
+/// Boundary between parts: 32 hexadecimal digits. A random boundary cannot be guessed, so a file cannot be
+/// prepared to contain it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Boundary([u8; Boundary::LENGTH]);
 
@@ -67,9 +67,8 @@ impl<'a> MultipartRanges<'a> {
         out.extend_from_slice(self.boundary.as_bytes());
     }
 
-    /// Returns the length of the response body in bytes: all headers, all ranges and the end. Ranges that do not
-    /// overlap are together no longer than the representation; with the headers, the sum may exceed 64 bits and
-    /// saturates.
+    /// Returns the length of the response body in bytes: all part heads, all ranges and the final boundary. The sum
+    /// saturates: ranges that do not overlap fit into 64 bits, but with the part heads they may not.
     pub fn content_length(&self) -> u64 {
         let end = (END_OPEN.len() + Boundary::LENGTH + END_CLOSE.len()) as u64;
         self.ranges.iter().fold(end, |sum, &range| {
@@ -78,7 +77,7 @@ impl<'a> MultipartRanges<'a> {
         })
     }
 
-    /// Appends the header before the bytes of `range`.
+    /// Appends the head of the part that holds `range`.
     pub fn write_part_head(&self, range: ByteRange, out: &mut Vec<u8>) {
         out.extend_from_slice(OPEN);
         out.extend_from_slice(self.boundary.as_bytes());
@@ -91,7 +90,7 @@ impl<'a> MultipartRanges<'a> {
         out.extend_from_slice(HEAD_END);
     }
 
-    /// Appends the end after the bytes of the last range.
+    /// Appends the final boundary, which follows the bytes of the last range.
     pub fn write_end(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(END_OPEN);
         out.extend_from_slice(self.boundary.as_bytes());
@@ -107,8 +106,8 @@ impl<'a> MultipartRanges<'a> {
 
 const CONTENT_TYPE: &[u8] = b"multipart/byteranges; boundary=";
 
-/// Begin of a header. The first one has a line break, too, so that all headers have the same form; parsers skip it as
-/// an empty preamble (RFC 2046 §5.1.1).
+/// Start of a part head. The first one begins with a line break, too, so that all have the same form; parsers skip
+/// this line break as an empty preamble (RFC 2046 §5.1.1).
 const OPEN: &[u8] = b"\r\n--";
 const TYPE_NAME: &[u8] = b"\r\nContent-Type: ";
 const RANGE_NAME: &[u8] = b"\r\nContent-Range: ";

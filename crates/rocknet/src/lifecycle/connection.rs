@@ -1,5 +1,5 @@
-//! The part of a client connection that is the same for every HTTP version: link, deadlines, unparsed input, unsent output,
-//! and the end of the connection.
+//! Connection core: the part of a client connection that is the same for every HTTP version. It consists of the link,
+//! deadlines, unparsed input, unsent output, and the end of the connection.
 
 use std::io;
 use std::net::IpAddr;
@@ -16,7 +16,8 @@ use crate::exchange::Client;
 use crate::handshake::Handshake;
 use crate::worker::{OpenConnection, Ticks, Worker, WorkerConfig};
 
-/// Most bytes that are read and discarded after the last response, so that closing does not reset what is still in flight.
+/// Maximum number of bytes that are read and discarded after the last response. Closing a socket with unread input
+/// would send a reset, which could destroy the part of the response that is still in flight.
 const LINGER_BOUND: u32 = 1 << 20;
 
 /// Version-independent state of a client connection. The connection of each version owns one.
@@ -27,17 +28,18 @@ pub struct ConnectionCore<L: Link> {
     pub info: ConnectionInfo,
     /// Tick of the wheel at which the connection was accepted.
     born: Tick,
-    /// Received bytes that are not parsed yet: empty for an idle connection.
+    /// Received bytes that are not parsed yet; empty for an idle connection.
     pub unread: Vec<u8>,
-    /// `unread` may hold complete requests or frames.
+    /// `unread` may hold complete requests or frames, because parsing stopped early. They are handled before more is
+    /// received.
     pub stalled: bool,
     /// Bytes that the link has not taken. Boxed: most connections have none.
     pub backlog: Option<Box<SendQueue>>,
-    /// Bytes that were discarded: of a request body, or while lingering.
+    /// Number of bytes that were discarded: of a request body, or while lingering.
     pub dropped: u32,
     /// The end of the connection marks the end of the response in progress (RFC 9112 §6.3), or of a tunnel. Until all
-    /// of it is sent, the connection may end by a reset alone, because an orderly end would make a part look like the
-    /// whole.
+    /// of it is sent, the connection may end only by a reset, because after an orderly end the client would take a part
+    /// of the response for the whole.
     pub open_ended: bool,
     pub end: End,
 }
@@ -49,8 +51,8 @@ pub enum End {
     Open,
     /// The server's side was shut down; input is discarded until the client closes.
     Lingering,
-    /// Both sides have ended, or the link has failed, and the client has not taken all that was sent. `waited`: ticks from then
-    /// to the next look.
+    /// Both sides have ended, or the link has failed, but the client has not acknowledged all that was sent. `waited`:
+    /// ticks from the beginning of this state to the next check.
     Draining {
         waited: u32,
     },
@@ -58,8 +60,8 @@ pub enum End {
 }
 
 impl<L: Link> ConnectionCore<L> {
-    /// Takes over a link. `local`: the server's address, set only if sites differ by it. The time for the first head
-    /// starts here.
+    /// Takes over a link, and starts the deadline of the first head. `local`: the server's address, set only if sites
+    /// differ by it.
     pub fn new(open: OpenConnection, link: L, client: Client, local: Option<IpAddr>) -> ConnectionCore<L> {
         let worker = Rc::clone(open.worker());
         let mut deadlines = Deadlines::new(&worker.wheel);
@@ -79,14 +81,14 @@ impl<L: Link> ConnectionCore<L> {
         }
     }
 
-    /// Adds what was received before the version was known.
+    /// Adds the bytes that were received before the HTTP version was known.
     pub fn with_unread(mut self, unread: Vec<u8>) -> ConnectionCore<L> {
         self.stalled = !unread.is_empty();
         self.unread = unread;
         self
     }
 
-    /// Sets what is left of the time for the first head.
+    /// Sets the deadline of the first head to the ticks that are left of it.
     pub fn with_header_ticks(mut self, left: u32) -> ConnectionCore<L> {
         self.deadlines.begin(Wait::FirstByte, left);
         self
@@ -108,13 +110,14 @@ impl<L: Link> ConnectionCore<L> {
         self.end == End::Open
     }
 
-    /// Returns true if the connection is to end with its next response: it has reached its age, or the server stops.
+    /// Returns true if the connection must end after its next response, because it has reached its maximum age or the
+    /// server stops.
     #[inline]
     pub fn is_old(&self, worker: &Worker, config: &WorkerConfig) -> bool {
         worker.is_stopping() || worker.wheel.now().since(self.born) >= config.ticks.age
     }
 
-    /// Keeps `bytes` as unread from number `used` on.
+    /// Keeps the part of `bytes` after the first `used` ones as unread.
     pub fn keep_unread(&mut self, mut bytes: Vec<u8>, used: usize) {
         if used < bytes.len() {
             bytes.drain(..used);
@@ -124,7 +127,7 @@ impl<L: Link> ConnectionCore<L> {
 
     /// Waits for the next request. `is_partial`: a part of it was received.
     ///
-    /// The time for a head is hard, and that for the first one began with the connection.
+    /// Received bytes do not extend the deadline of a head. For the first head it began with the connection.
     pub fn await_request(&mut self, is_partial: bool, ticks: &Ticks) {
         let is_first = self.deadlines.wait() == Wait::FirstByte;
         if is_partial {
@@ -155,17 +158,18 @@ impl<L: Link> ConnectionCore<L> {
         };
         let before = queue.len();
         let sent = self.link.poll_send(context, queue);
-        let left = before - queue.len();
-        self.open.worker().counters.bytes_sent.add(left);
-        self.deadlines.moved(left);
-        moved(left);
+        let count = before - queue.len();
+        self.open.worker().counters.bytes_sent.add(count);
+        self.deadlines.moved(count);
+        moved(count);
         ready!(sent)?;
         self.backlog = None;
         Poll::Ready(Ok(true))
     }
 
-    /// Sends `output`. Bytes that the link does not take become the backlog. Returns the number of bytes that left, and whether
-    /// these were all. `with_others`: the link may send it together with the output of other connections.
+    /// Sends `output`. Bytes that the link does not take become the backlog. Returns the number of bytes that the link
+    /// took, and whether these were all. `with_others`: the link may send `output` in one batch with the output of
+    /// other connections.
     #[inline]
     pub fn send(
         &mut self,
@@ -201,7 +205,7 @@ impl<L: Link> ConnectionCore<L> {
         self.deadlines.begin_send(ticks, self.link.in_flight());
     }
 
-    /// Makes bytes that the link had taken and could not send the backlog again. Returns true if there were any.
+    /// Puts bytes that the link had taken but could not send back into the backlog. Returns true if there were any.
     #[inline(always)]
     fn take_back(&mut self) -> bool {
         let Some(unsent) = self.link.take_unsent() else {
@@ -219,11 +223,12 @@ impl<L: Link> ConnectionCore<L> {
         !self.take_back()
     }
 
-    /// Ends the connection after its last response: shuts the server's side down and discards input until the client closes.
+    /// Ends the connection after its last response: shuts down the server's side, and discards input until the client
+    /// closes.
     ///
     /// # Errors
     ///
-    /// The link could not be shut down.
+    /// Fails if the link cannot be shut down.
     pub fn begin_linger(&mut self) -> io::Result<()> {
         self.unread = Vec::new();
         self.link.shut_down()?;
@@ -234,11 +239,11 @@ impl<L: Link> ConnectionCore<L> {
         Ok(())
     }
 
-    /// Closes a connection whose client has ended its side, once at most `left` bytes are unacknowledged.
+    /// Closes a connection whose client has ended its side, if at most `left` bytes are unacknowledged.
     ///
-    /// Otherwise the connection stays until the client has taken all bytes, or takes too few: the kernel would keep them for as
-    /// long as such a client likes. After the client's own reset the server's side cannot be shut down, so the connection
-    /// closes at once.
+    /// Otherwise the connection stays until the client has taken all bytes, or takes them too slowly, because the
+    /// kernel would keep them without a time limit. After a reset by the client the server's side cannot be shut down,
+    /// so the connection closes at once.
     pub fn close_when_taken(&mut self, left: u64) {
         self.end = if self.link.in_flight() <= left || self.link.shut_down().is_err() {
             End::Closed
@@ -264,7 +269,8 @@ impl<L: Link> ConnectionCore<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// Acts on the deadline of a connection that has ended: the time for the client to close, or to take what was sent, is over.
+    /// Acts on the passed deadline of a connection that has ended: the client has neither closed nor taken all bytes in
+    /// time.
     pub fn expire_end(&mut self) {
         let (in_flight, worker) = (self.link.in_flight(), self.worker());
         let is_lingering = self.deadlines.wait() == Wait::Linger;
@@ -292,8 +298,8 @@ impl<L: Link> ConnectionCore<L> {
         self.end = End::Closed;
     }
 
-    /// Resets the connection if the client has not taken all that was sent: closed in an orderly way, the kernel would keep the
-    /// send buffer for as long as the client likes.
+    /// Resets the connection if the client has not taken all that was sent. After an orderly close the kernel would
+    /// keep the send buffer without a time limit.
     fn reset_if_untaken(&mut self) {
         if self.link.in_flight() > FIN_ONLY {
             self.link.reset();
@@ -301,7 +307,7 @@ impl<L: Link> ConnectionCore<L> {
     }
 }
 
-/// Returns the bytes that a client must move in each window of a deadline, and the ticks of a window.
+/// Returns the bytes that a client must move in each rate window of a wait, and the ticks of a window.
 pub fn rate_window(config: &WorkerConfig, wait: Wait) -> (u64, u32) {
     match wait {
         Wait::RequestBody => config.receive_window(),
@@ -311,7 +317,8 @@ pub fn rate_window(config: &WorkerConfig, wait: Wait) -> (u64, u32) {
 
 impl<L: Link> Drop for ConnectionCore<L> {
     fn drop(&mut self) {
-        // Unsent bytes are lost. The kernel is not to keep the sent ones for a client that may never take them.
+        // The response is incomplete, or unsent bytes are lost. After a reset the kernel also discards the bytes that
+        // it holds for a client that may never take them.
         if self.open_ended || self.backlog.is_some() {
             self.link.reset();
         }

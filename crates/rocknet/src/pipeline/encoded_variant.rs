@@ -1,4 +1,4 @@
-//! Encoded variants of cached files: encoded once and kept, or encoded while they are sent.
+//! Creates encoded variants of cached files: encoded once and kept, or encoded while they are sent.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::handler::HandlerOutput;
 use crate::response::{Body, Response};
 use crate::worker::Worker;
 
-/// Encodes a variant: kept if the plain file is in memory, otherwise encoded while it is sent. Returns `None` if too
-/// many are being encoded; the plain file is sent instead.
+/// Encodes a file. The variant is kept if the plain file is in memory; otherwise it is encoded while it is sent.
+/// Returns `None` if too many files are being encoded, or if the encoder fails; the caller then sends the plain file.
 pub(super) fn create(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
@@ -49,7 +49,7 @@ pub(super) fn create(
                     let (Err(error), Found::Asset(asset)) = (job.await, &known.entry.found) else {
                         return HandlerOutput::Cached(known);
                     };
-                    // The plain file is sent instead; the next request may find more room.
+                    // The plain file is sent instead. The next request tries again, unless the encoder has panicked.
                     tracing::debug!("cannot compress {}: {error}", known.path);
                     if error == JobError::Panicked {
                         asset.set_encoded(coding, None);

@@ -1,4 +1,4 @@
-//! Classification of field names and validation of field values. The table stores both results with each entry.
+//! Classification of field names and validation of field values. The HPACK tables store both results with each entry.
 
 use crate::bytes::{TOKEN, find_control, is};
 use crate::fields::Known;

@@ -17,7 +17,7 @@ use crate::response::{Body, FieldList, Text};
 use crate::worker::Worker;
 use rocknet_proto::PreparedHeads;
 
-/// Response sent in place of a head that cannot be written.
+/// Response sent in place of a response whose head cannot be encoded.
 const BROKEN_RESPONSE: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 /// Writer of one response.
@@ -26,7 +26,7 @@ pub struct H1Responder<'a> {
     pub output: &'a mut SendQueue,
     pub date: [u8; 29],
     pub now_ms: u64,
-    /// The connection closes after this response.
+    /// The connection closes after this response, whatever the response is.
     pub close: bool,
     pub written: Written,
 }
@@ -36,7 +36,7 @@ pub struct H1Responder<'a> {
 pub struct Written {
     /// Set once the response is complete or aborted.
     pub next: Option<AfterResponse>,
-    /// The connection closes after the response, which leaves a part of the request unread.
+    /// The response ends the connection, because a part of the request stays unread.
     pub is_last: bool,
     /// The end of the connection marks the end of the response.
     pub is_open_ended: bool,
@@ -46,7 +46,7 @@ pub struct Written {
 }
 
 impl<'a> H1Responder<'a> {
-    /// Makes the writer of the next response. `close`: the connection closes after it.
+    /// Creates the writer of the next response. `close`: the connection closes after it.
     pub fn new(
         engine: &'a mut ServerConnection,
         output: &'a mut SendQueue,
@@ -94,6 +94,7 @@ impl PipelineIo for H1Responder<'_> {
                     self.written.next = Some(self.engine.finish(self.output.buffer()));
                 }
             }
+            // Does not happen: `content` returns the bytes of every variant in memory.
             (Content::Memory(_), None) => {}
         }
     }
@@ -123,7 +124,7 @@ impl Responder for H1Responder<'_> {
     ) -> Result<HeadResult, UnsendableField> {
         self.written.is_last = close;
         let close = close || self.close;
-        // A body in memory needs no account of its pieces.
+        // A body in memory is queued as a whole and needs no `BodySource`.
         let body = match body.into_bytes() {
             Ok(bytes) => {
                 let length = bytes.len() as u64;
@@ -172,7 +173,7 @@ impl Responder for H1Responder<'_> {
         Ok(Some(status))
     }
 
-    /// HTTP/1.0 has no interim responses, so its clients get none.
+    /// Sends nothing to a client of HTTP/1.0, which has no interim responses.
     fn send_interim(&mut self, interim: &InterimResponse) -> Result<(), UnsendableField> {
         if !self.engine.may_send_interim() {
             return Ok(());
@@ -185,7 +186,7 @@ impl Responder for H1Responder<'_> {
     fn send_piece(&mut self, body: &mut BodySource) -> PieceResult {
         let (length, end) = (body.ready(), self.engine.data_end());
         if self.engine.begin_data(length, self.output.buffer()).is_err() {
-            // More bytes than announced: the client would take them for the start of another response.
+            // The body is longer than announced. The client would take the excess for the start of another response.
             body.discard();
             return PieceResult::Queued(0);
         }

@@ -1,4 +1,4 @@
-//! Closes connections and exchanges, and acts on passed deadlines.
+//! Closes HTTP/2 connections and their exchanges, and acts on passed deadlines.
 
 use std::io;
 use std::rc::Rc;
@@ -30,7 +30,8 @@ impl<L: Link> Connection<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// Closes a connection whose client has closed its side, so that no response has a reader.
+    /// Closes a connection whose client has closed its side. The responses in progress are recorded as cut off,
+    /// because they have no reader.
     pub(super) fn client_ended(&mut self) {
         self.record_cuts();
         self.before_shut_down();
@@ -59,7 +60,7 @@ impl<L: Link> Connection<L> {
         }
         if self.core.is_open() && self.state != State::Closing && self.core.backlog.is_none() {
             if !self.streams.is_empty() {
-                // Each exchange has its own deadline.
+                // Each exchange has its own deadline. That of the connection only ensures that its age is checked.
                 self.core.deadlines.enter(Wait::Handler, config.ticks.age.max(1));
             } else {
                 let is_partial = !self.core.unread.is_empty() || self.engine.is_mid_block();
@@ -81,14 +82,15 @@ impl<L: Link> Connection<L> {
         match wait {
             Wait::KeepAlive => self.send_goaway(ErrorCode::NoError),
             Wait::FirstByte | Wait::Header => self.send_goaway(ErrorCode::EnhanceYourCalm),
-            // The next round starts the graceful shutdown; its responses take the time they take.
+            // The connection has reached its maximum age. The next round begins the drain; responses in progress are
+            // bounded by the deadlines of their exchanges.
             Wait::Handler => {
                 let age = self.core.open.worker().config().ticks.age;
                 self.core.deadlines.begin(Wait::Handler, age.max(1));
             }
             _ => {
                 self.core.link.reset();
-                // No round starts before the backlog has been sent, which will not happen here.
+                // The client does not take the backlog, so a GOAWAY after it could not be sent.
                 self.core.abandon();
             }
         }
@@ -115,8 +117,8 @@ impl<L: Link> Connection<L> {
             return;
         };
         let (wait, channel) = (deadlines.wait(), stream.body.as_ref().map(BodyReceiver::channel));
-        tracing::debug!(client = %self.core.info.client, ?wait, "a deadline of a response passed");
-        let is_first = self.core.backlog.is_none();
+        tracing::debug!(client = %self.core.info.client, ?wait, "the deadline of an exchange passed");
+        let starts_backlog = self.core.backlog.is_none();
         let mut queue = self.core.backlog.take().unwrap_or_default();
         match exchange.expire(worker, &deadlines, channel, false) {
             Expiry::Respond => {
@@ -133,14 +135,14 @@ impl<L: Link> Connection<L> {
                 exchange.record_cut(worker, &mut self.core.info, 0);
             }
         }
-        if is_first {
+        if starts_backlog {
             self.core.begin_send();
         }
         self.core.backlog = Some(queue);
     }
 
-    /// Records all responses in progress as cut. Bytes of the backlog were not sent. They cannot be attributed to one
-    /// of several exchanges, so they are deducted from each in turn.
+    /// Records all responses in progress as cut off. The bytes of the backlog were not sent. They cannot be attributed
+    /// to their exchanges, so they are deducted from one exchange after the other.
     pub(super) fn record_cuts(&mut self) {
         let worker = Rc::clone(self.core.open.worker());
         let mut unsent = self.core.backlog.as_ref().map_or(0, |backlog| backlog.len());
