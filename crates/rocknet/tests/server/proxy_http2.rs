@@ -12,9 +12,11 @@ use h2::server::Builder;
 use http::Response;
 
 use super::proxy_streams::proxied;
+use super::support::client::request;
 use super::support::http2::{Http2, speak_in_turn};
 use super::support::http2_upstream::{Http2Upstream, response, send, trailers, whole};
 use super::support::upstream::{Upstream, ok};
+use super::support::{Folder, Running};
 
 /// Responds with the request, line by line.
 fn reflecting() -> Http2Upstream {
@@ -51,6 +53,31 @@ fn echo() -> Http2Upstream {
             let _ = stream.send_trailers(trailers(&[("grpc-status", "0"), ("host", "x")]));
         })
     })
+}
+
+#[test]
+fn only_grpc_clients_may_pause_in_a_request_body() {
+    let upstream = reflecting();
+    let text = format!(
+        "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[log]\nerrors = \"off\"\n[limits]\nbody_idle = \"500ms\"\n\
+         [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = \"{}\"\n",
+        upstream.url()
+    );
+    let server = Running::start(Folder::with(&[]), &text);
+    let half_upload = |media_type: &str| {
+        let mut client = server.connect();
+        let media_type = format!("Content-Type: {media_type}");
+        client.send(request("POST /x", &["Content-Length: 10", &media_type]) + "hello");
+        client
+    };
+    let mut grpc = half_upload("application/grpc");
+    let mut plain = half_upload("text/plain");
+    plain.response().expect("an upload", 408, &["Connection: close"]);
+    // The window of the gRPC client began earlier.
+    grpc.send("world");
+    let response = grpc.response();
+    assert_eq!(response.status, 200);
+    assert!(response.text().contains("10 bytes"), "{}", response.text());
 }
 
 #[test]
