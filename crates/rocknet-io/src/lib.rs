@@ -1,8 +1,8 @@
 //! Sockets, files and time: the home of system calls and of `unsafe`. It knows nothing of HTTP.
 //!
-//! A connection is a [`Link`](link::Link), whatever carries its bytes: epoll, io_uring, TLS over either, or memory.
-//! What is to be sent waits in a [`SendQueue`](queue::SendQueue). A [`Runtime`](runtime::Runtime) is the event loop of
-//! one worker, and a [`Wheel`](wheel::Wheel) holds its deadlines.
+//! A connection is a [`Link`](link::Link). Its bytes travel by epoll, by io_uring, by TLS over either, or in memory.
+//! Output waits in a [`SendQueue`](queue::SendQueue) until the link takes it. A [`Runtime`](runtime::Runtime) is the event
+//! loop of one worker, and a [`Wheel`](wheel::Wheel) holds the deadlines of its connections.
 //!
 //! ```
 //! use std::task::{Context, Poll, Waker};

@@ -84,7 +84,7 @@ pub trait Link {
         None
     }
 
-    /// Sends the batched writes now. What the socket does not accept is returned by [`Link::take_unsent`].
+    /// Sends the batched writes now. Bytes that the socket does not accept are returned by [`Link::take_unsent`].
     fn flush(&mut self) {}
 
     /// Shuts down the sending side; receiving goes on.

@@ -29,7 +29,7 @@ pub struct Upstream {
     /// TLS configuration, and the name for which the certificate must be valid.
     pub tls: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
     address: UpstreamAddress,
-    /// Version of the PROXY protocol header on its connections. Such a connection belongs to one client and is not reused.
+    /// Version of the PROXY protocol header on its connections. A connection with that header belongs to one client and is not reused.
     pub proxy_protocol: Option<ProxyProtocol>,
     /// Stable hash of its name, for sticky cookies and balancing by key.
     pub name_hash: u64,

@@ -13,6 +13,9 @@
 //! 10 headers       rocknet-handler `headers` of the route, Server (a `Filter`, in headers.rs)
 //! 11 log           lifecycle/      counters, durations and the access log, once the response has been sent
 //! ```
+//! The worker cache is looked up for requests without a body right after phase 1, because its entries carry their route, and a
+//! flag for routes without guards. With guards, `admission.rs` admits the request first.
+//!
 //! Phases 1 to 7 are [`begin`]; phases 8 to 10 are `exit.rs`, which every response passes. A request that waits for the
 //! decision of a guard starts again with that decision (`deferred.rs`).
 

@@ -424,7 +424,7 @@ impl CacheThread {
         let state = self.entries.entry(key.clone()).or_default();
         let known = state.stored.as_ref().map(|stored| Arc::clone(&stored.entry));
         match known {
-            // What was found later counts, in whatever order it comes.
+            // The later result counts, in any order of arrival.
             Some(known) if known.is_same(&entry) || known.checked_ms() > entry.checked_ms() => {
                 entry.replace_with(&known);
                 if known.is_same(&entry) {

@@ -222,7 +222,7 @@ impl Driver {
         self.step(SEND_STEPS);
     }
 
-    /// Sends the batched write of this connection now. What the socket does not accept comes back.
+    /// Sends the batched write of this connection now. Bytes that the socket does not accept are left for the link to take back.
     pub(super) fn flush(&self, index: usize) {
         let waits = |state: &RingState| state.slots.get(index).is_some_and(|slot| slot.pending_write.is_some());
         while waits(&self.state.borrow()) && !self.failed.get() {

@@ -13,7 +13,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 pub(super) const BUFFER_BYTES: usize = 4 * 1024;
 /// Number of buffers at first: a quarter of a megabyte, more than one turn of a quiet worker fills.
 const INITIAL_BUFFERS: u16 = 64;
-/// Maximum number of buffers. What arrives in one turn then takes at most 1 MiB, even if one client sends it all and
+/// Maximum number of buffers. The data of one turn then takes at most 1 MiB, even if one client sends it all and
 /// its task does not receive; the rest waits in the sockets. The kernel requires a power of two.
 const MAX_BUFFERS: u16 = 256;
 /// Byte that fills the buffers given to the kernel in tests.

@@ -1,4 +1,4 @@
-//! The table of filters. What a filter does is in its own file.
+//! The table of filters. Each filter has a file of its own.
 
 pub mod encode;
 

@@ -115,7 +115,7 @@ fn fail<V: Version>(connection: &mut V, error: &io::Error) -> bool {
     }
     connection.record_cut();
     let core = connection.core();
-    // What was not sent ends in a reset anyway.
+    // Unsent bytes end in a reset in any case.
     if core.open_ended || core.backlog.is_some() || matches!(core.end, End::Draining { .. }) {
         return true;
     }

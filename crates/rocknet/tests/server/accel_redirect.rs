@@ -152,7 +152,7 @@ fn files_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
             "{query}: {response:?}"
         );
     }
-    // Whatever the request to the script was.
+    // The method of the request to the script does not matter.
     for (line, content) in [
         ("POST /?X-Accel-Redirect:/plain.txt", TEXT),
         ("HEAD /?X-Accel-Redirect:/plain.txt", ""),
