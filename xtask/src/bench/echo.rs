@@ -1,6 +1,6 @@
 //! Load for tunnels: WebSocket connections to an echo server.
 
-use super::load::Count;
+use super::count::Count;
 use crate::Failure;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

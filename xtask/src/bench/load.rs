@@ -1,6 +1,5 @@
 //! Load generators: the command line of each, and the parser of its output.
 
-mod count;
 mod output;
 
 use super::cores::LOAD_CORE;
@@ -11,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub use count::Count;
+pub use super::count::Count;
 
 /// A way to load a server.
 pub enum Load {

@@ -9,6 +9,7 @@ mod client;
 mod cold;
 mod content;
 mod cores;
+mod count;
 mod counted;
 mod downloads;
 mod echo;

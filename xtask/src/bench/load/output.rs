@@ -1,7 +1,7 @@
 //! Parsers for the output of load generators.
 
-use super::count::Count;
 use crate::Failure;
+use crate::bench::count::Count;
 
 pub fn wrk(text: &str) -> Result<Count, Failure> {
     let mut count = Count::default();
