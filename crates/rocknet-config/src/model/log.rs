@@ -11,10 +11,10 @@ choice! {
     #[derive(Copy)]
     pub enum Level {
         Error = "error", "failures";
-        Warn = "warn", "and conditions that may lead to failures";
-        Info = "info", "and operation of the server: start, reload, stop";
-        Debug = "debug", "and the reasons for responses";
-        Trace = "trace", "and every step; slow";
+        Warn = "warn", "also conditions that may lead to failures";
+        Info = "info", "also the operation of the server: start, reload, stop";
+        Debug = "debug", "also the reasons for responses";
+        Trace = "trace", "also every step; slow";
     }
     default Info
 }
@@ -79,9 +79,9 @@ with_defaults! {
     /// Size and age at which a log file is rotated, and the number of rotated files that are kept.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Rotate {
-        /// Size at which a file is rotated, in bytes; `None`: at any size.
+        /// Size at which a file is rotated, in bytes; `None`: files are not rotated by size.
         pub size: Option<u64> = Some(100_000_000),
-        /// Age at which a file is rotated; `None`: at any age.
+        /// Age at which a file is rotated; `None`: files are not rotated by age.
         pub age: Option<Duration> = None,
         /// Maximum number of rotated files; the oldest is removed.
         pub keep: usize = 10,
