@@ -25,7 +25,7 @@ const SIZE: &[(&str, u64)] = &[
     ("TiB", 1 << 40),
 ];
 
-/// Error of an invalid duration, size or rate; holds the help of the finding.
+/// Error of an invalid duration, size or rate, with the help of the finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnitError(pub String);
 
@@ -115,7 +115,7 @@ pub(crate) fn format_duration(duration: Duration) -> String {
         return "0s".to_owned();
     }
     let mut text = String::new();
-    // Without weeks: "30d" is clearer than "4w2d".
+    // Weeks are not used, because "30d" is clearer than "4w2d".
     for (unit, length) in TIME.iter().rev().filter(|(unit, _)| *unit != "w") {
         if left >= *length {
             text.push_str(&format!("{}{unit}", left / length));

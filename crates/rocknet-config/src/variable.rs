@@ -9,16 +9,17 @@ use crate::file::Text;
 /// mistake.
 pub const MAX_VALUE_BYTES: usize = 256 * 1024;
 
-/// Error of the expansion of a string.
+/// Reason why a string cannot be expanded.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ExpansionError {
     pub message: String,
     pub help: String,
 }
 
-/// Replaces every `${…}` of a string. `$${` stands for a literal `${`, and any other `$` for itself.
+/// Replaces every `${…}` of a string. `$${` stands for a literal `${`, and any other `$` for itself. `folder`: folder
+/// that paths of files are relative to.
 ///
-/// Expanded values are not expanded again, so a variable cannot refer to another.
+/// Expanded values are not expanded again, so a variable cannot refer to another variable.
 pub(crate) fn expand(text: &mut Text, folder: &Path, env: &dyn Environment) -> Result<(), ExpansionError> {
     if !text.value.contains("${") {
         return Ok(());

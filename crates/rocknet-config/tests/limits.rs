@@ -1,5 +1,5 @@
-//! Tests of every bound of the configuration from both sides: minimum and maximum of each key, and the sizes of files,
-//! names, patterns and lists.
+//! Tests of every bound of the configuration, at the bound and just beyond it: minimum and maximum of each key, and the
+//! sizes of files, names, patterns and lists.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn read_with(text: &str, files: &[(String, String)]) -> Result<Config, Report> {
     rocknet_config::parse(text, Path::new(FILE), &environment).map(|loaded| loaded.config)
 }
 
-/// Checks that a text within a bound is accepted, and one beyond it is refused with a message.
+/// Checks that a text at a bound is accepted, and that a text beyond it is refused with a message.
 #[track_caller]
 fn check(what: &str, inside: &str, beyond: &str, message: &str) {
     if let Err(report) = read(inside) {
@@ -47,7 +47,7 @@ fn site(keys: &str) -> String {
     format!("[site.\"example.com\"]\nroot = \"/w\"\n{keys}\n")
 }
 
-/// Minimum and maximum of a kind, and the function that writes a number.
+/// Minimum and maximum of a kind, and the function that writes a number as TOML.
 type Bounds = (u64, u64, fn(u64) -> String);
 
 fn bounds(kind: &Kind) -> Option<Bounds> {
@@ -61,7 +61,7 @@ fn bounds(kind: &Kind) -> Option<Bounds> {
     }
 }
 
-/// Returns a configuration with a key in its section, with the keys that its bounds depend on.
+/// Returns a configuration with a key in its section, and with the keys that the bounds of this key depend on.
 fn config_with(section: Section, name: &str, value: &str) -> Option<String> {
     let line = format!("{name} = {value}");
     let text = match section {
@@ -196,7 +196,7 @@ fn rules() {
 
 #[test]
 fn depths() {
-    // Within the bound, the key is refused for another reason, because no key needs such depth.
+    // At the bound, the text is refused for another reason, because no key needs such depth.
     let lists = |count: usize| format!("include = {}{}\n", "[".repeat(count), "]".repeat(count));
     let names = |count: usize| format!("x{} = 1\n", ".x".repeat(count - 1));
     for (what, inside, beyond, message) in [

@@ -10,7 +10,7 @@ use rocknet_config::{Config, reference};
 
 use fixture::{BOB, config_with, parse, upstream_url};
 
-/// Removes spans, which are the only difference between a default and the same value in the configuration.
+/// Removes spans, because a default and the same value in the configuration differ only in them.
 fn plain(mut config: Config) -> Config {
     for site in &mut config.sites {
         site.listen_given = false;
@@ -179,7 +179,7 @@ fn every_limit_is_documented() {
     }
 }
 
-/// Checks the generated files; `cargo xtask docs` writes them after a change of the table.
+/// Checks the generated files. After a change of the table of keys, `cargo xtask docs` writes them again.
 #[test]
 fn generated_pages_are_up_to_date() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -247,7 +247,7 @@ fn built_in_configurations_equal_those_of_files() {
     assert_eq!(welcome.sites[0].listen, [listen]);
 }
 
-/// Returns the words that a kind takes.
+/// Returns the words that a kind accepts.
 fn words(kind: &'static Kind) -> Vec<&'static str> {
     match kind {
         Kind::Choice(words) => words.iter().map(|word| word.text).collect(),

@@ -1,27 +1,27 @@
-//! Advice for keywords of other servers that are not keys of RockNet.
+//! Advice for operators who write keywords of other servers that are not keys of RockNet.
 //!
-//! Keywords with one equivalent key are listed with that key (`Key::elsewhere`). This table has those that need a
-//! sentence.
+//! A keyword with one equivalent key is listed with that key (`Key::elsewhere`). This table lists the keywords whose
+//! advice needs a sentence.
 
 /// Advice for a keyword of another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Advice {
-    /// RockNet equivalent.
+    /// Equivalent in RockNet.
     Equivalent(&'static str),
     /// Name of the feature of a later version.
     Later(&'static str),
-    /// No equivalent; the nearest alternative.
+    /// Nearest alternative, because RockNet has no equivalent.
     Unsupported(&'static str),
 }
 
 use Advice::{Equivalent, Later, Unsupported};
 
-/// Returns the advice for a keyword, in any case.
+/// Returns the advice for a keyword. Upper and lower case are not distinguished.
 pub(super) fn find(word: &str) -> Option<Advice> {
     search(WORDS, |known| known.eq_ignore_ascii_case(word))
 }
 
-/// Returns the advice for the prefix of a keyword, such as `ssl_…`, if the keyword itself has no advice.
+/// Returns the advice for the prefix of a keyword, such as `ssl_…`. It is used if [`find`] has no advice.
 pub(super) fn find_prefix(word: &str) -> Option<Advice> {
     search(PREFIXES, |start| {
         word.get(..start.len())
@@ -341,7 +341,7 @@ const WORDS: &[(&[&str], Advice)] = &[
     ),
 ];
 
-/// Advice for prefixes of keywords, used if the whole keyword has no advice.
+/// Advice for prefixes of keywords, which is used if the whole keyword has no advice.
 const PREFIXES: &[(&[&str], Advice)] = &[
     (
         &["ssl_", "SSL"],

@@ -52,7 +52,7 @@ fn errors_name_their_lines() {
             ],
         ),
         ("bob:HASH\nann:HASH\nbob:HASH", &["line 3: the same user as on line 1"]),
-        // Errors after the first `MAX_LINE_ERRORS` are not reported.
+        // Only the first `MAX_LINE_ERRORS` errors are reported.
         (
             "1\n2\n3\n4\n5\n6\n7",
             &[

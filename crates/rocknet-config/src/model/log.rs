@@ -45,7 +45,7 @@ choice! {
 }
 
 impl LogTarget {
-    /// Words for the destination of an access log: all but the first, because standard error is for the error log.
+    /// Words for the destination of an access log: all except `stderr`, because standard error is for the error log.
     pub(crate) const ACCESS: &'static [Word] = LogTarget::WORDS.split_at(1).1;
 }
 
@@ -57,7 +57,7 @@ with_defaults! {
         pub level: Level = Level::default(),
         /// Destination of the error log.
         pub errors: LogTarget = LogTarget::Stderr,
-        /// Access log of the sites without one of their own.
+        /// Access log of the sites that set none.
         pub access: AccessLog = AccessLog::default(),
         /// Rotation of log files.
         pub rotate: Rotate = Rotate::default(),
@@ -83,7 +83,7 @@ with_defaults! {
         pub size: Option<u64> = Some(100_000_000),
         /// Age at which a file is rotated; `None`: files are not rotated by age.
         pub age: Option<Duration> = None,
-        /// Maximum number of rotated files; the oldest is removed.
+        /// Maximum number of rotated files; the oldest file is removed first.
         pub keep: usize = 10,
     }
 }

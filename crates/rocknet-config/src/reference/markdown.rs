@@ -126,7 +126,7 @@ fn write_section(page: &mut String, title: &str, intro: &str, sections: &[Sectio
     let mut entries = String::new();
     for section in sections {
         for key in keys::within(*section).filter(|key| key.sections.first() == Some(section)) {
-            // Sections of the top have a chapter of their own, and so have keys of later versions.
+            // Top-level sections and keys of later versions have chapters of their own.
             if matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) && *section == Section::Top || is_later(key) {
                 continue;
             }
@@ -176,7 +176,7 @@ fn qualified(section: Section, key: &Key) -> String {
     }
 }
 
-/// Returns the anchor of a heading in code: letters, digits, `_` and `-` are kept.
+/// Returns the anchor of a heading that is a key name: only letters, digits, `_` and `-` are kept, in lower case.
 fn anchor(name: &str) -> String {
     name.chars()
         .filter(|c| c.is_ascii_alphanumeric() || *c == '_' || *c == '-')
@@ -255,7 +255,7 @@ fn wrapped(text: &str) -> String {
     page
 }
 
-/// Maximum length of a line.
+/// Maximum number of characters in a line.
 const LINE_CHARS: usize = 120;
 
 /// Writes each word of a choice on a line of its own.
@@ -278,7 +278,7 @@ fn words(page: &mut String, kind: &Kind) {
     }
 }
 
-/// Returns true if a kind is a choice, or has one among its alternatives.
+/// Returns true if a kind is a choice, or has a choice among its alternatives.
 fn holds_words(kind: &Kind) -> bool {
     match kind {
         Kind::Choice(_) => true,

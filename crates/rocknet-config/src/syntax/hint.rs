@@ -6,7 +6,7 @@ use crate::finding::{Code, Finding, Related, Severity};
 use crate::source::{Sources, Span};
 use crate::syntax::builder::BrokenValue;
 
-/// Part of the parser's description, message, help. The first matching row is used.
+/// Rows of a part of the parser's description, the message and the help. The first row whose part occurs is used.
 const MESSAGES: &[(&str, &str, &str)] = &[
     (
         "string values must be quoted",
@@ -197,7 +197,7 @@ fn token(sources: &Sources, span: Span) -> Option<Span> {
 }
 
 /// Detects a string without quotes that TOML reads as an invalid number, because it begins with a dot or a digit:
-/// `./site`, `127.0.0.1:80`. Returns its span, the message and the help.
+/// `./site`, `127.0.0.1:80`. Returns the span of the string, the message and the help.
 fn bare_text(sources: &Sources, span: Span, error: &ParseError) -> Option<(Span, String, String)> {
     let misread = [
         "invalid mantissa",
@@ -219,7 +219,7 @@ fn bare_text(sources: &Sources, span: Span, error: &ParseError) -> Option<(Span,
 }
 
 /// Detects a Windows path in double quotes, where each backslash begins an escape sequence. Returns the span of the
-/// invalid one, the message and the help.
+/// invalid backslash, the message and the help.
 fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Span, String, String)> {
     let description = error.description();
     if !description.contains("too few unicode") && !description.contains("missing escaped value") {
@@ -293,7 +293,7 @@ fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, S
             return Some(("a key and its value are separated by `=`, not `:`".to_owned(), help));
         }
     }
-    // The expectations of this error contain quotes, among the escape sequences, which does not mean a missing quote.
+    // This error lists quotes among the expected escape sequences. They do not mean that a closing quote is missing.
     if error.description().contains("missing escaped value") {
         return hint("`\\` begins an escape sequence, but none follows", BACKSLASH);
     }
@@ -323,7 +323,7 @@ fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, S
     None
 }
 
-/// Returns the tokens that the parser expected, as help.
+/// Returns help that lists the tokens that the parser expected.
 fn expectation(error: &ParseError) -> String {
     let parts: Vec<String> = (error.expected().unwrap_or(&[]).iter())
         .map(|expected| match expected {

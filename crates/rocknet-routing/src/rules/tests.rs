@@ -74,7 +74,7 @@ fn paths_are_rewritten() {
         ("*.asp", "/old/{*}.html", "/deep/page.asp", Some("/old/page.html")),
         ("", "/site/{*}", "/a/b", Some("/site/a/b")),
         ("", "/site/{*}", "/", Some("/site/")),
-        // Invalid paths are refused, and rules do not rewrite them.
+        // Invalid paths are refused later, so rules do not rewrite them.
         ("", "/site/{*}", "/%00", None),
         ("", "/site/{*}", "/../a", None),
     ] {
@@ -208,7 +208,7 @@ fn an_invalid_rule_is_reported_by_its_number() {
 }
 
 proptest::proptest! {
-    /// Every rewritten target is a path of this site and nothing else.
+    /// Every rewritten target is a path of this site, and never another host.
     #[test]
     fn a_rewritten_target_is_a_path(request in "/[a-z/.%0-9:?&=\\\\]{0,24}", to in "/[a-z/]{0,4}\\{\\*\\}[a-z?=]{0,4}") {
         if to.starts_with("//") { return Ok(()); }
