@@ -181,7 +181,7 @@ pub fn inspect(path: &Path) -> Vec<PasswordFileFinding> {
 impl PasswordFileError {
     fn help(&self) -> &'static str {
         match self {
-            PasswordFileError::Unreadable(_) => "let the server's user read it",
+            PasswordFileError::Unreadable(_) => "give the server's user permission to read it",
             PasswordFileError::NotRegular => "name a file with user:hash on each line",
             PasswordFileError::TooLarge => "split it: routes can have files of their own",
             PasswordFileError::Lines(_) => "write user:hash on each line, as rocknet hash-password --user prints it",

@@ -65,7 +65,7 @@ fn lookup(name: &str, folder: &Path, env: &dyn Environment) -> Result<String, Ex
         let path = folder.join(path);
         let text = env.read(&path).map_err(|e| ExpansionError {
             message: format!("cannot read {}: {e}", path.display()),
-            help: "create the file, and let the server's user read it".to_owned(),
+            help: "create the file, and give the server's user permission to read it".to_owned(),
         })?;
         // Editors and `echo` end a file with a newline that is not part of the secret.
         let text = text.strip_suffix('\n').unwrap_or(&text);

@@ -46,7 +46,7 @@ impl fmt::Display for TargetError {
             TargetError::BadHost => {
                 "the target's host is missing or not well-formed; write it as `https://example.com/…`"
             }
-            TargetError::StarInHost => "`{*}` may not be part of the host; put a `/` before it",
+            TargetError::StarInHost => "`{*}` must not be part of the host; put a `/` before it",
             TargetError::NoStar => {
                 "`{*}` stands for the text matched by `*`, but the pattern has no `*`; add one, or remove `{*}`"
             }

@@ -125,7 +125,7 @@ fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option
             }))
         }
         (Some(node), None) | (None, Some(node)) => {
-            let message = format!("`{name}` and `secret` need each other");
+            let message = format!("`{name}` and `secret` must be set together");
             check.error(Code::Missing, node.span, message, "write both, or neither");
             None
         }

@@ -41,7 +41,8 @@ const RULE: Advice = Equivalent(
 );
 const BY_ITSELF: Advice = Equivalent("remove it: RockNet does this automatically");
 const RATE: Advice = Unsupported(
-    "remove it; priority = \"low\" protects other routes from a flood on one, and `connections` in [limits] bounds all",
+    "remove it; priority = \"low\" on a route protects the other routes from a flood, and `connections` in [limits] bounds \
+     the whole server",
 );
 const METRICS: Advice = Later("the dashboard");
 const PASSWORDS: Advice = Equivalent(

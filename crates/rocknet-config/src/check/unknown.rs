@@ -106,7 +106,7 @@ fn foreign_word(check: &mut Check<'_>, name: &str, header: &str, advice: Advice,
         ),
         Advice::Later(feature) => check.not_available(&name, feature, span, "remove it until then"),
         Advice::Unsupported(help) => {
-            let message = format!("`{name}` is not available yet: RockNet has no equivalent");
+            let message = format!("`{name}` is not supported: RockNet has no equivalent");
             check.error(Code::NotAvailable, span, message, help);
         }
     }

@@ -249,7 +249,7 @@ fn bcrypt(text: &str) -> Result<HashScheme, HashError> {
         return Err(malformed);
     }
     if cost > MAX_BCRYPT_COST {
-        return Err(HashError::TooCostly("the cost may be 14 at most"));
+        return Err(HashError::TooCostly("the cost must be at most 14"));
     }
     Ok(HashScheme::Bcrypt { cost })
 }

@@ -16,11 +16,12 @@ A website is two lines:
 root = "/var/www/example"
 ```
 
-RockNet reads the file named by `rocknet run -c FILE`; without one `./rocknet.toml`, then `/etc/rocknet/rocknet.toml`.
-`rocknet check` reports every error and warning in it, with file, line, column and what to write instead. `rocknet fmt`
-formats it, and `rocknet explain URL` shows the effective settings of a URL with the file and line of each. A running
-server loads a changed file on `reload` or SIGHUP: the whole configuration is checked, then replaced at once; with an
-error, nothing changes. Editors with JSON Schema can complete and check keys with `docs/rocknet.schema.json`.
+RockNet reads the file named by `rocknet run -c FILE`. Without `-c`, it reads `./rocknet.toml`, or
+`/etc/rocknet/rocknet.toml` if that file does not exist. `rocknet check` reports every error and warning in the file,
+with file, line, column and what to write instead. `rocknet fmt` formats the file, and `rocknet explain URL` shows the
+effective settings of a URL with the file and line of each. A running server loads a changed file on `reload` or SIGHUP:
+the whole configuration is checked, then replaced as a whole. After an error, nothing changes. Editors with JSON Schema
+can complete and check keys with `docs/rocknet.schema.json`.
 
 ## General rules
 
@@ -57,7 +58,8 @@ The site of a request is selected by the listener that received it, then by its 
 | `[site."10.0.0.1:8081"]` | that port of that address | every name that no other site has there |
 | `[site.default]` | port 80 (8080 in `dev` mode), or `listen` | every name that no other site has there |
 
-Two sites with the same name on the same listener are an error that names both, and so are two for every name.
+Two sites with the same name on the same listener are an error that names both sites. So are two sites for every name on
+the same listener.
 "#;
 
 /// Returns the content of `docs/configuration.md`.

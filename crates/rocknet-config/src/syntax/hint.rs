@@ -268,7 +268,7 @@ fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, S
         );
     }
     if line.ends_with('{') && !line.contains('=') {
-        let help = "write a header instead, `[site.\"example.com\"]`; it applies to the next header";
+        let help = "write a header instead, `[site.\"example.com\"]`; it applies until the next header";
         return hint("TOML has no blocks in braces", help);
     }
     if line == "}" {

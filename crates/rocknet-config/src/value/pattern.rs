@@ -114,8 +114,8 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
     }
     if captures == 1 && matches!(from, Pattern::Exact(_)) {
         return error(
-            "contains `{*}`, but the redirected path has no `*`",
-            "end that path in `/*`",
+            "contains `{*}`, but the path pattern has no `*`",
+            "end the pattern in `/*`",
         );
     }
     let authority = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));

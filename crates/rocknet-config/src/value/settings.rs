@@ -110,9 +110,9 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
         if let Some((message, help)) = path::site_path_error(&sample) {
             let (message, help) = match (sample == text, text.starts_with(['/', '{'])) {
                 (true, _) => (message, help),
-                (false, true) => (format!("\"{}\" does not give a path", short(text)), help),
+                (false, true) => (format!("\"{}\" does not expand to a path", short(text)), help),
                 (false, false) => (
-                    format!("\"{}\" does not give a path", short(text)),
+                    format!("\"{}\" does not expand to a path", short(text)),
                     "begin it with {path} or `/`".to_owned(),
                 ),
             };
