@@ -67,20 +67,20 @@ pub fn route<'c>(site: &'c Site, path: &str) -> Option<&'c Route> {
         Pattern::Prefix(prefix) => (2, prefix.len()),
         Pattern::Glob(glob) => (1, glob.chars().filter(|c| *c != '*').count()),
     };
-    let holds = site.routes.iter().filter(|route| route.pattern.matches(path));
+    let matching = site.routes.iter().filter(|route| route.pattern.matches(path));
     // Of equal ranks, the first in the order of patterns takes precedence. `max_by_key` returns the last one, so the
     // order is reversed.
-    holds.rev().max_by_key(|route| rank(&route.pattern))
+    matching.rev().max_by_key(|route| rank(&route.pattern))
 }
 
 /// Returns the rules whose `path` matches a path, each rendered with its conditions and its action.
 pub fn rules(site: &Site, path: &str) -> impl Iterator<Item = EffectiveSetting> {
     let numbered = site.rules.iter().zip(1..);
-    let met = numbered.filter(move |(rule, _)| {
+    let matching = numbered.filter(move |(rule, _)| {
         let paths = &rule.when.paths;
         paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path))
     });
-    met.map(|(rule, number)| EffectiveSetting {
+    matching.map(|(rule, number)| EffectiveSetting {
         key: format!("rule {number}"),
         value: rendered_rule(rule),
         span: Some(rule.span.clone()),

@@ -78,13 +78,13 @@ pub(crate) fn size(text: &str) -> Result<u64, UnitError> {
     }
     let Some((_, bytes)) = SIZE.iter().find(|(name, _)| *name == unit) else {
         let letter = unit.trim().chars().next().unwrap_or(' ').to_ascii_uppercase();
-        let alike = unit.trim().to_ascii_lowercase();
-        let known = ["", "b", "ib", "bytes", "byte"].contains(&alike.get(1..).unwrap_or("-"));
+        let lower = unit.trim().to_ascii_lowercase();
+        let is_size_unit = ["", "b", "ib", "bytes", "byte"].contains(&lower.get(1..).unwrap_or("-"));
         return Err(match letter {
-            'K' | 'M' | 'G' | 'T' if known => UnitError(format!(
+            'K' | 'M' | 'G' | 'T' if is_size_unit => UnitError(format!(
                 "write \"{number}{letter}iB\" (steps of 1024) or \"{number}{letter}B\" (steps of 1000)"
             )),
-            'B' if "bytes".starts_with(&alike) => UnitError(format!("write \"{number}B\"")),
+            'B' if "bytes".starts_with(&lower) => UnitError(format!("write \"{number}B\"")),
             _ => general(),
         });
     };

@@ -32,13 +32,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn random_text(text in "\\PC{0,200}") {
+    fn random_texts_do_not_panic(text in "\\PC{0,200}") {
         let _ = config_text(&text);
     }
 
     #[test]
-    fn random_change(seed in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), cut in 0_usize..20,
-                     put in prop_oneof!["\\PC{0,6}", "[\\[\\]{}=.,\"'#\n\\\\$*/:]{0,6}"]) {
+    fn random_edits_do_not_panic(seed in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(),
+                                 cut in 0_usize..20, put in prop_oneof!["\\PC{0,6}", "[\\[\\]{}=.,\"'#\n\\\\$*/:]{0,6}"]) {
         let seeds = seeds();
         let mut chars: Vec<char> = seed.get(&seeds).chars().collect();
         let from = at.index(chars.len() + 1);

@@ -82,7 +82,7 @@ fn config_with(section: Section, name: &str, value: &str) -> Option<String> {
 }
 
 #[test]
-fn minimum_and_maximum_of_each_key() {
+fn every_key_accepts_its_bounds_and_nothing_beyond() {
     let mut met = Vec::new();
     for key in keys::all().filter(|key| key.availability == Availability::Now) {
         let Some((least, most, write)) = bounds(&key.kind) else {
@@ -119,7 +119,7 @@ fn minimum_and_maximum_of_each_key() {
 }
 
 #[test]
-fn lengths_of_names_and_patterns() {
+fn names_and_patterns_are_bounded_in_length() {
     let label = "a".repeat(63);
     let host = format!("{label}.{label}.{label}.{}", "a".repeat(61));
     assert_eq!(host.len(), 253);
@@ -164,7 +164,7 @@ fn lengths_of_names_and_patterns() {
 }
 
 #[test]
-fn rules() {
+fn rules_are_bounded_in_number_and_size() {
     let many = |count: usize| site(&format!("rule = [{}]", "{ respond = 404 },".repeat(count)));
     check("rules", &many(256), &many(257), "more than 256 rules");
     let paths = |count: usize| {
@@ -195,7 +195,7 @@ fn rules() {
 }
 
 #[test]
-fn depths() {
+fn includes_lists_and_keys_are_bounded_in_depth() {
     // At the bound, the text is refused for another reason, because no key needs such depth.
     let lists = |count: usize| format!("include = {}{}\n", "[".repeat(count), "]".repeat(count));
     let names = |count: usize| format!("x{} = 1\n", ".x".repeat(count - 1));
@@ -222,7 +222,7 @@ fn depths() {
 }
 
 #[test]
-fn sizes_of_texts() {
+fn files_and_values_are_bounded_in_size() {
     const MIB: usize = 1024 * 1024;
     let padded = |size: usize| {
         let text = site("");
@@ -249,7 +249,7 @@ fn sizes_of_texts() {
 }
 
 #[test]
-fn number_of_files() {
+fn the_number_of_files_is_bounded() {
     let main = format!("include = \"sites/*.toml\"\n{}", site(""));
     let mut files: Vec<(String, String)> = (1..65_536)
         .map(|number| (format!("sites/{number}.toml"), String::new()))

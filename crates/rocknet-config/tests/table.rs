@@ -113,7 +113,7 @@ fn every_example_is_accepted_in_its_sections() {
 }
 
 #[test]
-fn every_key_is_known_once_and_documented() {
+fn every_key_is_listed_once_and_documented() {
     let all: Vec<&Key> = keys::all().collect();
     for (at, section) in Section::ALL.iter().enumerate() {
         assert_eq!(*section as usize, at, "`Section::ALL` is not in the order of the enum");
@@ -150,7 +150,7 @@ fn every_key_is_known_once_and_documented() {
 }
 
 #[test]
-fn a_key_that_comes_later_is_refused_as_such() {
+fn a_key_of_a_later_version_is_refused_as_not_available() {
     let mut seen = 0;
     for key in keys::all() {
         if let Availability::Later(feature) = key.availability {

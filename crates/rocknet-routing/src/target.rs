@@ -163,8 +163,8 @@ fn authority_length(to: &str) -> Result<usize, TargetError> {
         return Err(TargetError::StarInHost);
     }
     // A user or password is refused too, because in a redirect they only serve to disguise one host as another.
-    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
-    if host.is_empty() || host.starts_with(':') || !host.bytes().all(known) {
+    let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    if host.is_empty() || host.starts_with(':') || !host.bytes().all(is_host_byte) {
         return Err(TargetError::BadHost);
     }
     Ok(scheme.len() + host.len())

@@ -237,7 +237,7 @@ fn base64(text: &str) -> Option<Vec<u8>> {
         return None;
     }
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    let (mut held, mut bits) = (0u32, 0);
+    let (mut buffer, mut bits) = (0u32, 0);
     for byte in text.bytes() {
         let value = match byte {
             b'A'..=b'Z' => byte - b'A',
@@ -247,12 +247,12 @@ fn base64(text: &str) -> Option<Vec<u8>> {
             b'/' | b'_' => 63,
             _ => return None,
         };
-        held = held << 6 | u32::from(value);
+        buffer = buffer << 6 | u32::from(value);
         bits += 6;
         if bits >= 8 {
             bits -= 8;
-            bytes.push((held >> bits) as u8);
-            held &= (1 << bits) - 1;
+            bytes.push((buffer >> bits) as u8);
+            buffer &= (1 << bits) - 1;
         }
     }
     Some(bytes)

@@ -107,9 +107,9 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
         let other = |scope| seen.get(&(port, scope, !listener.secure));
         let conflicting = match address {
             Some(address) => {
-                other(PortScope::Address(address)).or_else(|| other(PortScope::AnyAddress).filter(|_| port != 0))
+                other(PortScope::Address(address)).or_else(|| other(PortScope::EveryAddress).filter(|_| port != 0))
             }
-            None => other(PortScope::AnyAddress).or_else(|| other(PortScope::SomeAddress).filter(|_| port != 0)),
+            None => other(PortScope::EveryAddress).or_else(|| other(PortScope::SomeAddress).filter(|_| port != 0)),
         };
         if let Some(other) = conflicting {
             let (here, there) = match listener.secure {
@@ -122,7 +122,7 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
             check.conflict(listener.span, (there, other.span), message, help);
             return;
         }
-        let own = address.map_or([PortScope::AnyAddress, PortScope::AnyAddress], |address| {
+        let own = address.map_or([PortScope::EveryAddress, PortScope::EveryAddress], |address| {
             [PortScope::Address(address), PortScope::SomeAddress]
         });
         for scope in own {
@@ -135,7 +135,7 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum PortScope {
     /// Every address of the machine.
-    AnyAddress,
+    EveryAddress,
     /// At least one single address.
     SomeAddress,
     /// This address.

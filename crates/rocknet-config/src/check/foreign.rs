@@ -18,7 +18,7 @@ use Advice::{Equivalent, Later, Unsupported};
 
 /// Returns the advice for a keyword. Upper and lower case are not distinguished.
 pub(super) fn find(word: &str) -> Option<Advice> {
-    search(WORDS, |known| known.eq_ignore_ascii_case(word))
+    search(WORDS, |keyword| keyword.eq_ignore_ascii_case(word))
 }
 
 /// Returns the advice for the prefix of a keyword, such as `ssl_…`. It is used if [`find`] has no advice.
@@ -39,7 +39,7 @@ const RULE: Advice = Equivalent(
     "write a rule, [[site.\"example.com\".rule]], with path = \"/old/*\" and rewrite = \"/new/{*}\"; to redirect clients \
      write redirects = { \"/old/*\" = \"/new/{*}\" }",
 );
-const BY_ITSELF: Advice = Equivalent("remove it: RockNet does this automatically");
+const AUTOMATIC: Advice = Equivalent("remove it: RockNet does this automatically");
 const RATE: Advice = Unsupported(
     "remove it; priority = \"low\" on a route protects the other routes from a flood, and `connections` in [limits] bounds \
      the whole server",
@@ -56,10 +56,10 @@ const TYPES: Advice = Equivalent(
     "types depend on file name extensions; set another by a route, [site.\"example.com\".route.\"*.abc\"], with \
      headers = { Content-Type = \"text/plain\" }",
 );
-const CHECKED: Advice = Unsupported(
+const AUTH_SUBREQUESTS: Advice = Unsupported(
     "remove it; an application can authorize requests and name the file: internal = true and X-Accel-Redirect",
 );
-const CHANGED: Advice = Unsupported("remove it: response bodies are not changed; an application can change them");
+const BODY_CHANGES: Advice = Unsupported("remove it: response bodies are not changed; an application can change them");
 const CODE: Advice = Equivalent("run your own code by `controller`, `cgi`, `fastcgi` or `proxy`");
 const HTACCESS: Advice = Equivalent(
     "remove it: files in folders (.htaccess) do not change settings; write their content here, as keys, routes and rules",
@@ -74,7 +74,7 @@ const UPSTREAM: Advice =
     Equivalent("name the servers in the proxy of a site: proxy = [\"http://10.0.0.2:3000\", \"http://10.0.0.3:3000\"]");
 const PHP_INI: Advice = Equivalent("write it into php.ini, or into .user.ini beside the scripts");
 const SCRIPTS: Advice = Equivalent("write php = \"auto\" for PHP, cgi = \"/cgi-bin\" for other programs");
-const NAMES: Advice =
+const SITE_NAMES: Advice =
     Equivalent("write the name in the header, [site.\"www.example.com\"], and further names in `aliases`");
 
 const WORDS: &[(&[&str], Advice)] = &[
@@ -96,7 +96,7 @@ const WORDS: &[(&[&str], Advice)] = &[
         ],
         EXPIRES,
     ),
-    (&["server_name", "ServerName", "hostname"], NAMES),
+    (&["server_name", "ServerName", "hostname"], SITE_NAMES),
     (
         &["file_server", "static", "static_files"],
         Equivalent("write root = \"/var/www\"; browse = true lists folders"),
@@ -153,7 +153,7 @@ const WORDS: &[(&[&str], Advice)] = &[
     ),
     (
         &["forward_auth", "auth_request", "forwardauth", "jwt", "oauth2"],
-        CHECKED,
+        AUTH_SUBREQUESTS,
     ),
     (
         &[
@@ -230,7 +230,7 @@ const WORDS: &[(&[&str], Advice)] = &[
             "merge_slashes",
             "KeepAlive",
         ],
-        BY_ITSELF,
+        AUTOMATIC,
     ),
     (
         &["server_tokens", "ServerTokens", "ServerSignature", "server.tag"],
@@ -252,7 +252,7 @@ const WORDS: &[(&[&str], Advice)] = &[
             "image_filter",
             "minify",
         ],
-        CHANGED,
+        BODY_CHANGES,
     ),
     (
         &["dav", "dav_methods", "webdav"],

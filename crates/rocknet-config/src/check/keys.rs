@@ -16,7 +16,7 @@ pub(super) fn check(check: &mut Check<'_>, root: &Table) {
 fn table(check: &mut Check<'_>, section: Section, header: &str, written: &Table) {
     for (name, entry) in written.in_order() {
         match keys::find(section, name) {
-            Some(key) => known(check, key, entry),
+            Some(key) => known_key(check, key, entry),
             // The parser has already reported the missing value, and most lines without a value are not keys at all.
             None if matches!(entry.node.value, Value::Broken) => {}
             None => unknown::report(check, section, header, name, entry),
@@ -24,7 +24,7 @@ fn table(check: &mut Check<'_>, section: Section, header: &str, written: &Table)
     }
 }
 
-fn known(check: &mut Check<'_>, key: &Key, entry: &Entry) {
+fn known_key(check: &mut Check<'_>, key: &Key, entry: &Entry) {
     let node = &entry.node;
     match key.availability {
         Availability::Now => {}

@@ -14,7 +14,7 @@ fn names(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn lines_are_users() {
+fn each_line_is_a_user() {
     assert_eq!(names(""), [""; 0]);
     assert_eq!(names("\n\r\n  \n# bob:x\n"), [""; 0]);
     assert_eq!(names(&format!("bob:{HASH}")), ["bob"]);

@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn networks_contain_their_addresses() {
-        for (ip, length, address, held) in [
+        for (ip, length, address, expected) in [
             ("10.0.0.0", 8, "10.255.0.1", true),
             ("10.0.0.0", 8, "11.0.0.1", false),
             ("10.0.0.0", 8, "::ffff:10.1.2.3", true),
@@ -58,7 +58,7 @@ mod tests {
                 length,
             };
             let address = address.parse().expect("an address");
-            assert_eq!(network.contains(address), held, "{ip}/{length} {address}");
+            assert_eq!(network.contains(address), expected, "{ip}/{length} {address}");
         }
         assert!(!Network::Unix.contains("::1".parse().expect("an address")));
     }

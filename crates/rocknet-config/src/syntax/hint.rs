@@ -153,8 +153,8 @@ pub(crate) fn finding(sources: &Sources, span: Span, error: &ParseError) -> Find
     } else if let Some((backslash, message, help)) = windows_path(sources, span, error) {
         location = sources.locate(backslash);
         (message, help)
-    } else if let Some(known) = habit(sources, span, error) {
-        known
+    } else if let Some(message_and_help) = foreign_syntax(sources, span, error) {
+        message_and_help
     } else if let Some((_, message, help)) = MESSAGES.iter().find(|(start, _, _)| description.contains(start)) {
         ((*message).to_owned(), (*help).to_owned())
     } else {
@@ -250,7 +250,7 @@ fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Sp
 }
 
 /// Detects syntax of other configuration languages. Returns the message and the help.
-fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, String)> {
+fn foreign_syntax(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, String)> {
     let text = sources.text(span.file);
     let start = text.get(..span.start as usize)?.rfind('\n').map_or(0, |at| at + 1);
     let line = text.get(start..)?.split('\n').next()?.trim();
@@ -297,8 +297,8 @@ fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, S
     if error.description().contains("missing escaped value") {
         return hint("`\\` begins an escape sequence, but none follows", BACKSLASH);
     }
-    let wants = |quote: &'static str| error.expected().is_some_and(|e| e.contains(&Expected::Literal(quote)));
-    if wants("\"") || wants("'") || wants("\"\"\"") || wants("'''") {
+    let expects = |quote: &'static str| error.expected().is_some_and(|e| e.contains(&Expected::Literal(quote)));
+    if expects("\"") || expects("'") || expects("\"\"\"") || expects("'''") {
         return hint(
             "the string has no closing quote",
             "end it with the same quote on the same line",

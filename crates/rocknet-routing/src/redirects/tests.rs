@@ -320,8 +320,8 @@ proptest! {
         let request = RequestTarget { path: &path, raw_path: &raw, query: None };
         let kept = location("/b/*", "/n/{*}", &request).unwrap();
         prop_assert_eq!(kept.as_bytes()[3..].to_vec(), raw[if encode_all { 5 } else { 3 }..].to_vec());
-        let anew = location("/b/*", "/n/{*}", &RequestTarget { raw_path: b"/", ..request }).unwrap();
-        for location in [kept, anew] {
+        let encoded_again = location("/b/*", "/n/{*}", &RequestTarget { raw_path: b"/", ..request }).unwrap();
+        for location in [kept, encoded_again] {
             prop_assert_eq!(&decoded(&location)[2..], &path[2..]);
         }
     }

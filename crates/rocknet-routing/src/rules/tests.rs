@@ -166,7 +166,7 @@ fn rules_apply_in_order_and_once() {
     ended[0].last = true;
     assert_eq!(apply(&ended, "/a"), RuleOutcome::Rewritten(b"/b".to_vec()));
 
-    let spared = [
+    let skipped = [
         rule(rewrite("/static/*", "/").when, RuleAction::Pass, true),
         rule(
             Conditions::default(),
@@ -177,9 +177,9 @@ fn rules_apply_in_order_and_once() {
             false,
         ),
     ];
-    assert_eq!(apply(&spared, "/static/logo.svg"), RuleOutcome::Untouched);
+    assert_eq!(apply(&skipped, "/static/logo.svg"), RuleOutcome::Untouched);
     let body = Some("Back soon.".into());
-    assert_eq!(apply(&spared, "/"), RuleOutcome::Respond { status: 503, body });
+    assert_eq!(apply(&skipped, "/"), RuleOutcome::Respond { status: 503, body });
 
     let moved = [
         rewrite("/a/*", "/b/{*}"),
