@@ -23,9 +23,9 @@ pub(crate) struct Check<'a> {
     pub sources: &'a Sources,
     pub env: &'a dyn Environment,
     pub report: &'a mut Report,
-    /// Errors that keep a single site from being served; filled for [`Purpose::Start`] only.
+    /// Errors that keep a single site from being served; used only for [`Purpose::Start`].
     pub site_errors: Report,
-    /// Number of site errors in `report`; counted for [`Purpose::Check`] only.
+    /// Number of site errors in `report`; counted only for [`Purpose::Check`].
     pub site_error_count: usize,
     pub purpose: Purpose,
 }

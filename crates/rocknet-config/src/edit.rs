@@ -94,7 +94,7 @@ impl Editor {
         let (table, inline) = parent(self.document.as_table_mut(), parents)?;
         match table.get_mut(key) {
             Some(Item::Value(old)) => {
-                // The decoration holds the spaces and the comment around the value.
+                // The decoration contains the spaces and the comment around the value.
                 *new.decor_mut() = old.decor().clone();
                 *old = new;
             }

@@ -23,7 +23,7 @@ pub enum FileKind {
 /// Finding about the files of a site's certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFinding {
-    /// Index of the certificate among those of the site.
+    /// Index of the certificate in the list of the site's certificates.
     pub at: usize,
     /// File that has the problem.
     pub part: CertificatePart,

@@ -48,7 +48,7 @@ pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c
             }
             HostPattern::Exact(_) => None,
         });
-        // Among the sites for every name, one that listens on this address takes precedence.
+        // Among the sites for every name, a site that listens on this address takes precedence.
         let own = |listen: &Listen| matches!(listen, Listen::Tcp { address: Some(own), .. } if Some(*own) == address);
         let unnamed = site.names.is_empty().then(|| usize::from(site.listen.iter().any(own)));
         named.max().or(unnamed)

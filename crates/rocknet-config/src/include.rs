@@ -40,7 +40,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a text and the files it includes. `chain`: the files that include it, outermost first.
+    /// Reads a text and the files it includes. `chain`: the files that include this text, outermost first.
     pub fn text(&mut self, path: PathBuf, text: String, chain: &mut Vec<FileId>) -> Table {
         if text.len() > MAX_FILE_BYTES || !self.sources.has_room(text.len()) {
             let (file, all) = (MAX_FILE_BYTES / (1024 * 1024), MAX_TOTAL_BYTES / (1024 * 1024));

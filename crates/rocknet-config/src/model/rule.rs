@@ -16,7 +16,7 @@ pub struct Rule {
     pub span: SourceSpan,
 }
 
-/// Conditions of a rule. All of them must hold; an empty list always holds.
+/// Conditions of a rule, all of which must be met. An empty list is always met.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conditions {
     /// Patterns, one of which must match the path.

@@ -57,7 +57,7 @@ pub enum Listen {
 pub struct Route {
     /// Pattern of the paths.
     pub pattern: Pattern,
-    /// Complete settings: those of the site, with the keys of the route merged over them.
+    /// Complete settings: the settings of the site, overridden by the keys of the route.
     pub settings: Settings,
     /// Position of the route in the configuration.
     pub span: SourceSpan,

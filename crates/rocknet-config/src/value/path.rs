@@ -58,7 +58,7 @@ pub(crate) fn file(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Path
     file_at(check, key, node.as_text()?, node.span)
 }
 
-/// Reads a file as [`file`] does, for a value of which the path is only a part.
+/// Reads a file as [`file`] does, for a key whose value contains more than the path.
 pub(crate) fn file_at(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<PathBuf> {
     check_path(check, key, text, span)?;
     let path = check.resolve(span, text);
