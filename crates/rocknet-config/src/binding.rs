@@ -1,4 +1,5 @@
-//! Bindings of keys to the model: how a value is read into a field, and how `explain` and the reference render it.
+//! Bindings of keys to the model: functions that read a value into a field, and that render the field for `explain` and
+//! the reference.
 
 mod effective;
 mod kind;
@@ -17,7 +18,7 @@ pub use rendered::pattern;
 pub(crate) use rendered::{Rendered, host, list, listen, quoted};
 pub(crate) use scalar::Scalar;
 
-/// Key with the value that the configuration gives it.
+/// Key with its value in the configuration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WrittenKey<'w> {
     pub kind: &'static Kind,
@@ -31,7 +32,7 @@ pub(crate) struct Binding<T: 'static> {
     pub read: Option<fn(&mut Check<'_>, &WrittenKey<'_>, &mut T)>,
     /// Renders the effective value.
     pub render: fn(&T, &Kind) -> Rendered,
-    /// Adds the keys of the table that this key takes.
+    /// Adds the keys of the table that is the value of this key; `None` if no such keys are shown.
     pub nested: Option<fn(&T, &mut SettingRows<'_>)>,
 }
 
@@ -43,7 +44,8 @@ pub(crate) struct BoundKey<T: 'static> {
     pub binding: &'static Binding<T>,
 }
 
-/// Part of the model that has keys. Module `keys` implements it, so that the parsers of tables do not depend on `keys`.
+/// Part of the model that has keys. Module `keys` implements this trait, so that the parsers of tables do not depend on
+/// `keys`.
 pub(crate) trait HasKeys: Sized + 'static {
     /// Returns the keys of a section that are bound to this part, in the order of the table of keys.
     fn keys(section: Section) -> impl Iterator<Item = BoundKey<Self>>;
@@ -52,7 +54,7 @@ pub(crate) trait HasKeys: Sized + 'static {
     fn defaults() -> Option<Self>;
 }
 
-/// Reads the keys of a table into the value that they are bound to, in the order of the table of keys.
+/// Reads the keys of a table into the value that the keys are bound to, in the order of the table of keys.
 pub(crate) fn read<T: HasKeys>(check: &mut Check<'_>, section: Section, table: Option<&Table>, into: &mut T) {
     let Some(table) = table else { return };
     for key in T::keys(section) {
@@ -71,7 +73,7 @@ pub(crate) struct SettingRows<'p> {
     /// Keys of the enclosing tables, each followed by a dot.
     prefix: String,
     pub group: SettingGroup,
-    /// Includes settings that are at their defaults.
+    /// True to include settings that are at their defaults.
     pub show_defaults: bool,
     all: Vec<EffectiveSetting>,
 }
@@ -105,7 +107,8 @@ impl<'p> SettingRows<'p> {
         self.prefix.truncate(outer);
     }
 
-    /// Adds a key, and the keys of its table. `defaults`: the value with every key at its default.
+    /// Adds a key, and the keys of its table. `defaults`: the value with every key at its default; `None` to add the
+    /// key in any case.
     pub fn key<T>(&mut self, key: &BoundKey<T>, value: &T, defaults: Option<&T>) {
         let binding = key.binding;
         let shown = (binding.render)(value, key.kind);
@@ -140,7 +143,7 @@ impl<'p> SettingRows<'p> {
     }
 }
 
-/// Binds a key to a field that holds the written value.
+/// Binds a key to a field that stores the written value unchanged.
 macro_rules! field {
     ($($field:ident).+) => {
         $crate::binding::Binding {

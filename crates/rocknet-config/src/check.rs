@@ -1,4 +1,4 @@
-//! Check of a configuration: turns the syntax tree into the model and reports every finding in one pass.
+//! Check of a configuration. It turns the syntax tree into the model and reports every finding in one pass.
 
 mod access;
 mod acme;

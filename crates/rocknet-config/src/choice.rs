@@ -10,7 +10,7 @@ pub struct Word {
     pub text: &'static str,
     /// Documentation in the reference: a phrase.
     pub doc: &'static str,
-    /// Feature of a later version that brings the word; `None`: available now.
+    /// Feature of a later version that adds the word; `None`: the word is available now.
     pub later: Option<&'static str>,
 }
 
@@ -21,7 +21,7 @@ impl Word {
 
     #[allow(
         dead_code,
-        reason = "every word is available in this version; the next new one will not be"
+        reason = "every word is available in this version, but a word of a later version may be added"
     )]
     pub(crate) const fn later(text: &'static str, doc: &'static str, feature: &'static str) -> Word {
         Word {

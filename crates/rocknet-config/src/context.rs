@@ -1,4 +1,4 @@
-//! Context of a check: the source files, the environment, and the findings so far.
+//! Context of a check: the source files, the environment, and the findings reported up to now.
 
 use std::path::{Path, PathBuf};
 
@@ -18,14 +18,14 @@ pub(crate) enum Purpose {
     Check,
 }
 
-/// Source files, environment, and findings so far.
+/// Source files, environment, and findings reported up to now.
 pub(crate) struct Check<'a> {
     pub sources: &'a Sources,
     pub env: &'a dyn Environment,
     pub report: &'a mut Report,
-    /// Errors that keep a single site from being served; filled for [`Purpose::Start`] only.
+    /// Errors that keep a single site from being served; used only for [`Purpose::Start`].
     pub site_errors: Report,
-    /// Number of site errors that were reported with the others; counted for [`Purpose::Check`] only.
+    /// Number of site errors in `report`; counted only for [`Purpose::Check`].
     pub site_error_count: usize,
     pub purpose: Purpose,
 }
@@ -78,8 +78,8 @@ impl Check<'_> {
         self.finding(Severity::Warning, code, span, message.into(), help.into());
     }
 
-    /// Reports a string with an invalid value. The message may quote the string. If it contained variables, the report
-    /// quotes only the string before their expansion, because the value may be a secret.
+    /// Reports a string with an invalid value. `message` may quote the string. If the string contained variables, a
+    /// message replaces it that quotes only the string before expansion, because the value may be a secret.
     pub fn bad_text(&mut self, text: &Text, span: Span, message: impl Into<String>, help: impl Into<String>) {
         let Some(template) = &text.template else {
             return self.error(Code::BadValue, span, message, help);
@@ -89,7 +89,7 @@ impl Check<'_> {
         self.error(Code::BadValue, span, message, help);
     }
 
-    /// Reports a conflict between two positions.
+    /// Reports a conflict between two positions. `there`: label and span of the second position.
     pub fn conflict(&mut self, span: Span, there: (&str, Span), message: String, help: &str) {
         if self.report.omit(Severity::Error) {
             return;
@@ -108,7 +108,7 @@ impl Check<'_> {
         });
     }
 
-    /// Reports a key or word that a later version brings.
+    /// Reports a key or word that only a later version supports.
     pub fn not_available(&mut self, what: &str, feature: &str, span: Span, help: &str) {
         let message = format!("`{what}` is not available yet: it comes with {feature} in a later version");
         self.error(Code::NotAvailable, span, message, help);
@@ -122,7 +122,7 @@ impl Check<'_> {
         }
     }
 
-    /// Returns the absolute form of a path, which is relative to the file that contains it.
+    /// Returns a path as an absolute path. A relative path starts at the folder of the file that contains `span`.
     pub fn resolve(&self, span: Span, path: &str) -> PathBuf {
         let folder = self.sources.path(span.file).parent().unwrap_or(Path::new(""));
         folder.join(path).components().collect()

@@ -1,4 +1,4 @@
-//! Edits of a configuration file that keep the comments, order and spacing of everything else.
+//! Edits of a configuration file. The comments, order and spacing of everything else are kept.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub enum EditError {
     BadPath,
     /// This part of the path is a value, not a table.
     NotATable(String),
-    /// The path ends at this table, which has no value to replace.
+    /// The path ends at this table, not at a value that can be replaced.
     IsATable(String),
     /// This text is not a TOML value.
     NotAValue(String),
@@ -57,7 +57,7 @@ impl Editor {
     pub fn new(text: &str) -> Result<Editor, Report> {
         let mut report = Report::default();
         let mut sources = Sources::default();
-        // RockNet's own parser goes first because it bounds the depth of tables, and with it the recursion of
+        // RockNet's own parser runs first, because it bounds the depth of tables and thereby the recursion of
         // `toml_edit`.
         let file = sources.add("rocknet.toml".into(), text.to_owned());
         syntax::parse(&sources, file, &mut report);
@@ -94,14 +94,14 @@ impl Editor {
         let (table, inline) = parent(self.document.as_table_mut(), parents)?;
         match table.get_mut(key) {
             Some(Item::Value(old)) => {
-                // The decoration holds the spaces and the comment around the value.
+                // The decoration contains the spaces and the comment around the value.
                 *new.decor_mut() = old.decor().clone();
                 *old = new;
             }
             Some(item) if !item.is_none() => return Err(EditError::IsATable(key.to_owned())),
             _ => {
                 if inline {
-                    // The space before `}` belongs to the last value, so it moves to the new one.
+                    // The space before `}` belongs to the last value, so it is moved to the new value.
                     let last = table.iter_mut().last().and_then(|(_, item)| item.as_value_mut());
                     if let Some(last) = last {
                         let end = last.decor().suffix().and_then(|s| s.as_str()).unwrap_or("").to_owned();

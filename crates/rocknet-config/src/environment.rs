@@ -23,11 +23,11 @@ pub enum FileKind {
 /// Finding about the files of a site's certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFinding {
-    /// Index of the certificate among those of the site.
+    /// Index of the certificate in the list of the site's certificates.
     pub at: usize,
-    /// File that the finding is about.
+    /// File that has the problem.
     pub part: CertificatePart,
-    /// Error if the site cannot be served with these files.
+    /// `Error` if the site cannot be served with these files.
     pub severity: Severity,
     /// Description of the problem.
     pub message: String,
@@ -49,7 +49,7 @@ pub enum CertificatePart {
 /// Finding about a password file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PasswordFileFinding {
-    /// Error if the file cannot be used.
+    /// `Error` if the file cannot be used.
     pub severity: Severity,
     /// Description of the problem.
     pub message: String,
@@ -73,7 +73,7 @@ pub trait Environment {
     ///
     /// Fails if a folder cannot be read, or if too many files match.
     fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>>;
-    /// Returns the type of the file at a path; `None` if there is no file.
+    /// Returns the type of the file at a path; `None` if the path does not exist.
     fn kind(&self, path: &Path) -> Option<FileKind>;
     /// Returns the folder that the path of the main file is relative to.
     fn current_dir(&self) -> PathBuf;
@@ -89,8 +89,8 @@ pub trait Environment {
         Vec::new()
     }
 
-    /// Loads the certificates of authorities as the server does, and returns the error. The default implementation
-    /// returns none.
+    /// Loads the certificates of authorities as the server does, and returns the error; `None` if they can be used. The
+    /// default implementation returns `None`.
     fn authorities_error(&self, _files: &[PathBuf]) -> Option<String> {
         None
     }

@@ -19,8 +19,8 @@ pub struct Explanation<'c> {
     pub settings: Vec<EffectiveSetting>,
 }
 
-/// Returns the effective settings of a host name, a port and a decoded path; `None` if no site matches. With a port,
-/// only sites that listen on it are considered.
+/// Returns the effective settings of a host name, a port and a decoded path; `None` if no site matches. If a port is
+/// given, only sites that listen on it are considered.
 pub fn explain<'c>(config: &'c Config, host: &str, port: Option<u16>, path: &str) -> Option<Explanation<'c>> {
     let site = site(config, host, port)?;
     let route = route(site, path);
@@ -30,8 +30,8 @@ pub fn explain<'c>(config: &'c Config, host: &str, port: Option<u16>, path: &str
     Some(Explanation { site, route, settings })
 }
 
-/// Returns the site of a host name: the one with that name, else with the longest matching wildcard, else the one for
-/// every name.
+/// Returns the site of a host name: the site with that name, else the site with the longest matching wildcard, else the
+/// site for every name.
 pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c Site> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let address = host.trim_matches(['[', ']']).parse().ok();
@@ -48,7 +48,7 @@ pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c
             }
             HostPattern::Exact(_) => None,
         });
-        // Among the sites for every name, one that listens on this address takes precedence.
+        // Among the sites for every name, a site that listens on this address takes precedence.
         let own = |listen: &Listen| matches!(listen, Listen::Tcp { address: Some(own), .. } if Some(*own) == address);
         let unnamed = site.names.is_empty().then(|| usize::from(site.listen.iter().any(own)));
         named.max().or(unnamed)
@@ -67,20 +67,20 @@ pub fn route<'c>(site: &'c Site, path: &str) -> Option<&'c Route> {
         Pattern::Prefix(prefix) => (2, prefix.len()),
         Pattern::Glob(glob) => (1, glob.chars().filter(|c| *c != '*').count()),
     };
-    let holds = site.routes.iter().filter(|route| route.pattern.matches(path));
-    // `max_by_key` returns the last maximum, and the first in the order of patterns takes precedence, hence the
-    // reverse.
-    holds.rev().max_by_key(|route| rank(&route.pattern))
+    let matching = site.routes.iter().filter(|route| route.pattern.matches(path));
+    // Of equal ranks, the first in the order of patterns takes precedence. `max_by_key` returns the last one, so the
+    // order is reversed.
+    matching.rev().max_by_key(|route| rank(&route.pattern))
 }
 
-/// Returns the rules that may apply to a path, each rendered with its other conditions.
+/// Returns the rules whose `path` matches a path, each rendered with its conditions and its action.
 pub fn rules(site: &Site, path: &str) -> impl Iterator<Item = EffectiveSetting> {
     let numbered = site.rules.iter().zip(1..);
-    let met = numbered.filter(move |(rule, _)| {
+    let matching = numbered.filter(move |(rule, _)| {
         let paths = &rule.when.paths;
         paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path))
     });
-    met.map(|(rule, number)| EffectiveSetting {
+    matching.map(|(rule, number)| EffectiveSetting {
         key: format!("rule {number}"),
         value: rendered_rule(rule),
         span: Some(rule.span.clone()),
@@ -148,11 +148,11 @@ fn truncated(text: &str) -> String {
     }
 }
 
-/// Maximum length of a response body that is shown.
+/// Maximum number of characters of a response body that are shown.
 const MAX_BODY_CHARS: usize = 60;
 
-/// Returns the effective settings of a site, or of one of its routes: those that were written or are not at their
-/// default, and the defaults of features in use.
+/// Returns the effective settings of a site, or of one of its routes: the settings that were written or differ from
+/// their default, and the defaults of features in use.
 pub fn effective_settings(site: &Site, route: Option<&Route>) -> Vec<EffectiveSetting> {
     let settings = route.map_or(&site.settings, |route| &route.settings);
     let defaults = Settings::default();

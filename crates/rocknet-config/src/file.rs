@@ -22,7 +22,7 @@ pub(crate) enum Value {
     Datetime,
     List(Vec<Node>),
     Table(Table),
-    /// Invalid value. Its error has been reported, so it must not be reported again.
+    /// Invalid value. Its error has already been reported and must not be reported again.
     Broken,
 }
 
@@ -30,8 +30,8 @@ pub(crate) enum Value {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Text {
     pub value: String,
-    /// The string before the expansion of variables; `None` if it has none. Messages quote it, because the expanded
-    /// value may be a secret.
+    /// The string before the expansion of variables; `None` if the string has no variables. Messages quote this
+    /// template, because the expanded value may be a secret.
     pub template: Option<String>,
 }
 
@@ -109,7 +109,7 @@ impl Node {
         }
     }
 
-    /// Returns a string with its written form.
+    /// Returns a string together with its written form.
     pub fn written(&self) -> Option<&Text> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -131,7 +131,7 @@ impl Node {
         }
     }
 
-    /// Calls `each` on every string of this value and of its elements. Strings for which it returns false become
+    /// Calls `each` on every string of this value and of its elements. A string for which `each` returns false becomes
     /// [`Value::Broken`].
     pub fn each_text(&mut self, each: &mut dyn FnMut(&mut Text, Span) -> bool) {
         // The parser bounds the depth of nesting, which bounds this recursion.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// Maximum number of findings in a report. More do not help an operator, and a hostile file must not fill the memory.
+/// Maximum number of findings in a report. More findings do not help an operator, and a hostile file must not fill the
+/// memory.
 pub const MAX_FINDINGS: usize = 200;
 
 /// Severity of a finding.
@@ -26,15 +27,15 @@ pub enum Code {
     Unreadable,
     /// The text is not TOML.
     Syntax,
-    /// An include matches nothing, or leads back to itself.
+    /// An included file cannot be read, is included twice or too deep, or includes itself.
     Include,
     /// `${…}` cannot be expanded.
     Variable,
-    /// A key that no section has, or that its section does not have.
+    /// A key that does not exist in this section.
     UnknownKey,
     /// A known key in the wrong section.
     MisplacedKey,
-    /// A known key or value that a later version brings.
+    /// A key or value that only a later version supports, or a keyword of another server without an equivalent.
     NotAvailable,
     /// A value of the wrong type, such as a string in place of a number.
     WrongType,
@@ -61,7 +62,7 @@ pub struct Location {
     pub line: usize,
     /// Column in characters, counted from 1.
     pub column: usize,
-    /// Width in characters, at least 1; may extend beyond the excerpt.
+    /// Width in characters, at least 1; it may extend beyond the excerpt.
     pub width: usize,
     /// Excerpt of the line, truncated if the line is very long, with control characters replaced by spaces.
     pub excerpt: String,
@@ -181,7 +182,7 @@ impl Location {
 pub struct Report {
     /// The findings, at most [`MAX_FINDINGS`].
     pub findings: Vec<Finding>,
-    /// Number of further findings, which were not kept.
+    /// Number of further findings, which are not stored.
     pub omitted: usize,
 }
 
@@ -215,13 +216,13 @@ impl Report {
         })
     }
 
-    /// Returns true if another error would be counted but not kept.
+    /// Returns true if another error would only be counted, not stored.
     pub(crate) fn is_full(&self) -> bool {
         self.findings.len() >= MAX_FINDINGS && self.errors() == self.findings.len()
     }
 
-    /// Counts a finding and returns true if the report has no room for it. Callers then skip building its message and
-    /// location, because locating a span takes time in proportion to the length of its line.
+    /// If the report has no room for a finding, counts the finding and returns true. Callers then skip building its
+    /// message and location, because locating a span takes time in proportion to the length of its line.
     pub(crate) fn omit(&mut self, severity: Severity) -> bool {
         let omitted = match severity {
             Severity::Error => self.is_full(),
@@ -300,7 +301,8 @@ const YELLOW: &str = "\x1b[1;33m";
 const CYAN: &str = "\x1b[1;36m";
 const DIM: &str = "\x1b[2m";
 
-/// Replaces control characters, because messages quote values and paths that a terminal could interpret.
+/// Replaces control characters, because messages quote values and paths whose escape sequences a terminal would
+/// interpret.
 fn sanitized(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c })

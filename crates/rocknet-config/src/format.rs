@@ -13,8 +13,8 @@ const INDENT: usize = 4;
 /// Formats a configuration uniformly.
 ///
 /// There is one space around `=` and after each comma, and none at the end of a line or before a key or header. A
-/// header has one blank line before it, and there are never two blank lines in a row. Spaces before a comment after a
-/// value are kept. Formatting is idempotent.
+/// header has one blank line before it, and there are never two blank lines in a row. Spaces between a value and a
+/// comment on the same line are kept. Formatting is idempotent.
 ///
 /// # Errors
 ///
@@ -64,18 +64,18 @@ struct Writer<'t> {
     out: String,
     /// Enclosing lists and inline tables; true for an inline table.
     open: Vec<bool>,
-    /// The current line is not empty.
+    /// True if the current line is not empty.
     line_started: bool,
-    /// The previous line was blank.
+    /// True if the next line needs a blank line before it.
     blank: bool,
     last: LastLine,
-    /// A comma has been read and not written yet.
+    /// True if a comma has been read but not yet written.
     comma: bool,
-    /// The last token was `{`.
+    /// True if the last token was `{`.
     brace: bool,
-    /// The last token was `=`.
+    /// True if the last token was `=`.
     equals: bool,
-    /// Spaces that were just read, in case a comment follows.
+    /// Spaces before the current token. They are written only if the token is a comment.
     spaces: &'t str,
 }
 
@@ -106,7 +106,7 @@ impl<'t> Writer<'t> {
                 }
             }
             EventKind::KeyValSep => {
-                // Inside an inline table, a line may end before or after it.
+                // Inside an inline table, a line may end before or after the `=`.
                 if self.line_started {
                     self.out.push(' ');
                 } else {
@@ -117,7 +117,7 @@ impl<'t> Writer<'t> {
             }
             EventKind::Scalar => self.put(raw),
             EventKind::ValueSep => {
-                // Two commas in a row are not TOML, so a pending comma can only belong to an outer list.
+                // Two commas in a row are not TOML, so no earlier comma is pending.
                 self.comma = true;
             }
             EventKind::ArrayOpen => {
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(format("a = ").unwrap_err().errors(), 1);
     }
 
-    /// Returns the content of a table without its spans.
+    /// Renders the content of a table without its spans, for comparison.
     fn meaning(table: &Table) -> String {
         let node = |node: &Node| match &node.value {
             Value::Table(table) => meaning(table),

@@ -1,4 +1,4 @@
-//! Bodies of the fuzz targets, shared with the tests that replay their seeds. Not part of the stable interface.
+//! Bodies of the fuzz targets, shared with the tests that replay the seeds. They are not part of the stable interface.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub fn config(data: &[u8]) {
     }
 }
 
-/// Reads, formats and edits a text, and checks the invariants of all texts.
+/// Reads, formats and edits a text, and checks the invariants that hold for every text.
 ///
 /// # Errors
 ///
@@ -56,7 +56,8 @@ pub fn config_text(text: &str) -> Result<(), Report> {
     loaded.map(|_| ())
 }
 
-/// Parses any bytes as a password file. Errors name existing lines, and users can be written and parsed again.
+/// Parses any bytes as a password file. Checks that errors name existing lines, and that the users can be written and
+/// parsed again.
 ///
 /// # Panics
 ///
@@ -73,7 +74,7 @@ pub fn htpasswd(text: &[u8]) {
                 .iter()
                 .map(|(name, hash): (_, &PasswordHash)| format!("{name}:{}\n", hash.text()))
                 .collect();
-            // A line that begins with `#` is a comment, so no name does.
+            // A line that begins with `#` is a comment, so no parsed name begins with `#`.
             assert_eq!(htpasswd::parse(written.concat().as_bytes()), Ok(users));
         }
     }

@@ -1,5 +1,5 @@
-//! File name patterns with `*` and `?`, matched in time proportional to the length of the name times that of the
-//! pattern.
+//! File name patterns with `*` and `?`. Matching takes time proportional to the length of the name times the length of
+//! the pattern.
 
 /// Returns true if a text contains a wildcard.
 pub(crate) fn is_pattern(text: &str) -> bool {
@@ -13,7 +13,8 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     }
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);
-    // Position of the last `*` and of its match. Only the last one is retried, so the time is not exponential.
+    // Position after the last `*` in the pattern, and the end of its match in the name. Only the last `*` is retried,
+    // so the time is not exponential.
     let mut retry: Option<(usize, usize)> = None;
     while n < name.len() {
         match pattern.get(p) {

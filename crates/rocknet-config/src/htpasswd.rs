@@ -17,10 +17,11 @@ use crate::model::{HashError, PasswordHash, is_user_name};
 
 pub use stamp::Stamp;
 
-/// Maximum number of users in a file, because all are held in memory. More belong in an identity provider.
+/// Maximum number of users in a file, because all users are held in memory. A larger number belongs in an identity
+/// provider.
 pub const MAX_USERS: usize = 20_000;
 
-/// Maximum size of a file, in bytes: that many users with the longest usual hashes.
+/// Maximum size of a file, in bytes: enough for [`MAX_USERS`] users with the longest usual hashes.
 pub const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Maximum number of errors that are reported for one file.
@@ -29,7 +30,7 @@ const MAX_LINE_ERRORS: usize = 5;
 /// Password hashes by user name.
 pub type Users = HashMap<Box<str>, PasswordHash>;
 
-/// Error of a line that is not `user:hash`. It holds no part of the line, which may contain a password.
+/// Error of a line that is not `user:hash`. It contains no part of the line, because the line may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineError {
     /// Line number, counted from 1.
@@ -49,7 +50,7 @@ pub enum LineErrorKind {
     BadName,
     /// An earlier line has the same user.
     Twice {
-        /// Number of that line.
+        /// Number of the earlier line.
         first: usize,
     },
     /// The hash is not accepted.
@@ -67,9 +68,9 @@ pub enum PasswordFileError {
     NotRegular,
     /// The file is larger than [`MAX_FILE_BYTES`].
     TooLarge,
-    /// Invalid lines: at least one, at most as many as a message can show.
+    /// Invalid lines: at least one, and at most the number that is reported for one file.
     Lines(Vec<LineError>),
-    /// Every user of the machine can write to the file, and so add users.
+    /// Every user of the machine can write to the file, and thereby add logins.
     WritableByAll,
 }
 
@@ -126,7 +127,7 @@ fn parse_line(bytes: &[u8]) -> Result<(&str, PasswordHash), LineErrorKind> {
 ///
 /// Fails if the file cannot be read or parsed, exceeds a bound, or is writable by every user of the machine.
 pub fn read(path: &Path) -> Result<(Users, Stamp), PasswordFileError> {
-    // Reading a FIFO or a device could block the thread indefinitely.
+    // Only regular files are read, because a FIFO or device could block the thread indefinitely.
     let before = Stamp::of(path).map_err(PasswordFileError::Unreadable)?;
     if !before.is_regular() {
         return Err(PasswordFileError::NotRegular);
@@ -141,7 +142,7 @@ pub fn read(path: &Path) -> Result<(Users, Stamp), PasswordFileError> {
     if bytes.len() > MAX_FILE_BYTES {
         return Err(PasswordFileError::TooLarge);
     }
-    // The stamp is from before the read, so that a change during the read is noticed by the next check.
+    // The stamp was taken before the read, so that the next check notices a change during the read.
     parse(&bytes)
         .map(|users| (users, before))
         .map_err(PasswordFileError::Lines)
@@ -180,7 +181,7 @@ pub fn inspect(path: &Path) -> Vec<PasswordFileFinding> {
 impl PasswordFileError {
     fn help(&self) -> &'static str {
         match self {
-            PasswordFileError::Unreadable(_) => "let the server's user read it",
+            PasswordFileError::Unreadable(_) => "give the server's user permission to read it",
             PasswordFileError::NotRegular => "name a file with user:hash on each line",
             PasswordFileError::TooLarge => "split it: routes can have files of their own",
             PasswordFileError::Lines(_) => "write user:hash on each line, as rocknet hash-password --user prints it",

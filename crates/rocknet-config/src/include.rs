@@ -1,4 +1,4 @@
-//! Reads a configuration and the files it includes into one table, with variables expanded and duplicates refused.
+//! Reads a configuration and the files it includes into one table. Variables are expanded, and duplicates are refused.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,11 @@ use crate::glob;
 use crate::source::{FileId, MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, Sources, Span, normalize};
 use crate::{syntax, variable};
 
-/// Maximum depth of includes. A main file, a file per customer and a file per site use three.
+/// Maximum depth of includes, the main file counted. A main file, a file per customer and a file per site need a depth
+/// of three.
 pub const MAX_INCLUDE_DEPTH: usize = 8;
 
-/// Reader of a configuration, with the files that it has read.
+/// Reader of a configuration, with the files read and the findings reported up to now.
 pub(crate) struct Reader<'a> {
     pub env: &'a dyn Environment,
     pub sources: Sources,
@@ -39,7 +40,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a text and the files it includes. `chain`: the files that include it, outermost first.
+    /// Reads a text and the files it includes. `chain`: the files that include this text, outermost first.
     pub fn text(&mut self, path: PathBuf, text: String, chain: &mut Vec<FileId>) -> Table {
         if text.len() > MAX_FILE_BYTES || !self.sources.has_room(text.len()) {
             let (file, all) = (MAX_FILE_BYTES / (1024 * 1024), MAX_TOTAL_BYTES / (1024 * 1024));
@@ -114,7 +115,7 @@ impl Reader<'_> {
     fn include(&mut self, into: &mut Table, pattern: &Path, span: Span, chain: &mut Vec<FileId>) {
         let pattern = normalize(pattern);
         let files = if glob::is_pattern(&pattern.to_string_lossy()) {
-            // No match is not an error: the sites of an empty folder may be added later.
+            // A pattern may match no file, because sites may be added to an empty folder later.
             match self.env.matching(&pattern) {
                 Ok(files) => files,
                 Err(e) => {
@@ -159,7 +160,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Merges tables. A value or a site in two files is an error, because neither file is wrong alone.
+    /// Merges tables. A value or a site in two files is an error that names both positions, because either file could
+    /// be the wrong one.
     fn merge(&mut self, into: &mut Table, from: Table, path: &mut Vec<String>) {
         for (name, entry) in from.entries {
             let Some(present) = into.entries.get_mut(&name) else {

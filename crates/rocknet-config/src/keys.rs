@@ -66,7 +66,8 @@ pub fn within(section: Section) -> impl Iterator<Item = &'static Key> {
     BY_SECTION[section as usize].iter().copied()
 }
 
-/// Keys by section, because the check goes through the keys of a site for each of tens of thousands of sites.
+/// Keys by section. The index exists because the check reads the keys of a site section for each of tens of thousands
+/// of sites.
 static BY_SECTION: LazyLock<Vec<Vec<&'static Key>>> = LazyLock::new(|| {
     let of = |section: &Section| all().filter(|key| key.sections.contains(section)).collect();
     Section::ALL.iter().map(of).collect()

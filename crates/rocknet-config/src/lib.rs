@@ -81,7 +81,7 @@ pub use model::Config;
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// Warnings. From [`load`] and [`parse`] also errors that keep a single site from being served.
+    /// Warnings. [`load`] and [`parse`] also add the errors that keep a single site from being served.
     pub warnings: Vec<Finding>,
 }
 
@@ -95,7 +95,7 @@ pub fn load(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     read_configuration(env, Purpose::Start, |reader| reader.file(path))
 }
 
-/// Reads a file as [`load`] does, to check it or to replace the configuration of a running server.
+/// Reads a file as [`load`] does, to check the file or to replace the configuration of a running server.
 ///
 /// # Errors
 ///
@@ -104,8 +104,8 @@ pub fn check(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     read_configuration(env, Purpose::Check, |reader| reader.file(path))
 }
 
-/// Reads a text as [`load`] does a file. `name`: the path of the file that it stands for; relative paths in the text
-/// are relative to its folder.
+/// Reads a text as [`load`] reads a file. `name`: path of the file that the text represents. Relative paths in the text
+/// are relative to the folder of that file.
 ///
 /// # Errors
 ///
@@ -116,7 +116,7 @@ pub fn parse(text: &str, name: &Path, env: &dyn Environment) -> Result<Loaded, R
     })
 }
 
-/// Checks a text as [`check`] does a file.
+/// Checks a text as [`check`] checks a file.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
-//! Parts of messages: truncated values, lists of alternatives, and the nearest known word.
+//! Parts of messages: truncated values, lists of alternatives, and the word that was probably meant.
 
-/// Maximum length of a value that a message quotes.
+/// Maximum number of characters of a value that a message quotes.
 const MAX_SHOWN_CHARS: usize = 60;
 
 /// Joins alternatives: `a, b or c`.
@@ -28,7 +28,7 @@ pub(crate) fn short(text: &str) -> String {
 /// Returns the word that is nearest to a mistyped one; `None` if none is similar enough.
 pub(crate) fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let lower = word.to_ascii_lowercase();
-    // One typing error per three letters, at most three: a worse match misleads more than it helps.
+    // One typing error per three letters is allowed, and at most three. A worse match would mislead more than help.
     let allowed = (lower.chars().count() / 3).clamp(1, 3);
     words
         .map(|candidate| {

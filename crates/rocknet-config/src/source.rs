@@ -5,14 +5,15 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::finding::Location;
 
-/// Maximum size of a file. Fifty thousand sites written by hand need less than a quarter of it, and offsets fit in 32
-/// bits.
+/// Maximum size of a file. Fifty thousand sites written by hand need less than a quarter of this size, and offsets fit
+/// in 32 bits.
 pub const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Maximum number of files in one configuration: enough for one file per site at large hosting providers.
 pub const MAX_FILES: usize = 65_536;
 
-/// Maximum size of all files together: enough for ten thousand large sites, and little enough memory for a reload.
+/// Maximum size of all files together. It is enough for ten thousand large sites, and small enough that a reload can
+/// hold the texts in memory.
 pub const MAX_TOTAL_BYTES: usize = 4 * MAX_FILE_BYTES;
 
 /// Maximum length of an excerpt of a line in a finding, which fits beside the line number on a wide terminal.
@@ -32,7 +33,7 @@ pub(crate) struct Span {
 
 impl Span {
     pub fn new(file: FileId, start: usize, end: usize) -> Span {
-        // MAX_FILE_BYTES keeps both below 2^32; saturation covers callers that do not check it.
+        // MAX_FILE_BYTES keeps both offsets below 2^32. Saturation covers callers that do not check the size.
         let narrow = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
         Span {
             file,
@@ -83,7 +84,7 @@ impl Sources {
         file
     }
 
-    /// Returns true if this number of further bytes is within [`MAX_TOTAL_BYTES`].
+    /// Returns true if a text of this many bytes can be added within [`MAX_TOTAL_BYTES`].
     pub fn has_room(&self, bytes: usize) -> bool {
         self.bytes.saturating_add(bytes) <= MAX_TOTAL_BYTES
     }
@@ -129,7 +130,7 @@ impl Sources {
         file.lines.partition_point(|start| *start <= span.start).max(1)
     }
 
-    /// Returns the position and excerpt of a span for a message, independent of the sources.
+    /// Returns the position and excerpt of a span for a message. The result does not borrow from the sources.
     pub fn locate(&self, span: Span) -> Location {
         let line = self.line(span);
         let Some(file) = self.files.get(span.file.0 as usize) else {
@@ -170,7 +171,7 @@ impl Sources {
     }
 }
 
-/// Returns a path without `.`, and without `..` after a plain name, so that each file has one path.
+/// Returns a path without `.`, and without `..` after a folder name or the root, so that each file has one path.
 pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
     for part in path.components() {

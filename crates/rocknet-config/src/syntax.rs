@@ -1,4 +1,4 @@
-//! Parses TOML into a [`Table`] with spans. Every syntax error of a file is reported, and its valid parts are kept.
+//! Parses TOML into a [`Table`] with spans. Every syntax error of a file is reported, and the valid parts are kept.
 
 mod builder;
 mod hint;
@@ -14,8 +14,8 @@ use builder::{BrokenValue, Builder, ParsedFile};
 
 pub(crate) use tree::MAX_KEY_PARTS;
 
-/// Maximum nesting of lists and inline tables. RockNet's keys need three levels. Together with [`MAX_KEY_PARTS`] it
-/// bounds the depth of the tree, and so every recursion over it.
+/// Maximum nesting of lists and inline tables. RockNet's keys need three levels. Together with [`MAX_KEY_PARTS`], this
+/// constant bounds the depth of the tree and thereby every recursion over the tree.
 const MAX_NESTING: u32 = 16;
 
 /// Parses one file of `sources`. Errors are added to `report`, and the valid parts are returned.
@@ -38,7 +38,7 @@ pub(crate) fn parse(sources: &Sources, file: FileId, report: &mut Report) -> Tab
     } = builder.finish();
     let mut findings = duplicates;
     findings.extend(broken.iter().map(|broken| hint::broken_value(sources, broken)));
-    // One mistake often causes several errors, of which the first on each line is the most helpful.
+    // One mistake often causes several errors. Only the first on each line is reported, because it is the most helpful.
     let mut lines = Vec::new();
     for error in &errors {
         let (start, end) = position(error);
@@ -59,7 +59,7 @@ pub(crate) fn parse(sources: &Sources, file: FileId, report: &mut Report) -> Tab
     root
 }
 
-/// Returns the first and last offset of an error of the parser.
+/// Returns the start and end offset of an error of the parser.
 fn position(error: &ParseError) -> (usize, usize) {
     let at = error.unexpected().or(error.context()).unwrap_or_default();
     (at.start(), at.end())

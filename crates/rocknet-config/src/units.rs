@@ -25,7 +25,7 @@ const SIZE: &[(&str, u64)] = &[
     ("TiB", 1 << 40),
 ];
 
-/// Error of an invalid duration, size or rate; holds the help of the finding.
+/// Error of an invalid duration, size or rate, with the help of the finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnitError(pub String);
 
@@ -78,13 +78,13 @@ pub(crate) fn size(text: &str) -> Result<u64, UnitError> {
     }
     let Some((_, bytes)) = SIZE.iter().find(|(name, _)| *name == unit) else {
         let letter = unit.trim().chars().next().unwrap_or(' ').to_ascii_uppercase();
-        let alike = unit.trim().to_ascii_lowercase();
-        let known = ["", "b", "ib", "bytes", "byte"].contains(&alike.get(1..).unwrap_or("-"));
+        let lower = unit.trim().to_ascii_lowercase();
+        let is_size_unit = ["", "b", "ib", "bytes", "byte"].contains(&lower.get(1..).unwrap_or("-"));
         return Err(match letter {
-            'K' | 'M' | 'G' | 'T' if known => UnitError(format!(
+            'K' | 'M' | 'G' | 'T' if is_size_unit => UnitError(format!(
                 "write \"{number}{letter}iB\" (steps of 1024) or \"{number}{letter}B\" (steps of 1000)"
             )),
-            'B' if "bytes".starts_with(&alike) => UnitError(format!("write \"{number}B\"")),
+            'B' if "bytes".starts_with(&lower) => UnitError(format!("write \"{number}B\"")),
             _ => general(),
         });
     };
@@ -115,7 +115,7 @@ pub(crate) fn format_duration(duration: Duration) -> String {
         return "0s".to_owned();
     }
     let mut text = String::new();
-    // Without weeks: "30d" is clearer than "4w2d".
+    // Weeks are not used, because "30d" is clearer than "4w2d".
     for (unit, length) in TIME.iter().rev().filter(|(unit, _)| *unit != "w") {
         if left >= *length {
             text.push_str(&format!("{}{unit}", left / length));

@@ -9,16 +9,17 @@ use crate::file::Text;
 /// mistake.
 pub const MAX_VALUE_BYTES: usize = 256 * 1024;
 
-/// Error of the expansion of a string.
+/// Reason why a string cannot be expanded.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ExpansionError {
     pub message: String,
     pub help: String,
 }
 
-/// Replaces every `${…}` of a string. `$${` stands for a literal `${`, and any other `$` for itself.
+/// Replaces every `${…}` of a string. `$${` stands for a literal `${`, and any other `$` for itself. `folder`: folder
+/// that paths of files are relative to.
 ///
-/// Expanded values are not expanded again, so a variable cannot refer to another.
+/// Expanded values are not expanded again, so a variable cannot refer to another variable.
 pub(crate) fn expand(text: &mut Text, folder: &Path, env: &dyn Environment) -> Result<(), ExpansionError> {
     if !text.value.contains("${") {
         return Ok(());
@@ -64,7 +65,7 @@ fn lookup(name: &str, folder: &Path, env: &dyn Environment) -> Result<String, Ex
         let path = folder.join(path);
         let text = env.read(&path).map_err(|e| ExpansionError {
             message: format!("cannot read {}: {e}", path.display()),
-            help: "create the file, and let the server's user read it".to_owned(),
+            help: "create the file, and give the server's user permission to read it".to_owned(),
         })?;
         // Editors and `echo` end a file with a newline that is not part of the secret.
         let text = text.strip_suffix('\n').unwrap_or(&text);

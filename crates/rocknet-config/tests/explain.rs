@@ -7,7 +7,7 @@ use rocknet_config::keys::{self, Availability, Kind, Section};
 
 use fixture::{config_with, parse};
 
-/// Returns the row of an explanation that shows a key, and true if it is the row of the whole table.
+/// Returns the row of an explanation that shows a key, and true if that row shows the whole table of the key.
 fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
     let (table, in_its_value): (_, &[&str]) = match section {
         Section::Site | Section::Route => ("", &[]),
@@ -42,7 +42,7 @@ fn explain_shows_every_key_of_a_site_and_a_route() {
                 continue;
             };
             let example = match (section, key.name) {
-                // A route has a row of its own; its keys are tested below.
+                // `route` itself has no value to show. The keys of routes are tested in `Section::Route`.
                 (_, "route") => continue,
                 (_, "fallback") => "fallback = false",
                 (Section::Redirect, "to") => "to = \"/b\"",
@@ -89,7 +89,7 @@ fn explain_shows_every_key_of_a_site_and_a_route() {
                     // Only the first element of a list is compared, because files are shown with their folders.
                     let first = written.trim_matches(['[', ']', '"', ' ', '}']).split('"').next();
                     let name = first.unwrap_or_default();
-                    assert!(found.value.contains(name), "{found:?} does not hold {name}:\n{text}");
+                    assert!(found.value.contains(name), "{found:?} does not contain {name}:\n{text}");
                 }
                 Kind::Boolean | Kind::Integer { .. } | Kind::Duration { .. } | Kind::Size { .. } | Kind::Choice(_) => {
                     assert_eq!(found.value, written, "{text}");

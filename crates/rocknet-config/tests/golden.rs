@@ -1,8 +1,9 @@
-//! Golden tests: each file of `golden/` is a configuration, and the snapshot beside it the result of reading it.
+//! Golden tests. Each TOML file in `golden/` is a configuration, and the snapshot beside it is the result of reading
+//! it.
 //!
 //! A case may contain directives: `#: file NAME` begins another file, `#: env NAME=VALUE` sets a variable, `#: dir
-//! PATH` creates a folder, `#: purpose check` reads it as `rocknet check` does. The main file is
-//! `/etc/rocknet/rocknet.toml`, and names are relative to its folder.
+//! PATH` creates a folder, and `#: purpose check` reads the case as `rocknet check` does. The main file is
+//! `/etc/rocknet/rocknet.toml`, and names of files are relative to its folder.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

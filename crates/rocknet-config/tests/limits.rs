@@ -1,5 +1,5 @@
-//! Tests of every bound of the configuration from both sides: minimum and maximum of each key, and the sizes of files,
-//! names, patterns and lists.
+//! Tests of every bound of the configuration, at the bound and just beyond it: minimum and maximum of each key, and the
+//! sizes of files, names, patterns and lists.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn read_with(text: &str, files: &[(String, String)]) -> Result<Config, Report> {
     rocknet_config::parse(text, Path::new(FILE), &environment).map(|loaded| loaded.config)
 }
 
-/// Checks that a text within a bound is accepted, and one beyond it is refused with a message.
+/// Checks that a text at a bound is accepted, and that a text beyond it is refused with a message.
 #[track_caller]
 fn check(what: &str, inside: &str, beyond: &str, message: &str) {
     if let Err(report) = read(inside) {
@@ -47,7 +47,7 @@ fn site(keys: &str) -> String {
     format!("[site.\"example.com\"]\nroot = \"/w\"\n{keys}\n")
 }
 
-/// Minimum and maximum of a kind, and the function that writes a number.
+/// Minimum and maximum of a kind, and the function that writes a number as TOML.
 type Bounds = (u64, u64, fn(u64) -> String);
 
 fn bounds(kind: &Kind) -> Option<Bounds> {
@@ -61,7 +61,7 @@ fn bounds(kind: &Kind) -> Option<Bounds> {
     }
 }
 
-/// Returns a configuration with a key in its section, with the keys that its bounds depend on.
+/// Returns a configuration with a key in its section, and with the keys that the bounds of this key depend on.
 fn config_with(section: Section, name: &str, value: &str) -> Option<String> {
     let line = format!("{name} = {value}");
     let text = match section {
@@ -82,7 +82,7 @@ fn config_with(section: Section, name: &str, value: &str) -> Option<String> {
 }
 
 #[test]
-fn minimum_and_maximum_of_each_key() {
+fn every_key_accepts_its_bounds_and_nothing_beyond() {
     let mut met = Vec::new();
     for key in keys::all().filter(|key| key.availability == Availability::Now) {
         let Some((least, most, write)) = bounds(&key.kind) else {
@@ -119,7 +119,7 @@ fn minimum_and_maximum_of_each_key() {
 }
 
 #[test]
-fn lengths_of_names_and_patterns() {
+fn names_and_patterns_are_bounded_in_length() {
     let label = "a".repeat(63);
     let host = format!("{label}.{label}.{label}.{}", "a".repeat(61));
     assert_eq!(host.len(), 253);
@@ -164,7 +164,7 @@ fn lengths_of_names_and_patterns() {
 }
 
 #[test]
-fn rules() {
+fn rules_are_bounded_in_number_and_size() {
     let many = |count: usize| site(&format!("rule = [{}]", "{ respond = 404 },".repeat(count)));
     check("rules", &many(256), &many(257), "more than 256 rules");
     let paths = |count: usize| {
@@ -195,8 +195,8 @@ fn rules() {
 }
 
 #[test]
-fn depths() {
-    // Within the bound, the key is refused for another reason, because no key needs such depth.
+fn includes_lists_and_keys_are_bounded_in_depth() {
+    // At the bound, the text is refused for another reason, because no key needs such depth.
     let lists = |count: usize| format!("include = {}{}\n", "[".repeat(count), "]".repeat(count));
     let names = |count: usize| format!("x{} = 1\n", ".x".repeat(count - 1));
     for (what, inside, beyond, message) in [
@@ -222,7 +222,7 @@ fn depths() {
 }
 
 #[test]
-fn sizes_of_texts() {
+fn files_and_values_are_bounded_in_size() {
     const MIB: usize = 1024 * 1024;
     let padded = |size: usize| {
         let text = site("");
@@ -249,7 +249,7 @@ fn sizes_of_texts() {
 }
 
 #[test]
-fn number_of_files() {
+fn the_number_of_files_is_bounded() {
     let main = format!("include = \"sites/*.toml\"\n{}", site(""));
     let mut files: Vec<(String, String)> = (1..65_536)
         .map(|number| (format!("sites/{number}.toml"), String::new()))

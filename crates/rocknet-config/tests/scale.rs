@@ -8,11 +8,11 @@ use rocknet_config::{Config, Report};
 
 const FILE: &str = "/etc/rocknet/rocknet.toml";
 
-/// Number of entries that the largest customer of a hosting provider might generate.
+/// Number of entries: as many as the largest customer of a hosting provider might generate.
 const MANY: usize = 40_000;
 
-/// Time limit of a check. A linear check takes under a second, even unoptimised, and a quadratic one takes minutes. The
-/// margin is for a busy machine.
+/// Time limit of a check. A linear check takes less than a second, even unoptimised, and a quadratic check takes
+/// minutes. The margin covers a busy machine.
 const LINEAR: Duration = Duration::from_secs(20);
 
 /// Checks a text within [`LINEAR`].

@@ -10,7 +10,7 @@ use rocknet_config::{Config, reference};
 
 use fixture::{BOB, config_with, parse, upstream_url};
 
-/// Removes spans, which are the only difference between a default and the same value in the configuration.
+/// Removes spans, because a default and the same value in the configuration differ only in them.
 fn plain(mut config: Config) -> Config {
     for site in &mut config.sites {
         site.listen_given = false;
@@ -113,7 +113,7 @@ fn every_example_is_accepted_in_its_sections() {
 }
 
 #[test]
-fn every_key_is_known_once_and_documented() {
+fn every_key_is_listed_once_and_documented() {
     let all: Vec<&Key> = keys::all().collect();
     for (at, section) in Section::ALL.iter().enumerate() {
         assert_eq!(*section as usize, at, "`Section::ALL` is not in the order of the enum");
@@ -150,7 +150,7 @@ fn every_key_is_known_once_and_documented() {
 }
 
 #[test]
-fn a_key_that_comes_later_is_refused_as_such() {
+fn a_key_of_a_later_version_is_refused_as_not_available() {
     let mut seen = 0;
     for key in keys::all() {
         if let Availability::Later(feature) = key.availability {
@@ -179,7 +179,7 @@ fn every_limit_is_documented() {
     }
 }
 
-/// Checks the generated files; `cargo xtask docs` writes them after a change of the table.
+/// Checks the generated files. After a change of the table of keys, `cargo xtask docs` writes them again.
 #[test]
 fn generated_pages_are_up_to_date() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -247,7 +247,7 @@ fn built_in_configurations_equal_those_of_files() {
     assert_eq!(welcome.sites[0].listen, [listen]);
 }
 
-/// Returns the words that a kind takes.
+/// Returns the words that a kind accepts.
 fn words(kind: &'static Kind) -> Vec<&'static str> {
     match kind {
         Kind::Choice(words) => words.iter().map(|word| word.text).collect(),

@@ -6,17 +6,18 @@ use memchr::memmem::Finder;
 
 /// A parsed pattern.
 ///
-/// A pattern that begins with `/` matches the whole path. Any other pattern (`*.zip`, `thumbs/*.png`) matches the end
-/// of the path: as many of its last segments as the pattern has, in any folder. The empty text before the first slash
-/// counts as a segment, so `*/a` matches `/a` as well as `/x/a`.
+/// A pattern that begins with `/` is compared with the whole path. Any other pattern (`*.zip`, `thumbs/*.png`) is
+/// compared with the end of the path, in any folder: with as many of the last segments as the pattern has. The empty
+/// text before the first slash counts as a segment, so `*/a` matches `/a` as well as `/x/a`.
 ///
 /// Matching never backtracks. Because a star does not cross a `/`, each segment of the pattern is compared with one
-/// segment of the path. Within it, the literals between stars are searched from left to right, each at its first
-/// occurrence. An earlier occurrence leaves more room for the rest, so backtracking could not find further matches.
+/// segment of the path. Within the segment, the literals between stars are searched from left to right, each at its
+/// first occurrence. A later occurrence would leave less room for the rest of the pattern, so backtracking could not
+/// find further matches.
 #[derive(Debug, Clone)]
 pub struct Glob {
     text: Box<str>,
-    /// The pattern begins with `/`.
+    /// True if the pattern begins with `/`.
     rooted: bool,
     segments: Box<[Segment]>,
     /// Number of characters other than stars.
@@ -39,7 +40,7 @@ impl Glob {
         &self.text
     }
 
-    /// Returns the number of characters that are not stars: the more, the more specific.
+    /// Returns the number of characters that are not stars. A larger number means a more specific pattern.
     pub fn literals(&self) -> usize {
         self.literals
     }
@@ -52,8 +53,9 @@ impl Glob {
         self.text.find(STAR).map_or(&self.text, |star| &self.text[..star])
     }
 
-    /// Matches a path. Returns the range that the first star matched: the shortest that lets the rest match. Without a
-    /// star it is the empty range at the end of the path.
+    /// Matches a path; `None` if the path does not match. Returns the range that the first star matched: the shortest
+    /// range with which the rest of the pattern matches. For a pattern without a star, it is the empty range at the end
+    /// of the path.
     pub fn matches(&self, path: &str) -> Option<Range<usize>> {
         let mut start = if self.rooted {
             0
@@ -79,13 +81,14 @@ impl Glob {
 struct Segment {
     /// Text before the first star, or the whole segment.
     head: Box<[u8]>,
-    /// The part from the first star on, if there is a star.
+    /// Part of the segment after its first star; `None` without a star.
     rest: Option<Rest>,
 }
 
+/// The part of a segment after its first star.
 #[derive(Debug, Clone)]
 struct Rest {
-    /// Texts between stars, not empty, because neighbouring stars are one.
+    /// Texts between stars. No text is empty, because adjacent stars count as one star.
     between: Box<[Finder<'static>]>,
     /// Text after the last star.
     tail: Box<[u8]>,
@@ -105,7 +108,8 @@ impl Segment {
         Segment { head, rest }
     }
 
-    /// Returns `None` if the segment does not match, and otherwise the range of its first star, if it has one.
+    /// Compares a segment of a path. Returns `None` if it does not match, otherwise the range of the first star;
+    /// `Some(None)` without a star.
     fn matches(&self, part: &[u8]) -> Option<Option<Range<usize>>> {
         let after_head = part.strip_prefix(&*self.head)?;
         let Some(rest) = &self.rest else {
@@ -124,7 +128,7 @@ impl Segment {
     }
 }
 
-/// Returns the offset of the last `segments` segments of a path, if it has that many.
+/// Returns the offset of the last `segments` segments of a path; `None` if the path has fewer.
 fn tail(path: &str, segments: usize) -> Option<usize> {
     let mut slashes = memchr::memrchr_iter(b'/', path.as_bytes());
     for _ in 1..segments {
@@ -207,13 +211,14 @@ pub(super) mod tests {
 
     #[test]
     fn many_stars_on_a_long_path_take_linear_time() {
-        // With backtracking, 32 stars on 8,000 bytes would outlast the test run; without it, there are 32 searches.
+        // With backtracking, 32 stars on 8,000 bytes would outlast the test run. Without backtracking there are 32
+        // searches.
         let path = format!("/{}", "a".repeat(8_000));
         assert_eq!(Glob::new(&format!("/{}b", "*a".repeat(32))).matches(&path), None);
         assert_eq!(Glob::new(&format!("/{}*", "*a".repeat(32))).matches(&path), Some(1..1));
     }
 
-    /// The rule in its simplest form: the range of the first star, shortest first.
+    /// Matches by the definition, with backtracking. Ranges of the first star are tried from the shortest on.
     pub(in super::super) fn naive(pattern: &str, path: &str) -> Option<Range<usize>> {
         fn matches(pattern: &[u8], path: &[u8]) -> bool {
             match pattern.split_first() {
@@ -241,7 +246,7 @@ pub(super) mod tests {
         let Some(star) = pattern.iter().position(|&byte| byte == b'*') else {
             return (pattern == path).then_some(path.len()..path.len());
         };
-        // Neighbouring stars are one, so the first star matches for the whole group.
+        // Adjacent stars count as one star, so the first star captures the text for the whole group.
         let group = pattern[star..].iter().take_while(|&&byte| byte == b'*').count();
         let rest = &pattern[star + group..];
         if !path.starts_with(&pattern[..star]) {
@@ -258,7 +263,7 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn captures_lie_on_characters(pattern in "/?[é*a/]{1,6}", path in "/[éa/]{0,8}") {
+        fn captures_begin_and_end_at_characters(pattern in "/?[é*a/]{1,6}", path in "/[éa/]{0,8}") {
             if let Some(range) = Glob::new(&pattern).matches(&path) {
                 proptest::prop_assert!(path.get(range).is_some());
             }

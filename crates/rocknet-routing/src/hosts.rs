@@ -1,4 +1,4 @@
-//! Host tables: exact names, wildcards, and the default site of one listener.
+//! Host tables, which map the host names of one listener to sites: exact names, wildcards, and the default.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,7 +14,7 @@ use rocknet_config::model::HostPattern;
 /// An exact name precedes a wildcard, a longer wildcard precedes a shorter one, and the default comes last. A lookup
 /// computes one hash, and one more for each *depth* at which a wildcard exists (`*.example.com` has depth two),
 /// regardless of the number of names. Names come from the configuration and never from clients, so clients cannot cause
-/// collisions; the hash is randomly keyed all the same.
+/// collisions. The hash is randomly keyed nevertheless.
 #[derive(Debug, Clone)]
 pub struct HostTable<T> {
     exact: HashMap<Box<str>, T, RandomState>,
@@ -27,7 +27,7 @@ pub struct HostTable<T> {
     default: Option<T>,
 }
 
-/// The name is already in the table.
+/// Error of [`HostTable::insert`]: the name is already in the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuplicateHost(pub HostPattern);
 
@@ -66,7 +66,7 @@ impl<T: Copy> HostTable<T> {
         }
     }
 
-    /// Sets the value for all names that are not in the table, and returns the previous one.
+    /// Sets the value for all names that are not in the table, and returns the previous value.
     pub fn set_default(&mut self, value: T) -> Option<T> {
         self.default.replace(value)
     }
@@ -76,7 +76,7 @@ impl<T: Copy> HostTable<T> {
         self.default
     }
 
-    /// Returns the value for `host`, which is in lower case and without a port.
+    /// Returns the value for `host`, which must be in lower case and without a port.
     pub fn lookup(&self, host: &str) -> Option<T> {
         self.lookup_named(host).or(self.default)
     }
@@ -101,7 +101,8 @@ impl<T: Copy> HostTable<T> {
         self.wildcard(host)
     }
 
-    /// Tries suffixes from the longest to the shortest, and hashes only those whose depth some wildcard has.
+    /// Looks up the suffixes of a host from the longest to the shortest. A suffix is hashed only if a wildcard with its
+    /// depth exists.
     fn wildcard(&self, host: &str) -> Option<T> {
         let bytes = host.as_bytes();
         let mut depth = labels(host);
@@ -165,7 +166,7 @@ fn labels(name: &str) -> usize {
     memchr::memchr_iter(b'.', name.as_bytes()).count() + 1
 }
 
-/// Returns the bit for a depth, or 0 for a depth that no name within [`MAX_NAME`] reaches, such as one made of empty
+/// Returns the bit for a depth; 0 for a depth of 128 or more, which names within [`MAX_NAME`] reach only with empty
 /// labels.
 fn bit(depth: usize) -> u128 {
     u32::try_from(depth)
@@ -174,7 +175,8 @@ fn bit(depth: usize) -> u128 {
         .unwrap_or(0)
 }
 
-/// Parses an IPv6 address. A host with a colon can be nothing else, because the port is removed before.
+/// Parses an IPv6 address, with or without brackets. Only a host with a colon is parsed: it must be an IPv6 address,
+/// because the port has already been removed.
 fn ipv6(host: &str) -> Option<Ipv6Addr> {
     memchr::memchr(b':', host.as_bytes())?;
     let bare = host
@@ -185,7 +187,7 @@ fn ipv6(host: &str) -> Option<Ipv6Addr> {
 }
 
 /// Maximum length of a name in characters. RFC 1035 §2.3.4 allows 255 octets on the wire, which are 253 characters.
-/// This limits names to 127 labels, so a depth always fits into a `u128`.
+/// This limits names to 127 labels that are not empty, so that every depth has a bit in a `u128`.
 const MAX_NAME: usize = 253;
 
 #[cfg(test)]
@@ -318,7 +320,7 @@ mod tests {
         }
     }
 
-    /// The rule of the table as a linear search.
+    /// Looks up a host as the table is documented, by a linear search.
     fn naive(patterns: &[(HostPattern, usize)], host: &str) -> Option<usize> {
         let rank = |pattern: &HostPattern| match pattern {
             HostPattern::Exact(name) => (host == name).then_some(usize::MAX),

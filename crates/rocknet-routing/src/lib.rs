@@ -1,9 +1,10 @@
-//! Routing tables: from a host name to its site, and from a path to its route, redirect or rule.
+//! Routing tables, which map a host name to its site, and a path to its route, redirect or rule.
 //!
 //! [`HostTable`] maps host names of a listener to sites, [`RouteTrie`] maps paths of a site to routes, and
-//! [`Redirects`] maps moved paths to their new locations. All are built once from a checked configuration and then only
-//! read, so workers share them without a lock. Lookups do not allocate, and their cost does not depend on the number of
-//! sites and routes.
+//! [`Redirects`] maps moved paths to their new locations. [`Rules`] are applied to requests before the routes. All
+//! tables are built once from a checked configuration and then only read, so workers share them without a lock. Lookups
+//! of hosts and routes do not allocate. Their cost does not depend on the number of sites and routes, except that globs
+//! are compared one by one.
 //!
 //! ```
 //! use rocknet_config::model::Pattern;

@@ -7,11 +7,11 @@ use rocknet_config::model::{Pattern, Redirect};
 use super::target::{RequestTarget, Target, TargetError};
 use super::trie::{DuplicatePattern, RouteTrie};
 
-/// Maps moved paths of a site to their targets, ranked like routes.
+/// Maps moved paths of a site to their targets. Patterns are ranked like those of routes.
 ///
-/// A request cannot turn a redirect to another host. The text matched by `*` is percent-encoded wherever a URL would
-/// not read it as path. It cannot appear in the target's authority, which is refused when the table is built. And a
-/// path never begins with `//`, nor with `/\`, which browsers treat alike.
+/// No request can change the host that a redirect leads to. In the text matched by `*`, characters that have a meaning
+/// outside a path are percent-encoded. A target with `{*}` in its authority is refused when the table is built. A path
+/// in `Location` never begins with `//` or with `/\`, which browsers treat alike.
 #[derive(Debug, Clone, Default)]
 pub struct Redirects {
     targets: RouteTrie<RedirectTarget>,
@@ -51,8 +51,8 @@ impl Redirects {
         Ok(Redirects { targets })
     }
 
-    /// Appends the `Location` value to `location` and returns the status, if the path has moved. The request's query is
-    /// kept unless the target has one of its own.
+    /// Appends the `Location` value to `location` and returns the status; `None` if the path has not moved. The
+    /// request's query is kept unless the target has a query.
     pub fn find(&self, request: &RequestTarget<'_>, location: &mut Vec<u8>) -> Option<u16> {
         let (moved, matched) = self.targets.find(request.path)?;
         moved.to.write(request, matched.star, location);
@@ -75,7 +75,7 @@ impl Redirects {
 pub struct RedirectError {
     /// Pattern of the redirect.
     pub from: Pattern,
-    /// Reason why it is invalid.
+    /// Reason why the redirect is invalid.
     pub error: TargetError,
 }
 

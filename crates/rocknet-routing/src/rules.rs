@@ -1,4 +1,4 @@
-//! Rules of a site: conditions on requests and the action of the first rules that match, in written order.
+//! Rules of a site: conditions on requests, and the actions of the rules that match, in the order of the configuration.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub struct Rules(Box<[Rule]>);
 pub enum RuleOutcome {
     /// No rule changed the request.
     Untouched,
-    /// A rule rewrote the target: path, and query after `?`.
+    /// The rules rewrote the target. Contains the new path, and the query after `?` if there is one.
     Rewritten(Vec<u8>),
     /// A rule redirects the request.
     Redirect {
@@ -29,7 +29,7 @@ pub enum RuleOutcome {
         /// Value of `Location`.
         location: Vec<u8>,
     },
-    /// A rule responds itself.
+    /// A rule sends a response.
     Respond {
         /// Status code.
         status: u16,
@@ -73,11 +73,11 @@ enum PathPattern {
     Glob(Glob),
 }
 
-/// The target of the request as rewritten so far; later rules see it.
+/// The target of the request after the rules that were applied. Later rules are matched against this target.
 struct CurrentTarget {
     /// Decoded and normalised path.
     path: String,
-    /// Rewritten path and query; `None` if they are as received.
+    /// Rewritten path and query; `None` if path and query are as received.
     target: Option<Vec<u8>>,
 }
 
@@ -97,7 +97,7 @@ impl Rules {
         Ok(Some(Rules(ready.collect::<Result<_, _>>()?)))
     }
 
-    /// Applies the rules to a request. `is_secure`: the request came over TLS.
+    /// Applies the rules to a request. `is_secure`: the request was received over TLS.
     pub fn apply(&self, request: &Request<'_>, is_secure: bool) -> RuleOutcome {
         let Some(path) = decoded(request.path) else {
             return RuleOutcome::Untouched;
@@ -118,8 +118,8 @@ impl Rules {
                 Action::Pass => {}
                 Action::Rewrite(to) => {
                     to.write(&target, star, &mut written);
-                    // A target that is not a valid path is refused by the lookup of its route, so no further rule
-                    // applies.
+                    // The lookup of the route refuses a target that is not a valid path, so no further rule is
+                    // applied.
                     let path = decoded(split_target(&written).0);
                     let is_path = path.is_some();
                     current = CurrentTarget {
@@ -148,7 +148,7 @@ impl Rules {
     }
 }
 
-/// Decodes a path for patterns; `None` if the path will be refused regardless of the rules.
+/// Decodes a path for the match with patterns; `None` if the path is refused regardless of the rules.
 fn decoded(raw: &[u8]) -> Option<String> {
     match SafePath::parse(raw) {
         Ok(path) => Some(path.as_str().to_owned()),
@@ -214,7 +214,7 @@ impl Rule {
         is_secure: bool,
     ) -> Option<Range<usize>> {
         let star = match &*self.paths {
-            // Without a pattern, the star stands for all after the first slash.
+            // Without a pattern, the star stands for everything after the first slash.
             [] => 1.min(path.len())..path.len(),
             paths => paths.iter().find_map(|pattern| pattern.matches(path))?,
         };
@@ -249,7 +249,7 @@ fn has_host(hosts: &[HostPattern], authority: &[u8]) -> bool {
     let Ok(authority) = std::str::from_utf8(authority) else {
         return false;
     };
-    // A port consists of digits after a colon. The last colon of an IPv6 address is followed by a bracket.
+    // A port consists of digits after the last colon. The last part of an IPv6 address ends with a bracket instead.
     let name = match authority.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => authority,
@@ -281,7 +281,7 @@ fn has_parameter(query: Option<&[u8]>, name: &[u8], value: &Wildcard) -> bool {
         .filter_map(|parameter| {
             let rest = parameter.strip_prefix(name)?;
             match rest.split_first() {
-                // An empty query has no parameters, rather than one without a name.
+                // An empty query has no parameters, so it does not match a parameter with an empty name.
                 None => (!parameter.is_empty()).then_some(rest),
                 Some((b'=', value)) => Some(value),
                 Some(_) => None,

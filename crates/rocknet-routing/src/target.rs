@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-/// The request target from which a target is filled in.
+/// The request target whose parts are filled into the target of a redirect or rewrite.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestTarget<'a> {
     /// Decoded and normalised path, which patterns match.
@@ -25,13 +25,13 @@ pub enum TargetError {
     SchemeRelative,
     /// The host is missing or contains invalid characters.
     BadHost,
-    /// `{*}` is part of the host, so clients would choose the target of the redirect.
+    /// `{*}` is part of the host, so clients could choose the host of the redirect.
     StarInHost,
     /// The target contains `{*}`, but the pattern has no `*`.
     NoStar,
     /// The target contains `{*}` more than four times.
     TooManyStars,
-    /// The status is not that of a redirect.
+    /// The status is not a redirect status.
     BadStatus,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for TargetError {
             TargetError::BadHost => {
                 "the target's host is missing or not well-formed; write it as `https://example.com/…`"
             }
-            TargetError::StarInHost => "`{*}` may not be part of the host; put a `/` before it",
+            TargetError::StarInHost => "`{*}` must not be part of the host; put a `/` before it",
             TargetError::NoStar => {
                 "`{*}` stands for the text matched by `*`, but the pattern has no `*`; add one, or remove `{*}`"
             }
@@ -56,11 +56,11 @@ impl fmt::Display for TargetError {
     }
 }
 
-/// A parsed target, so that writing it only copies.
+/// A parsed target. Parsing splits it into pieces, so that writing it only has to copy the pieces.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pieces: Box<[Piece]>,
-    /// The target is a path on the same host, the only kind that could begin with `//`.
+    /// True if the target is a path on the same host. Only such a target could begin with `//`.
     is_local: bool,
 }
 
@@ -68,13 +68,13 @@ pub(super) struct Target {
 enum Piece {
     /// Text that is already percent-encoded.
     Literal(Box<[u8]>),
-    /// The text matched by the star, in this part of the URL.
+    /// The text matched by the star. It is inserted into this part of the URL.
     Star(UrlPart),
-    /// The query of the request. Absent if the target has its own.
+    /// The query of the request. A target with a query has no such piece.
     Query,
 }
 
-/// The part of a URL, which decides the characters to be encoded.
+/// The part of a URL. It decides which characters are percent-encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UrlPart {
     Path,
@@ -116,7 +116,7 @@ impl Target {
     /// Appends the target to `location`.
     ///
     /// The text matched by `star`, a range of the decoded path, keeps the percent-encoding of the request. If the path
-    /// was normalised (`//`, `..`), it is encoded again.
+    /// was normalised (`//`, `..`), the decoded text is encoded again.
     pub(super) fn write(&self, request: &RequestTarget<'_>, star: Range<usize>, location: &mut Vec<u8>) {
         let start = location.len();
         for piece in &self.pieces {
@@ -140,7 +140,7 @@ impl Target {
     }
 }
 
-/// Returns the length of scheme and host: 0 for a path.
+/// Returns the length of scheme and host; 0 for a path.
 fn authority_length(to: &str) -> Result<usize, TargetError> {
     if let Some(rest) = to.strip_prefix('/') {
         return if rest.starts_with(['/', '\\']) {
@@ -162,15 +162,15 @@ fn authority_length(to: &str) -> Result<usize, TargetError> {
     if host.contains(STAR) {
         return Err(TargetError::StarInHost);
     }
-    // User and password are refused too, because they only serve to disguise one host as another.
-    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
-    if host.is_empty() || host.starts_with(':') || !host.bytes().all(known) {
+    // A user or password is refused too, because in a redirect they only serve to disguise one host as another.
+    let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    if host.is_empty() || host.starts_with(':') || !host.bytes().all(is_host_byte) {
         return Err(TargetError::BadHost);
     }
     Ok(scheme.len() + host.len())
 }
 
-/// Splits a text before the first mark.
+/// Splits a text before the first `mark`; the second part begins with the mark.
 fn split_at_mark(text: &str, mark: char) -> (&str, Option<&str>) {
     match text.find(mark) {
         Some(at) => (&text[..at], Some(&text[at..])),
@@ -203,7 +203,7 @@ fn push_part(pieces: &mut Vec<Piece>, text: &str, part: UrlPart) {
 }
 
 fn push_star(out: &mut Vec<u8>, request: &RequestTarget<'_>, star: &Range<usize>, part: UrlPart) {
-    // In a query `+`, `&` and `=` have a meaning of their own, so only unreserved characters stay as they are.
+    // In a query, `+`, `&` and `=` have a meaning of their own, so only unreserved characters are kept unencoded.
     let keep = if part == UrlPart::Query { is_unreserved } else { is_path };
     let decoded = request.path.as_bytes();
     match raw_range(request.raw_path, decoded, star) {
@@ -224,7 +224,7 @@ fn raw_range(raw: &[u8], decoded: &[u8], range: &Range<usize>) -> Option<Range<u
             end = Some(at);
         }
         let (byte, length) = match triplet(&raw[at..]) {
-            // Rules see an encoded slash as a backslash, which separates no segments.
+            // For rules, an encoded slash is decoded to a backslash, which does not separate segments.
             Some(b'/') if expected == b'\\' => (b'\\', 3),
             Some(byte) => (byte, 3),
             None => (*raw.get(at)?, 1),
@@ -237,7 +237,8 @@ fn raw_range(raw: &[u8], decoded: &[u8], range: &Range<usize>) -> Option<Range<u
     (at == raw.len()).then(|| start.unwrap_or(at)..end.unwrap_or(at))
 }
 
-/// Copies the bytes that `keep` allows and percent-encodes the others. With `triplets`, existing `%xx` are kept.
+/// Copies the bytes for which `keep` is true and percent-encodes the others. With `triplets`, an existing `%xx` is
+/// kept.
 pub(super) fn push_encoded(out: &mut Vec<u8>, bytes: &[u8], keep: fn(u8) -> bool, triplets: bool) {
     let mut rest = bytes;
     while let Some((&byte, tail)) = rest.split_first() {
@@ -255,7 +256,7 @@ pub(super) fn push_encoded(out: &mut Vec<u8>, bytes: &[u8], keep: fn(u8) -> bool
     }
 }
 
-/// Decodes a `%xx` at the beginning.
+/// Decodes a `%xx` at the beginning; `None` if there is no `%xx`.
 pub(super) fn triplet(bytes: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = bytes else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
@@ -267,8 +268,8 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte)
 }
 
-/// Returns true for `pchar` (RFC 3986 §3.3) and the slash. The backslash is not one, because browsers treat it as a
-/// slash.
+/// Returns true for `pchar` (RFC 3986 §3.3) and the slash. A backslash has to be encoded, because browsers treat it as
+/// a slash.
 pub(super) fn is_path(byte: u8) -> bool {
     is_unreserved(byte) || b"!$&'()*+,;=:@".contains(&byte)
 }
@@ -279,7 +280,7 @@ fn is_written_query(byte: u8) -> bool {
 }
 
 /// Returns true for characters of a request's query that are kept as received. Browsers leave many characters
-/// unencoded, so only those are encoded that could end a header field, a quoted attribute, or the query.
+/// unencoded, so only characters that could end a header field, a quoted attribute or the query are encoded.
 fn is_sent_query(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\"<>#".contains(&byte)
 }
@@ -290,8 +291,8 @@ const HTTPS: &str = "https://";
 /// Placeholder for the matched text in a target.
 const STAR: &str = "{*}";
 
-/// Maximum number of `{*}` in a target. Each may grow to three times the maximum request target (8 KiB), so this limits
-/// a `Location` to about 100 KiB. Real targets have one.
+/// Maximum number of `{*}` in a target. The text of each can grow to three times the maximum request target (8 KiB by
+/// default), so this limits a `Location` to about 100 KiB. Real targets have only one.
 const MAX_STARS: usize = 4;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";

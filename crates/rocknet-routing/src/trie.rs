@@ -1,4 +1,4 @@
-//! Routes of a site, found by path in time that depends only on the path.
+//! Trie of the routes of a site. Except for globs, the time of a lookup depends only on the path.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,20 +12,20 @@ use super::glob::Glob;
 /// Patterns are ranked by how specific they are, not by the order in which they were added:
 /// 1. an exact pattern that equals the path;
 /// 2. the longest prefix of the path: `/api/*` matches `/api/` and everything below, but not `/api` itself;
-/// 3. the matching glob with the most literal characters; of equal ones, the first in alphabetical order.
+/// 3. the matching glob with the most literal characters; of globs with equally many, the first in alphabetical order.
 ///
 /// Matching is case-sensitive. The structure is a compressed trie over bytes, so a lookup visits at most one node for
-/// each byte of the path. Globs are attached to the node where their literal prefix ends. A path is therefore compared
-/// only with globs under its own prefix, and only if no exact or prefix pattern matched. That costs the number of
-/// *those* globs times the length of the path. A pattern without a leading `/` (`*.zip`) is attached to the root, so
-/// every such path is compared with it.
+/// each byte of the path. Globs are attached to the node where their literal prefix ends. A path is compared with globs
+/// only if no exact or prefix pattern matched, and only with globs whose literal prefix begins the path. The cost is
+/// the number of *these* globs times the length of the path. A glob without a leading `/` (`*.zip`) is attached to the
+/// root, so every path without an exact or prefix match can be compared with it.
 #[derive(Debug, Clone)]
 pub struct RouteTrie<T> {
     nodes: Vec<Node>,
     values: Vec<T>,
 }
 
-/// Details of a match.
+/// Kind of a match, and the part of the path that the star matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteMatch {
     /// Kind of the pattern.
@@ -39,13 +39,13 @@ pub struct RouteMatch {
 pub enum MatchKind {
     /// The pattern equals the path.
     Exact,
-    /// The path begins with the pattern, which is written with `/*` at its end.
+    /// The path begins with the pattern. In the configuration, such a pattern ends with `/*`.
     Prefix,
-    /// The pattern contains stars elsewhere.
+    /// The pattern contains stars in other positions.
     Glob,
 }
 
-/// The pattern is already in the trie.
+/// Error of [`RouteTrie::insert`]: the pattern is already in the trie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuplicatePattern(pub Pattern);
 
@@ -105,8 +105,8 @@ impl<T> RouteTrie<T> {
     fn find_glob(&self, path: &str) -> Option<(&T, RouteMatch)> {
         let mut best: Option<(&RankedGlob, Range<usize>)> = None;
         for (node, _) in self.descend(path) {
-            // Globs of one node are in order of rank, so the first match ends the search, as does a lower rank than the
-            // best one.
+            // Globs of one node are in order of rank. The search of a node ends at the first match, or at a glob that
+            // ranks lower than the best match of the earlier nodes.
             let better = node
                 .globs
                 .iter()
@@ -174,7 +174,7 @@ impl<T> RouteTrie<T> {
         &mut self.nodes[at]
     }
 
-    /// Splits a node's label at `length` and moves its contents to a new child.
+    /// Splits a node's label at `length`. The second part of the label and the content of the node move to a new child.
     fn split(&mut self, node: usize, length: usize) {
         let lower = self.nodes[node].label[length..].to_vec();
         let upper = Node::new(&self.nodes[node].label[..length]);
@@ -212,9 +212,12 @@ impl std::error::Error for DuplicatePattern {}
 struct Node {
     /// Bytes between the parent and this node; empty only for the root.
     label: Box<[u8]>,
-    /// Sorted by the first byte of their labels, which are distinct, so there are at most 256.
+    /// Children, each with the first byte of its label and its index in `nodes`, sorted by that byte. The bytes are
+    /// distinct, so there are at most 256 children.
     children: Vec<(u8, usize)>,
+    /// Index of the value of the exact pattern that ends at this node.
     exact: Option<usize>,
+    /// Index of the value of the prefix pattern that ends at this node.
     prefix: Option<usize>,
     /// Globs whose literal prefix ends at this node, in order of rank.
     globs: Vec<RankedGlob>,
@@ -267,6 +270,7 @@ impl RankedGlob {
     }
 }
 
+/// Iterator over the nodes that spell a prefix of a path, from the root down.
 struct Descent<'a> {
     nodes: &'a [Node],
     path: &'a [u8],
@@ -294,7 +298,7 @@ impl<'a> Iterator for Descent<'a> {
     }
 }
 
-/// Sets an empty slot. Returns true if it was empty; a value that exists stays.
+/// Stores an index in a slot if the slot is empty. Returns true if the slot was empty.
 fn set_if_empty(slot: &mut Option<usize>, index: usize) -> bool {
     let is_free = slot.is_none();
     slot.get_or_insert(index);

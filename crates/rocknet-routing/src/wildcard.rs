@@ -1,11 +1,12 @@
-//! Patterns for values in which each star matches any run of bytes. Matching takes linear time.
+//! Patterns for values of header fields and query parameters, in which each star matches any run of bytes. Matching
+//! takes linear time.
 
 use memchr::memmem;
 
 /// A pattern split at its stars.
 #[derive(Debug, Clone)]
 pub(super) struct Wildcard {
-    /// In lower case if case is ignored. A single piece means that there is no star.
+    /// Texts between the stars, in lower case if case is ignored. A single piece means that the pattern has no star.
     pieces: Box<[Box<[u8]>]>,
     folds_case: bool,
 }
@@ -20,7 +21,7 @@ impl Wildcard {
         }
     }
 
-    /// Returns true for the empty pattern, which means that the field is absent.
+    /// Returns true for the empty pattern, which means that the field or parameter must be absent.
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.iter().all(|piece| piece.is_empty()) && self.pieces.len() == 1
     }
@@ -32,8 +33,8 @@ impl Wildcard {
         self.matches_bytes(value)
     }
 
-    /// Searches the middle pieces from left to right, each at its first occurrence. An earlier occurrence leaves more
-    /// room for the rest, so backtracking could not find further matches.
+    /// Searches the middle pieces from left to right, each at its first occurrence. A later occurrence would leave less
+    /// room for the rest of the pattern, so backtracking could not find further matches.
     fn matches_bytes(&self, value: &[u8]) -> bool {
         let [first, between @ .., last] = &*self.pieces else {
             return self.pieces.first().is_some_and(|only| **only == *value);
@@ -81,7 +82,7 @@ mod tests {
         assert!(Wildcard::new("", true).is_empty() && !Wildcard::new("*", true).is_empty());
     }
 
-    /// The rule in its simplest form.
+    /// Matches by the definition, with backtracking.
     fn naive(pattern: &[u8], value: &[u8]) -> bool {
         match pattern.split_first() {
             None => value.is_empty(),

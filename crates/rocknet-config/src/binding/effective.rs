@@ -11,7 +11,7 @@ pub enum SettingGroup {
     Access,
     /// Redirects and rules.
     Rules,
-    /// Handler, with the keys of its table.
+    /// Handler of requests, with the keys of its table.
     Handler,
     /// Threads and processes of controllers.
     Controller,

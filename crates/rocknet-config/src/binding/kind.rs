@@ -2,7 +2,7 @@
 
 use crate::choice::Word;
 
-/// Kind of the values that a key takes.
+/// Kind of the values that a key accepts.
 #[derive(Debug)]
 pub enum Kind {
     /// Any value, for a key of a later version.
@@ -39,7 +39,7 @@ pub enum Kind {
     },
     /// One of these words.
     Choice(&'static [Word]),
-    /// String, described by this text: `path below the site`.
+    /// String, described by this text, such as `path below the site`.
     Text(&'static str),
     /// List of values.
     List(&'static Kind),

@@ -22,7 +22,7 @@ impl Rendered {
         Rendered::Value(quoted(text))
     }
 
-    /// Renders `None` as `false`, for a key that `false` turns off.
+    /// Renders `None` as `false`, for a key that is turned off by `false`.
     pub fn or_off(value: Option<Rendered>) -> Rendered {
         value.unwrap_or_else(|| Rendered::Value("false".to_owned()))
     }
@@ -42,7 +42,7 @@ impl Rendered {
         Rendered::texts(paths.into_iter().map(|path| path.to_string_lossy()))
     }
 
-    /// Renders a list of paths; unset if it is empty.
+    /// Renders a list of paths; [`Rendered::Unset`] if the list is empty.
     pub fn some_paths<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Rendered {
         let mut paths = paths.into_iter().peekable();
         match paths.peek() {
@@ -99,7 +99,7 @@ pub fn pattern(pattern: &Pattern) -> String {
     }
 }
 
-/// Renders a listener.
+/// Renders a listener as in the configuration.
 pub(crate) fn listen(listen: &Listen) -> String {
     match listen {
         Listen::Tcp { address: None, port } => port.to_string(),

@@ -1,4 +1,4 @@
-//! Types of the model that are written as one value: how each is read and rendered.
+//! Reading and rendering of the types of the model that are written as one value.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::units;
 
 /// Type of the model that is written as one value.
 pub(crate) trait Scalar: Sized {
-    /// Reads a value whose kind was checked; `None` if it is invalid, which has been reported.
+    /// Reads a value whose kind was checked; `None` if the value is invalid, which has already been reported.
     fn read(kind: &Kind, node: &Node) -> Option<Self>;
 
     /// Renders the value in the unit of its kind.
@@ -64,10 +64,11 @@ macro_rules! numbers {
     };
 }
 
-// All of these fit in `u64`, and no key of `Kind::Integer` takes a negative number.
+// All of these types fit in `u64`, and no key of `Kind::Integer` accepts a negative number.
 numbers!(u16 u32 u64 usize);
 
-/// Reads and renders `None` as the only word of a choice, such as `"auto"` or `"off"`. Without a word it is unset.
+/// Reads and renders `None` as the only word of a choice, such as `"auto"` or `"off"`. If the kind has no word, `None`
+/// renders as unset.
 impl<T: Scalar> Scalar for Option<T> {
     fn read(kind: &Kind, node: &Node) -> Option<Option<T>> {
         match node.as_text() {
@@ -131,7 +132,7 @@ fn of_choice(kind: &Kind) -> Option<&'static [Word]> {
     }
 }
 
-/// Returns the words that a kind takes in addition to other values.
+/// Returns the words that a kind accepts in addition to other values.
 fn words(kind: &Kind) -> &'static [Word] {
     match kind {
         Kind::Either(kinds) => kinds.iter().find_map(of_choice).unwrap_or_default(),

@@ -9,7 +9,8 @@ use crate::message::short;
 use crate::model::{ClientRange, Pattern, Route, Settings};
 use crate::source::Span;
 
-/// Reports an `allow` that allows no client, at the key that the site or route contains.
+/// Reports an `allow` without effect, because `deny` denies every client. One of the keys may be inherited, so the
+/// error is reported at the key that this site or route contains.
 pub(super) fn conflict(check: &mut Check<'_>, table: &Table, settings: &Settings) {
     let access = &settings.access;
     let written = table.entries.get("allow").or_else(|| table.entries.get("deny"));

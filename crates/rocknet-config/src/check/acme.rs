@@ -10,7 +10,7 @@ use crate::keys::acme::DNS_WAIT;
 use crate::model::{Acme, AcmeCa, Challenge, Dns, DnsZone, KnownCa, Secret, SharedKey};
 use crate::value::{path, typed};
 
-/// Maximum number of certificate authorities, more than exist.
+/// Maximum number of certificate authorities. Fewer public ones exist.
 const MAX_CAS: usize = 16;
 
 pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Acme {
@@ -103,7 +103,8 @@ fn url(check: &mut Check<'_>, node: &Node) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Reads a key identifier and its secret, which need each other. `None`: an error, which has been reported.
+/// Reads a key identifier and its secret, which must be set together. The outer `None` means an error that has been
+/// reported, the inner `None` that neither is set.
 fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option<SharedKey>> {
     let (own, secret) = (table.node(name), table.node("secret"));
     match (own, secret) {
@@ -124,7 +125,7 @@ fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option
             }))
         }
         (Some(node), None) | (None, Some(node)) => {
-            let message = format!("`{name}` and `secret` need each other");
+            let message = format!("`{name}` and `secret` must be set together");
             check.error(Code::Missing, node.span, message, "write both, or neither");
             None
         }
@@ -228,14 +229,15 @@ fn ask(check: &mut Check<'_>, node: &Node) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Decodes Base64 in either alphabet (RFC 4648 §4 and §5), with or without padding, because keys are issued in both.
+/// Decodes Base64 in either alphabet (RFC 4648 §4 and §5), with or without padding, because keys are issued in both
+/// alphabets.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim().trim_end_matches('=');
     if text.is_empty() || text.len() % 4 == 1 {
         return None;
     }
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    let (mut held, mut bits) = (0u32, 0);
+    let (mut buffer, mut bits) = (0u32, 0);
     for byte in text.bytes() {
         let value = match byte {
             b'A'..=b'Z' => byte - b'A',
@@ -245,12 +247,12 @@ fn base64(text: &str) -> Option<Vec<u8>> {
             b'/' | b'_' => 63,
             _ => return None,
         };
-        held = held << 6 | u32::from(value);
+        buffer = buffer << 6 | u32::from(value);
         bits += 6;
         if bits >= 8 {
             bits -= 8;
-            bytes.push((held >> bits) as u8);
-            held &= (1 << bits) - 1;
+            bytes.push((buffer >> bits) as u8);
+            buffer &= (1 << bits) - 1;
         }
     }
     Some(bytes)

@@ -10,14 +10,14 @@ use crate::value::{address, params, path, typed};
 /// Maximum number of addresses of one application. A larger group needs a load balancer of its own.
 const MAX_ADDRESSES: usize = 256;
 
-/// Reads the application of a site or route over the inherited one. Returns the keys whose inherited settings no longer
-/// apply.
+/// Reads the application of a site or route. It replaces the inherited application. Returns the keys whose inherited
+/// settings no longer apply.
 pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Settings) -> Vec<&'static str> {
     let mut written: Vec<(Protocol, &Entry)> = Protocol::ALL
         .iter()
         .filter_map(|protocol| Some((*protocol, table.entries.get(protocol.key())?)))
         .collect();
-    // An application takes precedence over one that is turned off.
+    // A key that names an application takes precedence over a key that is `false`.
     written.sort_by_key(|(_, entry)| is_off(entry));
     let inherited = || {
         let keys = Protocol::ALL.iter().map(|protocol| protocol.key());
@@ -58,8 +58,8 @@ fn is_off(entry: &Entry) -> bool {
     matches!(entry.node.value, Value::Boolean(false))
 }
 
-/// Sets the mount path of an application that a route defines without `mount`: the path at the beginning of its
-/// pattern.
+/// Sets the mount path of an application that a route defines without `mount`. It is the path at the beginning of the
+/// route's pattern.
 pub(super) fn mount(table: &Table, pattern: &Pattern, settings: &mut Settings) {
     let Some(application) = &mut settings.application else {
         return;

@@ -1,4 +1,5 @@
-//! Conflicts between sites: the same name on the same listener, overlapping listeners, and listeners with and without TLS.
+//! Checks for conflicts between sites: the same name on the same listener, overlapping listeners, and listeners with
+//! and without TLS.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -18,7 +19,7 @@ pub(super) fn check(check: &mut Check<'_>, sites: &[CheckedSite]) {
 /// Reports names that two sites have on the same listener, and two sites for every name on one listener.
 fn check_names(check: &mut Check<'_>, sites: &[CheckedSite]) {
     let mut taken: HashMap<(&Listen, Option<&HostPattern>), (&CheckedSite, Span)> = HashMap::new();
-    // Each pair of sites is reported once, because it conflicts on each common listener and name.
+    // Each pair of sites is reported once, because it would conflict again on every common listener and name.
     let mut reported: HashSet<(&str, &str)> = HashSet::new();
     for site in sites {
         for SiteListener { listen, .. } in &site.listen {
@@ -58,7 +59,8 @@ fn check_names(check: &mut Check<'_>, sites: &[CheckedSite]) {
     }
 }
 
-/// Reports a port on every address together with the same port on every IPv4 address, which cannot both be opened.
+/// Reports a port on every address together with the same port on `0.0.0.0` or `[::]`, because the two listeners cannot
+/// both be opened.
 fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
     let mut every_address: HashMap<u16, Span> = HashMap::new();
     for SiteListener { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
@@ -91,10 +93,11 @@ fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
     }
 }
 
-/// Reports sites with and without TLS on one listener. A listener uses or does not use TLS before the site is known.
+/// Reports sites with and without TLS on one listener, which is impossible because the server decides about TLS before
+/// it knows the site of a connection.
 fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
-    // First listener with and without TLS: on one address, on some address of a port, and on the port of every address.
-    // Port 0 is a different port for each address.
+    // First listener with and without TLS, for each scope of a port. Port 0 becomes a different port on each address,
+    // so its scopes do not overlap.
     let mut seen: HashMap<(u16, PortScope, bool), &SiteListener> = HashMap::new();
     let known = sites.iter().filter(|site| site.tls_is_known);
     for listener in known.flat_map(|site| &site.listen) {
@@ -104,9 +107,9 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
         let other = |scope| seen.get(&(port, scope, !listener.secure));
         let conflicting = match address {
             Some(address) => {
-                other(PortScope::Address(address)).or_else(|| other(PortScope::AnyAddress).filter(|_| port != 0))
+                other(PortScope::Address(address)).or_else(|| other(PortScope::EveryAddress).filter(|_| port != 0))
             }
-            None => other(PortScope::AnyAddress).or_else(|| other(PortScope::SomeAddress).filter(|_| port != 0)),
+            None => other(PortScope::EveryAddress).or_else(|| other(PortScope::SomeAddress).filter(|_| port != 0)),
         };
         if let Some(other) = conflicting {
             let (here, there) = match listener.secure {
@@ -119,7 +122,7 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
             check.conflict(listener.span, (there, other.span), message, help);
             return;
         }
-        let own = address.map_or([PortScope::AnyAddress, PortScope::AnyAddress], |address| {
+        let own = address.map_or([PortScope::EveryAddress, PortScope::EveryAddress], |address| {
             [PortScope::Address(address), PortScope::SomeAddress]
         });
         for scope in own {
@@ -131,8 +134,11 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
 /// Addresses of a port that a listener uses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum PortScope {
-    AnyAddress,
+    /// Every address of the machine.
+    EveryAddress,
+    /// At least one single address.
     SomeAddress,
+    /// This address.
     Address(IpAddr),
 }
 

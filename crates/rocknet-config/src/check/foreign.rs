@@ -1,27 +1,27 @@
-//! Advice for keywords of other servers that are not keys of RockNet.
+//! Advice for operators who write keywords of other servers that are not keys of RockNet.
 //!
-//! Keywords with one equivalent key are listed with that key (`Key::elsewhere`). This table has those that need a
-//! sentence.
+//! A keyword with one equivalent key is listed with that key (`Key::elsewhere`). This table lists the keywords whose
+//! advice needs a sentence.
 
 /// Advice for a keyword of another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Advice {
-    /// RockNet equivalent.
+    /// Equivalent in RockNet.
     Equivalent(&'static str),
     /// Name of the feature of a later version.
     Later(&'static str),
-    /// No equivalent; the nearest alternative.
+    /// Nearest alternative, because RockNet has no equivalent.
     Unsupported(&'static str),
 }
 
 use Advice::{Equivalent, Later, Unsupported};
 
-/// Returns the advice for a keyword, in any case.
+/// Returns the advice for a keyword. Upper and lower case are not distinguished.
 pub(super) fn find(word: &str) -> Option<Advice> {
-    search(WORDS, |known| known.eq_ignore_ascii_case(word))
+    search(WORDS, |keyword| keyword.eq_ignore_ascii_case(word))
 }
 
-/// Returns the advice for the prefix of a keyword, such as `ssl_…`, if the keyword itself has no advice.
+/// Returns the advice for the prefix of a keyword, such as `ssl_…`. It is used if [`find`] has no advice.
 pub(super) fn find_prefix(word: &str) -> Option<Advice> {
     search(PREFIXES, |start| {
         word.get(..start.len())
@@ -39,9 +39,10 @@ const RULE: Advice = Equivalent(
     "write a rule, [[site.\"example.com\".rule]], with path = \"/old/*\" and rewrite = \"/new/{*}\"; to redirect clients \
      write redirects = { \"/old/*\" = \"/new/{*}\" }",
 );
-const BY_ITSELF: Advice = Equivalent("remove it: RockNet does this automatically");
+const AUTOMATIC: Advice = Equivalent("remove it: RockNet does this automatically");
 const RATE: Advice = Unsupported(
-    "remove it; priority = \"low\" protects other routes from a flood on one, and `connections` in [limits] bounds all",
+    "remove it; priority = \"low\" on a route protects the other routes from a flood, and `connections` in [limits] bounds \
+     the whole server",
 );
 const METRICS: Advice = Later("the dashboard");
 const PASSWORDS: Advice = Equivalent(
@@ -55,10 +56,10 @@ const TYPES: Advice = Equivalent(
     "types depend on file name extensions; set another by a route, [site.\"example.com\".route.\"*.abc\"], with \
      headers = { Content-Type = \"text/plain\" }",
 );
-const CHECKED: Advice = Unsupported(
+const AUTH_SUBREQUESTS: Advice = Unsupported(
     "remove it; an application can authorize requests and name the file: internal = true and X-Accel-Redirect",
 );
-const CHANGED: Advice = Unsupported("remove it: response bodies are not changed; an application can change them");
+const BODY_CHANGES: Advice = Unsupported("remove it: response bodies are not changed; an application can change them");
 const CODE: Advice = Equivalent("run your own code by `controller`, `cgi`, `fastcgi` or `proxy`");
 const HTACCESS: Advice = Equivalent(
     "remove it: files in folders (.htaccess) do not change settings; write their content here, as keys, routes and rules",
@@ -73,7 +74,7 @@ const UPSTREAM: Advice =
     Equivalent("name the servers in the proxy of a site: proxy = [\"http://10.0.0.2:3000\", \"http://10.0.0.3:3000\"]");
 const PHP_INI: Advice = Equivalent("write it into php.ini, or into .user.ini beside the scripts");
 const SCRIPTS: Advice = Equivalent("write php = \"auto\" for PHP, cgi = \"/cgi-bin\" for other programs");
-const NAMES: Advice =
+const SITE_NAMES: Advice =
     Equivalent("write the name in the header, [site.\"www.example.com\"], and further names in `aliases`");
 
 const WORDS: &[(&[&str], Advice)] = &[
@@ -95,7 +96,7 @@ const WORDS: &[(&[&str], Advice)] = &[
         ],
         EXPIRES,
     ),
-    (&["server_name", "ServerName", "hostname"], NAMES),
+    (&["server_name", "ServerName", "hostname"], SITE_NAMES),
     (
         &["file_server", "static", "static_files"],
         Equivalent("write root = \"/var/www\"; browse = true lists folders"),
@@ -152,7 +153,7 @@ const WORDS: &[(&[&str], Advice)] = &[
     ),
     (
         &["forward_auth", "auth_request", "forwardauth", "jwt", "oauth2"],
-        CHECKED,
+        AUTH_SUBREQUESTS,
     ),
     (
         &[
@@ -229,7 +230,7 @@ const WORDS: &[(&[&str], Advice)] = &[
             "merge_slashes",
             "KeepAlive",
         ],
-        BY_ITSELF,
+        AUTOMATIC,
     ),
     (
         &["server_tokens", "ServerTokens", "ServerSignature", "server.tag"],
@@ -251,7 +252,7 @@ const WORDS: &[(&[&str], Advice)] = &[
             "image_filter",
             "minify",
         ],
-        CHANGED,
+        BODY_CHANGES,
     ),
     (
         &["dav", "dav_methods", "webdav"],
@@ -341,7 +342,7 @@ const WORDS: &[(&[&str], Advice)] = &[
     ),
 ];
 
-/// Advice for prefixes of keywords, used if the whole keyword has no advice.
+/// Advice for prefixes of keywords, which is used if the whole keyword has no advice.
 const PREFIXES: &[(&[&str], Advice)] = &[
     (
         &["ssl_", "SSL"],

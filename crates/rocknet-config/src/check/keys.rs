@@ -12,19 +12,19 @@ pub(super) fn check(check: &mut Check<'_>, root: &Table) {
     table(check, Section::Top, Section::Top.header(), root);
 }
 
-/// Checks a table. `header`: its name in messages.
+/// Checks the keys of a table. `header`: name of the table in messages.
 fn table(check: &mut Check<'_>, section: Section, header: &str, written: &Table) {
     for (name, entry) in written.in_order() {
         match keys::find(section, name) {
-            Some(key) => known(check, key, entry),
-            // The parser has reported a missing value; most of these lines are not keys.
+            Some(key) => known_key(check, key, entry),
+            // The parser has already reported the missing value, and most lines without a value are not keys at all.
             None if matches!(entry.node.value, Value::Broken) => {}
             None => unknown::report(check, section, header, name, entry),
         }
     }
 }
 
-fn known(check: &mut Check<'_>, key: &Key, entry: &Entry) {
+fn known_key(check: &mut Check<'_>, key: &Key, entry: &Entry) {
     let node = &entry.node;
     match key.availability {
         Availability::Now => {}
@@ -116,7 +116,7 @@ fn value(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
     }
 }
 
-/// Returns the name of a table for messages, with the operator's name for it.
+/// Returns the name of a table for messages, which includes the name that the operator chose.
 fn named(section: Section, name: &str, written: &str) -> String {
     match section {
         Section::Site => format!("[site.\"{}\"]", short(written)),
@@ -146,7 +146,7 @@ fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind]
         (Kind::Integer { .. }, Value::Integer(_)) => true,
         (Kind::Boolean, Value::Boolean(_)) => true,
         (Kind::List(_), Value::List(_)) => true,
-        // If the short form is a map, a table is the long form only if it has one of the keys of the section.
+        // If the short form is a map, a table is the long form only if it has a key of the section.
         (Kind::Table(section), Value::Table(table)) => {
             let has_short_form = kinds.iter().any(|kind| matches!(kind, Kind::Map { .. }));
             !has_short_form || table.entries.keys().any(|name| keys::find(*section, name).is_some())

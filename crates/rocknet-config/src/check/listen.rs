@@ -13,7 +13,7 @@ use crate::value::host::SiteName;
 use crate::value::socket::{self, Help};
 use crate::value::typed;
 
-/// Listener with its span.
+/// Listener of a site, with its span.
 pub(super) struct SiteListener {
     pub listen: Listen,
     pub span: Span,
@@ -29,7 +29,8 @@ enum ListenScheme {
     Https,
 }
 
-/// Reads the listeners of a site; the flag is true if the configuration has `listen`. `tls`: the site uses TLS.
+/// Reads the listeners of a site. The returned flag is true if the configuration has `listen`. `tls`: the site uses
+/// TLS.
 pub(super) fn build(
     check: &mut Check<'_>,
     name: &SiteName,
@@ -146,7 +147,7 @@ fn tcp(
     span: Span,
 ) -> Option<Listen> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    // `:80`, `*:80` and `80` in quotes are accepted too, but the documented form is the number.
+    // `:80`, `*:80` and `80` in quotes are also accepted, but the documentation names only the number.
     let port_alone = bind_address
         .strip_prefix("*:")
         .or(bind_address.strip_prefix(':'))
@@ -174,7 +175,7 @@ fn tcp(
     }
 }
 
-/// Returns message and help for a text that is not an address with a port.
+/// Returns message and help for a text that is neither a port nor an address with a port.
 fn invalid_address(bind_address: &str) -> (String, String) {
     let shown = short(bind_address);
     let message = format!("\"{shown}\" is not an address to listen on");

@@ -5,7 +5,7 @@ use crate::context::Check;
 use crate::finding::Code;
 use crate::model::{Listen, Mode, Server};
 
-/// Warns of sites that receive passwords without TLS, which others in the network can read.
+/// Warns of sites that receive passwords without TLS, because others in the network can read the passwords.
 pub(super) fn warn_in_clear(check: &mut Check<'_>, server: &Server, sites: &[CheckedSite]) {
     // A trusted proxy terminates TLS, and the operator controls the network between it and this server.
     if server.mode == Mode::Dev || !server.trusted_proxies.is_empty() {

@@ -11,12 +11,12 @@ use crate::value::{field, host, pattern, typed};
 
 /// Maximum number of rules of one site. Each is evaluated for every request that the cache does not serve.
 const MAX_RULES: usize = 256;
-/// Maximum number of conditions of one kind in a rule. More are hard to read, and each costs a comparison.
+/// Maximum number of conditions of one kind in a rule. More conditions are hard to read, and each costs a comparison.
 const MAX_CONDITIONS: usize = 64;
-/// Maximum size of a response body in a rule, enough for a small page. Larger ones belong in files.
+/// Maximum size of a response body in a rule, enough for a small page. Larger bodies belong in files.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// Keys of the actions, of which a rule has one.
+/// Keys of the actions. A rule has at most one of them.
 const ACTIONS: [&str; 3] = ["rewrite", "redirect", "respond"];
 
 pub(super) fn build(check: &mut Check<'_>, site: &Table) -> Vec<Rule> {
@@ -91,7 +91,7 @@ fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
     when
 }
 
-/// Reads the strings of a key, each by `read`.
+/// Reads the strings of a key and parses each with `read`.
 fn each<T>(
     check: &mut Check<'_>,
     table: &Table,
@@ -136,7 +136,7 @@ fn method(text: &str) -> Result<String, host::ValueError> {
     Ok(text.to_owned())
 }
 
-/// Reads names with patterns of their values.
+/// Reads the table of a key: names of header fields or query parameters, with patterns of their values.
 fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, String)> {
     let Some((node, written)) = table.node(key).and_then(|node| Some((node, node.as_table()?))) else {
         return Vec::new();
@@ -160,7 +160,7 @@ fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, Str
     all
 }
 
-/// Returns the patterns that `{*}` may refer to: the paths of the rule, or every path.
+/// Returns the patterns that `{*}` can refer to: the paths of the rule, or a pattern for every path if it has none.
 fn sources(when: &Conditions) -> Vec<Pattern> {
     match when.paths.is_empty() {
         true => vec![Pattern::Prefix("/".to_owned())],
@@ -200,7 +200,8 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
         paths: when.paths.clone(),
         ..Conditions::default()
     };
-    // Other conditions may not hold for the redirected request, so only a rule with paths alone is certain to loop.
+    // Other conditions might not hold for the redirected request. Only a rule without other conditions is certain to
+    // loop.
     let read = match *when == only_paths {
         true => pattern::target,
         false => pattern::target_form,

@@ -32,7 +32,7 @@ pub(super) fn user(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Stri
     Some(user.to_owned())
 }
 
-/// Reports scripts that run as the server's user, because they could read its private keys.
+/// Reports scripts that would run as the server's user, because they could read its private keys.
 pub(super) fn refuse_server_account(check: &mut Check<'_>, node: &Node, name: &str) {
     check.error(
         Code::Conflict,
@@ -94,7 +94,7 @@ fn spool(check: &mut Check<'_>, table: Option<&Table>) -> Spool {
     spool
 }
 
-/// Checks that `disk` is at least the largest `body_size`, and raises its default to that.
+/// Checks that `disk` is at least the largest `body_size`. Without the key, the default is raised to that size.
 pub(super) fn spool_disk(check: &mut Check<'_>, root: &Table, config: &mut Config) {
     let largest = config.sites.iter().flat_map(|site| {
         let routes = site.routes.iter().map(|route| &route.settings);
@@ -123,7 +123,7 @@ fn limits(check: &mut Check<'_>, table: Option<&Table>) -> Limits {
     let mut limits = Limits::default();
     binding::read(check, Section::Limits, table, &mut limits);
     match table.and_then(|table| table.node("target_size")) {
-        // The target is part of `header_size`, so its default cannot be larger.
+        // The target is part of the header section, so its default cannot be larger than `header_size`.
         None => limits.target_size = limits.target_size.min(limits.header_size),
         Some(node) if limits.target_size > limits.header_size => {
             let message = format!(
@@ -158,7 +158,7 @@ fn log(check: &mut Check<'_>, table: Option<&Table>) -> Log {
     log
 }
 
-/// Reads `access` and `format` of a table over the inherited access log.
+/// Reads `access` and `format` of a table. A missing key keeps its inherited value.
 pub(super) fn access(check: &mut Check<'_>, table: Option<&Table>, base: &AccessLog) -> AccessLog {
     let mut log = base.clone();
     if let Some(target) = target(check, table, "access") {

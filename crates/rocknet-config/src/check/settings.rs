@@ -1,5 +1,5 @@
-//! Reads the handlers and filters of a site or route over the inherited ones: maps are merged, everything else is
-//! replaced.
+//! Reads the handlers and filters of a site or route. They are applied to the inherited settings: maps are merged,
+//! everything else is replaced.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::finding::Code;
 use crate::keys;
 use crate::model::{Settings, SourceSpan};
 
-/// Reads the keys of a site or route over the inherited settings. The keys are read in the order of the key list, where
-/// `root` comes before the keys that depend on it.
+/// Reads the keys of a site or route into a copy of the inherited settings. The keys are read in the order of the table
+/// of keys, where `root` comes before the keys that depend on it.
 pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base: &Settings) -> Settings {
     let mut settings = base.clone();
     for key in keys::within(section).filter(|key| !key.targets.is_empty()) {
@@ -35,7 +35,7 @@ pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base
     settings
 }
 
-/// Records the spans of a key and of the keys of its table. Spans of the entries of maps are recorded by their parsers.
+/// Records the spans of a key and of the keys of its table. The parsers of maps record the spans of the entries.
 pub(super) fn record_spans(
     check: &Check<'_>,
     spans: &mut BTreeMap<String, SourceSpan>,
@@ -80,7 +80,7 @@ fn remove_spans(settings: &mut Settings, key: &str) {
     }
 }
 
-/// Selects the handler: a handler that this table names replaces the inherited handler.
+/// Reads the application, and removes the inherited handler if this table names another handler.
 fn resolve_handler(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
     let has = |key: &str| table.entries.contains_key(key);
     // A route with `root` serves files, even if its site is proxied.

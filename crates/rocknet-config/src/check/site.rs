@@ -12,7 +12,7 @@ use crate::source::Span;
 use crate::value::host::{self, SiteName};
 use crate::value::{path, pattern, typed};
 
-/// Maximum number of aliases of one site. Certificates do not have more names.
+/// Maximum number of aliases of one site. No certificate has more names.
 const MAX_ALIASES: usize = 1_000;
 
 /// Site with the spans that the check for conflicts between sites needs.
@@ -20,14 +20,14 @@ pub(super) struct CheckedSite {
     pub site: Site,
     pub names: Vec<(HostPattern, Span)>,
     pub listen: Vec<SiteListener>,
-    /// False if `tls` is invalid, so that it is unknown whether the listeners use TLS.
+    /// False if `tls` is invalid. It is then unknown whether the listeners use TLS.
     pub tls_is_known: bool,
     pub header: Span,
 }
 
 /// Settings of the whole server that the check of a site needs.
 pub(super) struct SiteContext<'c> {
-    /// User that the server switches to from root.
+    /// User that the server switches to if it was started as root.
     pub user: Option<&'c str>,
     pub mode: Mode,
     pub log: &'c Log,
@@ -52,7 +52,7 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, context: &SiteContext<'
     all
 }
 
-/// Returns the settings that every site inherits from the tables for all sites.
+/// Returns the settings that every site inherits from `[limits]`, `[tls]` and `[log]`.
 fn base(check: &mut Check<'_>, root: &Table) -> Settings {
     let mut base = Settings::default();
     binding::read(check, Section::SiteLimits, root.table("limits"), &mut base);
@@ -107,7 +107,7 @@ fn site(
         _ => None,
     };
     let tls = tls::site(check, table.node("tls"), host, context.mode, context.tls);
-    // With an invalid `tls` it is unknown whether the ports use TLS, so no conflict about them is reported.
+    // With an invalid `tls`, it is unknown whether the ports use TLS, so no conflict about TLS is reported.
     let is_clear = |node: &Node| matches!(node.as_text(), Some("off"));
     let tls_is_known = tls.is_some() || table.node("tls").is_none_or(is_clear);
     let written = table.node("listen");
@@ -136,7 +136,7 @@ fn site(
         answers || !s.redirects.is_empty()
     };
     let serves_nothing = rules.is_empty() && !serves(&settings) && !routes.iter().any(|route| serves(&route.settings));
-    // With other errors, one of them may be a misspelled `root`.
+    // If there are other errors, one of them may be a misspelled `root`.
     if serves_nothing && !check.has_other_errors() {
         let help = "write root = \"/var/www\" below it, or proxy = \"http://127.0.0.1:3000\"";
         check.site_error(
@@ -172,7 +172,7 @@ fn site(
     }
 }
 
-/// Reads the host names of a site; none if it is for every name.
+/// Reads the host names of a site; none if the site is for every name.
 fn names(check: &mut Check<'_>, kind: &SiteName, header: Span, aliases: Option<&Node>) -> Vec<(HostPattern, Span)> {
     let SiteName::Host(own) = kind else {
         if let Some(node) = aliases {
@@ -215,7 +215,7 @@ fn names(check: &mut Check<'_>, kind: &SiteName, header: Span, aliases: Option<&
     names
 }
 
-/// Reads `log` of a site over `[log]`: a destination in the short form, or a table.
+/// Reads `log` of a site: a destination in the short form, or a table. Missing keys are inherited from `[log]`.
 fn access(check: &mut Check<'_>, node: Option<&Node>, base: &AccessLog) -> AccessLog {
     match node.map(|node| (&node.value, node)) {
         Some((Value::Table(table), _)) => server::access(check, Some(table), base),

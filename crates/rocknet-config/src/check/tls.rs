@@ -16,7 +16,7 @@ use crate::model::{CertificateFiles, CertificateSource, ClientAuth, HostPattern,
 use crate::source::Span;
 use crate::value::{path, typed};
 
-/// Maximum number of certificates of one site, more than there are types of keys.
+/// Maximum number of certificates of one site. There are fewer types of keys.
 const MAX_CERTIFICATES: usize = 8;
 
 pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tls {
@@ -28,7 +28,8 @@ pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tls {
     tls
 }
 
-/// Reads the TLS settings of a site. `name`: its host name; a site with one uses TLS by default.
+/// Reads the TLS settings of a site; `None` if it does not use TLS. `name`: host name of the site. A site with a host
+/// name uses TLS by default.
 pub(super) fn site(
     check: &mut Check<'_>,
     written: Option<&Node>,
@@ -48,8 +49,8 @@ pub(super) fn site(
         _ => return None,
     };
     let redirect = typed::boolean(table, "redirect").unwrap_or(all.redirect);
-    // Browsers remember HSTS. A name of a developer's machine, or with a certificate that only this machine trusts,
-    // would become unreachable once it is served without TLS or with another certificate.
+    // Browsers remember HSTS. A name on a developer's machine, or with a certificate that only this machine trusts,
+    // would become unreachable once the name is served without TLS or with another certificate.
     let local = match source {
         CertificateSource::Auto => mode == Mode::Dev || name.is_none_or(is_local_name),
         CertificateSource::Local => true,
@@ -174,7 +175,8 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
     }
 }
 
-/// Returns the span of the file that a finding is about; that of the certificate if `key` is not set.
+/// Returns the span of the file that a finding is about. Without `key`, a finding about the key has the span of the
+/// certificate.
 fn file_span(table: &Table, finding: &CertificateFinding) -> Option<Span> {
     let key = match finding.part {
         CertificatePart::Certificate => "cert",

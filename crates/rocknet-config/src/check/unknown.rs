@@ -10,7 +10,8 @@ use crate::source::Span;
 
 /// Reports an unknown key with the most likely correction.
 pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name: &str, entry: &Entry) {
-    // The search for a correction is the most expensive part of the check, and its result would not be reported.
+    // If the report is full, the search for a correction is skipped, because it is the most expensive part of the
+    // check.
     if check.report.omit(Severity::Error) {
         return;
     }
@@ -77,8 +78,8 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
     );
 }
 
-/// Returns true for sections in which keywords of other servers are expected. Elsewhere they have other meanings:
-/// `location` in a redirect is its target.
+/// Returns true for sections in which keywords of other servers are expected. In other sections the same words have
+/// other meanings: `location` in a redirect is its target.
 fn takes_foreign_words(section: Section) -> bool {
     matches!(
         section,
@@ -105,14 +106,14 @@ fn foreign_word(check: &mut Check<'_>, name: &str, header: &str, advice: Advice,
         ),
         Advice::Later(feature) => check.not_available(&name, feature, span, "remove it until then"),
         Advice::Unsupported(help) => {
-            let message = format!("`{name}` is not available yet: RockNet has no equivalent");
+            let message = format!("`{name}` is not supported: RockNet has no equivalent");
             check.error(Code::NotAvailable, span, message, help);
         }
     }
 }
 
-/// Returns true if a table in a site is most likely the rest of its name: `[site.example.com]` is a table `com` in the
-/// site `example`.
+/// Returns true if a table in a site is most likely the rest of the site's name: without quotes, `[site.example.com]`
+/// is a table `com` in the site `example`.
 fn is_rest_of_name(header: &str, entry: &Entry) -> bool {
     let name = header.trim_start_matches("[site.");
     let by_header = |table: &Table| matches!(table.origin, Origin::Header | Origin::Implied | Origin::Dotted);

@@ -1,12 +1,12 @@
-//! File metadata that reveal a change of the content, and the permissions of the file.
+//! File metadata that reveal a change of the content, with the permissions of the file.
 
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Metadata of a file, which differ if its content may differ. They include the change time of the inode, because a
-/// program that copies a file may set its modification time to an older one.
+/// Metadata of a file. Two stamps of a file differ if its content may have changed in between. They include the change
+/// time of the inode, because a program that copies a file may set an older modification time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     modified: (i64, i64),

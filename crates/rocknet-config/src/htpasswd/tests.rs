@@ -14,7 +14,7 @@ fn names(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn lines_are_users() {
+fn each_line_is_a_user() {
     assert_eq!(names(""), [""; 0]);
     assert_eq!(names("\n\r\n  \n# bob:x\n"), [""; 0]);
     assert_eq!(names(&format!("bob:{HASH}")), ["bob"]);
@@ -42,7 +42,7 @@ fn errors_name_their_lines() {
         ),
         (
             "bob:$2y$31$01234567890123456789012345678901234567890123456789012",
-            &["line 1: the password would take too long to verify: the cost may be 14 at most"],
+            &["line 1: the password would take too long to verify: the cost must be at most 14"],
         ),
         (
             ":HASH\na\tb:HASH",
@@ -52,7 +52,7 @@ fn errors_name_their_lines() {
             ],
         ),
         ("bob:HASH\nann:HASH\nbob:HASH", &["line 3: the same user as on line 1"]),
-        // Errors after the first `MAX_LINE_ERRORS` are not reported.
+        // Only the first `MAX_LINE_ERRORS` errors are reported.
         (
             "1\n2\n3\n4\n5\n6\n7",
             &[

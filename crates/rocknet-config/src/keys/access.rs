@@ -23,9 +23,9 @@ pub(super) const KEYS: &[Key] = &[
         "Client addresses that are allowed; all others get 403. Each is an address, a network such as `10.0.0.0/8`, \
          `\"private\"` (loopback, private and link-local networks: `127.0.0.0/8`, `10.0.0.0/8`, `172.16.0.0/12`, \
          `192.168.0.0/16`, `169.254.0.0/16`, `::1`, `fc00::/7`, `fe80::/10`), `\"unix\"` (clients of a Unix socket) \
-         or `\"all\"`. Behind `server.trusted_proxies` it is the address of the client that they name. An address \
-         that is in `deny` too is denied. The list of a route replaces that of its site, so `allow = \"all\"` lifts \
-         it.",
+         or `\"all\"`. Behind a proxy of `server.trusted_proxies`, the address that the proxy names counts. An \
+         address that is also in `deny` is denied. The list of a route replaces that of its site, so `allow = \
+         \"all\"` lifts the restriction.",
     )
     .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(
@@ -42,7 +42,7 @@ pub(super) const KEYS: &[Key] = &[
         BOTH,
         ADDRESSES,
         "Client addresses that get 403, written as in `allow`. Without `allow`, all others are allowed. The list of a \
-         route replaces that of its site, so `deny = []` lifts it.",
+         route replaces that of its site, so `deny = []` lifts the restriction.",
     )
     .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(read settings::deny, render |settings, _| ranges(&settings.access.deny)))])
@@ -53,9 +53,9 @@ pub(super) const KEYS: &[Key] = &[
         BOTH,
         Kind::Either(&[Kind::Boolean, Kind::Table(Section::Auth), USERS]),
         "Users and their password hashes, for HTTP Basic authentication: a request without a valid user and password \
-         gets 401. `rocknet hash-password` makes a hash; argon2, bcrypt, SHA-crypt and apr1 are accepted. A table \
+         gets 401. `rocknet hash-password` creates a hash; argon2, bcrypt, SHA-crypt and apr1 are accepted. A table \
          with one of the keys `realm`, `users` or `file` is the long form; in any other table each key is a user. The \
-         users of a route replace those of its site, so a route can admit fewer of them. In a route, `auth = false` \
+         users of a route replace those of its site, so a route can admit fewer users. In a route, `auth = false` \
          turns authentication off. After 10 different wrong passwords within a minute, the client's address gets 429 \
          for the rest of that minute.",
     )
@@ -87,9 +87,9 @@ pub(super) const KEYS: &[Key] = &[
         "file",
         &[Section::Auth],
         Kind::Text("file"),
-        "File with `user:hash` on each line, as Apache's `htpasswd` and `rocknet hash-password --user` write it. It \
-         is read again when it changes, without a reload. A user in `users` takes precedence over the same user in \
-         the file.",
+        "File with `user:hash` on each line, as Apache's `htpasswd` and `rocknet hash-password --user` write it. A \
+         changed file is read again without a reload. A user in `users` takes precedence over the same user in the \
+         file.",
     )
     .example("file = \"/etc/rocknet/htpasswd\"")
     .elsewhere(&["auth_basic_user_file", "AuthUserFile", "htpasswd"]),

@@ -8,7 +8,7 @@ use crate::choice::Choice;
 use crate::model::{Challenge, KnownCa};
 use crate::units;
 
-/// Default wait until all servers of a zone have a new record. NOTIFY reaches them in a second or two.
+/// Default wait until all servers of a zone have a new record. NOTIFY (RFC 1996) updates them within a second or two.
 pub(crate) const DNS_WAIT: Duration = Duration::from_secs(5);
 
 pub(super) const KEYS: &[Key] = &[
@@ -51,7 +51,7 @@ pub(super) const KEYS: &[Key] = &[
         "secret",
         &[Section::Ca, Section::TlsDns],
         Kind::Text("Base64"),
-        "The key itself, in Base64. `\"${file:PATH}\"` keeps it out of this file.",
+        "Secret of the key, in Base64. `\"${file:PATH}\"` keeps it out of this file.",
     ),
     Key::new(
         "ca_root",
@@ -66,8 +66,8 @@ pub(super) const KEYS: &[Key] = &[
         "challenge",
         &[Section::Tls],
         Kind::Several(&Kind::Choice(Challenge::WORDS)),
-        "ACME challenges that prove control of names. After a failure the next one is tried. Without the key: \
-         `http-01` and `tls-alpn-01`, or `dns-01` if `dns` is set.",
+        "ACME challenges that prove control of names. They are tried in this order until one succeeds. Without the \
+         key: `http-01` and `tls-alpn-01`, or `dns-01` if `dns` is set.",
     )
     .example("challenge = \"tls-alpn-01\""),
     Key::new(
@@ -84,7 +84,7 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::TlsDns],
         Kind::Text("program"),
         "Program that changes records, called as `PROGRAM present|cleanup NAME VALUE`. It must exit within five \
-         minutes; any status but 0 is a failure.",
+         minutes; any status other than 0 is a failure.",
     ),
     Key::new(
         "server",
@@ -96,7 +96,7 @@ pub(super) const KEYS: &[Key] = &[
         "zone",
         &[Section::TlsDns],
         Kind::Text("name"),
-        "Zone that is changed. Without the key the server is queried for it.",
+        "Zone that is changed. Without the key, the server is queried for the name of the zone.",
     ),
     Key::new(
         "key",
@@ -107,7 +107,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "wait",
         &[Section::TlsDns],
-        // Authorities do not wait longer for the whole challenge.
+        // Authorities allow no more than this for the whole challenge.
         Kind::Duration {
             min_ms: 0,
             max_ms: 600_000,
@@ -120,8 +120,8 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Tls],
         Kind::Text("http:// URL"),
         "URL that permits certificates on demand: a name below a wildcard of a site gets its own certificate on the \
-         first connection if a GET of this URL with `domain=NAME` returns 200. Without the key there are no \
-         certificates on demand.",
+         first connection if a GET of this URL with `domain=NAME` returns 200. Without the key, no certificate is \
+         issued on demand.",
     )
     .example("ask = \"http://127.0.0.1:9123/may-have\"")
     .elsewhere(&["on_demand_tls"]),

@@ -21,11 +21,11 @@ pub(super) const KEYS: &[Key] = &[
         "fastcgi",
         BOTH,
         WHERE,
-        "Passes requests to an application by FastCGI: `unix:` and the path of its socket, or `host:port`; a list of \
-         several shares the requests. A table takes more settings, with the addresses in `to`. The application \
-         receives every request of the site or route. The path of the route is its `SCRIPT_NAME`, the rest of the \
-         path is `PATH_INFO`. For PHP use `php`, which looks up scripts. In a route, `false` or a `root` turns the \
-         application off.",
+        "Passes requests to an application by FastCGI. The address is `unix:` and the path of a socket, or \
+         `host:port`; the addresses of a list share the requests. A table accepts more settings, with the addresses \
+         in `to`. The application receives every request of the site or route. The path of the route becomes \
+         `SCRIPT_NAME`, the rest of the request's path `PATH_INFO`. For PHP use `php`, which looks up scripts. In a \
+         route, `false` or a `root` turns the application off.",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
@@ -40,7 +40,7 @@ pub(super) const KEYS: &[Key] = &[
         "scgi",
         BOTH,
         WHERE,
-        "Passes requests to an application by SCGI, otherwise as `fastcgi`.",
+        "Passes requests to an application by SCGI. Values and settings are those of `fastcgi`.",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
@@ -55,8 +55,8 @@ pub(super) const KEYS: &[Key] = &[
         "uwsgi",
         BOTH,
         WHERE,
-        "Passes requests to an application by the uwsgi protocol, otherwise as `fastcgi`. It is the protocol of the \
-         `socket` option of uWSGI, not of `http-socket`.",
+        "Passes requests to an application by the uwsgi protocol. Values and settings are those of `fastcgi`. In \
+         uWSGI, the option `socket` selects this protocol; `http-socket` does not.",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
@@ -78,9 +78,9 @@ pub(super) const KEYS: &[Key] = &[
         "mount",
         &[Section::Application],
         Kind::Text("path below the site"),
-        "Prefix of paths that is `SCRIPT_NAME`; the rest of the path is `PATH_INFO`. Without the key it is the path \
-         at the beginning of the route's pattern. With `\"/\"`, `SCRIPT_NAME` is empty and `PATH_INFO` is the whole \
-         path.",
+        "Prefix of paths that becomes `SCRIPT_NAME`; the rest of the path becomes `PATH_INFO`. Without the key, the \
+         prefix is the path at the beginning of the route's pattern. With `\"/\"`, `SCRIPT_NAME` is empty and \
+         `PATH_INFO` is the whole path.",
     )
     .sets(&[Target::Application(bound!(
         render | it,
@@ -114,7 +114,8 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: 60_000,
         },
-        "Timeout for the application to accept a connection. Then 504, or 503 if its backlog is full.",
+        "Timeout for the application to accept a connection. After it, the client gets 504, or 503 if the backlog of \
+         the application is full.",
     )
     .sets(&[Target::Application(field!(connect))])
     .example("connect = \"1s\"")
@@ -147,7 +148,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Integer { min: 0, max: 1000 },
         "Number of failures within `fail_time` after which one of several addresses is out of rotation for \
          `fail_time`. A failure is a failed connection, a missing response or one that cannot be parsed. After that \
-         time one request tries it. `0`: never.",
+         time, one request tries the address again. `0`: never.",
     )
     .sets(&[Target::Application(field!(fails))])
     .example("fails = 1"),

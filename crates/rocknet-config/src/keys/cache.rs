@@ -21,8 +21,8 @@ pub(super) const KEYS: &[Key] = &[
         "memory",
         &[Section::Cache],
         Kind::Size { min: 0, max: 1 << 44 },
-        "Maximum memory of the cache: file content, rendered response heads, paths and tables. Entries that were not \
-         used for longest are evicted first. With `0`, no file content is cached.",
+        "Maximum memory of the cache: file content, rendered response heads, paths and tables. Entries that have not \
+         been used recently are evicted first. With `0`, no file content is cached.",
     )
     .sets(&[Target::Cache(field!(memory))])
     .example("memory = \"1GiB\"")

@@ -19,7 +19,7 @@ pub(super) const KEYS: &[Key] = &[
         ]),
         "Folder of CGI programs that are run for requests: `/cgi-bin` is the folder `cgi-bin` below the root. The \
          files in it are never sent. A program must be executable; the path after its name is its `PATH_INFO`. A \
-         table takes more settings, with the path in `folder`. In a route, `false` turns CGI off.",
+         table accepts more settings, with the path in `folder`. In a route, `false` turns CGI off.",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
@@ -47,8 +47,8 @@ pub(super) const KEYS: &[Key] = &[
             min: 1,
             max: MAX_PROGRAMS as i64,
         },
-        "Maximum number of programs of this folder that run at once. At most 64 run at once in the whole server. \
-         Further requests wait for `queue`.",
+        "Maximum number of programs of this folder that run at the same time. The whole server runs at most 64. \
+         Further requests wait for at most `queue`.",
     )
     .sets(&[Target::Cgi(field!(programs))])
     .example("programs = 8")
@@ -60,7 +60,7 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 0,
             max_ms: 3_600_000,
         },
-        "Timeout of a request in the queue for its program to start. Then 503.",
+        "Timeout of a request that waits for its program to start. After it, the client gets 503.",
     )
     .sets(&[Target::Cgi(field!(queue))])
     .example("queue = \"2s\""),
@@ -71,8 +71,8 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 1_000,
             max_ms: 86_400_000,
         },
-        "Maximum run time of a program. Then it is killed and its response is cut off. `limits.answer_timeout` also \
-         applies, to each part of the response.",
+        "Maximum run time of a program. After it, the program is killed and its response is cut off. \
+         `limits.answer_timeout` also applies, to each part of the response.",
     )
     .sets(&[Target::Cgi(field!(time))])
     .example("time = \"2m\"")

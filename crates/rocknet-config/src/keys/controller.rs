@@ -39,9 +39,10 @@ pub(super) const KEYS: &[Key] = &[
         "isolate",
         BOTH,
         Kind::Boolean,
-        "Runs the controller in a process of its own, which sees nothing of the server but the requests. The process \
-         is restarted when it dies: requests in flight in it get 502, all others are unaffected. A response takes \
-         tens of microseconds longer. `run_on` has no effect then, because the process has threads of its own.",
+        "Runs the controller in a process of its own, which has access to the requests and to nothing else of the \
+         server. If the process dies, it is restarted: its requests in flight get 502, all others are unaffected. A \
+         response takes tens of microseconds longer. `run_on` has no effect with `isolate`, because the process has \
+         threads of its own.",
     )
     .group(SettingGroup::Controller)
     .sets(&[Target::Settings(field!(isolate))])

@@ -84,7 +84,7 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Proxy],
         Kind::Either(&[Kind::Boolean, BUFFERED]),
         "Buffers responses in memory for slow clients, up to this size, so that the upstream is free earlier. `true`: \
-         64 KiB. Received data is sent at once, with or without buffering.",
+         64 KiB. Received data is sent immediately, with or without buffering.",
     )
     .sets(&[Target::Proxy(bound!(
         render | proxy,
@@ -120,8 +120,8 @@ pub(super) const KEYS: &[Key] = &[
         "mirror",
         &[Section::Proxy],
         Kind::Either(&[URL, Kind::Table(Section::Mirror)]),
-        "Sends copies of requests to another server, whose responses are discarded. Clients do not wait for it: while \
-         it is slow, requests are not copied.",
+        "Sends copies of requests to another server, whose responses are discarded. Clients do not wait for that \
+         server: while it is slow, requests are not copied.",
     )
     .sets(&[Target::Proxy(bound!(
         render | proxy,

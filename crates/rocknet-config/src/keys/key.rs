@@ -25,7 +25,7 @@ pub struct Key {
     pub example: &'static str,
     /// Versions in which the key has an effect.
     pub availability: Availability,
-    /// Names of the key in other servers, for hints in the check.
+    /// Names of the key in other servers. The check proposes this key in their place.
     pub elsewhere: &'static [&'static str],
 }
 
@@ -34,7 +34,7 @@ pub struct Key {
 pub enum Availability {
     /// This version.
     Now,
-    /// A later version, with this feature; refused until then.
+    /// A later version, with this feature. Until then, the key is refused.
     Later(&'static str),
     /// This version, with one value only.
     Only {
@@ -86,7 +86,7 @@ impl Key {
         }
     }
 
-    /// Sets the default of a key whose bound value does not give it.
+    /// Sets the default of a key whose default cannot be taken from the bound value.
     pub(super) const fn default(mut self, write: fn() -> String) -> Key {
         self.default = Some(write);
         self

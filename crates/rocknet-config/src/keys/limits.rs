@@ -15,8 +15,8 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: HOUR_MS,
         },
-        "Timeout from the first byte of a request, or from the connection, to the end of its header section. Then \
-         408, or the connection is closed if nothing was received.",
+        "Timeout for the header section of a request, from its first byte, or for the first request from the start of \
+         the connection. After it, the client gets 408, or the connection is closed if nothing was received.",
     )
     .sets(&[Target::Limits(field!(header_timeout))])
     .example("header_timeout = \"5s\"")
@@ -29,12 +29,12 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "header_size",
         &[Section::Limits],
-        // Below 1 KiB the requests of browsers are refused; above 1 MiB a thousand clients hold a gigabyte.
+        // Below 1 KiB, requests of browsers would be refused. Above 1 MiB, a thousand clients could occupy a gigabyte.
         Kind::Size {
             min: 1024,
             max: 1024 * 1024,
         },
-        "Maximum size of request line and header section together. Then 431.",
+        "Maximum size of request line and header section together. A larger request gets 431.",
     )
     .sets(&[Target::Limits(field!(header_size))])
     .example("header_size = \"32KiB\"")
@@ -47,7 +47,7 @@ pub(super) const KEYS: &[Key] = &[
         "header_fields",
         &[Section::Limits],
         Kind::Integer { min: 8, max: 10_000 },
-        "Maximum number of header fields in one request. Then 431.",
+        "Maximum number of header fields in one request. A request with more gets 431.",
     )
     .sets(&[Target::Limits(field!(header_fields))])
     .example("header_fields = 64")
@@ -59,7 +59,8 @@ pub(super) const KEYS: &[Key] = &[
             min: 64,
             max: 1024 * 1024,
         },
-        "Maximum size of the request target: path and query. Then 414. It cannot be larger than `header_size`.",
+        "Maximum size of the request target: path and query. A request with a larger one gets 414. The value cannot \
+         be larger than `header_size`.",
     )
     .sets(&[Target::Limits(field!(target_size))])
     .example("target_size = \"4KiB\"")
@@ -68,7 +69,8 @@ pub(super) const KEYS: &[Key] = &[
         "body_size",
         &[Section::Limits, Section::SiteLimits],
         Kind::Size { min: 0, max: 1 << 50 },
-        "Maximum size of a request body: uploads, forms. Then 413. Sites and routes may override it.",
+        "Maximum size of a request body, such as an upload or a form. A larger body gets 413. Sites and routes may \
+         override it.",
     )
     .sets(&[Target::Limits(field!(body_size)), Target::Settings(field!(body_size))])
     .example("body_size = \"10MiB\"")
@@ -104,7 +106,7 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: HOUR_MS,
         },
-        "Timeout for the next bytes of a request body. Then 408.",
+        "Timeout for the next bytes of a request body. After it, the client gets 408.",
     )
     .sets(&[Target::Limits(field!(body_idle))])
     .example("body_idle = \"10s\"")
@@ -113,7 +115,7 @@ pub(super) const KEYS: &[Key] = &[
         "body_rate",
         &[Section::Limits],
         Kind::Rate { min: 0, max: 1 << 40 },
-        "Minimum average rate of a request body. Then 408. `0`: no minimum; `body_idle` still applies.",
+        "Minimum average rate of a request body. A slower client gets 408. `0`: no minimum; `body_idle` still applies.",
     )
     .sets(&[Target::Limits(field!(body_rate))])
     .example("body_rate = \"1KiB/s\""),
@@ -124,8 +126,8 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: HOUR_MS,
         },
-        "Timeout for the client to accept a byte of the response, or to accept on average at least `body_rate`. Then \
-         the connection is closed.",
+        "Timeout for the client to accept a byte of the response, and period over which it must accept at least \
+         `body_rate` on average. Otherwise the connection is closed.",
     )
     .sets(&[Target::Limits(field!(send_stall))])
     .example("send_stall = \"30s\"")
@@ -137,9 +139,9 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: DAY_MS,
         },
-        "Timeout for a handler to produce a response, and each next part of it (a disk that hangs, a handler that \
-         does not return). Then 503, or the connection is cut if the response has begun. Sites and routes may \
-         override it.",
+        "Timeout for a handler to produce a response, and each next part of it. It covers a disk that hangs and a \
+         handler that does not return. After it, the client gets 503, or the response is cut off if it has begun. \
+         Sites and routes may override it.",
     )
     .sets(&[
         Target::Limits(field!(answer_timeout)),

@@ -59,15 +59,15 @@ pub(super) const KEYS: &[Key] = &[
         "rotate",
         &[Section::Log],
         Kind::Table(Section::Rotate),
-        "When log files are rotated (`access.log` becomes `access.log.1`, and so on), and how many rotated files are \
-         kept.",
+        "Rotation of log files (`access.log` becomes `access.log.1`, and so on): the size and age at which a file is \
+         rotated, and the number of rotated files that are kept.",
     )
     .example("rotate = { size = \"100MB\", age = \"1d\", keep = 10 }"),
     Key::new(
         "size",
         &[Section::Rotate],
         Kind::Either(&[
-            Kind::Choice(&[Word::new("off", "at any size")]),
+            Kind::Choice(&[Word::new("off", "files are not rotated by size")]),
             Kind::Size {
                 min: 64 * 1024,
                 max: 1 << 50,
@@ -80,7 +80,7 @@ pub(super) const KEYS: &[Key] = &[
         "age",
         &[Section::Rotate],
         Kind::Either(&[
-            Kind::Choice(&[Word::new("off", "at any age")]),
+            Kind::Choice(&[Word::new("off", "files are not rotated by age")]),
             Kind::Duration {
                 min_ms: 60_000,
                 max_ms: 3_650 * DAY_MS,

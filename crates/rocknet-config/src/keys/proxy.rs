@@ -16,7 +16,7 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Site, Section::Route],
         Kind::Either(&[Kind::Boolean, URL, Kind::List(&URL), Kind::Table(Section::Proxy)]),
         "Forwards requests to another server, or to one of several: `http://host:port`, `https://` with TLS, `h2c://` \
-         in HTTP/2 without TLS (gRPC), or `unix:` and the path of a socket. A table takes more settings, with the \
+         in HTTP/2 without TLS (gRPC), or `unix:` and the path of a socket. A table accepts more settings, with the \
          servers in `to`. Path, query and `Host` are forwarded unchanged; `X-Forwarded-For`, `-Proto` and `-Host` \
          name the client. If a site has `proxy` and `root`, the proxy handles its requests. In a route, a `root` or \
          `proxy = false` turns the proxy off.",
@@ -55,7 +55,7 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: 60_000,
         },
-        "Timeout for a server to accept a connection. Then 504.",
+        "Timeout for a server to accept a connection. After it, the client gets 504.",
     )
     .sets(&[Target::Proxy(field!(connect))])
     .example("connect = \"1s\"")
@@ -67,7 +67,7 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: DAY_MS,
         },
-        "Timeout for the head of the response, from the end of the request. Then 504.",
+        "Timeout for the head of the response, from the end of the request. After it, the client gets 504.",
     )
     .sets(&[Target::Proxy(field!(first_byte))])
     .example("first_byte = \"10s\"")
@@ -79,8 +79,8 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: DAY_MS,
         },
-        "Timeout for the next bytes of a response, and for the next request on an idle connection. Then the response \
-         is cut off, or the connection is closed.",
+        "Timeout for the next bytes of a response, and for the next request on an idle connection. After it, the \
+         response is cut off, or the idle connection is closed.",
     )
     .sets(&[Target::Proxy(field!(idle))])
     .example("idle = \"5m\""),
@@ -108,8 +108,8 @@ pub(super) const KEYS: &[Key] = &[
         "sticky",
         &[Section::Proxy],
         Kind::Either(&[Kind::Boolean, Kind::Text("name of a cookie")]),
-        "Keeps a client with its first server by a cookie; `true` names it `rocknet_server`. If that server is gone, \
-         another one takes its place.",
+        "Keeps a client with its first server by a cookie; `true` names it `rocknet_server`. If that server is \
+         removed or fails, another one takes its place.",
     )
     .sets(&[Target::Proxy(bound!(
         render | proxy,
@@ -144,8 +144,8 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Proxy],
         Kind::Integer { min: 0, max: 1000 },
         "Number of failures within `fail_time` after which one of several servers is out of rotation for `fail_time`. \
-         A failure is a failed connection, a missing response or one that is not HTTP. After that time one request \
-         tries the server. If it fails, the time doubles, up to eight times `fail_time`. `0`: never.",
+         A failure is a failed connection, a missing response or one that is not HTTP. After that time, one request \
+         tries the server again. If it fails, the time doubles, up to eight times `fail_time`. `0`: never.",
     )
     .sets(&[Target::Proxy(field!(fails))])
     .example("fails = 1")
@@ -167,9 +167,9 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Proxy],
         Kind::Integer { min: 1, max: 1_000_000 },
         "Maximum number of concurrent requests of one server, from all workers. When every server is at its limit, \
-         requests wait for `queue`: those of high `priority` first, whichever route they belong to; those of low \
-         priority leave a quarter of the slots to others. Without the key a server has at most 1,024 requests, and \
-         tunnels (WebSocket) are not counted; with it they are.",
+         requests wait for at most `queue`. Waiting requests of high `priority` go first, whichever route they belong \
+         to. Requests of low priority leave a quarter of the slots to others. Without the key, a server has at most \
+         1,024 requests, and tunnels (WebSocket) are not counted. With the key, tunnels are counted.",
     )
     .sets(&[Target::Proxy(field!(connections))])
     .example("connections = 100")
@@ -181,7 +181,7 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 0,
             max_ms: 3_600_000,
         },
-        "Timeout of a request in the queue for a server below its limit. Then 503.",
+        "Timeout of a request that waits until a server is below its limit. After it, the client gets 503.",
     )
     .sets(&[Target::Proxy(field!(queue))])
     .example("queue = \"1s\""),

@@ -26,9 +26,9 @@ pub(super) const KEYS: &[Key] = &[
         Kind::List(&Kind::Table(Section::Rule)),
         "Rules that are applied to requests before routes and redirects, in the order of the configuration. Each has \
          conditions (`path`, `host`, `method`, `header`, `query`, `scheme`), which must all hold, and one action: \
-         `rewrite`, `redirect` or `respond`. After a rewrite the following rules see the new path; no rule is applied \
-         twice to a request. A rule with `last = true` ends the rules when it matches, and then needs no action: its \
-         requests skip the following rules.",
+         `rewrite`, `redirect` or `respond`. After a rewrite, the following rules are matched against the new path; \
+         no rule is applied twice to a request. If a rule with `last = true` matches, the following rules are \
+         skipped. Such a rule needs no action.",
     )
     .empty()
     .example(
@@ -88,9 +88,10 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "rewrite",
         Kind::Text("path"),
-        "Path, and query if one is given, that replaces that of the request; the client is not redirected. `{*}` \
-         stands for the part that the first `*` of `path` matched, or without `path` for the whole path without its \
-         first slash. Applications still receive the original request target (`REQUEST_URI`).",
+        "Path that replaces the path of the request; if it has a query, that replaces the query too. The client is \
+         not redirected. `{*}` stands for the part that the first `*` of `path` matched. Without `path`, it stands \
+         for the whole path after its first slash. Applications still receive the original request target \
+         (`REQUEST_URI`).",
     )
     .example("rewrite = \"/index.php?page={*}\""),
     key(
@@ -103,7 +104,8 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "respond",
         Kind::Integer { min: 200, max: 599 },
-        "Status of a response from the rule itself. Errors have the page of `errors`, or a default page.",
+        "Status of a response from the rule itself. Without `body`, an error has its page of `errors`, or a default \
+         page.",
     )
     .example("respond = 410")
     .elsewhere(&["return", "deny"]),
@@ -118,7 +120,7 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "last",
         Kind::Boolean,
-        "Ends the rules when this rule matches. A redirect and a response end them in any case.",
+        "Skips the following rules when this rule matches. A redirect or a response always skips them.",
     )
     .default(|| false.to_string())
     .example("last = true"),

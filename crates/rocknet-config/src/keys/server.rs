@@ -13,9 +13,9 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Top],
         Kind::Several(&Kind::Text("file name or pattern")),
         "Files that are read as if their content were here. Names are relative to the file that includes them. `*` \
-         and `?` stand for any characters of a name, and a pattern may match no file. Included files may include \
-         others, up to 8 deep, but no file twice. Tables of all files are merged; a value or a site in two files is \
-         an error that names both positions.",
+         stands for any characters of a name, and `?` for one character. A pattern may match no file. Included files \
+         may include others, up to 8 deep, but no file twice. Tables of all files are merged; a value or a site in \
+         two files is an error that names both positions.",
     )
     .example("include = [\"sites/*.toml\"]"),
     Key::new(
@@ -68,11 +68,11 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Server],
         Kind::Either(&[
             Kind::Choice(Workers::WORDS),
-            // More threads only use memory: the largest machines have fewer cores for one port.
+            // More threads would only use memory, because even the largest machines have fewer cores for one port.
             Kind::Integer { min: 1, max: 512 },
         ]),
-        "Number of worker threads per listening port. They serve that port alone, so that one busy site does not \
-         delay the others.",
+        "Number of worker threads per listening port. They serve only that port, so that one busy site does not delay \
+         the others.",
     )
     .sets(&[Target::Server(bound!(
         read | _,
@@ -137,8 +137,8 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Server],
         Kind::Boolean,
         "Accepts HTTP/2 without TLS from clients that request it by `Upgrade: h2c` in their first request, if that \
-         request has no body. RFC 9113 removed this upgrade, and a proxy in front that forwards `Upgrade` unchecked \
-         lets clients bypass its rules with it. Use it only for old clients.",
+         request has no body. RFC 9113 removed this upgrade. Clients can use it to bypass the rules of a proxy in \
+         front that forwards `Upgrade` unchecked. Use it only for old clients.",
     )
     .sets(&[Target::Server(field!(h2c_upgrade))])
     .example("h2c_upgrade = true"),
@@ -149,7 +149,7 @@ pub(super) const KEYS: &[Key] = &[
         "Proxies in front of this server that are trusted to name the client, in the header field of `trusted_field`. \
          That client is used everywhere: in access logs, for PHP, CGI and controllers, for `allow`, `deny` and \
          `balance = \"ip_hash\"`, and in header fields to upstreams. The list in the field is read from its end, up \
-         to the first address that is not a trusted proxy. The field is ignored from all other peers. `\"unix\"` \
+         to the first address that is not a trusted proxy. From all other peers, the field is ignored. `\"unix\"` \
          stands for every client of a Unix socket.",
     )
     .empty()
@@ -179,11 +179,11 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "blocking_threads",
         &[Section::Server],
-        // Bound of the thread pool; disks do not get faster with more.
+        // The thread pool has the same bound, because disks do not get faster with more threads.
         Kind::Integer { min: 0, max: 512 },
         "Number of threads for blocking work: disks, compression of large responses, programs. They do work of high \
          priority before normal priority. Work of low priority has half as many threads of its own, which yield to \
-         all others. With `0` one thread remains, for files.",
+         all others. With `0`, one thread remains, for files.",
     )
     .sets(&[Target::Server(field!(blocking_threads))])
     .example("blocking_threads = 8")
@@ -250,8 +250,8 @@ pub(super) const KEYS: &[Key] = &[
         "disk",
         &[Section::Spool],
         Kind::Size { min: 0, max: 1 << 50 },
-        "Maximum size of all bodies on disk together. Then 507. It must be at least the largest `body_size`; the \
-         default is raised to it.",
+        "Maximum size of all bodies on disk together. Beyond it, requests get 507. It must be at least the largest \
+         `body_size`; the default is raised to that size.",
     )
     .sets(&[Target::Spool(field!(disk))]),
 ];

@@ -37,7 +37,7 @@ pub(super) const KEYS: &[Key] = &[
         "Listeners of the site: ports (on every address of the machine), `\"IP:port\"`, `\"[IPv6]:port\"` or \
          `\"unix:/path\"`, each with an optional `http://` or `https://`. Without that scheme, port 80 and Unix \
          sockets are without TLS, and any other port uses TLS if the site does. In a site that is named by an \
-         address, a port alone means that port of the address. For port 0 the kernel chooses a port, which is printed \
+         address, a bare port means that port of the address. For port 0 the kernel chooses a port, which is printed \
          at start. Without the key: the port of the site's name, else 80 and, with TLS, 443 (8080 and 8443 in `dev` \
          mode).",
     )
@@ -103,8 +103,8 @@ pub(super) const KEYS: &[Key] = &[
         BOTH,
         Kind::Either(&[Kind::Boolean, Kind::Text("path below the site")]),
         "Path that is served if nothing else matches, for single-page apps. The default is `/index.php` if `php` is \
-         set. `false` turns both off for a route, so that missing scripts and style sheets get 404 rather than a \
-         page.",
+         set. In a route, `false` turns off this default and the fallback of the site, so that missing scripts and \
+         style sheets get 404 rather than a page.",
     )
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(bound!(
@@ -156,10 +156,10 @@ pub(super) const KEYS: &[Key] = &[
         ]),
         "Runs PHP scripts by FastCGI. `\"auto\"` is the newest installed PHP, `\"8.2\"` that version: RockNet starts \
          and supervises its php-fpm. `\"unix:/path\"` and `\"host:port\"` are addresses of a php-fpm that you run \
-         yourself. In a route, `false` turns PHP off. Files named `*.php` are then run and never sent. `index.php` is \
-         first in `index`, and requests without a matching file go to `/index.php` at the root, unless `fallback` is \
-         set. The path after an existing script is its `PATH_INFO`. Nothing is run in folders named `uploads`, and \
-         other PHP files (`*.phtml`, `*.phar` and the like) are refused.",
+         yourself. In a route, `false` turns PHP off. With PHP, files named `*.php` are run and never sent. \
+         `index.php` is first in `index`, and requests without a matching file go to `/index.php` at the root, unless \
+         `fallback` is set. The path after an existing script is its `PATH_INFO`. Nothing is run in folders named \
+         `uploads`, and files with other PHP extensions, such as `*.phtml` and `*.phar`, are refused.",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
@@ -184,9 +184,9 @@ pub(super) const KEYS: &[Key] = &[
         BOTH,
         Kind::Map { name: "field name", value: &Kind::Text("field value") },
         "Header fields added to every response; an empty value removes a field. The fields of a route are merged with \
-         those of its site. Fields that frame a message (Content-Length, Transfer-Encoding, Connection and the like) \
-         belong to the server. Error responses do not get `Expires`, or `Cache-Control` with `max-age`, `s-maxage`, \
-         `public` or `immutable`, because they should not be cached.",
+         those of its site. Fields that frame a message, such as Content-Length, Transfer-Encoding and Connection, \
+         are set by the server and cannot be changed. Error responses do not get `Expires`, or `Cache-Control` with \
+         `max-age`, `s-maxage`, `public` or `immutable`, because they should not be cached.",
     )
     .group(SettingGroup::Filters)
     .sets(&[Target::Settings(bound!(
@@ -270,9 +270,9 @@ pub(super) const KEYS: &[Key] = &[
         BOTH,
         Kind::Choice(Priority::WORDS),
         "Priority of the route's work in the pool of blocking threads, and of its requests in the queue for a server \
-         of a proxy (`proxy.connections`). High goes before normal. In the pool, low has threads of its own, which \
-         run when others leave the processor idle, so that a flood of it delays nothing else. At a server, low leaves \
-         some slots to others.",
+         of a proxy (`proxy.connections`). High priority goes before normal. In the pool, low priority has threads of \
+         its own, which run only while the processor is otherwise idle, so that a flood of low-priority work delays \
+         nothing else. At a server, low priority leaves some slots to others.",
     )
     .group(SettingGroup::Limits)
     .sets(&[Target::Settings(field!(priority))])

@@ -90,7 +90,7 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::SiteTls],
         Kind::Several(&FILE),
         "Private key in PKCS#8, PKCS#1 or SEC1; a list in the order of `cert`. Without it the key is read from the \
-         file of the certificate. A key file that other users can read is refused with a warning.",
+         file of the certificate. A key file that every user of the machine can read is refused.",
     )
     .elsewhere(&[
         "ssl_certificate_key",
@@ -136,7 +136,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "hsts",
         BOTH,
-        // The preload lists ask for two years.
+        // The preload lists of browsers recommend two years.
         Kind::Duration {
             min_ms: 0,
             max_ms: 730 * DAY_MS,

@@ -7,7 +7,7 @@ use super::{Key, Kind, Section};
 use crate::binding::{HasKeys, Rendered, Scalar, SettingRows, bound, field, list, quoted};
 use crate::model::{UpstreamRole, WeightedUpstream};
 
-/// Maximum number of bytes that one exchange buffers in memory; more belongs on disk.
+/// Maximum number of bytes that one exchange buffers in memory. Larger bodies belong on disk.
 pub(super) const MAX_BUFFERED: u64 = 64 << 20;
 
 pub(super) const URL: Kind = Kind::Text("\"http://host:port\" or \"unix:/path\"");
@@ -24,7 +24,7 @@ pub(super) const KEYS: &[Key] = &[
         "status",
         &[Section::Health],
         Kind::Integer { min: 200, max: 599 },
-        "Status of a healthy server. Without the key, any from 200 to 399.",
+        "Status of a healthy server. Without the key, any status from 200 to 399 is healthy.",
     )
     .sets(&[Target::Health(field!(status))])
     .example("status = 204"),
@@ -62,7 +62,7 @@ pub(super) const KEYS: &[Key] = &[
         "fall",
         &[Section::Health],
         Kind::Integer { min: 1, max: 100 },
-        "Number of failed checks in a row after which a server is unhealthy. The very first check decides alone.",
+        "Number of failed checks in a row after which a server is unhealthy. The very first check decides immediately.",
     )
     .sets(&[Target::Health(field!(fall))])
     .example("fall = 2"),

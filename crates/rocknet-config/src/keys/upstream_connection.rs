@@ -23,8 +23,9 @@ pub(super) const KEYS: &[Key] = &[
                 max_ms: DAY_MS,
             },
         ]),
-        "When the names of servers are resolved again. `\"ttl\"`: when the TTL of the DNS answer has expired, after 1 \
-         second to 5 minutes. If the TTL is unknown, as for names in `/etc/hosts`, every 10 seconds.",
+        "Time at which the names of servers are resolved again. `\"ttl\"`: when the TTL of the DNS answer has \
+         expired, but not before 1 second and not after 5 minutes. If the TTL is unknown, as for names in \
+         `/etc/hosts`, every 10 seconds.",
     )
     .sets(&[Target::Proxy(bound!(
         read | _,
@@ -137,7 +138,7 @@ pub(super) const KEYS: &[Key] = &[
         "key",
         &[Section::Proxy],
         FILE,
-        "Private key of `cert`. Without it the key is read from the file of the certificate.",
+        "Private key of `cert`. Without this setting, the key is read from the file of the certificate.",
     )
     .sets(&[Target::Proxy(bound!(
         render | proxy,

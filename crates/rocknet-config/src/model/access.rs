@@ -18,15 +18,15 @@ pub struct Access {
 pub enum ClientRange {
     /// Every address, and every client of a Unix socket.
     All,
-    /// Every network of [`PRIVATE_NETWORKS`].
+    /// Addresses of every network in [`PRIVATE_NETWORKS`].
     Private,
     /// One network, or the clients of Unix sockets.
     Network(Network),
 }
 
-/// Networks that are never routed on the Internet: loopback, RFC 1918, link-local (RFC 3927, RFC 4291) and unique local
-/// addresses (RFC 4193). The shared addresses of RFC 6598 are not among them, because other customers of the carrier
-/// have them.
+/// Networks that are never routed on the Internet: loopback, private (RFC 1918), link-local (RFC 3927, RFC 4291) and
+/// unique local addresses (RFC 4193). The shared addresses of RFC 6598 are not included, because other customers of the
+/// same carrier use them.
 pub const PRIVATE_NETWORKS: [Network; 8] = [
     network(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8),
     network(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8),

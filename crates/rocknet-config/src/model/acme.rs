@@ -19,7 +19,7 @@ choice! {
 }
 
 choice! {
-    /// Type of an ACME challenge, by which control of a name is proven (RFC 8555 §8, RFC 8737).
+    /// Type of an ACME challenge, which proves control of a name (RFC 8555 §8, RFC 8737).
     #[derive(Copy)]
     pub enum Challenge {
         Http = "http-01", "a response on port 80";
@@ -46,9 +46,9 @@ with_defaults! {
         pub email: Option<String> = None,
         /// Certificate authorities, tried in this order until one issues the certificate; never empty.
         pub cas: Vec<AcmeCa> = vec![AcmeCa { url: KnownCa::default().url().to_owned(), binding: None }],
-        /// PEM file of the root certificates that verify connections to CAs; `None`: those of the system.
+        /// PEM file of the root certificates that verify connections to CAs; `None`: the system's root certificates.
         pub ca_root: Option<PathBuf> = None,
-        /// Challenge types, in the order in which they are tried.
+        /// Challenge types, tried in this order until one succeeds.
         pub challenges: Vec<Challenge> = vec![Challenge::Http, Challenge::TlsAlpn],
         /// Way to change the records of a zone for `dns-01`; `None`: `dns-01` is not available.
         pub dns: Option<Dns> = None,
@@ -60,7 +60,7 @@ with_defaults! {
 /// Certificate authority that speaks ACME.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcmeCa {
-    /// URL of its directory, `https://…`.
+    /// URL of the authority's ACME directory, `https://…`.
     pub url: String,
     /// Key for external account binding (RFC 8555 §7.3.4), which ties the ACME account to an existing account at the
     /// CA.
@@ -87,14 +87,14 @@ pub enum Dns {
     Hook {
         /// Path of the program.
         program: PathBuf,
-        /// Time after a change until all servers of the zone have it.
+        /// Time after a change until all servers of the zone have the new record.
         wait: Duration,
     },
     /// Sends a dynamic update to a server of the zone (RFC 2136).
     Update {
         /// Zone that is changed.
         zone: DnsZone,
-        /// Time after a change until all servers of the zone have it.
+        /// Time after a change until all servers of the zone have the new record.
         wait: Duration,
     },
 }
@@ -104,7 +104,7 @@ pub enum Dns {
 pub struct DnsZone {
     /// Address of the server.
     pub server: SocketAddr,
-    /// Name of the zone; `None`: the server is queried for it.
+    /// Name of the zone; `None`: the server is queried for the name.
     pub name: Option<String>,
     /// TSIG key that signs updates (RFC 8945); `None`: the server has to accept unsigned updates from this address.
     pub key: Option<SharedKey>,

@@ -14,16 +14,16 @@ pub struct Application {
     pub protocol: Protocol,
     /// Addresses of the application, at least one.
     pub to: Vec<Host>,
-    /// Load-balancing policy; one that does not depend on the request.
+    /// Load-balancing policy: `random_two`, `round_robin` or `least_conn`, which do not depend on the request.
     pub balance: Balance,
-    /// Prefix of paths that becomes `SCRIPT_NAME`; the rest of the path is `PATH_INFO`. Without a slash at its end, so
-    /// empty for the whole site.
+    /// Prefix of paths that becomes `SCRIPT_NAME`; the rest of the path becomes `PATH_INFO`. The prefix has no slash at
+    /// its end, so it is empty for the whole site.
     pub mount: String,
     /// Variables that are set in requests to the application; an empty value removes a variable.
     pub params: BTreeMap<String, String>,
-    /// Timeout for a connection to be accepted.
+    /// Timeout for the application to accept a connection.
     pub connect: Duration,
-    /// Number of idle connections kept open for reuse; FastCGI only.
+    /// Maximum number of idle connections that are kept open for reuse, of all workers together; FastCGI only.
     pub keep: usize,
     /// Number of failures within `fail_time` after which one of several addresses is out of rotation for `fail_time`;
     /// 0: never.

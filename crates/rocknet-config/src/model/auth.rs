@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::password_hash::PasswordHash;
 
-/// Realm of the challenge where the configuration has none.
+/// Realm of the challenge if the configuration sets none.
 pub const DEFAULT_REALM: &str = "restricted";
 
 /// Maximum length of a user name, in bytes: the usual bound in LDAP and SQL schemas.
@@ -16,7 +16,7 @@ pub const MAX_USER_BYTES: usize = 255;
 pub struct Auth {
     /// Realm of the challenge, in printable ASCII.
     pub realm: String,
-    /// Password hashes by user name; [`is_user_name`] holds for every name.
+    /// Password hashes by user name; [`is_user_name`] is true for every name.
     pub users: BTreeMap<String, PasswordHash>,
     /// File in the format of Apache's `htpasswd`.
     pub file: Option<PathBuf>,

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Maximum number of CGI programs that run at once for all sites. Each is a process that may take a core and tens of
-/// megabytes.
+/// Maximum number of CGI programs that run at the same time, for all sites together. Each is a process that can occupy
+/// a core and tens of megabytes.
 pub const MAX_PROGRAMS: usize = 64;
 
 /// CGI programs of a site or route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgi {
-    /// Path of the folder whose programs are run, without a slash at its end.
+    /// Path of the folder whose programs are run, relative to the site and without a slash at its end.
     pub folder: String,
-    /// Maximum number of programs that run at once, at most [`MAX_PROGRAMS`].
+    /// Maximum number of programs that run at the same time, at most [`MAX_PROGRAMS`].
     pub programs: usize,
     /// Timeout of a request in the queue for a permit to start its program.
     pub queue: Duration,

@@ -10,15 +10,15 @@ use super::site::{Listen, Site};
 use super::source_span::SourceSpan;
 use super::tls::Tls;
 
-/// Whole, checked configuration. It is independent of the files it was read from. The default is the configuration of
-/// an empty file, which has no site.
+/// Whole, checked configuration. It owns all its data, so its files are not needed any more. The default is the
+/// configuration of an empty file, which has no site.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
     /// Process and threads.
     pub server: Server,
     /// Limits of connections and requests.
     pub limits: Limits,
-    /// Error log, and access log of the sites without one of their own.
+    /// Error log, and access log of the sites that set none.
     pub log: Log,
     /// File cache.
     pub cache: Cache,
@@ -26,7 +26,7 @@ pub struct Config {
     pub tls: Tls,
     /// Sites in the order of their names, so that equal files give equal configurations.
     pub sites: Vec<Site>,
-    /// Main file and all included files, in reading order; empty if built in memory.
+    /// Paths of the main file and all included files, in reading order; empty if built in memory.
     pub files: Vec<PathBuf>,
 }
 

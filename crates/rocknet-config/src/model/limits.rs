@@ -9,8 +9,8 @@ with_defaults! {
     /// below, or its connection is closed.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Limits {
-        /// Timeout for the head of a request, from its first byte, or from the accept for the first request. After it,
-        /// the client gets 408, or the connection is closed.
+        /// Timeout for the head of a request, from its first byte, or for the first request from the start of the
+        /// connection. After it, the client gets 408, or the connection is closed if nothing was received.
         pub header_timeout: Duration = Duration::from_secs(10),
         /// Maximum size of a request head, in bytes. A larger one gets 431.
         pub header_size: usize = 16 * 1024,
@@ -25,14 +25,16 @@ with_defaults! {
         pub body_memory: u64 = 64 * 1024,
         /// Timeout for the next bytes of a request body. After it, the client gets 408.
         pub body_idle: Duration = Duration::from_secs(30),
-        /// Minimum average rate of a request body, in bytes per second. A slower client gets 408.
+        /// Minimum average rate of a request body, in bytes per second; 0: no minimum. A slower client gets 408.
         pub body_rate: u64 = 500,
-        /// Timeout for the client to accept a byte of the response. After it, the connection is closed.
+        /// Timeout for the client to accept a byte of the response, and period over which it must accept at least
+        /// `body_rate` on average. Otherwise the connection is closed.
         pub send_stall: Duration = Duration::from_secs(60),
         /// Timeout for a handler to produce a response, or its next part. After it, the client gets 503, or the
         /// response is cut off. Sites and routes may override it.
         pub answer_timeout: Duration = Duration::from_secs(60),
-        /// Timeout for the next request on a connection. After it, the connection is closed.
+        /// Timeout for the next request on a connection. After it, the connection is closed. Zero: the connection is
+        /// closed after each response.
         pub keep_alive: Duration = Duration::from_secs(65),
         /// Maximum age of a connection. An older one is closed after its next response.
         pub connection_age: Duration = Duration::from_secs(3600),

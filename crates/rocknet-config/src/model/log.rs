@@ -11,10 +11,10 @@ choice! {
     #[derive(Copy)]
     pub enum Level {
         Error = "error", "failures";
-        Warn = "warn", "and conditions that may lead to failures";
-        Info = "info", "and operation of the server: start, reload, stop";
-        Debug = "debug", "and the reasons for responses";
-        Trace = "trace", "and every step; slow";
+        Warn = "warn", "also conditions that may lead to failures";
+        Info = "info", "also the operation of the server: start, reload, stop";
+        Debug = "debug", "also the reasons for responses";
+        Trace = "trace", "also every step; slow";
     }
     default Info
 }
@@ -45,7 +45,7 @@ choice! {
 }
 
 impl LogTarget {
-    /// Words for the destination of an access log: all but the first, because standard error is for the error log.
+    /// Words for the destination of an access log: all except `stderr`, because standard error is for the error log.
     pub(crate) const ACCESS: &'static [Word] = LogTarget::WORDS.split_at(1).1;
 }
 
@@ -57,7 +57,7 @@ with_defaults! {
         pub level: Level = Level::default(),
         /// Destination of the error log.
         pub errors: LogTarget = LogTarget::Stderr,
-        /// Access log of the sites without one of their own.
+        /// Access log of the sites that set none.
         pub access: AccessLog = AccessLog::default(),
         /// Rotation of log files.
         pub rotate: Rotate = Rotate::default(),
@@ -79,11 +79,11 @@ with_defaults! {
     /// Size and age at which a log file is rotated, and the number of rotated files that are kept.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Rotate {
-        /// Size at which a file is rotated, in bytes; `None`: at any size.
+        /// Size at which a file is rotated, in bytes; `None`: files are not rotated by size.
         pub size: Option<u64> = Some(100_000_000),
-        /// Age at which a file is rotated; `None`: at any age.
+        /// Age at which a file is rotated; `None`: files are not rotated by age.
         pub age: Option<Duration> = None,
-        /// Maximum number of rotated files; the oldest is removed.
+        /// Maximum number of rotated files; the oldest file is removed first.
         pub keep: usize = 10,
     }
 }

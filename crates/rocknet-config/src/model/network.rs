@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Set of peer addresses.
+/// Set of peer addresses: an IP network, or all peers of Unix sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     /// Addresses whose first `length` bits equal those of `ip`.
@@ -17,7 +17,8 @@ pub enum Network {
 }
 
 impl Network {
-    /// Returns true if the network contains an address. IPv6-mapped IPv4 addresses count as IPv4.
+    /// Returns true if the network contains an address. IPv4-mapped IPv6 addresses count as IPv4. [`Network::Unix`]
+    /// contains no IP address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let Network::Ip { ip, length } = *self else {
             return false;
@@ -28,7 +29,7 @@ impl Network {
             _ => return false,
         };
         let ignored = bits - u32::from(length).min(bits);
-        // A shift by the whole width, for a prefix of length 0, overflows: no bit is left to compare.
+        // For `::/0` the shift is as wide as the type, which `checked_shr` refuses. No bit has to be compared then.
         ours.checked_shr(ignored).unwrap_or(0) == theirs.checked_shr(ignored).unwrap_or(0)
     }
 }
@@ -39,7 +40,7 @@ mod tests {
 
     #[test]
     fn networks_contain_their_addresses() {
-        for (ip, length, address, held) in [
+        for (ip, length, address, expected) in [
             ("10.0.0.0", 8, "10.255.0.1", true),
             ("10.0.0.0", 8, "11.0.0.1", false),
             ("10.0.0.0", 8, "::ffff:10.1.2.3", true),
@@ -57,7 +58,7 @@ mod tests {
                 length,
             };
             let address = address.parse().expect("an address");
-            assert_eq!(network.contains(address), held, "{ip}/{length} {address}");
+            assert_eq!(network.contains(address), expected, "{ip}/{length} {address}");
         }
         assert!(!Network::Unix.contains("::1".parse().expect("an address")));
     }

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-/// Maximum cost of bcrypt: about one second of a core. Each step doubles the time, and 31 would take a day.
+/// Maximum cost of bcrypt: about one second of a core. Each step doubles the time, so a cost of 31 would take a day.
 pub const MAX_BCRYPT_COST: u32 = 14;
 
 /// Maximum rounds of SHA-crypt: about one second of a core with a long password. The default of SHA-crypt is 5,000.
 pub const MAX_SHA_ROUNDS: u32 = 500_000;
 
-/// Maximum memory of one argon2 verification, in KiB. Every thread of the blocking pool may use this much at once.
+/// Maximum memory of one argon2 verification, in KiB. All threads of the blocking pool may use this much at the same
+/// time.
 pub const MAX_ARGON2_MEMORY: u32 = 256 * 1024;
 
 /// Maximum work of one argon2 verification, in KiB times passes: about one second of a core.
@@ -20,14 +21,14 @@ const MAX_ARGON2_LANES: u32 = 16;
 /// Maximum length of a hash, in bytes. The longest argon2 hash within the bounds has about 230.
 const MAX_TEXT_BYTES: usize = 512;
 
-/// Hash of a password. Its text is well-formed, and verifying it stays within the bounds of this module.
+/// Hash of a password. The text is well-formed, and its verification stays within the bounds of this module.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PasswordHash {
     text: Box<str>,
     scheme: HashScheme,
 }
 
-/// Function that made a hash, with its parameters.
+/// Function that created a hash, with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HashScheme {
     /// Argon2 (RFC 9106).
@@ -58,7 +59,7 @@ pub enum HashScheme {
         /// Number of rounds.
         rounds: u32,
     },
-    /// Apache's apr1: 1,000 rounds of MD5, as `htpasswd -m` makes it.
+    /// Apache's apr1: 1,000 rounds of MD5. `htpasswd -m` creates such hashes.
     Apr1,
 }
 
@@ -73,18 +74,18 @@ pub enum Argon2Variant {
     Id,
 }
 
-/// Reason why a text is not accepted as a hash. No variant holds a part of the text, because it may be a password.
+/// Reason why a text is not accepted as a hash. No variant contains a part of the text, because it may be a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HashError {
     /// The text is empty.
     Empty,
     /// The text does not have the format of a hash, so it is probably the password itself.
     PlainText,
-    /// Hash of this known scheme, which is too weak or not supported.
+    /// Hash of a scheme with this name, which is too weak or not supported.
     Refused(&'static str),
-    /// Hash of this known scheme that is truncated or mistyped.
+    /// Hash of a scheme with this name that is truncated or mistyped.
     Malformed(&'static str),
-    /// Hash whose verification would exceed this bound of time or memory.
+    /// Hash whose verification would exceed a bound of time or memory, which this text names.
     TooCostly(&'static str),
 }
 
@@ -113,7 +114,7 @@ impl PasswordHash {
     }
 }
 
-/// Prints the scheme alone, so that salt and digest do not appear in logs.
+/// Prints only the scheme, so that salt and digest do not appear in logs.
 impl fmt::Debug for PasswordHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PasswordHash({:?})", self.scheme)
@@ -184,7 +185,7 @@ fn scheme(text: &str) -> Result<HashScheme, HashError> {
     }
 }
 
-/// Parses the PHC string format: `v=19$m=19456,t=2,p=1$SALT$HASH`. Without `v` it is version 16.
+/// Parses the PHC string format: `v=19$m=19456,t=2,p=1$SALT$HASH`. Without `v`, the version is 16.
 fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashError> {
     let malformed = HashError::Malformed(ARGON2);
     let (version, text) = match text.strip_prefix("v=") {
@@ -210,7 +211,7 @@ fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashError> {
     let number = |text: &str, name: &str| text.strip_prefix(name).and_then(decimal).ok_or(malformed);
     let (memory, passes, lanes) = (number(memory, "m=")?, number(passes, "t=")?, number(lanes, "p=")?);
     let fits = |text, least, most| base64_bytes(text).is_some_and(|bytes| (least..=most).contains(&bytes));
-    // Every program makes digests of whole 4-byte words, so any other length is a truncated digest.
+    // Every program creates digests of whole 4-byte words, so any other length is a truncated digest.
     let is_cut = base64_bytes(hash).is_none_or(|bytes| bytes % 4 != 0);
     if !fits(salt, 8, 64)
         || !fits(hash, 16, 64)
@@ -238,7 +239,7 @@ fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashError> {
     })
 }
 
-/// Parses `COST$`, 22 characters of salt and 31 of digest.
+/// Parses `COST$`, 22 characters of salt and 31 characters of digest.
 fn bcrypt(text: &str) -> Result<HashScheme, HashError> {
     let malformed = HashError::Malformed(BCRYPT);
     let (cost, digest) = text.split_once('$').ok_or(malformed)?;
@@ -248,7 +249,7 @@ fn bcrypt(text: &str) -> Result<HashScheme, HashError> {
         return Err(malformed);
     }
     if cost > MAX_BCRYPT_COST {
-        return Err(HashError::TooCostly("the cost may be 14 at most"));
+        return Err(HashError::TooCostly("the cost must be at most 14"));
     }
     Ok(HashScheme::Bcrypt { cost })
 }
@@ -290,7 +291,7 @@ fn is_crypt_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'/'
 }
 
-/// Parses a number that has decimal digits only.
+/// Parses a number of decimal digits, without a sign.
 fn decimal(text: &str) -> Option<u32> {
     let is_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_digits.then(|| text.parse().ok()).flatten()

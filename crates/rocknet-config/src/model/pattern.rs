@@ -1,6 +1,7 @@
 //! Patterns of paths and host names, and the matching of paths.
 
-/// Pattern of paths. The most specific matching pattern takes effect: exact, then the longest prefix, then globs.
+/// Pattern of paths. The most specific matching pattern takes effect: an exact path, then the longest prefix, then a
+/// glob.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pattern {
     /// Exact path: `/hello`.
@@ -41,7 +42,8 @@ fn glob_matches(glob: &[u8], path: &[u8]) -> bool {
     starts.into_iter().any(|start| segment_matches(glob, &path[start..]))
 }
 
-/// Matches a glob with two cursors. After a mismatch only the last star is extended, up to the next `/`.
+/// Matches a glob with two cursors. After a mismatch, only the last star is extended by a character, up to the next
+/// `/`.
 fn segment_matches(glob: &[u8], path: &[u8]) -> bool {
     let (mut g, mut p) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
@@ -95,7 +97,7 @@ mod tests {
                 "{pattern} {path}"
             );
         }
-        // With an attempt at every byte of the path this took minutes.
+        // Attempts at every byte of the path, instead of every segment, took minutes.
         let (glob, path) = (format!("*{}b", "a".repeat(4000)), format!("/{}", "a".repeat(8000)));
         assert!(!Pattern::Glob(glob).matches(&path));
     }

@@ -8,18 +8,18 @@ use super::upstream::Host;
 /// FastCGI application that runs PHP scripts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Php {
-    /// php-fpm that the operator runs, at this address.
+    /// php-fpm that the operator runs at this address.
     External(Host),
     /// php-fpm that the server starts.
     Managed {
         /// Version of PHP.
         version: PhpVersion,
-        /// Path of its socket, which is chosen at the start of php-fpm; empty until then.
+        /// Path of the socket, which is chosen at the start of php-fpm; empty until then.
         socket: PathBuf,
     },
 }
 
-/// Selects one of the installed versions of PHP.
+/// Selection of one of the installed versions of PHP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PhpVersion {
     /// Newest installed version: `auto`.

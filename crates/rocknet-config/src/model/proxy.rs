@@ -51,10 +51,10 @@ choice! {
 }
 
 impl Balance {
-    /// Policies for applications: those before `ip_hash`, which do not depend on the request.
+    /// Policies for applications: the words before `ip_hash`, which do not depend on the request.
     pub(crate) const KEYLESS: &'static [Word] = Balance::WORDS.split_at(3).0;
 
-    /// Prefix of the name of a header field in the configuration.
+    /// Prefix that marks the name of a header field in the value of `balance`.
     pub(crate) const HEADER: &'static str = "header:";
 }
 
@@ -67,17 +67,18 @@ pub struct Proxy {
     pub balance: Balance,
     /// Name of the cookie that keeps a client with the same upstream; `None`: no cookie.
     pub sticky: Option<String>,
-    /// Header fields that are set in forwarded requests; an empty value removes a field. `Host` replaces the client's.
+    /// Header fields that are set in forwarded requests; an empty value removes a field. `Host` replaces the client's
+    /// `Host`.
     pub headers: BTreeMap<String, String>,
     /// Prefix that is removed from paths before requests are forwarded, without a slash at its end.
     pub strip: Option<String>,
-    /// Health checks in the background; `None`: none.
+    /// Health checks in the background; `None`: no checks.
     pub health: Option<Health>,
     /// Header fields that name the client to upstreams.
     pub forwarded: Forwarded,
     /// Sends the file that a response names by `X-Accel-Redirect` or `X-Sendfile` in place of its body.
     pub send_files: bool,
-    /// Replaces the bodies of error responses of upstreams by the pages of `errors`.
+    /// Replaces the bodies of error responses of upstreams with the pages of `errors`.
     pub intercept: bool,
     /// Maximum number of bytes of a response that are buffered for a slow client; 0: no buffering.
     pub buffering: usize,
@@ -91,13 +92,13 @@ pub struct Proxy {
     pub fails: u32,
     /// Time in which `fails` are counted, and for which an upstream is out of rotation.
     pub fail_time: Duration,
-    /// Maximum number of concurrent requests of one upstream, tunnels included; `None`: 1,024, tunnels not counted.
+    /// Maximum number of concurrent requests at one upstream, tunnels included; `None`: 1,024, tunnels not counted.
     pub connections: Option<u32>,
-    /// Timeout of a request in the queue for an upstream below its limit.
+    /// Timeout of a request that waits until an upstream is below its limit.
     pub queue: Duration,
     /// Time in which an upstream that has recovered reaches its full share of requests.
     pub slow_start: Duration,
-    /// Timeout for a connection to be accepted.
+    /// Timeout for an upstream to accept a connection.
     pub connect: Duration,
     /// Timeout for the head of the response, from the end of the request.
     pub first_byte: Duration,
@@ -154,7 +155,7 @@ impl Forwarded {
 pub struct Mirror {
     /// The server.
     pub to: Upstream,
-    /// Number of requests in 10,000 that are copied, picked at random.
+    /// Number of requests out of 10,000 that are copied, picked at random.
     pub share: u32,
     /// Maximum size of a request body, in bytes; requests with a larger body are not copied.
     pub content: usize,
@@ -187,9 +188,9 @@ pub struct Health {
     pub timeout: Duration,
     /// Number of passed checks in a row after which an upstream is healthy.
     pub rise: u32,
-    /// Number of failed checks in a row after which an upstream is unhealthy.
+    /// Number of failed checks in a row after which an upstream is unhealthy. The very first check decides immediately.
     pub fall: u32,
-    /// Header fields of checks: those that the proxy sets in requests, and those of the checks alone.
+    /// Header fields of checks: the fields that the proxy sets in requests, and the fields that are set only in checks.
     pub headers: BTreeMap<String, String>,
 }
 

@@ -1,4 +1,4 @@
-//! Rules of a site: the conditions that a request must meet, and the action that is then taken.
+//! Rules of a site: conditions on requests, and the action for requests that meet them.
 
 use super::pattern::{HostPattern, Pattern};
 use super::source_span::SourceSpan;
@@ -8,22 +8,22 @@ use super::source_span::SourceSpan;
 pub struct Rule {
     /// Conditions that the request must meet.
     pub when: Conditions,
-    /// Action that is taken if they are met.
+    /// Action for requests that meet all conditions.
     pub action: RuleAction,
-    /// True if no further rule is applied after this one has matched.
+    /// True if the following rules are skipped after this rule has matched.
     pub last: bool,
     /// Position of the rule in the configuration.
     pub span: SourceSpan,
 }
 
-/// Conditions of a rule. All of them must hold; an empty list always holds.
+/// Conditions of a rule, all of which must be met. An empty list is always met.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conditions {
     /// Patterns, one of which must match the path.
     pub paths: Vec<Pattern>,
     /// Patterns, one of which must match the host of the request.
     pub hosts: Vec<HostPattern>,
-    /// Methods, one of which must be that of the request; in upper case.
+    /// Methods in upper case, one of which must be the method of the request.
     pub methods: Vec<String>,
     /// Names of header fields with a pattern of the value; an empty pattern means that the field must be absent.
     pub headers: Vec<(String, String)>,
@@ -38,11 +38,11 @@ pub struct Conditions {
 pub enum RuleAction {
     /// No action; with `last`, the remaining rules are skipped.
     Pass,
-    /// Replaces the path, and the query if the text has one.
+    /// Replaces the path, and also the query if the text has a query.
     Rewrite(String),
     /// Redirects the client.
     Redirect {
-        /// Path or absolute URL; `{*}` stands for the part that the first `*` of the path matched.
+        /// Path or absolute URL. `{*}` stands for the part that the first `*` of the path pattern matched.
         to: String,
         /// Status: 301, 302, 303, 307 or 308.
         status: u16,

@@ -52,8 +52,8 @@ choice! {
 }
 
 impl Mode {
-    /// Returns the default ports of a site, without TLS and with TLS: the well-known ones in `prod`, unprivileged ones
-    /// in `dev`.
+    /// Returns the default ports of a site, first without TLS, then with TLS. In `prod` they are the well-known ports,
+    /// in `dev` unprivileged ports.
     pub(crate) fn ports(self) -> (u16, u16) {
         match self {
             Mode::Prod => (80, 443),
@@ -80,7 +80,7 @@ with_defaults! {
         pub h2c_upgrade: bool = false,
         /// User that the server switches to after opening its ports, if it was started as root.
         pub user: Option<String> = None,
-        /// User that runs scripts of sites without one of their own, if the server was started as root.
+        /// User that runs scripts of sites that set no `user`, if the server was started as root.
         pub script_user: Option<String> = None,
         /// Proxies that are trusted to name the client of a request.
         pub trusted_proxies: Vec<Network> = Vec::new(),
@@ -105,7 +105,7 @@ with_defaults! {
         pub batch: usize = 1024,
         /// Maximum time between two checks of deadlines and the clock.
         pub wait: Duration = Duration::from_secs(1),
-        /// Connection slots reserved at start, per worker.
+        /// Number of connection slots that each worker reserves at start.
         pub connections: usize = 1024,
     }
 }
@@ -116,9 +116,10 @@ with_defaults! {
     pub struct Spool {
         /// Folder for bodies that are too large for memory; `None`: the system's folder for large temporary files.
         pub folder: Option<PathBuf> = None,
-        /// Maximum size of all bodies in memory together, in bytes.
+        /// Maximum size of all bodies in memory together, in bytes. Above it, bodies go to disk.
         pub memory: u64 = 64 << 20,
-        /// Maximum size of all bodies on disk together, in bytes, at least the largest `body_size`. Then 507.
+        /// Maximum size of all bodies on disk together, in bytes, at least the largest `body_size`. Beyond it, requests
+        /// get 507.
         pub disk: u64 = 10 << 30,
     }
 }

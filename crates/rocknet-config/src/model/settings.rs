@@ -43,9 +43,9 @@ with_defaults! {
     /// Handlers and filters of a site or route.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Settings {
-        /// Folder whose files are served; `None`: no files.
+        /// Folder whose files are served; `None`: no files are served.
         pub root: Option<PathBuf> = None,
-        /// Serves the default page for `/` if nothing else matches. Set only without a configuration file.
+        /// Serves the default page for `/` if nothing else matches. It is set only if there is no configuration file.
         pub default_page: bool = false,
         /// Names of files that are served for a folder, tried in order.
         pub index: Vec<String> = Settings::default_index(false),
@@ -53,11 +53,12 @@ with_defaults! {
         pub browse: bool = false,
         /// File that is served if nothing else matches.
         pub fallback: Fallback = Fallback::default(),
-        /// Paths that are tried in order; `{path}` stands for the path of the request. Empty: that path alone.
+        /// Paths that are tried in order; `{path}` stands for the path of the request. Empty: only the path of the
+        /// request is tried.
         pub try_paths: Vec<String> = Vec::new(),
         /// Symbolic links that are followed.
         pub symlinks: Symlinks = Symlinks::default(),
-        /// Application that runs PHP scripts; `None`: they are served as files.
+        /// Application that runs PHP scripts; `None`: scripts are served as files.
         pub php: Option<Php> = None,
         /// User that scripts run as; `None`: `Server::script_user`.
         pub user: Option<String> = None,
@@ -73,7 +74,7 @@ with_defaults! {
         pub isolate: bool = false,
         /// Compresses responses for clients that accept it.
         pub compress: bool = true,
-        /// Programs that are run by CGI.
+        /// Programs that are run by CGI; `None`: no programs.
         pub cgi: Option<Cgi> = None,
         /// Sends files only if an application names them, by `X-Accel-Redirect` or `X-Sendfile`.
         pub internal: bool = false,
@@ -93,7 +94,7 @@ with_defaults! {
         pub priority: Priority = Priority::default(),
         /// Maximum size of a request body, in bytes.
         pub body_size: u64 = Limits::default().body_size,
-        /// Part of a buffered request body that is held in memory, in bytes.
+        /// Part of a buffered request body that is held in memory, in bytes; a larger body goes to disk.
         pub body_memory: u64 = Limits::default().body_memory,
         /// Timeout for a handler to produce a response, or its next part.
         pub answer_timeout: Duration = Limits::default().answer_timeout,
@@ -105,7 +106,7 @@ with_defaults! {
 /// File that is served if nothing else matches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Fallback {
-    /// `/index.php` if PHP is configured, else none.
+    /// `/index.php` if PHP is configured, else no file.
     #[default]
     Default,
     /// No file, with or without PHP.
@@ -136,12 +137,12 @@ impl Settings {
         self.access.is_open() && self.auth.is_none()
     }
 
-    /// Returns true if RockNet starts programs for these requests: CGI programs, or php-fpm.
+    /// Returns true if RockNet itself starts programs for requests: CGI programs, or php-fpm.
     pub fn runs_programs(&self) -> bool {
         self.cgi.is_some() || matches!(self.php, Some(Php::Managed { .. }))
     }
 
-    /// Returns the default of `index`.
+    /// Returns the default of `index`, with `index.php` first if PHP is configured.
     pub(crate) fn default_index(php: bool) -> Vec<String> {
         let script = php.then_some("index.php");
         let names = script.into_iter().chain(["index.html", "index.htm"]);

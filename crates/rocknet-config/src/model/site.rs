@@ -13,10 +13,10 @@ use super::tls::SiteTls;
 /// Site: the settings for requests with certain host names at certain listeners.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Site {
-    /// Name as in the configuration: `example.com`, `*.example.com`, `:8081`, `10.0.0.1`, `default`.
+    /// Name as in the configuration: `example.com`, `*.example.com`, `:8081`, `10.0.0.1` or `default`.
     pub name: String,
     /// Host names of the site, in lower case and without port: its own name, then its aliases. Empty for a site that is
-    /// named by address or port, or `default`: it serves every host name on its listeners.
+    /// named by address or port, or `default`: such a site serves every host name on its listeners.
     pub names: Vec<HostPattern>,
     /// Listeners.
     pub listen: Vec<Listen>,
@@ -28,7 +28,7 @@ pub struct Site {
     pub tls: Option<SiteTls>,
     /// Access log.
     pub access: AccessLog,
-    /// Settings outside of the routes.
+    /// Settings of the root route: for paths that no route matches.
     pub settings: Settings,
     /// Routes, in the order of their patterns.
     pub routes: Vec<Route>,
@@ -57,7 +57,7 @@ pub enum Listen {
 pub struct Route {
     /// Pattern of the paths.
     pub pattern: Pattern,
-    /// Complete settings: those of the site, with the keys of the route merged over them.
+    /// Complete settings: the settings of the site, overridden by the keys of the route.
     pub settings: Settings,
     /// Position of the route in the configuration.
     pub span: SourceSpan,

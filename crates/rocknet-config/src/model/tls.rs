@@ -26,7 +26,8 @@ with_defaults! {
         /// Redirects requests without TLS to https://.
         pub redirect: bool = true,
         /// `max-age` of `Strict-Transport-Security` (RFC 6797); zero: the field is not sent. The default is long enough
-        /// to cover the time between two visits, and short enough that an operator can give up HTTPS again.
+        /// to cover the time between two visits of a client. It is short enough that an operator can give up HTTPS
+        /// again.
         pub hsts: Duration = Duration::from_secs(30 * 86_400),
         /// Settings for certificates of public authorities.
         pub acme: Acme = Acme::default(),
@@ -40,7 +41,7 @@ pub struct SiteTls {
     pub source: CertificateSource,
     /// Minimum version.
     pub min: TlsVersion,
-    /// Requirement of client certificates; `None`: they are not requested.
+    /// Requirement of client certificates; `None`: no certificate is requested.
     pub client: Option<ClientAuth>,
     /// Redirects requests without TLS to https://.
     pub redirect: bool,
@@ -65,7 +66,7 @@ pub enum CertificateSource {
 pub struct CertificateFiles {
     /// PEM file of the certificate and its chain.
     pub cert: PathBuf,
-    /// PEM file of the private key; equal to `cert` if both are in one file.
+    /// PEM file of the private key; equal to `cert` if certificate and key are in one file.
     pub key: PathBuf,
     /// DER file of an OCSP response that is stapled (RFC 6960).
     pub ocsp: Option<PathBuf>,

@@ -50,7 +50,7 @@ pub struct Upstream {
     pub host: Host,
     /// Connections use TLS.
     pub is_secure: bool,
-    /// Requests use HTTP/2, without negotiation.
+    /// Requests use HTTP/2 without negotiation, so there is no fallback to HTTP/1.1.
     pub http2: bool,
     /// Version of the PROXY protocol header that is sent at the beginning of connections; `None`: no header.
     pub proxy_protocol: Option<ProxyProtocol>,
@@ -75,7 +75,7 @@ pub enum Host {
     Unix(PathBuf),
     /// IP address and port.
     Address(IpAddr, u16),
-    /// Host name, which is resolved by the DNS, and port.
+    /// Host name, which is resolved by the DNS, and port number.
     Name(String, u16),
 }
 
@@ -111,13 +111,13 @@ impl fmt::Display for Upstream {
 /// TLS settings for upstreams: verification, and the client certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamTls {
-    /// PEM files of the trusted certificate authorities; empty: those of the system.
+    /// PEM files of the trusted certificate authorities; empty: the authorities of the system.
     pub ca: Vec<PathBuf>,
     /// Server name in the handshake (SNI), which the certificate must be valid for; `None`: the host of the URL.
     pub server_name: Option<String>,
     /// Verifies certificates. Without verification, an attacker in the network can read and change everything.
     pub verify: bool,
-    /// PEM files of the client certificate and of its key.
+    /// PEM files of the client certificate and of its key; `None`: no client certificate.
     pub client: Option<(PathBuf, PathBuf)>,
 }
 

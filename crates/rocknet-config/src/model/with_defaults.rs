@@ -1,7 +1,7 @@
 //! Macro for structs of the model whose fields are declared with their defaults.
 
-/// Declares a struct and its [`Default`]: `pub field: Type = value,`. The table of keys takes the defaults of its keys
-/// from it.
+/// Declares a struct and its [`Default`] with fields such as `pub field: Type = value,`. The table of keys uses these
+/// values as the defaults of its keys.
 macro_rules! with_defaults {
     (
         $(#[$meta:meta])*

@@ -16,11 +16,12 @@ A website is two lines:
 root = "/var/www/example"
 ```
 
-RockNet reads the file named by `rocknet run -c FILE`; without one `./rocknet.toml`, then `/etc/rocknet/rocknet.toml`.
-`rocknet check` reports every error and warning in it, with file, line, column and what to write instead. `rocknet fmt`
-formats it, and `rocknet explain URL` shows the effective settings of a URL with the file and line of each. A running
-server loads a changed file on `reload` or SIGHUP: the whole configuration is checked, then replaced at once; with an
-error, nothing changes. Editors with JSON Schema can complete and check keys with `docs/rocknet.schema.json`.
+RockNet reads the file named by `rocknet run -c FILE`. Without `-c`, it reads `./rocknet.toml`, or
+`/etc/rocknet/rocknet.toml` if that file does not exist. `rocknet check` reports every error and warning in the file,
+with file, line, column and what to write instead. `rocknet fmt` formats the file, and `rocknet explain URL` shows the
+effective settings of a URL with the file and line of each. A running server loads a changed file on `reload` or SIGHUP:
+the whole configuration is checked, then replaced as a whole. After an error, nothing changes. Editors with JSON Schema
+can complete and check keys with `docs/rocknet.schema.json`.
 
 ## General rules
 
@@ -57,7 +58,8 @@ The site of a request is selected by the listener that received it, then by its 
 | `[site."10.0.0.1:8081"]` | that port of that address | every name that no other site has there |
 | `[site.default]` | port 80 (8080 in `dev` mode), or `listen` | every name that no other site has there |
 
-Two sites with the same name on the same listener are an error that names both, and so are two for every name.
+Two sites with the same name on the same listener are an error that names both sites. So are two sites for every name on
+the same listener.
 "#;
 
 /// Returns the content of `docs/configuration.md`.
@@ -126,7 +128,7 @@ fn write_section(page: &mut String, title: &str, intro: &str, sections: &[Sectio
     let mut entries = String::new();
     for section in sections {
         for key in keys::within(*section).filter(|key| key.sections.first() == Some(section)) {
-            // Sections of the top have a chapter of their own, and so have keys of later versions.
+            // Top-level sections and keys of later versions have chapters of their own.
             if matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) && *section == Section::Top || is_later(key) {
                 continue;
             }
@@ -176,7 +178,7 @@ fn qualified(section: Section, key: &Key) -> String {
     }
 }
 
-/// Returns the anchor of a heading in code: letters, digits, `_` and `-` are kept.
+/// Returns the anchor of a heading that is a key name: only letters, digits, `_` and `-` are kept, in lower case.
 fn anchor(name: &str) -> String {
     name.chars()
         .filter(|c| c.is_ascii_alphanumeric() || *c == '_' || *c == '-')
@@ -255,7 +257,7 @@ fn wrapped(text: &str) -> String {
     page
 }
 
-/// Maximum length of a line.
+/// Maximum number of characters in a line.
 const LINE_CHARS: usize = 120;
 
 /// Writes each word of a choice on a line of its own.
@@ -278,7 +280,7 @@ fn words(page: &mut String, kind: &Kind) {
     }
 }
 
-/// Returns true if a kind is a choice, or has one among its alternatives.
+/// Returns true if a kind is a choice, or has a choice among its alternatives.
 fn holds_words(kind: &Kind) -> bool {
     match kind {
         Kind::Choice(_) => true,

@@ -1,4 +1,4 @@
-//! Generator of `docs/rocknet.schema.json`, with which editors complete and check a configuration.
+//! Generator of `docs/rocknet.schema.json`, which editors use to complete and check a configuration.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ pub fn schema() -> String {
     for section in Section::ALL.iter().filter(|section| **section != Section::Top) {
         definitions.insert(name(*section).to_owned(), table(*section));
     }
-    // The values of strings with variables are unknown to an editor.
+    // An editor does not know the values of variables, so a string with a variable is always valid.
     definitions.insert("variable".to_owned(), json!({ "type": "string", "pattern": "\\$\\{" }));
     let mut root = table(Section::Top);
     if let Value::Object(root) = &mut root {
@@ -19,7 +19,8 @@ pub fn schema() -> String {
         root.insert("title".to_owned(), json!("RockNet configuration"));
         root.insert("definitions".to_owned(), Value::Object(definitions));
     }
-    // Serialization of a `json!` value cannot fail; an empty text would fail the test of the generated pages.
+    // Serialization of a `json!` value cannot fail. If it did, the test of the generated pages would report the empty
+    // text.
     let mut text = serde_json::to_string_pretty(&root).unwrap_or_default();
     text.push('\n');
     text
@@ -27,7 +28,7 @@ pub fn schema() -> String {
 
 fn table(section: Section) -> Value {
     let mut properties = Map::new();
-    // Keys of later versions are left out, so that an editor marks them, as the check does.
+    // Keys of later versions are omitted, so that an editor marks them as errors, as the check does.
     for key in keys::within(section).filter(|key| !matches!(key.availability, Availability::Later(_))) {
         properties.insert(key.name.to_owned(), property(key));
     }
@@ -85,7 +86,7 @@ fn shape(kind: &Kind) -> Value {
     }
 }
 
-/// Returns the schema of a string with a pattern, with alternatives.
+/// Returns a schema that accepts a string with this pattern, a string with a variable, or a number of type `also`.
 fn text_or(variable: &Value, pattern: &str, also: Option<&str>) -> Value {
     let mut options = vec![json!({ "type": "string", "pattern": pattern }), variable.clone()];
     if let Some(also) = also {

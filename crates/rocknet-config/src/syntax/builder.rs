@@ -1,4 +1,4 @@
-//! Builds tables from the parser's events, without recursion and for any order of events.
+//! Builds tables from the parser's events. Any order of events is accepted, and no input causes recursion.
 
 use toml_parser::decoder::ScalarKind;
 use toml_parser::parser::{Event, EventKind};
@@ -17,8 +17,8 @@ pub(super) struct ParsedFile {
     pub broken: Vec<BrokenValue>,
 }
 
-/// List or inline table with an error on a later line than its first. The lines after the error are misread, so they
-/// get one finding together.
+/// List or inline table with an error after its first line. The parser misreads the lines after the error, so the whole
+/// value gets only one finding.
 pub(super) struct BrokenValue {
     pub open: Span,
     /// Span of the first error.
@@ -40,7 +40,7 @@ enum OpenValue {
     },
 }
 
-/// Builds tables from events. It keeps an explicit stack, so that no input makes it recurse.
+/// Builder of tables. It uses an explicit stack, so that no input causes recursion.
 pub(super) struct Builder<'s, 'e> {
     source: Source<'s>,
     /// Number of bytes before the source: the byte order mark.
@@ -56,7 +56,7 @@ pub(super) struct Builder<'s, 'e> {
     root: Table,
     /// Header of the current table, which keys are added to.
     path: Vec<(String, Span)>,
-    /// The current table could not be opened, so its keys are skipped.
+    /// True if the current table could not be opened, so that its keys are skipped.
     skip: bool,
     stack: Vec<OpenValue>,
     /// Parts of the current key.
@@ -179,8 +179,8 @@ impl<'s, 'e> Builder<'s, 'e> {
         }
     }
 
-    /// Discards values that are not closed, whose error the parser has reported. Their key gets a broken value, so that
-    /// it is not reported as missing.
+    /// Discards values that are not closed. The parser has already reported their error. Their key gets a broken value,
+    /// so that the check does not report the key as missing.
     fn discard_open(&mut self) {
         if let Some(outermost) = self.stack.first() {
             let (open, is_list) = match outermost {
@@ -209,7 +209,7 @@ impl<'s, 'e> Builder<'s, 'e> {
         }
     }
 
-    /// Handles the end of a list or inline table. With an error inside, its value is broken.
+    /// Handles the end of a list or inline table. If there was an error inside, the value is broken.
     fn close(&mut self, value: Value, open: Span, end: Span) {
         let first = self
             .error_offsets
@@ -309,7 +309,8 @@ impl<'s, 'e> Builder<'s, 'e> {
     }
 
     fn record(&mut self, outcome: Result<(), KeyConflict>) {
-        // Bounded like the report itself, because ten thousand duplicates are no more helpful than the first ones.
+        // The number is bounded like that of a report, because ten thousand duplicates help no more than the first
+        // ones.
         if self.duplicates.len() >= MAX_FINDINGS {
             return;
         }

@@ -6,7 +6,7 @@ use crate::finding::{Code, Finding, Related, Severity};
 use crate::source::{Sources, Span};
 use crate::syntax::builder::BrokenValue;
 
-/// Part of the parser's description, message, help. The first matching row is used.
+/// Rows of a part of the parser's description, the message and the help. The first row whose part occurs is used.
 const MESSAGES: &[(&str, &str, &str)] = &[
     (
         "string values must be quoted",
@@ -153,8 +153,8 @@ pub(crate) fn finding(sources: &Sources, span: Span, error: &ParseError) -> Find
     } else if let Some((backslash, message, help)) = windows_path(sources, span, error) {
         location = sources.locate(backslash);
         (message, help)
-    } else if let Some(known) = habit(sources, span, error) {
-        known
+    } else if let Some(message_and_help) = foreign_syntax(sources, span, error) {
+        message_and_help
     } else if let Some((_, message, help)) = MESSAGES.iter().find(|(start, _, _)| description.contains(start)) {
         ((*message).to_owned(), (*help).to_owned())
     } else {
@@ -197,7 +197,7 @@ fn token(sources: &Sources, span: Span) -> Option<Span> {
 }
 
 /// Detects a string without quotes that TOML reads as an invalid number, because it begins with a dot or a digit:
-/// `./site`, `127.0.0.1:80`. Returns its span, the message and the help.
+/// `./site`, `127.0.0.1:80`. Returns the span of the string, the message and the help.
 fn bare_text(sources: &Sources, span: Span, error: &ParseError) -> Option<(Span, String, String)> {
     let misread = [
         "invalid mantissa",
@@ -219,7 +219,7 @@ fn bare_text(sources: &Sources, span: Span, error: &ParseError) -> Option<(Span,
 }
 
 /// Detects a Windows path in double quotes, where each backslash begins an escape sequence. Returns the span of the
-/// invalid one, the message and the help.
+/// invalid backslash, the message and the help.
 fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Span, String, String)> {
     let description = error.description();
     if !description.contains("too few unicode") && !description.contains("missing escaped value") {
@@ -250,7 +250,7 @@ fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Sp
 }
 
 /// Detects syntax of other configuration languages. Returns the message and the help.
-fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, String)> {
+fn foreign_syntax(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, String)> {
     let text = sources.text(span.file);
     let start = text.get(..span.start as usize)?.rfind('\n').map_or(0, |at| at + 1);
     let line = text.get(start..)?.split('\n').next()?.trim();
@@ -268,7 +268,7 @@ fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, S
         );
     }
     if line.ends_with('{') && !line.contains('=') {
-        let help = "write a header instead, `[site.\"example.com\"]`; it applies to the next header";
+        let help = "write a header instead, `[site.\"example.com\"]`; it applies until the next header";
         return hint("TOML has no blocks in braces", help);
     }
     if line == "}" {
@@ -293,12 +293,12 @@ fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, S
             return Some(("a key and its value are separated by `=`, not `:`".to_owned(), help));
         }
     }
-    // The expectations of this error contain quotes, among the escape sequences, which does not mean a missing quote.
+    // This error lists quotes among the expected escape sequences. They do not mean that a closing quote is missing.
     if error.description().contains("missing escaped value") {
         return hint("`\\` begins an escape sequence, but none follows", BACKSLASH);
     }
-    let wants = |quote: &'static str| error.expected().is_some_and(|e| e.contains(&Expected::Literal(quote)));
-    if wants("\"") || wants("'") || wants("\"\"\"") || wants("'''") {
+    let expects = |quote: &'static str| error.expected().is_some_and(|e| e.contains(&Expected::Literal(quote)));
+    if expects("\"") || expects("'") || expects("\"\"\"") || expects("'''") {
         return hint(
             "the string has no closing quote",
             "end it with the same quote on the same line",
@@ -323,7 +323,7 @@ fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, S
     None
 }
 
-/// Returns the tokens that the parser expected, as help.
+/// Returns help that lists the tokens that the parser expected.
 fn expectation(error: &ParseError) -> String {
     let parts: Vec<String> = (error.expected().unwrap_or(&[]).iter())
         .map(|expected| match expected {

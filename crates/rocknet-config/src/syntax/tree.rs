@@ -112,7 +112,7 @@ fn table_at<'t>(
     Ok(table)
 }
 
-/// Returns the table of the current header, which exists.
+/// Returns the table of the current header, which [`open`] has created.
 pub(super) fn descend<'t>(mut table: &'t mut Table, keys: &[(String, Span)]) -> Result<&'t mut Table, KeyConflict> {
     for (name, span) in keys {
         let missing = || KeyConflict::Duplicate {

@@ -9,10 +9,10 @@ use crate::message::short;
 use crate::model::{ClientRange, Network};
 use crate::value::{network, typed};
 
-/// Maximum number of addresses in one list. The networks of a country are about 10,000, and each route has a copy.
+/// Maximum number of addresses in one list. A country has about 10,000 networks, and each route has a copy of the list.
 const MAX_RANGES: usize = 20_000;
 
-/// Reads the allowed addresses; empty: all.
+/// Reads the allowed addresses. An empty result allows every client.
 pub(crate) fn allow(check: &mut Check<'_>, node: &Node) -> Vec<ClientRange> {
     let allow = ranges(check, "allow", node);
     if typed::elements(node).is_empty() && !matches!(node.value, Value::Broken) {
@@ -72,8 +72,11 @@ fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
 /// Reason why a text is not a range of client addresses.
 #[derive(Debug, PartialEq, Eq)]
 enum RangeError {
+    /// Neither an address, a network nor a known word.
     Unknown,
+    /// Network with bits set after the prefix length. `network`: the same network with these bits cleared.
     HostBits { network: String, address: IpAddr },
+    /// IPv4-mapped IPv6 address, with its IPv4 address.
     Mapped(IpAddr),
 }
 

@@ -47,8 +47,8 @@ pub(crate) fn tcp(text: &str) -> Option<Host> {
         return Some(Host::Address(IpAddr::V4(address), port));
     }
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
-    let is_known = !host.is_empty() && host.len() <= MAX_NAME && host.bytes().all(is_name);
-    is_known.then(|| Host::Name(host.to_owned(), port))
+    let is_valid_name = !host.is_empty() && host.len() <= MAX_NAME && host.bytes().all(is_name);
+    is_valid_name.then(|| Host::Name(host.to_owned(), port))
 }
 
 #[cfg(test)]

@@ -10,13 +10,14 @@ use crate::message::short;
 use crate::model::{Auth, DEFAULT_REALM, HashError, MAX_USER_BYTES, PasswordHash, is_user_name};
 use crate::value::path;
 
-/// Maximum number of users in the configuration. More belong in a file, whose changes take effect without a reload.
+/// Maximum number of users in the configuration. A larger number belongs in a password file, whose changes take effect
+/// without a reload.
 const MAX_USERS: usize = 1_000;
 
-/// Maximum length of a realm, in bytes: browsers show about this much of it.
+/// Maximum length of a realm, in bytes. Browsers show about this much of a realm.
 const MAX_REALM_BYTES: usize = 128;
 
-/// Keys of the long form.
+/// Keys of the long form of `auth`.
 const LONG_FORM: [&str; 3] = ["realm", "users", "file"];
 
 /// Reads `auth`; `None` if it is off or invalid.

@@ -7,7 +7,7 @@ use crate::message::short;
 use crate::model::Controller;
 use crate::value::path;
 
-/// Maximum length of the name of a controller, more than any in use.
+/// Maximum length of the name of a controller, in bytes. It is longer than any name in use.
 const MAX_NAME: usize = 128;
 
 /// Reads `controller`; `None` if it is off or invalid.

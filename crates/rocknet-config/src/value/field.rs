@@ -1,6 +1,6 @@
 //! Names of header fields.
 
-/// Header fields that the server sets itself. Other values would break the framing of messages.
+/// Header fields that the server sets itself, because other values would break the framing of messages.
 const OWN: [&str; 8] = [
     "connection",
     "content-length",
@@ -17,7 +17,7 @@ pub(crate) fn is_own(name: &str) -> bool {
     OWN.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
-/// Returns true if a text is a token (RFC 9110 §5.6.2), as the names of fields and cookies are.
+/// Returns true if a text is a token (RFC 9110 §5.6.2) of bounded length. The names of fields and cookies are tokens.
 pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_NAME && text.bytes().all(is_token_byte)
 }
@@ -27,5 +27,5 @@ pub(crate) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Maximum length of a name. The names in use have less than a third of it.
+/// Maximum length of a name, in bytes. Names in use are less than a third as long.
 const MAX_NAME: usize = 128;

@@ -18,7 +18,7 @@ pub(crate) enum SiteName {
     Default,
 }
 
-/// Message and help for an invalid value.
+/// Message and help of the finding for an invalid value.
 pub(crate) type ValueError = (String, String);
 
 /// Parses the name of a site.
@@ -61,7 +61,7 @@ pub(crate) fn site_name(text: &str) -> Result<SiteName, ValueError> {
 }
 
 fn port(text: &str) -> Option<u16> {
-    // Unlike other tools, Rust parses `+80` as a number.
+    // Rust would parse `+80` as a number, which other tools do not.
     if text.bytes().all(|b| b.is_ascii_digit()) {
         text.parse().ok()
     } else {
@@ -139,10 +139,11 @@ pub(crate) fn host_pattern(text: &str) -> Result<HostPattern, ValueError> {
     })
 }
 
-/// Maximum length of a host name: the 255 bytes of RFC 1035 §2.3.4 without the first length byte and the root label.
+/// Maximum length of a host name, in bytes: the 255 bytes of RFC 1035 §2.3.4 without the first length byte and the root
+/// label.
 const MAX_HOST_BYTES: usize = 253;
 
-/// Maximum length of a label (RFC 1035 §2.3.4).
+/// Maximum length of a label, in bytes (RFC 1035 §2.3.4).
 const MAX_LABEL_BYTES: usize = 63;
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use crate::file::Table;
 use crate::finding::Code;
 use crate::message::short;
 
-/// Variables that the server sets itself, because they frame a message or name the protocol.
+/// Variables that the server sets itself, because the variables frame a message or name the protocol.
 const OWN_VARIABLES: &[&str] = &["CONTENT_LENGTH", "SCGI", "GATEWAY_INTERFACE"];
 
-/// Maximum lengths of a name and a value: a variable is sent with every request.
+/// Maximum lengths of a name and a value, in bytes. They are bounded because a variable is sent with every request.
 const MAX_NAME: usize = 128;
 const MAX_VALUE: usize = 4096;
 

@@ -58,7 +58,7 @@ pub(crate) fn file(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Path
     file_at(check, key, node.as_text()?, node.span)
 }
 
-/// Reads a file as [`file`] does, if the path is only a part of the value.
+/// Reads a file as [`file`] does, for a key whose value contains more than the path.
 pub(crate) fn file_at(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<PathBuf> {
     check_path(check, key, text, span)?;
     let path = check.resolve(span, text);
@@ -121,7 +121,7 @@ pub(crate) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Optio
     Some(LogTarget::File(check.resolve(node.span, text)))
 }
 
-/// Reports a path that cannot exist on disk.
+/// Returns `None` and reports the error if a text is empty or cannot be the path that was meant.
 fn check_path(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> {
     let raw = check.sources.slice(span);
     let error = if text.is_empty() {
@@ -166,7 +166,7 @@ pub(crate) fn site_path(check: &mut Check<'_>, key: &str, node: &Node) -> Option
     Some(written.value.clone())
 }
 
-/// Returns the error of a path below the site, if it has one.
+/// Returns message and help if a text is not a valid path below the site.
 pub(crate) fn site_path_error(text: &str) -> Option<(String, String)> {
     if !text.starts_with('/') {
         return Some((
@@ -177,7 +177,7 @@ pub(crate) fn site_path_error(text: &str) -> Option<(String, String)> {
     path_error(text)
 }
 
-/// Returns the error of a path or pattern, except for its first character.
+/// Returns message and help if a path or pattern is invalid. The first character is not checked.
 pub(crate) fn path_error(text: &str) -> Option<(String, String)> {
     let error = if text.contains("//") {
         (

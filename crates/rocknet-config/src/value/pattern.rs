@@ -5,11 +5,11 @@ use crate::model::Pattern;
 use crate::value::host::ValueError;
 use crate::value::{path, regex};
 
-/// Maximum length of a pattern or target, in bytes: the default limit of request targets, so nothing longer could
-/// match.
+/// Maximum length of a pattern or target, in bytes. It is the default limit of request targets, so by default no longer
+/// pattern could match.
 const MAX_PATTERN_BYTES: usize = 8 * 1024;
 
-/// Maximum number of `*` in one pattern: more would make matching expensive and the pattern unreadable.
+/// Maximum number of `*` in one pattern. More stars would make matching expensive and the pattern unreadable.
 const MAX_STARS: usize = 8;
 
 /// Parses a pattern: `/exact`, `/prefix/*`, or a glob.
@@ -52,8 +52,8 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, ValueError> {
     })
 }
 
-/// Checks the target of a redirect: a path, or an absolute http or https URL. The value of `{*}` can only change the
-/// path.
+/// Checks the target of a redirect: a path, or an absolute http or https URL. The value of `{*}` can never change the
+/// host.
 pub(crate) fn target(from: &Pattern, text: &str) -> Result<(), ValueError> {
     target_form(from, text)?;
     if leads_back(from, text) {
@@ -65,7 +65,7 @@ pub(crate) fn target(from: &Pattern, text: &str) -> Result<(), ValueError> {
     Ok(())
 }
 
-/// Checks the syntax of a target, but not for a redirect loop.
+/// Checks the syntax of a target. Unlike [`target`], accepts a target that leads back to the redirect.
 pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> {
     let shown = short(text);
     let error = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
@@ -87,7 +87,7 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
             "percent-encode it, as a browser does when a URL is copied from the address bar",
         );
     }
-    // Two slashes begin a host name, so the redirect would lead to another server.
+    // Two slashes at the beginning are followed by a host name, so the redirect would lead to another server.
     if text.starts_with("//") {
         return error(
             "leads to another host",
@@ -114,8 +114,8 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
     }
     if captures == 1 && matches!(from, Pattern::Exact(_)) {
         return error(
-            "contains `{*}`, but the redirected path has no `*`",
-            "end that path in `/*`",
+            "contains `{*}`, but the path pattern has no `*`",
+            "end the pattern in `/*`",
         );
     }
     let authority = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
@@ -165,13 +165,13 @@ fn foreign_capture(text: &str) -> Option<&str> {
         .find(|name| text.contains(name))
 }
 
-/// Returns true if a path target matches its own redirect.
+/// Returns true if a target is a path that matches its own redirect.
 fn leads_back(from: &Pattern, to: &str) -> bool {
     let path = to.split(['?', '#']).next().unwrap_or(to);
     if !path.starts_with('/') {
         return false;
     }
-    // The value of `{*}` is unknown, and any name serves for this check.
+    // The value of `{*}` is unknown here, so a sample name replaces it.
     let path = path.replacen("{*}", "x", 1);
     from.matches(&path)
 }

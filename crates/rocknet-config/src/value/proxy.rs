@@ -119,7 +119,7 @@ fn forwarded(check: &mut Check<'_>, node: &Node) -> Option<Forwarded> {
     }
 }
 
-/// Reads `buffering`, in bytes; 0 if it is off.
+/// Reads `buffering`. Returns the number of bytes; 0 if buffering is off.
 fn buffering(table: Option<&Table>) -> usize {
     const USUAL: usize = 64 * 1024;
     match typed::boolean(table, "buffering") {

@@ -9,7 +9,7 @@ const MAX_ALTERNATIVES: usize = 8;
 /// Parts of regular expressions that paths do not contain.
 const PARTS: [&str; 8] = ["(.*)", "(.+)", "(?", "[^", "[0-9]", "[a-z", "[A-Z", "\\."];
 
-/// Returns the error of a text that is most likely a regular expression.
+/// Returns message and help if a text is most likely a regular expression.
 pub(crate) fn error(text: &str) -> Option<ValueError> {
     let modified = text.starts_with('~') || text.starts_with("= ") || text.starts_with("^~");
     let anchored = text.starts_with('^') || text.starts_with("/^") || text.len() > 1 && text.ends_with('$');
@@ -36,9 +36,10 @@ pub(crate) fn error(text: &str) -> Option<ValueError> {
     Some((message, help))
 }
 
-/// Returns patterns that match the same paths, or nearly the same; none if patterns cannot express it.
+/// Returns patterns that match the same paths, or nearly the same paths. The result is empty if patterns cannot express
+/// the regular expression.
 fn proposed(text: &str) -> Vec<String> {
-    // `^~ /images/` of nginx is a prefix, not an expression.
+    // In nginx, `^~ /images/` is a prefix, not a regular expression.
     if let Some(prefix) = text.strip_prefix("^~") {
         return vec![format!("{}/*", prefix.trim().trim_end_matches('/'))];
     }
@@ -77,7 +78,7 @@ fn proposed(text: &str) -> Vec<String> {
         if pattern == "*" {
             *pattern = "/*".to_owned();
         }
-        // An expression without `$` matches everything below as well.
+        // A regular expression without `$` matches everything below the path as well.
         if let Some(prefix) = pattern.strip_suffix('*')
             && prefix.starts_with('/')
         {

@@ -12,7 +12,7 @@ use crate::model::{Fallback, Pattern, Redirect, Settings};
 use crate::source::Span;
 use crate::value::{access, auth, cgi, controller, field, path, pattern, php, proxy, typed};
 
-/// Maximum number of files pushed with one page. A page needs fewer to be displayed, and each uses a stream.
+/// Maximum number of files pushed with one page. A page needs fewer files to be displayed, and each file uses a stream.
 const MAX_PUSH: usize = 32;
 
 pub(crate) fn root(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
@@ -43,7 +43,7 @@ pub(crate) fn deny(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &m
     settings.access.deny = access::deny(check, &written.entry.node);
 }
 
-/// Reads `auth`. Users are replaced, not merged, because a route often admits fewer users than its site.
+/// Reads `auth`. Inherited users are replaced, not merged, because a route often admits fewer users than its site.
 pub(crate) fn auth(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     settings.auth = auth::build(check, &written.entry.node);
 }
@@ -95,7 +95,7 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
             check.bad_text(written, span, format!("`try`: \"{}\" is not a path", short(text)), help);
             continue;
         }
-        // Replaces the placeholder with a sample path, because the result must be a valid path.
+        // The placeholder is replaced with a sample path, because the result must be a valid path.
         let sample = text.replace("{path}", "/x");
         if sample.contains(['{', '}', '$']) {
             let help = "write \"{path}\" for the path of the request";
@@ -110,9 +110,9 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
         if let Some((message, help)) = path::site_path_error(&sample) {
             let (message, help) = match (sample == text, text.starts_with(['/', '{'])) {
                 (true, _) => (message, help),
-                (false, true) => (format!("\"{}\" does not give a path", short(text)), help),
+                (false, true) => (format!("\"{}\" does not expand to a path", short(text)), help),
                 (false, false) => (
-                    format!("\"{}\" does not give a path", short(text)),
+                    format!("\"{}\" does not expand to a path", short(text)),
                     "begin it with {path} or `/`".to_owned(),
                 ),
             };
@@ -215,8 +215,8 @@ pub(crate) fn redirects(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
     let Some(written) = written.entry.node.as_table() else {
         return;
     };
-    // The redirects are keyed by pattern, because each one replaces an inherited one with the same pattern, and a site
-    // that has moved may have tens of thousands.
+    // The map is keyed by pattern, because a redirect replaces the inherited redirect with the same pattern, and a site
+    // that has moved may have tens of thousands of redirects.
     let inherited = std::mem::take(&mut settings.redirects).into_iter();
     let mut all: BTreeMap<Pattern, Redirect> = inherited.map(|redirect| (redirect.from.clone(), redirect)).collect();
     for (name, entry) in written.in_order() {

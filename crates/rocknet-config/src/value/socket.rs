@@ -6,7 +6,8 @@ use crate::context::Check;
 use crate::finding::Code;
 use crate::source::Span;
 
-/// Maximum length of the path of a Unix socket: `sun_path` has 108 bytes on Linux, with a terminating NUL.
+/// Maximum length of the path of a Unix socket, in bytes: `sun_path` has 108 bytes on Linux, including a terminating
+/// NUL.
 pub(crate) const MAX_PATH_BYTES: usize = 107;
 
 /// Help texts for invalid paths.

@@ -1,4 +1,5 @@
-//! Typed values of tables whose kinds have been checked. Invalid values have been reported and are absent.
+//! Typed access to the values of tables whose kinds have been checked. An invalid value has already been reported, and
+//! is returned as `None`.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use crate::file::{Node, Table, Text, Value};
 use crate::source::Span;
 use crate::units;
 
-/// Returns a whole number if it fits the type.
+/// Returns a whole number; `None` if it does not fit the type.
 pub(crate) fn integer<T: TryFrom<i64>>(table: Option<&Table>, key: &str) -> Option<T> {
     match table?.node(key)?.value {
         Value::Integer(number) => T::try_from(number).ok(),

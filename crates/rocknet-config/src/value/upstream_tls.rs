@@ -76,7 +76,7 @@ fn authorities(check: &mut Check<'_>, node: &Node) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// Returns true if the file exists. A missing file has already been reported.
+/// Returns true if a file exists. A missing file has already been reported.
 fn is_file(check: &Check<'_>, path: &std::path::Path) -> bool {
     matches!(check.env.kind(path), Some(FileKind::File | FileKind::Other))
 }
@@ -103,7 +103,7 @@ fn server_name(check: &mut Check<'_>, node: &Node) -> Option<String> {
     None
 }
 
-/// Reads the client certificate and its key, which is in the same file unless `key` names another.
+/// Reads the files of the client certificate and its key. Without `key`, the key is in the file of the certificate.
 fn client(check: &mut Check<'_>, table: &Table) -> Option<(std::path::PathBuf, std::path::PathBuf)> {
     let Some(node) = table.node("cert") else {
         if let Some(entry) = table.entries.get("key") {
@@ -123,7 +123,7 @@ fn client(check: &mut Check<'_>, table: &Table) -> Option<(std::path::PathBuf, s
             key: key.clone(),
             ocsp: None,
         };
-        // The upstream decides about the validity period and the issuer.
+        // Only errors are reported, because the upstream decides whether it accepts the validity period and the issuer.
         let mut findings = check.env.certificate_findings(&[files], &[]);
         findings.retain(|finding| finding.severity == Severity::Error);
         for finding in findings {

@@ -1,4 +1,4 @@
-//! Tests of redirects: examples, and properties that no request may violate.
+//! Tests of redirects: examples, and properties that hold for every request.
 
 use proptest::prelude::*;
 
@@ -74,7 +74,7 @@ fn moved_paths_get_their_location() {
         ("*.htm", "/pages/{*}.html", "/a/b.htm", Some("/pages/b.html")),
         ("/a/*", "/{*}/{*}", "/a/x", Some("/x/x")),
         ("/a/*", "/{*}{*}{*}{*}", "/a/x", Some("/xxxx")),
-        // The query is kept unless the target has one; a fragment stays last.
+        // The query is kept unless the target has a query. A fragment remains at the end.
         ("/old", "/new", "/old?", Some("/new?")),
         ("/old", "/new", "/old?a=1&b=%20", Some("/new?a=1&b=%20")),
         ("/old", "/new?x=1", "/old?a=1", Some("/new?x=1")),
@@ -88,7 +88,7 @@ fn moved_paths_get_their_location() {
         ),
         ("/s/*", "/find#{*}", "/s/x", Some("/find#x")),
         ("/old", "/new", "/old?x={|}\\[]`^%zz", Some("/new?x={|}\\[]`^%zz")),
-        // Percent-encoding is kept, and applied again where the path was normalised.
+        // Percent-encoding is kept. If the path was normalised, the decoded text is encoded again.
         ("/b/*", "/n/{*}", "/b/%C3%BC%20x", Some("/n/%C3%BC%20x")),
         ("/b/*", "/n/{*}", "/b/%c3%bc", Some("/n/%c3%bc")),
         ("/b/*", "/n/{*}", "/%62/%7Ex", Some("/n/%7Ex")),
@@ -96,7 +96,7 @@ fn moved_paths_get_their_location() {
         ("/b/*", "/n/{*}", "/b/ü", Some("/n/%C3%BC")),
         ("/b/*", "/n/{*}", "//b/a%2541", Some("/n/a%2541")),
         ("/é*", "/n{*}", "/%C3%A9%3Fx", Some("/n%3Fx")),
-        // Text of the configuration is encoded where necessary, and kept where it is encoded already.
+        // Text of the configuration is encoded where necessary. Text that is already encoded is kept.
         ("/old", "/ü ä", "/old", Some("/%C3%BC%20%C3%A4")),
         ("/old", "/a%20b%zz\\", "/old", Some("/a%20b%25zz%5C")),
         ("/old", "/new\r\nX: y", "/old", Some("/new%0D%0AX:%20y")),
@@ -142,7 +142,7 @@ fn no_request_chooses_the_host() {
             "{path:?} from {raw:?}"
         );
     }
-    // A normalised path cannot have all of these forms; the property holds nevertheless.
+    // A normalised path cannot have all of these forms, but no form may change the host.
     for (path, raw, expected) in [
         ("/go/evil.com", "/go//evil.com", "/evil.com"),
         ("/go//evil.com", "/go//evil.com", "/evil.com"),
@@ -310,7 +310,8 @@ proptest! {
         }
     }
 
-    /// The text matched by the star is preserved: decoding the location yields the decoded path, re-encoded or not.
+    /// The text matched by the star is preserved. Decoding the location yields the decoded path, whether the text kept
+    /// its encoding or was encoded again.
     #[test]
     fn the_star_is_preserved(path in "[a-c%?# ü+&]{1,8}(/[a-c%?# ü+&]{1,8}){0,2}", encode_all in any::<bool>()) {
         let path = format!("/b/{path}");
@@ -319,8 +320,8 @@ proptest! {
         let request = RequestTarget { path: &path, raw_path: &raw, query: None };
         let kept = location("/b/*", "/n/{*}", &request).unwrap();
         prop_assert_eq!(kept.as_bytes()[3..].to_vec(), raw[if encode_all { 5 } else { 3 }..].to_vec());
-        let anew = location("/b/*", "/n/{*}", &RequestTarget { raw_path: b"/", ..request }).unwrap();
-        for location in [kept, anew] {
+        let encoded_again = location("/b/*", "/n/{*}", &RequestTarget { raw_path: b"/", ..request }).unwrap();
+        for location in [kept, encoded_again] {
             prop_assert_eq!(&decoded(&location)[2..], &path[2..]);
         }
     }

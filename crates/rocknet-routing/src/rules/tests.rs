@@ -74,7 +74,7 @@ fn paths_are_rewritten() {
         ("*.asp", "/old/{*}.html", "/deep/page.asp", Some("/old/page.html")),
         ("", "/site/{*}", "/a/b", Some("/site/a/b")),
         ("", "/site/{*}", "/", Some("/site/")),
-        // Invalid paths are refused, and rules do not rewrite them.
+        // Invalid paths are refused later, so rules do not rewrite them.
         ("", "/site/{*}", "/%00", None),
         ("", "/site/{*}", "/../a", None),
     ] {
@@ -166,7 +166,7 @@ fn rules_apply_in_order_and_once() {
     ended[0].last = true;
     assert_eq!(apply(&ended, "/a"), RuleOutcome::Rewritten(b"/b".to_vec()));
 
-    let spared = [
+    let skipped = [
         rule(rewrite("/static/*", "/").when, RuleAction::Pass, true),
         rule(
             Conditions::default(),
@@ -177,9 +177,9 @@ fn rules_apply_in_order_and_once() {
             false,
         ),
     ];
-    assert_eq!(apply(&spared, "/static/logo.svg"), RuleOutcome::Untouched);
+    assert_eq!(apply(&skipped, "/static/logo.svg"), RuleOutcome::Untouched);
     let body = Some("Back soon.".into());
-    assert_eq!(apply(&spared, "/"), RuleOutcome::Respond { status: 503, body });
+    assert_eq!(apply(&skipped, "/"), RuleOutcome::Respond { status: 503, body });
 
     let moved = [
         rewrite("/a/*", "/b/{*}"),
@@ -208,7 +208,7 @@ fn an_invalid_rule_is_reported_by_its_number() {
 }
 
 proptest::proptest! {
-    /// Every rewritten target is a path of this site and nothing else.
+    /// Every rewritten target is a path of this site, and never another host.
     #[test]
     fn a_rewritten_target_is_a_path(request in "/[a-z/.%0-9:?&=\\\\]{0,24}", to in "/[a-z/]{0,4}\\{\\*\\}[a-z?=]{0,4}") {
         if to.starts_with("//") { return Ok(()); }

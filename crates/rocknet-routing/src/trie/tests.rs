@@ -1,12 +1,13 @@
-//! Tests of routes: their ranking by examples and against a linear search, and the cost of lookups.
+//! Tests of routes: their ranking, by examples and by comparison with a linear search, and the cost of lookups.
 
 use std::cell::Cell;
 
 use super::*;
 
 thread_local! {
-    /// Numbers of nodes visited and globs tried by this thread's lookups.
+    /// Number of nodes that lookups of this thread have visited.
     pub(super) static VISITS: Cell<usize> = const { Cell::new(0) };
+    /// Number of globs that lookups of this thread have compared.
     pub(super) static GLOBS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -81,13 +82,13 @@ fn paths_find_their_most_specific_route() {
     for (path, expected) in [
         ("/users/7/photo", Some(("/users/*/photo", "7"))),
         ("/users/7/name", Some(("/users/*/*", "7"))),
-        // Thirteen literals against ten and eleven.
+        // `/users/*/photo` has 13 literal characters, `/users/me/*o` has 11 and `/*/me/photo` has 10.
         ("/users/me/photo", Some(("/users/*/photo", "me"))),
         ("/users/me/video", Some(("/users/me/*o", "vide"))),
         ("/pets/me/photo", Some(("/*/me/photo", "pets"))),
         ("/a.zip", Some(("*.zip", "a"))),
         ("/x/y/a.zip", Some(("*.zip", "a"))),
-        // Two literals against one; and of two with two, the first in the alphabet.
+        // `/a*` and `/b*` have two literal characters, `*z*` has one.
         ("/az", Some(("/a*", "z"))),
         ("/bz", Some(("/b*", "z"))),
         ("/cz", Some(("*z*", "c"))),
@@ -95,6 +96,7 @@ fn paths_find_their_most_specific_route() {
     ] {
         check(&globs, path, expected);
     }
+    // Both globs have three literal characters, and `/*ab` is the first in alphabetical order.
     check(&["/a*b", "/*ab"], "/aab", Some(("/*ab", "a")));
     check(&["/*"], "/", Some(("/*", "")));
     check(&["/*", "/"], "/", Some(("/", "")));
@@ -131,7 +133,7 @@ fn duplicate_patterns_are_refused() {
         assert_eq!(trie.len(), 6);
         assert!(trie.values().all(|value| value != "late"));
     }
-    // The same bytes with another meaning are a different pattern.
+    // Patterns of different kinds with the same text are not duplicates.
     let mut trie = RouteTrie::new();
     for pattern in [
         Pattern::Exact("/a".into()),
@@ -185,13 +187,13 @@ fn the_cost_does_not_grow_with_the_routes() {
             one_globs, many_globs,
             "{path:?}: a path is compared only with globs under its own prefix"
         );
-        // One more node for each of the five digits, twice if globs are searched.
+        // Each of the five digits adds at most one node, which is visited twice if globs are searched.
         assert!(
             many <= one + 10,
             "{path:?}: {one} nodes among 3 routes, {many} among 30,000"
         );
     }
-    // Paths without a match, and long ones, stop as soon as they leave the trie.
+    // The lookup of a path that does not match, or is long, stops as soon as the path leaves the trie.
     for path in ["/nowhere", "/r99999/exact", &format!("/r{}", "1".repeat(8_000))] {
         let (visits, globs) = cost(&many, path);
         assert!(
@@ -215,7 +217,7 @@ fn no_path_visits_more_nodes_than_it_has_bytes() {
     assert_eq!(trie.find(&deep[..77]).map(|(value, _)| *value), Some(77));
 }
 
-/// The ranking as a linear search.
+/// Finds the route as the trie is documented, by a linear search.
 fn naive(patterns: &[Pattern], path: &str) -> Option<(usize, RouteMatch)> {
     let ranked = patterns.iter().enumerate().filter_map(|(index, pattern)| {
         let (kind, weight, star) = match pattern {

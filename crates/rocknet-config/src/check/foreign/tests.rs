@@ -1,4 +1,4 @@
-//! Tests that each keyword is listed once, and that the advice names existing keys.
+//! Tests that each keyword is listed only once, and that the advice names existing keys.
 
 use super::*;
 use crate::keys;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Returns a hash with a digest of the right length; no test verifies it.
+/// Returns a bcrypt hash with this cost. Its digest has the right length but matches no password.
 fn bcrypt_text(cost: &str) -> String {
     format!("$2y${cost}${}", "a".repeat(53))
 }

@@ -10,7 +10,7 @@ use crate::finding::Code;
 use crate::message::short;
 use crate::model::Health;
 
-/// Reads `health`. `given`: header fields that the proxy sets in requests.
+/// Reads `health`. `given`: header fields that the proxy sets in requests, which checks inherit.
 pub(super) fn build(check: &mut Check<'_>, node: &Node, given: &BTreeMap<String, String>) -> Option<Health> {
     let (path, table) = match &node.value {
         Value::Table(table) => match table.node("path") {

@@ -51,7 +51,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
     Some(mirror)
 }
 
-/// Reads a percentage, such as `"10%"` or `"0.5%"`, as a number of 10,000.
+/// Reads a percentage, such as `"10%"` or `"0.5%"`. Returns the number of requests out of 10,000.
 fn share(check: &mut Check<'_>, node: &Node) -> Option<u32> {
     let written = node.written()?;
     let share = percent(&written.value);

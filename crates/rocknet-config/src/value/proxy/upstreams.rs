@@ -86,7 +86,7 @@ pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Opti
     Some(all)
 }
 
-/// Reads one server.
+/// Reads one server: a URL, or `unix:` and a path. `http2`: as in [`upstreams`].
 pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Upstream> {
     let written = node.written()?;
     let text = written.value.as_str();
@@ -135,7 +135,7 @@ fn unix(check: &mut Check<'_>, path: &str, node: &Node) -> Option<Host> {
     Some(Host::Unix(socket::path(check, "unix:", path, node.span, help)?))
 }
 
-/// Parses the part of a URL after its scheme. The error is the help.
+/// Parses the part of a URL after its scheme. The error is the help of the finding.
 fn host(scheme: &str, text: &str) -> Result<Host, String> {
     let text = text.strip_suffix('/').unwrap_or(text);
     if text.contains('@') {
@@ -165,7 +165,7 @@ fn host(scheme: &str, text: &str) -> Result<Host, String> {
         return Ok(Host::Address(IpAddr::V4(ip), port));
     }
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
-    // A name whose last label is a number would be an IPv4 address, and it is not a valid one.
+    // A name whose last label is a number would be parsed as an IPv4 address, and valid addresses were handled above.
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit());
     if host.len() <= MAX_NAME && host.bytes().all(is_name) && !is_number {
