@@ -1,9 +1,10 @@
-//! Framing fields: only the sender of a message may write them, never an application.
+//! Tells framing and connection fields from others: the server generates them and never copies them from an
+//! application.
 
 use super::{Known, KnownSet};
 
-/// The fields that RFC 9110 §7.6.1 and RFC 9112 §6 reserve for the sender, and two that were never standardized
-/// (Keep-Alive, Proxy-Connection).
+/// The fields that only the sender of a message may write by RFC 9110 §7.6.1 and RFC 9112 §6, and two fields that were
+/// never standardized (Keep-Alive, Proxy-Connection).
 const FRAMING: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,

@@ -2,7 +2,7 @@
 
 use crate::bytes;
 
-/// Returns true for `token = 1*tchar`: field names, methods, codings, parameter names.
+/// Returns true for `token = 1*tchar`, the syntax of field names, methods, codings and parameter names.
 pub fn is_token(bytes: &[u8]) -> bool {
     bytes::is_token(bytes)
 }

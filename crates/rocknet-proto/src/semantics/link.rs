@@ -1,14 +1,14 @@
-//! Parses `rel=preload` of the Link field (RFC 8288).
+//! Finds the targets with `rel=preload` in a Link field (RFC 8288).
 
 use super::list::{parts, skip_whitespace, trim};
 
-/// Returns the targets with `rel=preload` in a Link field, without those marked `nopush`.
+/// Returns the targets with `rel=preload` in a Link field, except those marked `nopush`.
 pub fn preloads(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     parts(value, b',').filter_map(preload)
 }
 
-/// Returns the target of a link such as `<target>; rel="preload"; as=style`. A target with a comma is skipped, because
-/// the list is split there.
+/// Returns the target of a link such as `<target>; rel="preload"; as=style`. A target with a comma is not found,
+/// because the list is split at the comma.
 fn preload(link: &[u8]) -> Option<&[u8]> {
     let rest = link.strip_prefix(b"<")?;
     let end = rest.iter().position(|&byte| byte == b'>')?;
@@ -34,7 +34,8 @@ fn preload(link: &[u8]) -> Option<&[u8]> {
     (wanted == Some(true)).then_some(target)
 }
 
-/// Returns the value without its quotes. Relation types hold no bytes that need escapes.
+/// Returns the value without its quotes. Escapes need no handling, because relation types contain no bytes that need
+/// one.
 fn unquoted(value: &[u8]) -> &[u8] {
     value
         .strip_prefix(b"\"")
