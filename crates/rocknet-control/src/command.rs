@@ -1,4 +1,4 @@
-//! Commands to a running server, and how they are typed at its terminal.
+//! Commands to a running server, and the parser for commands typed at its terminal.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// A query or an instruction to a running server.
+/// A query or instruction for a running server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Command {
-    /// Returns the state of the server as a [`crate::Status`].
+    /// Requests the state of the server, a [`crate::Status`].
     Status,
-    /// Returns the sites as a list of [`crate::SiteSummary`].
+    /// Requests the sites, a list of [`crate::SiteSummary`].
     Sites,
-    /// Reads the configuration again; an invalid one changes nothing.
+    /// Reads the configuration again. An invalid configuration changes nothing.
     Reload,
-    /// Finishes requests in progress and ends.
+    /// Finishes requests in progress and ends the server.
     Quit,
     /// Lists the commands.
     Help,
 }
 
 impl Command {
-    /// All commands, in the order of the help.
+    /// All commands, in the order of the help text.
     pub const ALL: [Command; 5] = [
         Command::Status,
         Command::Sites,
@@ -33,7 +33,7 @@ impl Command {
         Command::Help,
     ];
 
-    /// Returns the word to type.
+    /// Returns the word to type at the terminal.
     pub fn name(self) -> &'static str {
         match self {
             Command::Status => "status",
@@ -55,7 +55,7 @@ impl Command {
         }
     }
 
-    /// Returns synonyms known from other servers and shells, which must be typed in full.
+    /// Returns synonyms that users know from other servers and shells. A synonym must be typed in full.
     fn synonyms(self) -> &'static [&'static str] {
         match self {
             Command::Quit => &["stop", "exit"],
@@ -64,11 +64,12 @@ impl Command {
         }
     }
 
-    /// Parses a line typed at the terminal; `None` if it is empty. Case is ignored, and a unique prefix of a command
-    /// suffices.
+    /// Parses a line typed at the terminal; returns `None` if the line is empty. Case is ignored, and a unique prefix
+    /// of a command suffices.
     ///
     /// # Errors
-    /// Returns the unknown or ambiguous word with suggestions.
+    ///
+    /// Fails if the word is unknown or ambiguous. The error contains the word and suggestions.
     pub fn parse(line: &str) -> Result<Option<Command>, UnknownCommand> {
         let word = line.trim();
         if word.is_empty() {
@@ -156,7 +157,7 @@ impl fmt::Display for UnknownCommand {
 
 impl std::error::Error for UnknownCommand {}
 
-/// Returns the commands closest to a mistyped word.
+/// Returns the commands closest to a mistyped word; none if every command differs by more than [`MAX_TYPOS`].
 fn nearest(word: &str) -> Vec<Command> {
     let distance = |command: Command| strsim::damerau_levenshtein(word, command.name());
     let mut near: Vec<_> = Command::ALL
@@ -169,14 +170,14 @@ fn nearest(word: &str) -> Vec<Command> {
     near
 }
 
-/// Maximum number of wrong, missing, extra or swapped letters in a typo. With more, all words of four to six letters
-/// look alike.
+/// Maximum number of wrong, missing, extra or swapped letters in a typo. With a higher limit, all words of four to six
+/// letters would be similar.
 const MAX_TYPOS: usize = 2;
 
-/// Maximum length of a line in bytes that is compared with the commands. Longer lines are pasted text.
+/// Maximum length in bytes of a line that is compared with the commands. Longer lines are assumed to be pasted text.
 const MAX_LINE: usize = 64;
 
-/// Maximum characters of an unknown word that are shown.
+/// Maximum number of characters of an unknown word that are shown.
 const MAX_SHOWN: usize = 24;
 
 #[cfg(test)]
@@ -244,11 +245,7 @@ mod tests {
         for (line, command) in help.lines().zip(Command::ALL) {
             assert_eq!(line.split_once("  ").map(|(name, _)| name.trim()), Some(command.name()));
             assert!(line.ends_with(command.summary()));
-            assert_eq!(
-                line.find(command.summary()),
-                Some(8),
-                "the descriptions are in a column"
-            );
+            assert_eq!(line.find(command.summary()), Some(8), "the descriptions are aligned");
         }
     }
 

@@ -1,4 +1,4 @@
-//! PROXY protocol: headers in every split, errors, and the guarantee that no byte after the header is read.
+//! Tests the PROXY protocol: headers in every split, errors, and the guarantee that no byte after the header is read.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,8 @@ use rocknet_proto::proxy_protocol::{
     MAX_V1_SIZE, MAX_V2_PAYLOAD, ParseProgress, ProxyHeader, ProxyHeaderError, SIGNATURE, parse, write_v1, write_v2,
 };
 
-/// Reads a header like a connection: as many bytes as are wanted, or fewer. Also returns the number of bytes after it.
+/// Reads a header as a connection does: per call at most `step` bytes, and no more than the parser permits. Returns the
+/// result, `None` if the header is incomplete, and the number of unread bytes.
 fn run(bytes: &[u8], step: usize) -> (Option<Result<ProxyHeader, ProxyHeaderError>>, usize) {
     let mut header: Vec<u8> = Vec::new();
     loop {
@@ -89,7 +90,7 @@ fn version_1() {
     ] {
         check(bad.as_bytes(), Err(ProxyHeaderError::Line));
     }
-    // The limit, from both sides.
+    // Headers at the limit and one byte above it.
     let longest = format!("PROXY UNKNOWN {}\r\n", "x".repeat(MAX_V1_SIZE - 16));
     assert_eq!(longest.len(), MAX_V1_SIZE);
     check(longest.as_bytes(), Ok(ProxyHeader::Unknown));
@@ -155,14 +156,14 @@ fn other_bytes_are_no_header() {
 }
 
 proptest! {
-    /// Written headers are read back, without a byte after them.
+    /// The parser returns the addresses of a written header and leaves the bytes after it unread.
     #[test]
     fn written_headers_are_read_back(source: SocketAddr, port: u16, second in any::<[u8; 16]>(), step in 1..20_usize) {
         let destination: SocketAddr = match source {
             SocketAddr::V4(_) => (<[u8; 4]>::try_from(&second[..4]).expect("four"), port).into(),
             SocketAddr::V6(_) => (second, port).into(),
         };
-        // Without a scope or flow, which the protocol does not carry.
+        // The protocol transports neither scope nor flow label of an IPv6 address.
         let source = SocketAddr::new(source.ip(), source.port());
         let family = if source.is_ipv4() { "TCP4" } else { "TCP6" };
         let line = format!(

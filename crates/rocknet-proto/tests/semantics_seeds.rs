@@ -1,4 +1,4 @@
-//! Replays the seeds of the fuzz targets of HTTP semantics.
+//! Replays the seeds of the fuzz targets for HTTP semantics.
 
 use std::path::Path;
 
@@ -21,13 +21,13 @@ fn seeds_pass() {
         let mut count = 0;
         for seed in std::fs::read_dir(&seeds).expect("seeds are part of the source tree") {
             let bytes = std::fs::read(seed.unwrap().path()).unwrap();
-            // Every prefix and suffix of a seed is another seed.
+            // Every prefix and suffix of a seed is an input, too.
             for cut in 0..=bytes.len() {
                 law(&bytes[..cut]);
                 law(&bytes[cut..]);
             }
             count += 1;
         }
-        assert!(count > 0, "{target} has seeds");
+        assert!(count > 0, "{target} has no seeds");
     }
 }

@@ -1,4 +1,4 @@
-//! Values of fields and targets: whole, cut at every byte, and with more bytes after them.
+//! Parses values of fields and targets: whole, cut at every byte, and with more bytes after them.
 
 use rocknet_proto::Method;
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
@@ -6,10 +6,11 @@ use rocknet_proto::semantics::conditional::{self, Preconditions, Validators};
 use rocknet_proto::semantics::etag::{self, Comparison, EntityTag};
 use rocknet_proto::semantics::{AcceptEncoding, Coding, Ranges, SafePath, date, fuzzing, negotiation, range};
 
-/// Describes the result of parsing a value.
+/// Parses a value and describes the result as text.
 type Reader = fn(&[u8]) -> String;
 
-/// Checks a value whole and with each suffix. Cut at any byte, neither part may violate the invariants.
+/// Checks a value whole and with each suffix. It also cuts the value at every byte and checks that neither part
+/// violates the invariants.
 #[track_caller]
 fn check(read: Reader, value: &str, expected: &str, suffixes: &[(&str, &str)]) {
     assert_eq!(read(value.as_bytes()), expected, "{value:?}");
@@ -56,7 +57,7 @@ fn dates() {
     }
 }
 
-/// Validators of the representation.
+/// Validators of the current representation.
 const EXISTING: Validators<'_> = Validators {
     etag: b"\"v1\"",
     last_modified: Some(784_111_777),
@@ -94,7 +95,7 @@ fn if_range(value: &[u8]) -> String {
     conditional::if_range(value, &EXISTING).to_string()
 }
 
-/// An invalid precondition costs a whole response or 412, but never yields a stale copy.
+/// An invalid precondition leads to a complete response or a 412, but never to a stale copy.
 #[test]
 fn conditions() {
     check(
@@ -202,7 +203,7 @@ fn codings_and_media_types() {
             (", \"", "identity"),
         ],
     );
-    // The exact values of the fast path, and the same with a suffix.
+    // The exact values of the fast path, and these values with a suffix.
     for (value, best) in [
         ("gzip, deflate, br, zstd", "br"),
         ("gzip, deflate, br", "br"),

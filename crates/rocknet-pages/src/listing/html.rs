@@ -1,10 +1,10 @@
-//! Listings as HTML: breadcrumbs, totals, and a table whose headers sort by plain links.
+//! Renders listings as HTML: breadcrumbs, totals, and a table whose column headers are links that sort it.
 
 use super::format::{UtcDateTime, counted, grouped, size};
 use super::{EntryKind, Listing, ListingEntry, SortKey, SortOrder};
 use crate::text::push_html;
 
-/// Renders the page with at most [`super::MAX_ENTRIES`] rows.
+/// Returns the page, with at most [`super::MAX_ENTRIES`] entries.
 pub fn html(listing: &Listing<'_>) -> Vec<u8> {
     let entries = listing.sorted();
     let mut out = Vec::with_capacity(PAGE_RESERVE + entries.len() * ROW_RESERVE);
@@ -26,7 +26,7 @@ pub fn html(listing: &Listing<'_>) -> Vec<u8> {
     if listing.is_cut() {
         push(
             &mut out,
-            "<p class=\"note\">The list stops here. This folder holds more than the ",
+            "<p class=\"note\">The list stops here. This folder has more than the ",
         );
         push(&mut out, &grouped(entries.len() as u64));
         push(&mut out, " entries shown.</p>\n");
@@ -35,8 +35,8 @@ pub fn html(listing: &Listing<'_>) -> Vec<u8> {
     out
 }
 
-/// Appends the breadcrumbs, in which all steps but the last are links. Links are relative, so they also work if another
-/// server adds a path prefix.
+/// Appends the breadcrumbs. Each step except the last, the listed folder, is a link. Links are relative, so they also
+/// work if a server in front of this one adds a path prefix.
 fn push_breadcrumbs(out: &mut Vec<u8>, path: &str, keep: &str) {
     let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
     push(out, "<nav aria-label=\"Folder path\"><h1>");
@@ -71,7 +71,7 @@ fn push_up(out: &mut Vec<u8>, levels: usize) {
     }
 }
 
-/// Appends the totals: `3 folders, 12 files, 4.2 MiB`.
+/// Appends the totals of the shown entries: `3 folders, 12 files, 4.2 MiB`.
 fn push_sum(out: &mut Vec<u8>, entries: &[&ListingEntry]) {
     let count = |kind| entries.iter().filter(|entry| entry.kind == kind).count() as u64;
     let files = count(EntryKind::File);
@@ -135,8 +135,8 @@ fn push_table(out: &mut Vec<u8>, listing: &Listing<'_>, entries: &[&ListingEntry
     push(out, "</tbody>\n</table>\n");
 }
 
-/// Appends a column header that sorts. The current column reverses its order. Another column starts with the most
-/// useful order: names ascending, sizes and times descending.
+/// Appends a column header, a link that sorts by this column. The link of the current column reverses the order. The
+/// link of another column starts with the most useful order: names ascending, sizes and times descending.
 fn push_header(out: &mut Vec<u8>, listing: &Listing<'_>, sort: SortKey, title: &str) {
     let (state, next) = match (listing.sort == sort, listing.order) {
         (true, SortOrder::Asc) => (" aria-sort=\"ascending\"", SortOrder::Desc),
@@ -217,7 +217,7 @@ fn icon(entry: &ListingEntry) -> &'static str {
     }
 }
 
-/// Returns the query for links to other folders, which keeps the chosen order; empty for the default order.
+/// Returns the query that keeps the chosen order in links to other folders; empty for the default order.
 fn kept_query(listing: &Listing<'_>) -> String {
     match (listing.sort, listing.order) {
         (SortKey::Name, SortOrder::Asc) => String::new(),
@@ -233,14 +233,15 @@ fn push(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Maximum number of steps shown. A link to a distant ancestor is long (`../` for each level), so without a limit the
-/// page would grow with the square of the depth: 6 MB for the deepest path that Linux allows.
+/// Maximum number of ancestor folders in the breadcrumbs, not counting the top folder. The link to an ancestor has
+/// `../` for each level. Without a limit, the page would grow with the square of the depth: 6 MB for the deepest path
+/// that Linux allows.
 const MAX_CRUMBS: usize = 32;
 
-/// Bytes reserved for the head, the style and the frame of the table.
+/// Number of bytes reserved for the head, the style and the frame of the table.
 const PAGE_RESERVE: usize = 8 * 1024;
 
-/// Bytes reserved for a row with a name of ordinary length.
+/// Number of bytes reserved for a row with a name of ordinary length.
 const ROW_RESERVE: usize = 192;
 
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\

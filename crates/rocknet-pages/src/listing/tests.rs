@@ -1,4 +1,4 @@
-//! Tests of listings: escaping of names, order, sorting links, and totals.
+//! Tests listings: escaping of names, order, links that sort, and totals.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn page(listing: &Listing<'_>) -> String {
     String::from_utf8(html(listing)).unwrap()
 }
 
-/// Returns the part that contains names; the style before it has quotes and brackets of its own.
+/// Returns the page after its style sheet, because the style sheet contains quotes and brackets, too.
 fn body(listing: &Listing<'_>) -> String {
     page(listing).split_once("</style>").unwrap().1.to_owned()
 }
@@ -132,7 +132,7 @@ fn entries_have_the_requested_order() {
             .iter()
             .map(|name| page.find(&format!("<bdi>{name}</bdi>")).unwrap())
             .collect();
-        assert!(places.is_sorted(), "{sort:?} {order:?}: the page has another order");
+        assert!(places.is_sorted(), "{sort:?} {order:?}: the page has a different order");
     }
 }
 
@@ -236,7 +236,8 @@ fn breadcrumbs_lead_upwards() {
     assert!(!page_of("/").contains("../"));
 }
 
-/// The first link ends in a slash, and other links are followed by one, so both need the same spacing.
+/// The text of the first link ends with a slash, and the other links are followed by a slash. Both slashes need the
+/// same spacing.
 #[test]
 fn breadcrumbs_are_evenly_spaced() {
     let page = page_of("/a/b/");

@@ -1,4 +1,4 @@
-//! Request bodies: by length and chunked, with extensions and trailers.
+//! Tests request bodies: by length and chunked, with chunk extensions and trailers.
 
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{ResponseTiming, server_transcript};
@@ -118,7 +118,7 @@ fn trailers_are_read() {
     }
 }
 
-/// Forbidden trailers are refused only in requests; of responses the proxy drops them.
+/// Forbidden trailer fields are refused only in requests; the proxy drops them from responses.
 #[test]
 fn forbidden_trailers_of_requests_are_refused() {
     let refused = format!("refused {:?}", Refusal::from(ChunkError::ForbiddenTrailer));
@@ -185,7 +185,7 @@ fn the_body_limit_of_a_site_applies_to_both_framings() {
         )
     };
     let too_large = "refused ContentTooLarge";
-    // The limit of the site replaces that of the connection, above or below it.
+    // The limit of the site replaces the limit of the connection, whether it is greater or smaller.
     for (site, length, fits) in [
         (Some(4), 4, true),
         (Some(4), 5, false),

@@ -1,4 +1,4 @@
-//! Heads of requests: valid ones, and every refusal.
+//! Tests valid request heads, and every reason for a refusal.
 
 use rocknet_proto::Known;
 use rocknet_proto::RequestIndex;
@@ -43,7 +43,7 @@ fn targets_in_their_four_forms() {
         "GET / @[::1]:81 Absolute",
     );
     accepted(line("OPTIONS * HTTP/1.1"), "OPTIONS * @a Asterisk");
-    // The response is 200, which opens a tunnel.
+    // The test responds with 200, which opens a tunnel.
     let connect = "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n";
     server(connect, &["CONNECT  @a:443 Authority None", "Upgrade"]);
 }
@@ -327,7 +327,7 @@ fn upgrades_are_offered_only_where_possible() {
     server(post, &["POST / @a Length(2)", "data hi", "end", "idle"]);
 }
 
-/// Bytes of the new protocol stay unread, even if they look like a request.
+/// Bytes of the new protocol remain unread, even if they look like a request.
 #[test]
 fn nothing_is_read_after_an_upgrade() {
     let bytes = get("Connection: upgrade\r\nUpgrade: x\r\n") + "\x01\x05hello GET / HTTP/1.1\r\n\r\n";

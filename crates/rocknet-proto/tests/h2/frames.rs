@@ -1,4 +1,4 @@
-//! Frames and streams by the sections of RFC 9113: the error of each invalid frame and its code.
+//! Tests frames and stream states by the sections of RFC 9113: each invalid frame causes the required error code.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -8,7 +8,7 @@ use rocknet_proto::h2::{Config, PREFACE};
 const GET_1: &str = "request 1 GET / @a end";
 const SENT_1: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
 
-/// §3.4: the preface with SETTINGS.
+/// §3.4: the client preface with its SETTINGS frame.
 #[test]
 fn the_client_preface() {
     let get = get(1);
@@ -66,7 +66,7 @@ fn unknown_frames_and_flags() {
     server(&[reserved], &expected);
 }
 
-/// §4.2, §6: invalid sizes and streams of frame types.
+/// §4.2, §6: frames of an invalid size or on an invalid stream for their type.
 #[test]
 fn sizes_and_streams() {
     let large = vec![0; 16_385];
@@ -105,7 +105,7 @@ fn sizes_and_streams() {
     );
 }
 
-/// §5.1: idle streams.
+/// §5.1: frames on idle streams.
 #[test]
 fn idle_streams() {
     for frame in [data(1, "x"), rst(1, 8), window(1, 1), data(2, ""), window(2, 5)] {
@@ -119,7 +119,7 @@ fn idle_streams() {
     );
 }
 
-/// §5.1: streams that the client has ended.
+/// §5.1: frames on streams that the client has ended.
 #[test]
 fn half_closed_streams() {
     let config = Config::default();
@@ -141,7 +141,7 @@ fn half_closed_streams() {
         1,
         "PROTOCOL_ERROR",
     );
-    // Control frames of the stream are still valid.
+    // Control frames on the stream remain valid.
     never(
         &[get(1), window(1, 1), frame(PRIORITY_FRAME, 0, 1, [0; 5])],
         &[GET_1, "more"],
@@ -149,7 +149,7 @@ fn half_closed_streams() {
     never(&[get(1), rst(1, 8)], &[GET_1, "reset 1 CANCEL by client", "idle"]);
 }
 
-/// §5.1: closed streams.
+/// §5.1: frames on closed streams.
 #[test]
 fn closed_streams() {
     let check = |last: Vec<u8>, error: &str, code: &str| {
@@ -166,10 +166,10 @@ fn closed_streams() {
     check(data(1, "x"), "ClosedStream", "STREAM_CLOSED");
     check(trailers(1, &[]), "ClosedStream", "STREAM_CLOSED");
     check(frame(CONTINUATION, 4, 1, ""), "Continuation", "PROTOCOL_ERROR");
-    // After RST_STREAM of the client.
+    // After RST_STREAM from the client, the stream is closed.
     rejected(&[get(1), rst(1, 8), data(1, "x")], "ClosedStream", 1, "STREAM_CLOSED");
     rejected(&[get(1), rst(1, 8), get(1)], "ClosedStream", 1, "STREAM_CLOSED");
-    // These frames may be in flight.
+    // These frames may still be in flight, so they are ignored.
     server(
         &[
             get(1),
@@ -243,7 +243,7 @@ fn concurrent_streams() {
     );
 }
 
-/// §6.1, §6.2: padding.
+/// §6.1, §6.2: padding of DATA and HEADERS.
 #[test]
 fn padding() {
     let padded = |kind, flags, stream, payload: &[u8]| frame(kind, flags | PADDED, stream, payload);
@@ -276,7 +276,8 @@ fn padding() {
     rejected(&[post(1), padded(DATA, 0, 1, b"")], "FrameSize", 1, "FRAME_SIZE_ERROR");
 }
 
-/// RFC 7540 §5.3.1: the only rule of the deprecated priorities that remains.
+/// RFC 7540 §5.3.1: a stream must not depend on itself. It is the only rule of the deprecated priorities that is still
+/// enforced.
 #[test]
 fn dependencies() {
     let on = |stream: u8| [&[0, 0, 0, stream, 16][..], &block(GET_FIELDS)].concat();
@@ -296,7 +297,7 @@ fn dependencies() {
     );
 }
 
-/// §6.5: settings.
+/// §6.5: valid and invalid settings of the client.
 #[test]
 fn settings_of_the_client() {
     server(&[settings(&[(1, 0), (3, 5), (99, 1)])], &["idle", "> settings ack"]);
@@ -313,7 +314,7 @@ fn settings_of_the_client() {
     }
 }
 
-/// §6.7, §6.8.
+/// §6.7, §6.8: PING is acknowledged, and requests after a GOAWAY of the client are still served.
 #[test]
 fn ping_and_goaway() {
     server(
@@ -326,7 +327,7 @@ fn ping_and_goaway() {
     );
 }
 
-/// §6.9: windows of sent data.
+/// §6.9: invalid window updates.
 #[test]
 fn send_windows() {
     rejected(&[window(0, 0)], "ZeroWindowIncrement", 0, "PROTOCOL_ERROR");
@@ -366,7 +367,7 @@ fn send_windows() {
     );
 }
 
-/// §6.9.1, §6.9.2: windows limit bodies, and may become negative.
+/// §6.9.1, §6.9.2: windows limit response bodies, and may become negative.
 #[test]
 fn windows_limit_bodies() {
     let big = "request 1 GET /big @a end";
@@ -390,7 +391,7 @@ fn windows_limit_bodies() {
         &[settings(&[(4, 10)]), window(0, 100_000), get_path(1, "/big")],
         &[big, "more", "> settings ack", head, "> data 1 10"],
     );
-    // It becomes negative, and an update must exceed that first.
+    // The window becomes negative, and no data is sent until updates make it positive.
     server(
         &[
             settings(&[(4, 100)]),
@@ -417,7 +418,7 @@ fn windows_limit_bodies() {
         &[settings(&[(4, 0)]), get(1), window(1, 3), window(1, 2)],
         &[GET_1, "idle", "> settings ack", SENT_1[0], SENT_1[1]],
     );
-    // Frames have the maximum size of the client.
+    // Frames have the maximum size that the client permits.
     server(
         &[settings(&[(5, 20_000)]), get_path(1, "/big")],
         &[
@@ -433,7 +434,7 @@ fn windows_limit_bodies() {
     );
 }
 
-/// §4.3, §6.10: field blocks in several frames.
+/// §4.3, §6.10: field blocks that are split into several frames.
 #[test]
 fn continuations() {
     let block = block(GET_FIELDS);

@@ -1,4 +1,4 @@
-//! Request heads of RFC 9113 §8: valid ones, those refused with a status, and those reset.
+//! Request heads (RFC 9113 §8) that are accepted, refused with a status, or answered by a reset of the stream.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -7,7 +7,7 @@ use rocknet_proto::h2::Config;
 
 const CONNECT: &[(&str, &str)] = &[(":method", "CONNECT"), (":authority", "a:1")];
 
-/// Checks that a head is accepted and yields this line.
+/// Checks that a head is accepted and that its request has this line in the transcript.
 fn accepted(fields: &[(&str, &str)], line: &str) {
     let expected = format!("request 1 {line} end");
     let block = frame(HEADERS, END_STREAM | END_HEADERS, 1, block(fields));
@@ -17,7 +17,7 @@ fn accepted(fields: &[(&str, &str)], line: &str) {
     );
 }
 
-/// Checks that a head is reset and the connection persists.
+/// Checks that a head leads to a reset of its stream and that the connection persists.
 fn reset(fields: &[(&str, &str)], error: &str) {
     let block = frame(HEADERS, END_STREAM | END_HEADERS, 1, block(fields));
     server(
@@ -99,7 +99,7 @@ fn valid_heads() {
     accepted(CONNECT, "CONNECT  @a:1");
 }
 
-/// §8.3.1: `:authority`, and Host without it.
+/// §8.3.1: the host is `:authority`, or Host if that is missing.
 #[test]
 fn hosts() {
     let without = with(":authority", None);
@@ -118,7 +118,7 @@ fn hosts() {
     refused(&with(":authority", Some("a/b")), "HostInvalid", 400);
 }
 
-/// §8.2.3: split cookies are joined to one field after the others.
+/// §8.2.3: split cookies are joined to one field, which follows the other fields.
 #[test]
 fn cookies() {
     accepted(
@@ -128,7 +128,7 @@ fn cookies() {
     accepted(&and(&[("cookie", "a=1; b=2")]), "GET / @a cookie=a=1; b=2");
 }
 
-/// §8.2.1: names and values.
+/// §8.2.1: malformed names and values.
 #[test]
 fn malformed_fields() {
     for name in ["X-a", "", "a b", "a:b", ":a", "\u{e4}", "a\0", "connectioN", ":Path"] {
@@ -140,7 +140,7 @@ fn malformed_fields() {
     reset(&with(":path", Some("/ ")), "FieldValue");
 }
 
-/// §8.2.2: fields of HTTP/1 connections.
+/// §8.2.2: connection-specific fields of HTTP/1.
 #[test]
 fn connection_fields() {
     for name in [
@@ -156,7 +156,7 @@ fn connection_fields() {
     reset(&and(&[("te", "trailers"), ("te", "gzip")]), "Te");
 }
 
-/// §8.3: pseudo fields.
+/// §8.3: pseudo-header fields.
 #[test]
 fn pseudo_fields() {
     for name in [":method", ":scheme", ":path"] {
@@ -180,7 +180,7 @@ fn pseudo_fields() {
     refused(&with(":scheme", Some("ftp")), "TargetScheme", 400);
 }
 
-/// §8.5, RFC 8441.
+/// §8.5 and RFC 8441: CONNECT and extended CONNECT.
 #[test]
 fn connect() {
     reset(
@@ -216,7 +216,7 @@ fn connect() {
     );
 }
 
-/// §8.1.1: Content-Length.
+/// §8.1.1: Content-Length of a request that ends with its head.
 #[test]
 fn content_lengths() {
     for value in ["1", "x", "-1", "", "1, 1", "+0", "99999999999999999999"] {
@@ -237,7 +237,7 @@ fn expectations() {
     refused(&and(&[("expect", "the unexpected")]), "Expectation", 417);
 }
 
-/// Limits of heads from both sides; the connection and its table persist.
+/// Heads at their limits and just above them. A refused head leaves the connection and its HPACK table intact.
 #[test]
 fn limits() {
     let bytes: usize = GET_FIELDS.iter().map(|(name, value)| name.len() + value.len()).sum();
@@ -267,7 +267,7 @@ fn limits() {
         "Field(TooMany)",
         431,
     );
-    // Split cookies count one by one.
+    // Each part of a split cookie counts as a field.
     let wide = Limits {
         head_size: 1000,
         ..limits

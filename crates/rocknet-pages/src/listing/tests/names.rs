@@ -1,4 +1,4 @@
-//! Tests with hostile file names, which must be shown and linked without any further effect.
+//! Tests listings of hostile file names, which must be shown and linked as plain text.
 
 use super::*;
 use proptest::prelude::*;
@@ -59,7 +59,7 @@ fn hostile_names_have_no_effect() {
             "{page}"
         );
 
-        // The same name as a parent folder: in the title and the breadcrumbs, never unescaped.
+        // The same name as a parent folder must be escaped in the title and the breadcrumbs.
         let path = format!("/{}/below/", name.replace('/', "_"));
         let here = page_of(&path);
         assert_eq!(
