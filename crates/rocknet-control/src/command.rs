@@ -83,18 +83,18 @@ impl Command {
             return Err(unknown(Vec::new()));
         }
         let lower = word.to_ascii_lowercase();
-        let whole = |command: &Command| command.name() == lower || command.synonyms().contains(&lower.as_str());
-        if let Some(command) = Command::ALL.into_iter().find(whole) {
+        let is_exact = |command: &Command| command.name() == lower || command.synonyms().contains(&lower.as_str());
+        if let Some(command) = Command::ALL.into_iter().find(is_exact) {
             return Ok(Some(command));
         }
-        let begun: Vec<_> = Command::ALL
+        let matching: Vec<_> = Command::ALL
             .into_iter()
             .filter(|command| command.name().starts_with(&lower))
             .collect();
-        match begun[..] {
+        match matching[..] {
             [command] => Ok(Some(command)),
             [] => Err(unknown(nearest(&lower))),
-            _ => Err(unknown(begun)),
+            _ => Err(unknown(matching)),
         }
     }
 
@@ -160,14 +160,14 @@ impl std::error::Error for UnknownCommand {}
 /// Returns the commands closest to a mistyped word; none if every command differs by more than [`MAX_TYPOS`].
 fn nearest(word: &str) -> Vec<Command> {
     let distance = |command: Command| strsim::damerau_levenshtein(word, command.name());
-    let mut near: Vec<_> = Command::ALL
+    let mut closest: Vec<_> = Command::ALL
         .into_iter()
         .filter(|&command| distance(command) <= MAX_TYPOS)
         .collect();
-    near.sort_by_key(|&command| distance(command));
-    let least = near.first().map(|&command| distance(command));
-    near.retain(|&command| Some(distance(command)) == least);
-    near
+    closest.sort_by_key(|&command| distance(command));
+    let least = closest.first().map(|&command| distance(command));
+    closest.retain(|&command| Some(distance(command)) == least);
+    closest
 }
 
 /// Maximum number of wrong, missing, extra or swapped letters in a typo. With a higher limit, all words of four to six
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_serialized() {
+    fn commands_are_serialized_by_name() {
         for command in Command::ALL {
             let json = serde_json::to_string(&command).unwrap();
             assert_eq!(json, format!("\"{command}\""));

@@ -64,11 +64,11 @@ pub fn share(part: u64, whole: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// Truncates untrusted text to `most` characters and replaces control characters by `?`, because an escape sequence
+/// Truncates untrusted text to `max_chars` characters and replaces control characters by `?`, because escape sequences
 /// could redraw the terminal.
-pub fn sanitized(word: &str, most: usize) -> String {
-    let mut text: String = word.chars().take(most).map(without_control).collect();
-    if word.chars().nth(most).is_some() {
+pub fn sanitized(word: &str, max_chars: usize) -> String {
+    let mut text: String = word.chars().take(max_chars).map(without_control).collect();
+    if word.chars().nth(max_chars).is_some() {
         text.push('…');
     }
     text

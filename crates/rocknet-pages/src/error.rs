@@ -145,24 +145,24 @@ mod tests {
     }
 
     #[test]
-    fn any_status_gives_a_page() {
-        for (status, wanted) in [
+    fn any_status_has_a_page() {
+        for (status, expected) in [
             (0, meaning(499)),
             (418, meaning(499)),
             (451, meaning(499)),
             (507, meaning(599)),
             (u16::MAX, meaning(599)),
         ] {
-            assert!(page(status, "", None).contains(wanted), "{status}");
+            assert!(page(status, "", None).contains(expected), "{status}");
         }
     }
 
     #[test]
     fn hints_are_escaped_and_bounded() {
         let long = "é".repeat(HINT_CHARS + 1);
-        let cut = format!("<p>{}…</p>", "é".repeat(HINT_CHARS));
+        let truncated = format!("<p>{}…</p>", "é".repeat(HINT_CHARS));
         let whole = "é".repeat(HINT_CHARS);
-        let kept = format!("<p>{whole}</p>");
+        let untruncated = format!("<p>{whole}</p>");
         let rows: [(Option<&str>, &str); 6] = [
             (None, "mistake.</p></main>"),
             (Some("Allowed: GET, HEAD"), "<p>Allowed: GET, HEAD</p></main>"),
@@ -171,12 +171,12 @@ mod tests {
                 "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>",
             ),
             (Some("{{status}}"), "<p>{{status}}</p>"),
-            (Some(&long), &cut),
-            (Some(&whole), &kept),
+            (Some(&long), &truncated),
+            (Some(&whole), &untruncated),
         ];
-        for (hint, wanted) in rows {
+        for (hint, expected) in rows {
             let page = page(404, "Not Found", hint);
-            assert!(page.contains(wanted), "{hint:?}: {page}");
+            assert!(page.contains(expected), "{hint:?}: {page}");
             assert!(!page.contains("<script"), "{hint:?}");
         }
         assert!(page(400, "<b>\"", None).contains("<title>400 &lt;b&gt;&quot;</title>"));

@@ -98,10 +98,10 @@ mod tests {
     use super::*;
 
     fn check(write: fn(&mut Vec<u8>, &str), rows: &[(&str, &str)]) {
-        for (given, wanted) in rows {
+        for (given, expected) in rows {
             let mut out = Vec::new();
             write(&mut out, given);
-            assert_eq!(String::from_utf8(out).unwrap(), *wanted, "given {given:?}");
+            assert_eq!(String::from_utf8(out).unwrap(), *expected, "given {given:?}");
         }
     }
 
@@ -177,7 +177,7 @@ mod tests {
             });
             String::from_utf8(out).unwrap()
         };
-        for (template, wanted) in [
+        for (template, expected) in [
             ("", ""),
             ("x", "x"),
             ("{{a}}", "{{b}}"),
@@ -185,7 +185,7 @@ mod tests {
             ("{{none}}", ""),
             ("x{{open", "xopen"),
         ] {
-            assert_eq!(fill(template), wanted, "template {template:?}");
+            assert_eq!(fill(template), expected, "template {template:?}");
         }
     }
 }

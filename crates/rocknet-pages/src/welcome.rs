@@ -143,22 +143,22 @@ mod tests {
                 "<p>Add this to <code>/etc/r.toml</code>, then reload:</p>",
             ),
         ];
-        for (welcome, wanted) in rows {
+        for (welcome, expected) in rows {
             let page = page(&welcome);
-            assert!(page.contains(wanted), "{wanted} not in {page}");
+            assert!(page.contains(expected), "{expected} not in {page}");
         }
     }
 
     #[test]
     fn the_page_names_the_next_commands() {
         let page = page(&FRESH);
-        for wanted in [
+        for expected in [
             "rocknet serve ./my-site</pre>",
             "[site.\":8081\"]\nroot = \"./my-site\"\n",
             "rocknet check",
             ">reload<",
         ] {
-            assert!(page.contains(wanted), "{wanted}");
+            assert!(page.contains(expected), "{expected}");
         }
     }
 

@@ -38,8 +38,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // SETTINGS and WINDOW_UPDATE that open the windows to nearly their maximum, as h2load does.
     input.extend_from_slice(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x3f, 0xff, 0xff, 0xff]);
     input.extend_from_slice(&[0, 0, 4, 8, 0, 0, 0, 0, 0, 0x3f, 0xff, 0, 0]);
-    let (mut stream, mut answered) = (1u32, 0);
-    while answered < requests {
+    let (mut stream, mut responses) = (1u32, 0);
+    while responses < requests {
         for _ in 0..STREAMS {
             request(stream, is_browser, &mut input);
             stream += 2;
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                         connection.respond_prepared(stream, &prepared, DATE, CONTENT.len() as u64, &mut out)?;
                     assert_eq!(sending, BodyDelivery::Now);
                     out.extend_from_slice(CONTENT);
-                    answered += 1;
+                    responses += 1;
                 }
                 other => return Err(format!("unexpected event: {other:?}").into()),
             }
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         out.clear();
         input.clear();
     }
-    println!("{answered} responses sent");
+    println!("{responses} responses sent");
     Ok(())
 }
 
@@ -100,14 +100,14 @@ fn request(stream: u32, is_browser: bool, input: &mut Vec<u8>) {
     } else {
         block.push(0x84);
     }
-    for (place, (name, value)) in FIELDS[..count].iter().enumerate() {
+    for (index, (name, value)) in FIELDS[..count].iter().enumerate() {
         if stream == 1 {
             block.extend_from_slice(&[0x40, name.len() as u8]);
             block.extend_from_slice(name.as_bytes());
             block.push(value.len() as u8);
             block.extend_from_slice(value.as_bytes());
         } else {
-            block.push(0x80 | (61 + count - place) as u8);
+            block.push(0x80 | (61 + count - index) as u8);
         }
     }
     input.extend_from_slice(&[0, (block.len() >> 8) as u8, block.len() as u8, 1, 5]);

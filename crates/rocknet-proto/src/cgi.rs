@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_line_counts_where_allowed() {
+    fn a_status_line_sets_the_status_where_allowed() {
         for (head, line, expected) in [
             (
                 "HTTP/1.1 404 Not Found\r\nA: b\r\n\r\n",

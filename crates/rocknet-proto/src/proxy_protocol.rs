@@ -85,13 +85,13 @@ impl ProxyHeaderError {
 ///
 /// Fails if the bytes are not the beginning of a valid header. The connection must then be closed.
 pub fn parse(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
-    let known = header.len().min(SIGNATURE.len());
-    if header[..known] == SIGNATURE[..known] {
+    let compared = header.len().min(SIGNATURE.len());
+    if header[..compared] == SIGNATURE[..compared] {
         return parse_v2(header);
     }
     const WORD: &[u8] = b"PROXY ";
-    let known = header.len().min(WORD.len());
-    if header[..known] == WORD[..known] {
+    let compared = header.len().min(WORD.len());
+    if header[..compared] == WORD[..compared] {
         return parse_v1(header);
     }
     Err(ProxyHeaderError::Signature)

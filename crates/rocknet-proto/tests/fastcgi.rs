@@ -42,8 +42,8 @@ fn read_response<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> ReadResponse
             match records.receive(rest) {
                 Ok(received) => {
                     match received.event {
-                        RecordEvent::Stdout(place) => response.stdout.extend_from_slice(&rest[place]),
-                        RecordEvent::Stderr(place) => response.stderr.extend_from_slice(&rest[place]),
+                        RecordEvent::Stdout(range) => response.stdout.extend_from_slice(&rest[range]),
+                        RecordEvent::Stderr(range) => response.stderr.extend_from_slice(&rest[range]),
                         RecordEvent::End(end) => {
                             assert_eq!(response.end.replace(end), None, "the end is reported once");
                         }
@@ -138,7 +138,7 @@ fn requests_have_the_format_of_the_specification() {
 }
 
 #[test]
-fn variable_limit_from_both_sides() {
+fn a_variable_may_fill_one_record() {
     // The record also has a one-byte length, a four-byte length and the name.
     let most = 65_535 - 1 - 4 - 1;
     let mut out = Vec::new();
@@ -207,8 +207,8 @@ proptest! {
         cuts in vec(1..60_usize, 1..40),
     ) {
         let (mut bytes, mut expected) = (Vec::new(), ReadResponse::default());
-        for (is_answer, content, padding) in &records {
-            let (kind, stream) = match is_answer {
+        for (is_stdout, content, padding) in &records {
+            let (kind, stream) = match is_stdout {
                 true => (STDOUT, &mut expected.stdout),
                 false => (STDERR, &mut expected.stderr),
             };

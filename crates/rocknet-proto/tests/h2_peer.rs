@@ -119,7 +119,7 @@ struct Server {
 const TRAILER: [(&[u8], &[u8]); 1] = [(b"x-checked", b"yes")];
 
 impl Server {
-    fn take(&mut self, event: ConnectionEvent, unread: &[u8]) {
+    fn handle(&mut self, event: ConnectionEvent, unread: &[u8]) {
         match event {
             ConnectionEvent::Request { stream, end, .. } => {
                 let path = String::from_utf8_lossy(self.head.request().path).into_owned();
@@ -274,7 +274,7 @@ async fn serve(mut pipe: DuplexStream) -> Server {
                 connection, head, out, ..
             } = &mut server;
             let received = connection.receive(&limits, 0, &unread, head, out);
-            server.take(received.event, &unread);
+            server.handle(received.event, &unread);
             unread.drain(..received.consumed);
             if received.event == ConnectionEvent::More {
                 break;

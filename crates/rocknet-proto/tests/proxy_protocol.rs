@@ -62,7 +62,7 @@ fn block(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn version_1() {
+fn headers_of_version_1_are_parsed() {
     let v4 = client("192.0.2.1:56324", "192.0.2.2:443");
     let v6 = client("[2001:db8::1]:1", "[::1]:65535");
     for (line, expected) in [
@@ -99,7 +99,7 @@ fn version_1() {
 }
 
 #[test]
-fn version_2() {
+fn headers_of_version_2_are_parsed() {
     let v4 = [192, 0, 2, 1, 192, 0, 2, 2, 0xdc, 0x04, 0x01, 0xbb];
     let mut v6 = [0; 36];
     (v6[15], v6[31], v6[33], v6[35]) = (1, 2, 3, 4);
@@ -180,7 +180,7 @@ proptest! {
             &[octets(source), octets(destination), ports].concat(),
         );
         for header in [line.into_bytes(), binary] {
-            let (found, left) = run(&[&header[..], b"behind"].concat(), step);
+            let (found, left) = run(&[&header[..], b"follow"].concat(), step);
             prop_assert_eq!(found, Some(Ok(ProxyHeader::Client { source, destination })));
             prop_assert_eq!(left, 6);
         }
@@ -196,7 +196,7 @@ proptest! {
 
 #[test]
 fn headers_are_written_in_one_family() {
-    for (source, destination, line, seen) in [
+    for (source, destination, line, parsed) in [
         (
             "192.0.2.1:5000",
             "192.0.2.2:80",
@@ -223,13 +223,13 @@ fn headers_are_written_in_one_family() {
         ),
     ] {
         let proxy_header = client(source, destination).expect("a client");
-        let (seen_source, seen_destination) = seen.unwrap_or((source, destination));
+        let (parsed_source, parsed_destination) = parsed.unwrap_or((source, destination));
         let (mut first, mut second) = (Vec::new(), Vec::new());
         write_v1(&mut first, &proxy_header);
         write_v2(&mut second, &proxy_header);
         assert_eq!(String::from_utf8_lossy(&first), line);
-        check(&first, client(seen_source, seen_destination));
-        check(&second, client(seen_source, seen_destination));
+        check(&first, client(parsed_source, parsed_destination));
+        check(&second, client(parsed_source, parsed_destination));
     }
     for (proxy_header, by_line) in [
         (ProxyHeader::Local, ProxyHeader::Unknown),

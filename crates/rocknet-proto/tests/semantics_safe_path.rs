@@ -20,7 +20,7 @@ fn check(raw: &[u8], expected: Result<&str, PathError>) {
 }
 
 #[test]
-fn parses() {
+fn paths_are_decoded_once_and_normalised() {
     let rows: &[(&str, Result<&str, PathError>)] = &[
         ("/", Ok("/")),
         ("/index.html", Ok("/index.html")),
@@ -118,7 +118,7 @@ fn parses() {
 }
 
 #[test]
-fn limits_from_both_sides() {
+fn depth_and_segments_are_limited() {
     let deep = |depth| "/a".repeat(depth);
     check(deep(MAX_DEPTH).as_bytes(), Ok(&deep(MAX_DEPTH)));
     check(
@@ -134,7 +134,7 @@ fn limits_from_both_sides() {
 }
 
 #[test]
-fn parts() {
+fn the_parts_of_a_path_are_returned() {
     // Raw path; then the relative path, file name, extension, and whether it is a directory and has a dot segment.
     type PathCase = (
         &'static str,

@@ -42,7 +42,7 @@ fn moment(value: &[u8]) -> String {
 }
 
 #[test]
-fn dates() {
+fn dates_allow_no_other_byte() {
     let none = |more| (more, "no date");
     let suffixes = ["\0", " ", "x", ", ", "\r\n", "GMT", " Sun, 06 Nov 1994 08:49:37 GMT"].map(none);
     for date in [
@@ -97,7 +97,7 @@ fn if_range(value: &[u8]) -> String {
 
 /// An invalid precondition leads to a complete response or a 412, but never to a stale copy.
 #[test]
-fn conditions() {
+fn invalid_conditions_never_yield_a_stale_copy() {
     check(
         modified_since,
         "Sun, 06 Nov 1994 08:49:37 GMT",
@@ -161,7 +161,7 @@ fn tags(value: &[u8]) -> String {
 }
 
 #[test]
-fn tags_and_lists_of_them() {
+fn tags_allow_no_other_byte() {
     let suffixes = ["\0", " ", "\"", "x", ", \"v2\""].map(|more| (more, "no tag"));
     check(tag, "\"v1\"", "strong v1", &suffixes);
     check(tag, "W/\"a,b\"", "weak a,b", &suffixes);
@@ -187,7 +187,7 @@ fn media_type(value: &[u8]) -> String {
 }
 
 #[test]
-fn codings_and_media_types() {
+fn invalid_preferences_are_ignored() {
     check(
         coding,
         "gzip, br;q=0.5",
@@ -243,7 +243,7 @@ fn host(value: &[u8]) -> String {
 }
 
 #[test]
-fn hosts() {
+fn hosts_allow_no_other_byte() {
     let none = |more| (more, "no host");
     let bad = [
         "\0",
@@ -298,7 +298,7 @@ fn ranges(value: &[u8]) -> String {
 }
 
 #[test]
-fn ranges_of_a_thousand_bytes() {
+fn invalid_ranges_select_the_whole() {
     check(
         ranges,
         "bytes=0-9",
@@ -342,7 +342,7 @@ fn path_for_rules(value: &[u8]) -> String {
 }
 
 #[test]
-fn paths() {
+fn paths_never_leave_the_root() {
     let both: &[(&str, &str)] = &[
         ("/", "/a/b.css/"),
         ("//x", "/a/b.css/x"),
@@ -364,7 +364,7 @@ fn paths() {
     check(path, "/a/b.css", "/a/b.css", both);
     check(path_for_rules, "/a/b.css", "/a/b.css", both);
     // No file can have these paths, but rules match them.
-    for (more, seen) in [
+    for (more, rule_path) in [
         (":x", "/a/b.css:x"),
         ("%2f..%2f..", "/a/b.css\\..\\.."),
         ("\\..\\..", "/a/b.css\\..\\.."),
@@ -374,6 +374,6 @@ fn paths() {
         ("%c0%af", "/a/b.css\u{fffd}\u{fffd}"),
     ] {
         check(path, "/a/b.css", "/a/b.css", &[(more, "Unmatchable")]);
-        check(path_for_rules, "/a/b.css", "/a/b.css", &[(more, seen)]);
+        check(path_for_rules, "/a/b.css", "/a/b.css", &[(more, rule_path)]);
     }
 }

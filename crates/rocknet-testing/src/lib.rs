@@ -65,8 +65,8 @@ pub fn skip(need: Need<'_>, reason: &str) {
     let thread = thread::current();
     let record = env::var_os(RECORD);
     let skipped = record_skip(thread.name(), need, reason, is_ci(), record.as_deref().map(Path::new));
-    if let Err(why) = skipped {
-        panic!("{why}");
+    if let Err(error) = skipped {
+        panic!("{error}");
     }
 }
 
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn ci_may_lack_only_what_depends_on_its_disk() {
+    fn ci_may_lack_only_evictable_files() {
         for (need, may_skip) in [
             (Need::Root, false),
             (Need::IoUring, false),
             (Need::Program("gcc"), false),
             (Need::EvictableFiles, true),
         ] {
-            let skipped = record_skip(Some("a"), need, "why", true, None);
+            let skipped = record_skip(Some("a"), need, "details", true, None);
             assert_eq!(skipped.is_ok(), may_skip, "{need:?}");
         }
     }

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_read_well_at_every_edge() {
+    fn sizes_are_rounded_at_each_unit() {
         let rows = [
             (0, "0 B"),
             (1, "1 B"),
@@ -129,8 +129,8 @@ mod tests {
             (1 << 50, "1.0 PiB"),
             (u64::MAX, "16 EiB"),
         ];
-        for (bytes, wanted) in rows {
-            assert_eq!(size(bytes), wanted, "{bytes}");
+        for (bytes, expected) in rows {
+            assert_eq!(size(bytes), expected, "{bytes}");
         }
     }
 
@@ -143,8 +143,8 @@ mod tests {
             (12_345_678, "12,345,678"),
             (u64::MAX, "18,446,744,073,709,551,615"),
         ];
-        for (number, wanted) in rows {
-            assert_eq!(grouped(number), wanted);
+        for (number, expected) in rows {
+            assert_eq!(grouped(number), expected);
         }
         assert_eq!(
             [0, 1, 2].map(|n| counted(n, "file", "files")),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_hold_from_year_0_to_9999() {
+    fn dates_are_valid_from_year_0_to_9999() {
         let rows = [
             (0, "1970-01-01T00:00:00Z"),
             (-1, "1969-12-31T23:59:59Z"),
@@ -170,8 +170,8 @@ mod tests {
             (i64::MIN, "0000-01-01T00:00:00Z"),
             (i64::MAX, "9999-12-31T23:59:59Z"),
         ];
-        for (seconds, wanted) in rows {
-            assert_eq!(UtcDateTime::from_unix(seconds).rfc3339(), wanted, "{seconds}");
+        for (seconds, expected) in rows {
+            assert_eq!(UtcDateTime::from_unix(seconds).rfc3339(), expected, "{seconds}");
         }
     }
 
@@ -187,12 +187,12 @@ mod tests {
                 4 | 6 | 9 | 11 => 30,
                 _ => 31,
             };
-            let wanted = match (before.day < length, before.month < 12) {
+            let expected = match (before.day < length, before.month < 12) {
                 (true, _) => (before.year, before.month, before.day + 1),
                 (false, true) => (before.year, before.month + 1, 1),
                 (false, false) => (before.year + 1, 1, 1),
             };
-            assert_eq!((today.year, today.month, today.day), wanted);
+            assert_eq!((today.year, today.month, today.day), expected);
             before = today;
         }
     }

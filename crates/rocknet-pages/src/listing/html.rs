@@ -8,20 +8,20 @@ use crate::text::push_html;
 pub fn html(listing: &Listing<'_>) -> Vec<u8> {
     let entries = listing.sorted();
     let mut out = Vec::with_capacity(PAGE_RESERVE + entries.len() * ROW_RESERVE);
-    let keep = kept_query(listing);
+    let order_query = order_query_of(listing);
 
     push(&mut out, HEAD);
     push_html(&mut out, listing.path);
     push(&mut out, "</title>\n<style>");
     push(&mut out, STYLE);
     push(&mut out, "</style>\n<main>\n");
-    push_breadcrumbs(&mut out, listing.path, &keep);
+    push_breadcrumbs(&mut out, listing.path, &order_query);
     push_sum(&mut out, &entries);
     let has_parent = listing.path != "/";
     if entries.is_empty() && !listing.is_cut() {
-        push_empty(&mut out, has_parent, &keep);
+        push_empty(&mut out, has_parent, &order_query);
     } else {
-        push_table(&mut out, listing, &entries, has_parent, &keep);
+        push_table(&mut out, listing, &entries, has_parent, &order_query);
     }
     if listing.is_cut() {
         push(
@@ -37,31 +37,31 @@ pub fn html(listing: &Listing<'_>) -> Vec<u8> {
 
 /// Appends the breadcrumbs. Each step except the last, the listed folder, is a link. Links are relative, so they also
 /// work if a server in front of this one adds a path prefix.
-fn push_breadcrumbs(out: &mut Vec<u8>, path: &str, keep: &str) {
+fn push_breadcrumbs(out: &mut Vec<u8>, path: &str, order_query: &str) {
     let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
     push(out, "<nav aria-label=\"Folder path\"><h1>");
-    let Some((here, above)) = steps.split_last() else {
+    let Some((current, ancestors)) = steps.split_last() else {
         push(out, "<span aria-current=\"page\">Index of /</span></h1></nav>\n");
         return;
     };
     push(out, "<a href=\"");
     push_up(out, steps.len());
-    push(out, keep);
+    push(out, order_query);
     push(out, "\" aria-label=\"Top folder\">/</a>");
-    let skipped = above.len().saturating_sub(MAX_CRUMBS);
+    let skipped = ancestors.len().saturating_sub(MAX_CRUMBS);
     if skipped > 0 {
         push(out, "…<i>/</i>");
     }
-    for (index, step) in above.iter().enumerate().skip(skipped) {
+    for (index, step) in ancestors.iter().enumerate().skip(skipped) {
         push(out, "<a href=\"");
-        push_up(out, above.len() - index);
-        push(out, keep);
+        push_up(out, ancestors.len() - index);
+        push(out, order_query);
         push(out, "\"><bdi>");
         push_html(out, step);
         push(out, "</bdi></a><i>/</i>");
     }
     push(out, "<span aria-current=\"page\"><bdi>");
-    push_html(out, here);
+    push_html(out, current);
     push(out, "</bdi></span></h1></nav>\n");
 }
 
@@ -99,11 +99,11 @@ fn push_sum(out: &mut Vec<u8>, entries: &[&ListingEntry]) {
     }
 }
 
-fn push_empty(out: &mut Vec<u8>, has_parent: bool, keep: &str) {
+fn push_empty(out: &mut Vec<u8>, has_parent: bool, order_query: &str) {
     push(out, "<p class=\"empty\"><b>This folder is empty.</b>");
     if has_parent {
         push(out, "<a href=\"../");
-        push(out, keep);
+        push(out, order_query);
         push(out, "\">Back to the folder above</a>");
     } else {
         push(out, "Files put here show up on the next visit.");
@@ -111,7 +111,13 @@ fn push_empty(out: &mut Vec<u8>, has_parent: bool, keep: &str) {
     push(out, "</p>\n");
 }
 
-fn push_table(out: &mut Vec<u8>, listing: &Listing<'_>, entries: &[&ListingEntry], has_parent: bool, keep: &str) {
+fn push_table(
+    out: &mut Vec<u8>,
+    listing: &Listing<'_>,
+    entries: &[&ListingEntry],
+    has_parent: bool,
+    order_query: &str,
+) {
     push(
         out,
         "<table>\n<caption class=\"vh\">Files and folders; the column headers sort them</caption>\n<thead><tr>",
@@ -126,11 +132,11 @@ fn push_table(out: &mut Vec<u8>, listing: &Listing<'_>, entries: &[&ListingEntry
     push(out, "</tr></thead>\n<tbody>\n");
     if has_parent {
         push(out, "<tr><td><a class=\"u\" href=\"../");
-        push(out, keep);
+        push(out, order_query);
         push(out, "\">Folder above</a></td><td></td><td></td></tr>\n");
     }
     for entry in entries {
-        push_row(out, entry, keep);
+        push_row(out, entry, order_query);
     }
     push(out, "</tbody>\n</table>\n");
 }
@@ -153,7 +159,7 @@ fn push_header(out: &mut Vec<u8>, listing: &Listing<'_>, sort: SortKey, title: &
     push(out, "</a></th>");
 }
 
-fn push_row(out: &mut Vec<u8>, entry: &ListingEntry, keep: &str) {
+fn push_row(out: &mut Vec<u8>, entry: &ListingEntry, order_query: &str) {
     push(out, "<tr><td>");
     if entry.kind == EntryKind::Other {
         push(out, "<span class=\"o\"><bdi>");
@@ -163,7 +169,7 @@ fn push_row(out: &mut Vec<u8>, entry: &ListingEntry, keep: &str) {
         push(out, "\" href=\"");
         entry.push_href(out);
         if entry.kind == EntryKind::Directory {
-            push(out, keep);
+            push(out, order_query);
         }
         push(out, "\"><bdi>");
     }
@@ -218,7 +224,7 @@ fn icon(entry: &ListingEntry) -> &'static str {
 }
 
 /// Returns the query that keeps the chosen order in links to other folders; empty for the default order.
-fn kept_query(listing: &Listing<'_>) -> String {
+fn order_query_of(listing: &Listing<'_>) -> String {
     match (listing.sort, listing.order) {
         (SortKey::Name, SortOrder::Asc) => String::new(),
         (sort, order) => query(sort, order),

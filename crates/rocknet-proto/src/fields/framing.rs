@@ -34,7 +34,7 @@ mod tests {
     use super::is_framing;
 
     #[test]
-    fn framing_rows() {
+    fn framing_fields_are_recognized_in_any_case() {
         for name in ["Connection", "content-length", "TE", "Transfer-Encoding", "upgrade"] {
             assert!(is_framing(name.as_bytes()), "{name}");
         }

@@ -135,11 +135,11 @@ impl FieldList {
         }
         let before = std::mem::take(self);
         let mut is_first = true;
-        for (known, other) in before.iter() {
-            if !known.eq_ignore_ascii_case(name) {
-                self.add(known, other);
+        for (old_name, old_value) in before.iter() {
+            if !old_name.eq_ignore_ascii_case(name) {
+                self.add(old_name, old_value);
             } else if std::mem::take(&mut is_first) {
-                self.add(known, value);
+                self.add(old_name, value);
             }
         }
     }
@@ -147,7 +147,7 @@ impl FieldList {
     /// Removes all fields of this name, in any case, valid or not.
     pub fn remove(&mut self, name: &str) {
         if self.value(name).is_some() {
-            self.retain(|known| !known.eq_ignore_ascii_case(name));
+            self.retain(|other| !other.eq_ignore_ascii_case(name));
         }
     }
 
@@ -166,11 +166,11 @@ impl FieldList {
         {
             let mut invalid = self.invalid.iter();
             return invalid
-                .find(|(known, _)| known.eq_ignore_ascii_case(name))
+                .find(|(other, _)| other.eq_ignore_ascii_case(name))
                 .map(|(_, value)| &**value);
         }
         self.iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .find(|(other, _)| other.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
     }
 

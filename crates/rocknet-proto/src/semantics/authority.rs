@@ -173,7 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn parses() {
+    fn only_valid_hosts_are_parsed() {
         type ParseCase = (&'static str, Option<(&'static str, Option<u16>, HostKind)>);
         let rows: &[ParseCase] = &[
             ("example.com", Some(("example.com", None, Name))),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_from_both_sides() {
+    fn names_and_labels_are_limited() {
         let label = "a".repeat(MAX_LABEL);
         let name = format!("{label}.{label}.{label}.{}", "a".repeat(61));
         assert_eq!(name.len(), MAX_NAME - 1);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn lowercases_hosts() {
+    fn hosts_have_one_canonical_form() {
         let rows: &[(&str, &str)] = &[
             ("EXAMPLE.Com", "example.com"),
             ("example.com.", "example.com"),

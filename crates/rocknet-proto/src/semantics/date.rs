@@ -212,7 +212,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn formats() {
+    fn dates_are_formatted() {
         let rows: &[(u64, &str)] = &[
             (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
             (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn parses() {
+    fn only_valid_dates_are_parsed() {
         let rows: &[(&str, Option<u64>)] = &[
             // The example of RFC 9110 §5.6.7 in its three forms.
             ("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777)),

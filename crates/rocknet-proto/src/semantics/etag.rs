@@ -170,7 +170,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn parses() {
+    fn only_valid_tags_are_parsed() {
         let rows: &[(&str, Option<(&str, bool)>)] = &[
             // RFC 9110 §8.8.3
             (r#""xyzzy""#, Some(("xyzzy", false))),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn compares() {
+    fn tags_are_compared_strongly_or_weakly() {
         // Table of RFC 9110 §8.8.3.2: two tags, strong comparison, weak comparison.
         let rows: &[(&str, &str, bool, bool)] = &[
             (r#"W/"1""#, r#"W/"1""#, false, true),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_lists() {
+    fn lists_match_any_of_their_tags() {
         use Comparison::{Strong, Weak};
         let rows: &[(&str, Comparison, bool)] = &[
             (r#""v1""#, Strong, true),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn makes_file_tags() {
+    fn file_tags_consist_of_time_size_and_coding() {
         let rows: &[(u64, u64, Coding, &str)] = &[
             (0x17a_bcde, 0x3039, Coding::Identity, r#""17abcde-3039""#),
             (0, 0, Coding::Identity, r#""0-0""#),

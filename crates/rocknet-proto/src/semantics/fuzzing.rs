@@ -16,16 +16,16 @@ use crate::method::Method;
 /// rules must equal it. If no file can have the path, the path for rules must still be normalised.
 pub fn target_path(raw: &[u8]) {
     let path = SafePath::parse(raw);
-    let seen = SafePath::for_rules(raw);
-    match (&path, &seen) {
-        (Ok(path), Ok(seen)) => assert_eq!(path.as_str(), seen),
+    let rule_path = SafePath::for_rules(raw);
+    match (&path, &rule_path) {
+        (Ok(path), Ok(rule_path)) => assert_eq!(path.as_str(), rule_path),
         (Err(PathError::Unmatchable), Ok(_)) => {}
         (Err(error), Err(same)) => assert_eq!(error, same),
-        _ => panic!("{path:?} is seen as {seen:?}"),
+        _ => panic!("{path:?} has the rule path {rule_path:?}"),
     }
-    if let Ok(seen) = &seen {
-        assert!(!seen.contains(|c: char| c.is_ascii_control()));
-        assert_normalized(seen);
+    if let Ok(rule_path) = &rule_path {
+        assert!(!rule_path.contains(|c: char| c.is_ascii_control()));
+        assert_normalized(rule_path);
     }
     let Ok(path) = path else { return };
     assert!(path.as_str().starts_with('/'));
@@ -130,53 +130,53 @@ fn tag_value(value: &[u8]) {
 
 /// Checks that each precondition field leads only to the outcomes that it allows.
 fn condition_value(value: &[u8]) {
-    let there = Validators {
+    let existing = Validators {
         etag: b"\"v1\"",
         last_modified: Some(784_111_777),
     };
-    let strong = etag::list_matches(value, there.etag, true, Comparison::Strong);
-    let weak = etag::list_matches(value, there.etag, true, Comparison::Weak);
+    let strong = etag::list_matches(value, existing.etag, true, Comparison::Strong);
+    let weak = etag::list_matches(value, existing.etag, true, Comparison::Weak);
     assert!(weak || !strong, "a strong match is a weak match");
-    assert!(!etag::list_matches(value, there.etag, false, Comparison::Weak));
-    if conditional::if_range(value, &there) {
-        assert!(strong || date::parse(value.trim_ascii()) == there.last_modified);
+    assert!(!etag::list_matches(value, existing.etag, false, Comparison::Weak));
+    if conditional::if_range(value, &existing) {
+        assert!(strong || date::parse(value.trim_ascii()) == existing.last_modified);
     }
     let none = Preconditions::default();
     let value = Some(value);
-    let (copy, act) = (Outcome::NotModified, Outcome::PreconditionFailed);
+    let (not_modified, failed) = (Outcome::NotModified, Outcome::PreconditionFailed);
     for (preconditions, other) in [
         (
             Preconditions {
                 if_match: value,
                 ..none
             },
-            act,
+            failed,
         ),
         (
             Preconditions {
                 if_unmodified_since: value,
                 ..none
             },
-            act,
+            failed,
         ),
         (
             Preconditions {
                 if_none_match: value,
                 ..none
             },
-            copy,
+            not_modified,
         ),
         (
             Preconditions {
                 if_modified_since: value,
                 ..none
             },
-            copy,
+            not_modified,
         ),
     ] {
-        let outcome = conditional::evaluate(Method::Get, &preconditions, &there, true);
+        let outcome = conditional::evaluate(Method::Get, &preconditions, &existing, true);
         assert!(outcome == Outcome::Proceed || outcome == other);
-        let outcome = conditional::evaluate(Method::Options, &preconditions, &there, true);
+        let outcome = conditional::evaluate(Method::Options, &preconditions, &existing, true);
         assert_eq!(outcome, Outcome::Proceed);
     }
 }

@@ -16,7 +16,7 @@ fn preload(link: &[u8]) -> Option<&[u8]> {
     if !parameters.is_empty() && parameters[0] != b';' {
         return None;
     }
-    let mut wanted = None;
+    let mut is_preload = None;
     for parameter in parts(parameters, b';') {
         let mark = parameter.iter().position(|&byte| byte == b'=');
         let (name, value) = parameter.split_at(mark.unwrap_or(parameter.len()));
@@ -25,13 +25,13 @@ fn preload(link: &[u8]) -> Option<&[u8]> {
             return None;
         }
         // Only the first `rel` counts (RFC 8288 §3.3).
-        if name.eq_ignore_ascii_case(b"rel") && wanted.is_none() {
+        if name.eq_ignore_ascii_case(b"rel") && is_preload.is_none() {
             let relations = unquoted(trim(value.get(1..).unwrap_or_default()));
             let mut relations = relations.split(|&byte| byte == b' ');
-            wanted = Some(relations.any(|relation| relation.eq_ignore_ascii_case(b"preload")));
+            is_preload = Some(relations.any(|relation| relation.eq_ignore_ascii_case(b"preload")));
         }
     }
-    (wanted == Some(true)).then_some(target)
+    (is_preload == Some(true)).then_some(target)
 }
 
 /// Returns the value without its quotes. Escapes need no handling, because relation types contain no bytes that need

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splits() {
+    fn lists_are_split_outside_of_quotes() {
         let rows: &[(&str, &[&str])] = &[
             ("a, b,c", &["a", "b", "c"]),
             (" ,, a ,\t, b ,", &["a", "b"]),

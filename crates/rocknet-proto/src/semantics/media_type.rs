@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn known_extensions() {
+    fn extensions_have_media_types() {
         let rows: &[(&str, &str, bool)] = &[
             ("html", "text/html; charset=utf-8", true),
             ("HTM", "text/html; charset=utf-8", true),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn the_last_extension_of_a_name_decides() {
         let rows: &[(&str, &str)] = &[
             ("index.html", "text/html; charset=utf-8"),
             ("archive.tar.gz", "application/gzip"),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn compressible_types() {
+    fn text_based_types_are_compressible() {
         let rows: &[(&str, bool)] = &[
             ("TEXT/HTML;charset=utf-8", true),
             ("text/plain", true),

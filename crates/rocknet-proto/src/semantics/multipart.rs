@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn names_its_boundary() {
+    fn the_content_type_names_the_boundary() {
         let mut value = Vec::new();
         MultipartRanges::new(&[], 0, None, Boundary::new(BOUNDARY)).write_content_type(&mut value);
         assert_eq!(

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9110_accept_example() {
+    fn the_accept_example_of_rfc_9110_yields_its_weights() {
         let accept =
             b"text/*;q=0.3, text/plain;q=0.7, text/plain;format=flowed, text/plain;format=fixed;q=0.4, */*;q=0.5";
         let rows: &[(&str, u16)] = &[("text/html", 300), ("image/jpeg", 500)];

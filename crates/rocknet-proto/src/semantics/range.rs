@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn parses() {
+    fn range_values_are_parsed() {
         use Ranges::{One, Unsatisfiable, Whole};
         const MAX: u64 = u64::MAX;
         let rows: &[(&str, u64, Ranges)] = &[
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn content_ranges() {
+    fn content_ranges_are_formatted() {
         let rows: &[(ContentRange, &str)] = &[
             (ContentRange::new(range(42, 1233), 1234), "bytes 42-1233/1234"),
             (ContentRange::new(range(0, 0), 1), "bytes 0-0/1"),
@@ -349,14 +349,14 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_bounds() {
+    fn size_and_bounds_include_both_ends() {
         assert_eq!((range(3, 3).size(), range(0, 9).size()), (1, 10));
         assert_eq!(range(2, 4).bounds(), 2..5);
     }
 
     proptest! {
         #[test]
-        fn never_outside_the_length(value in "bytes=[0-9]{0,3}-[0-9]{0,3}(,[0-9]{0,3}-[0-9]{0,3}){0,4}", length in 0..300_u64) {
+        fn ranges_stay_within_the_length(value in "bytes=[0-9]{0,3}-[0-9]{0,3}(,[0-9]{0,3}-[0-9]{0,3}){0,4}", length in 0..300_u64) {
             fuzzing::ranges(value.as_bytes(), length);
         }
 

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn unsafe_names_are_refused() {
         let long = "x".repeat(MAX_SEGMENT);
         let longer = "x".repeat(MAX_SEGMENT + 1);
         let rows: &[(&str, bool)] = &[

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses() {
+    fn weights_are_parsed_and_ordered() {
         let rows: &[(&str, Option<Weight>)] = &[
             ("q=0", Some(Weight::REFUSED)),
             ("q=0.", Some(Weight::REFUSED)),

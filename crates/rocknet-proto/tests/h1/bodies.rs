@@ -39,7 +39,7 @@ fn chunked_refused(content: &str, events: &[&str], refusal: impl Into<Refusal>) 
 }
 
 #[test]
-fn bodies_by_length() {
+fn bodies_end_after_their_length() {
     let post = |length: &str, content: &str| {
         format!("POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{content}")
     };
@@ -76,7 +76,7 @@ fn bodies_by_length() {
 }
 
 #[test]
-fn chunked_bodies() {
+fn chunked_bodies_are_decoded() {
     chunked("0\r\n\r\n", &["end", "idle"]);
     chunked("000\r\n\r\n", &["end", "idle"]);
     chunked("5\r\nhello\r\n0\r\n\r\n", &["data hello", "end", "idle"]);

@@ -161,7 +161,7 @@ fn protocols_switch_only_on_request() {
 }
 
 #[test]
-fn status_lines() {
+fn status_lines_are_validated() {
     for good in [
         "HTTP/1.1 204 No Content",
         "HTTP/1.1 204 ",

@@ -10,7 +10,7 @@ fn accepted_with(limits: &Limits, bytes: &str, line: &str) {
 }
 
 #[test]
-fn target_size() {
+fn targets_are_limited() {
     let limits = Limits {
         target_size: 10,
         ..Limits::default()
@@ -24,7 +24,7 @@ fn target_size() {
 }
 
 #[test]
-fn head_size() {
+fn heads_are_limited() {
     let limits = Limits {
         head_size: 100,
         target_size: 1000,
@@ -58,7 +58,7 @@ fn head_size() {
 }
 
 #[test]
-fn number_of_fields() {
+fn field_lines_are_limited() {
     let limits = Limits {
         fields: 5,
         ..Limits::default()
@@ -99,7 +99,7 @@ fn defaults_match_the_documentation() {
 }
 
 #[test]
-fn chunk_extensions() {
+fn chunk_extensions_are_limited_in_total() {
     let limits = Limits {
         chunk_extension: 20,
         ..Limits::default()
@@ -129,7 +129,7 @@ fn chunk_extensions() {
 }
 
 #[test]
-fn trailer_sections() {
+fn trailer_sections_are_limited() {
     let limits = Limits {
         trailer_size: 30,
         fields: 3,
@@ -165,7 +165,7 @@ fn trailer_sections() {
 }
 
 #[test]
-fn limits_of_responses() {
+fn response_heads_are_limited() {
     let limits = Limits {
         head_size: 60,
         fields: 3,
@@ -190,7 +190,7 @@ fn limits_of_responses() {
 }
 
 #[test]
-fn limits_of_chunked_responses() {
+fn chunked_responses_are_limited() {
     let limits = Limits {
         chunk_extension: 20,
         trailer_size: 30,

@@ -56,11 +56,11 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
     let noise = prop::option::weighted(0.2, (any::<prop::sample::Index>(), any::<u8>()));
     (beginning, parts, noise).prop_map(|(beginning, parts, noise)| {
         let mut bytes = [beginning.as_bytes(), parts.concat().as_bytes()].concat();
-        if let Some((place, byte)) = noise
+        if let Some((position, byte)) = noise
             && !bytes.is_empty()
         {
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
+            let position = position.index(bytes.len());
+            bytes[position] = byte;
         }
         bytes
     })

@@ -15,7 +15,7 @@ fn line(line: &str) -> String {
 }
 
 #[test]
-fn targets_in_their_four_forms() {
+fn targets_have_four_forms() {
     accepted(
         "GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n",
         "GET / @127.0.0.1:8080",
@@ -123,7 +123,7 @@ fn invalid_request_lines_are_refused() {
 }
 
 #[test]
-fn empty_lines_before_a_request() {
+fn two_empty_lines_before_a_request_are_ignored() {
     accepted("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / @a");
     accepted("\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / @a");
     refused("\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::EmptyLines);
@@ -165,7 +165,7 @@ fn invalid_field_lines_are_refused() {
 }
 
 #[test]
-fn hosts() {
+fn hosts_are_required_and_validated() {
     for good in [
         "a",
         "A.example",
@@ -263,7 +263,7 @@ fn invalid_content_lengths_and_codings_are_refused() {
 }
 
 #[test]
-fn expectations() {
+fn only_100_continue_may_be_expected() {
     let post = |expect: &str| format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: {expect}\r\n\r\nhi");
     server(
         post("100-continue"),

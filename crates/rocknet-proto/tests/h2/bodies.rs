@@ -387,7 +387,7 @@ fn kinds(mut bytes: &[u8]) -> Vec<u8> {
 fn no_frame_separates_a_header_from_its_payload() {
     // Columns: true if the client has ended the request; number of body bytes that it has sent; types of the frames up
     // to the last DATA header of the response; types of the frames after its payload.
-    for (ended, sent, before, behind) in [
+    for (ended, sent, before, after) in [
         (true, 1_000, &[DATA][..], &[][..]),
         (true, 65_535, &[WINDOW_UPDATE, DATA], &[]),
         (false, 65_534, &[WINDOW_UPDATE, DATA], &[]),
@@ -423,6 +423,6 @@ fn no_frame_separates_a_header_from_its_payload() {
         assert_eq!(written[written.len() - 9..], [0, 0, 5, DATA, 1, 0, 0, 0, 1], "{what}");
         let Upload { connection, out, .. } = &mut upload;
         assert_eq!(connection.next_data(1000, out), None);
-        assert_eq!(kinds(&upload.sent()), behind, "{what}");
+        assert_eq!(kinds(&upload.sent()), after, "{what}");
     }
 }

@@ -10,7 +10,7 @@ const SENT_1: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
 
 /// §3.4: the client preface with its SETTINGS frame.
 #[test]
-fn the_client_preface() {
+fn the_client_preface_is_validated() {
     let get = get(1);
     for (bytes, expected) in [
         (PREFACE.to_vec(), vec!["idle"]),
@@ -52,7 +52,7 @@ fn a_request_gets_a_response() {
 
 /// §4.1, §5.5: unknown frames and flags are ignored.
 #[test]
-fn unknown_frames_and_flags() {
+fn unknown_frames_and_flags_are_ignored() {
     let expected = [GET_1, "idle", SENT_1[0], SENT_1[1]];
     server(&[frame(22, 0, 0, "unknown"), get(1)], &expected);
     server(&[frame(22, 0xff, 0, [0; 300]), get(1)], &expected);
@@ -68,7 +68,7 @@ fn unknown_frames_and_flags() {
 
 /// §4.2, §6: frames of an invalid size or on an invalid stream for their type.
 #[test]
-fn sizes_and_streams() {
+fn invalid_sizes_and_streams_are_errors() {
     let large = vec![0; 16_385];
     let size = |frames: &[Vec<u8>], error, last| rejected(frames, error, last, "FRAME_SIZE_ERROR");
     size(&[post(1), frame(DATA, 0, 1, &large)], "FrameTooLarge", 1);
@@ -107,7 +107,7 @@ fn sizes_and_streams() {
 
 /// §5.1: frames on idle streams.
 #[test]
-fn idle_streams() {
+fn frames_on_idle_streams_are_errors() {
     for frame in [data(1, "x"), rst(1, 8), window(1, 1), data(2, ""), window(2, 5)] {
         rejected(&[frame], "IdleStream", 0, "PROTOCOL_ERROR");
     }
@@ -121,7 +121,7 @@ fn idle_streams() {
 
 /// §5.1: frames on streams that the client has ended.
 #[test]
-fn half_closed_streams() {
+fn data_after_the_end_of_a_stream_resets_it() {
     let config = Config::default();
     let never = |frames: &[Vec<u8>], expected: &[&str]| {
         server_with(&Limits::default(), &config, H2ResponseTiming::Never, frames, expected);
@@ -151,7 +151,7 @@ fn half_closed_streams() {
 
 /// §5.1: frames on closed streams.
 #[test]
-fn closed_streams() {
+fn frames_on_closed_streams_are_errors() {
     let check = |last: Vec<u8>, error: &str, code: &str| {
         let bytes = [beginning(), get(1), last].concat();
         let found = h2_transcript(
@@ -184,7 +184,7 @@ fn closed_streams() {
 
 /// §5.1: frames in flight to a stream that the server has reset are ignored, but their field blocks are decoded.
 #[test]
-fn frames_in_flight_to_a_reset_stream() {
+fn frames_in_flight_to_a_reset_stream_are_ignored() {
     let indexed = [block(POST_FIELDS), vec![0x40, 1, b'n', 1, b'v']].concat();
     let by_index = [block(GET_FIELDS), vec![0x80 | 62]].concat();
     server(
@@ -215,14 +215,14 @@ fn frames_in_flight_to_a_reset_stream() {
 
 /// §5.1.1: stream identifiers.
 #[test]
-fn stream_ids() {
+fn stream_ids_are_odd_and_increase() {
     rejected(&[get(2)], "InvalidStreamId", 0, "PROTOCOL_ERROR");
     rejected(&[get(5), get(3)], "InvalidStreamId", 5, "PROTOCOL_ERROR");
 }
 
 /// §5.1.2: more concurrent streams than allowed.
 #[test]
-fn concurrent_streams() {
+fn streams_above_the_limit_are_refused() {
     let config = Config {
         streams: 1,
         ..Config::default()
@@ -245,7 +245,7 @@ fn concurrent_streams() {
 
 /// §6.1, §6.2: padding of DATA and HEADERS.
 #[test]
-fn padding() {
+fn padding_is_validated_and_removed() {
     let padded = |kind, flags, stream, payload: &[u8]| frame(kind, flags | PADDED, stream, payload);
     let head = [&[3][..], &block(POST_FIELDS), &[0; 3]].concat();
     server(
@@ -279,7 +279,7 @@ fn padding() {
 /// RFC 7540 §5.3.1: a stream must not depend on itself. It is the only rule of the deprecated priorities that is still
 /// enforced.
 #[test]
-fn dependencies() {
+fn a_stream_must_not_depend_on_itself() {
     let on = |stream: u8| [&[0, 0, 0, stream, 16][..], &block(GET_FIELDS)].concat();
     server(
         &[frame(HEADERS, 5 | PRIORITY, 1, on(3))],
@@ -299,7 +299,7 @@ fn dependencies() {
 
 /// §6.5: valid and invalid settings of the client.
 #[test]
-fn settings_of_the_client() {
+fn settings_are_acknowledged_or_rejected() {
     server(&[settings(&[(1, 0), (3, 5), (99, 1)])], &["idle", "> settings ack"]);
     server(&[frame(SETTINGS, ACK, 0, "")], &["idle"]);
     for (name, value, error, code) in [
@@ -316,7 +316,7 @@ fn settings_of_the_client() {
 
 /// §6.7, §6.8: PING is acknowledged, and requests after a GOAWAY of the client are still served.
 #[test]
-fn ping_and_goaway() {
+fn pings_are_acknowledged_and_goaway_is_reported() {
     server(
         &[frame(PING, 0, 0, "12345678"), frame(PING, ACK, 0, "abcdefgh")],
         &["pong abcdefgh", "idle", "> pong 12345678"],
@@ -329,7 +329,7 @@ fn ping_and_goaway() {
 
 /// §6.9: invalid window updates.
 #[test]
-fn send_windows() {
+fn invalid_window_updates_are_errors() {
     rejected(&[window(0, 0)], "ZeroWindowIncrement", 0, "PROTOCOL_ERROR");
     rejected(&[window(0, 0x7fff_ffff)], "WindowTooLarge", 0, "FLOW_CONTROL_ERROR");
     let never = |frames: &[Vec<u8>], expected: &[&str]| {
@@ -436,7 +436,7 @@ fn windows_limit_bodies() {
 
 /// §4.3, §6.10: field blocks that are split into several frames.
 #[test]
-fn continuations() {
+fn only_continuations_follow_an_open_field_block() {
     let block = block(GET_FIELDS);
     let (front, back) = block.split_at(7);
     let expected = [GET_1, "idle", SENT_1[0], SENT_1[1]];
@@ -473,7 +473,7 @@ fn continuations() {
 
 /// §4.3, RFC 7541: invalid field blocks.
 #[test]
-fn invalid_field_blocks() {
+fn invalid_field_blocks_are_compression_errors() {
     for (block, error) in [
         (&[0x80][..], "Compression(Index)"),
         (&[0xbe], "Compression(Index)"),

@@ -75,7 +75,7 @@ fn and<'a>(fields: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
 }
 
 #[test]
-fn valid_heads() {
+fn valid_heads_are_accepted() {
     accepted(GET_FIELDS, "GET / @a");
     accepted(&with(":path", Some("/a/b?c?d")), "GET /a/b ?c?d @a");
     accepted(&with(":path", Some("/?")), "GET / ? @a");
@@ -101,7 +101,7 @@ fn valid_heads() {
 
 /// §8.3.1: the host is `:authority`, or Host if that is missing.
 #[test]
-fn hosts() {
+fn the_host_is_authority_or_host() {
     let without = with(":authority", None);
     accepted(
         &[&without[..], &[("host", "b:8080")]].concat(),
@@ -120,7 +120,7 @@ fn hosts() {
 
 /// §8.2.3: split cookies are joined to one field, which follows the other fields.
 #[test]
-fn cookies() {
+fn split_cookies_are_joined() {
     accepted(
         &and(&[("cookie", "a=1"), ("x", "y"), ("cookie", "b=2"), ("cookie", "c=3")]),
         "GET / @a x=y cookie=a=1; b=2; c=3",
@@ -130,7 +130,7 @@ fn cookies() {
 
 /// §8.2.1: malformed names and values.
 #[test]
-fn malformed_fields() {
+fn malformed_fields_reset_the_stream() {
     for name in ["X-a", "", "a b", "a:b", ":a", "\u{e4}", "a\0", "connectioN", ":Path"] {
         reset(&and(&[(name, "v")]), "FieldName");
     }
@@ -142,7 +142,7 @@ fn malformed_fields() {
 
 /// §8.2.2: connection-specific fields of HTTP/1.
 #[test]
-fn connection_fields() {
+fn connection_fields_reset_the_stream() {
     for name in [
         "connection",
         "keep-alive",
@@ -158,7 +158,7 @@ fn connection_fields() {
 
 /// §8.3: pseudo-header fields.
 #[test]
-fn pseudo_fields() {
+fn invalid_pseudo_fields_are_reset_or_refused() {
     for name in [":method", ":scheme", ":path"] {
         reset(&with(name, None), "PseudoMissing");
     }
@@ -182,7 +182,7 @@ fn pseudo_fields() {
 
 /// §8.5 and RFC 8441: CONNECT and extended CONNECT.
 #[test]
-fn connect() {
+fn connect_has_its_own_pseudo_fields() {
     reset(
         &[&CONNECT[..1], &[(":authority", "a:1"), (":path", "/")]].concat(),
         "Connect",
@@ -218,7 +218,7 @@ fn connect() {
 
 /// §8.1.1: Content-Length of a request that ends with its head.
 #[test]
-fn content_lengths() {
+fn a_wrong_content_length_resets_the_stream() {
     for value in ["1", "x", "-1", "", "1, 1", "+0", "99999999999999999999"] {
         reset(&and(&[("content-length", value)]), "ContentLength");
     }
@@ -229,7 +229,7 @@ fn content_lengths() {
 }
 
 #[test]
-fn expectations() {
+fn only_100_continue_may_be_expected() {
     server(
         &[post_with(1, &[("expect", "100-continue")])],
         &["request 1 POST / @a expect=100-continue expects", "more"],
@@ -239,7 +239,7 @@ fn expectations() {
 
 /// Heads at their limits and just above them. A refused head leaves the connection and its HPACK table intact.
 #[test]
-fn limits() {
+fn heads_above_a_limit_are_refused() {
     let bytes: usize = GET_FIELDS.iter().map(|(name, value)| name.len() + value.len()).sum();
     let limits = Limits {
         head_size: bytes + 10,

@@ -43,9 +43,9 @@ fn connections() -> impl Strategy<Value = Vec<u8>> {
     let noise = prop::option::weighted(0.2, (any::<prop::sample::Index>(), any::<u8>()));
     (frames, noise).prop_map(|(frames, noise)| {
         let mut bytes = [beginning(), frames.concat()].concat();
-        if let Some((place, byte)) = noise {
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
+        if let Some((position, byte)) = noise {
+            let position = position.index(bytes.len());
+            bytes[position] = byte;
         }
         bytes
     })

@@ -151,7 +151,7 @@ fn an_empty_end_is_written_immediately() {
 }
 
 #[test]
-fn prepared_responses_are_sent_at_once_if_windows_allow() {
+fn prepared_responses_are_sent_immediately_if_windows_allow() {
     let head =
         PreparedHead::new(Status::OK, Some(13), [(b"Vary".as_slice(), b"Origin".as_slice())]).expect("valid fields");
     let mut server = Server::new();
@@ -277,7 +277,7 @@ const STYLE: PushRequest<'_> = PushRequest {
 };
 
 #[test]
-fn push_promises() {
+fn a_promise_opens_a_stream_for_its_response() {
     let mut server = Server::new();
     let page = server.request(&get(1));
     assert_eq!(server.respond(page, false), Ok(()));
@@ -360,7 +360,7 @@ fn push_is_refused_if_the_client_does_not_allow_it() {
 
 /// RFC 9113 §6.8: a graceful shutdown takes two GOAWAY frames, so that no request in flight is lost.
 #[test]
-fn graceful_shutdown() {
+fn graceful_shutdown_loses_no_request() {
     let mut server = Server::new();
     let first = server.request(&get(1));
     server.connection.begin_drain(&mut server.out);
@@ -407,7 +407,7 @@ fn a_ping_is_acknowledged() {
 
 /// The server preface announces the limits and opens the connection window.
 #[test]
-fn the_server_preface() {
+fn the_server_preface_announces_its_limits() {
     let (mut connection, mut out) = (ServerConnection::new(&Config::default()), Vec::new());
     connection.write_preface(&Limits::default(), &mut out);
     let expected = settings(&[(3, 128), (4, 262_144), (6, 16_384 + 3200), (9, 1)]);
