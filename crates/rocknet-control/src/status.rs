@@ -42,7 +42,7 @@ pub struct Status {
     pub log_drops: u64,
     /// Number of successful reloads of the configuration.
     pub reloads: u64,
-    /// Error of the last reload; `None` if it was successful or if there was none.
+    /// Error of the last reload; `None` if that reload was successful, or before the first reload.
     pub last_reload_error: Option<String>,
 }
 

@@ -27,8 +27,8 @@ pub fn bytes(number: u64) -> String {
     format!("{}.{} {}", tenths(unit) / 10, tenths(unit) % 10, UNITS[unit])
 }
 
-/// Formats seconds in the largest unit that is not zero and the next smaller unit, which is omitted if it is zero: `3 d
-/// 4 h`, `12 min 5 s`, `1 h`.
+/// Formats seconds in the largest unit that is not zero and the next smaller unit: `3 d 4 h`, `12 min 5 s`. The smaller
+/// unit is omitted if it is zero: `1 h`.
 pub fn duration(seconds: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
     let first = UNITS

@@ -20,7 +20,7 @@ pub struct Listing<'a> {
     pub sort: SortKey,
     /// Direction in which entries are sorted.
     pub order: SortOrder,
-    /// True if the directory has more entries than `entries`. The HTML page then says so.
+    /// True if the directory has more entries than `entries`. The HTML page then notes that the list is incomplete.
     pub truncated: bool,
 }
 

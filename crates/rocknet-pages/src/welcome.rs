@@ -7,7 +7,7 @@ use super::text::{push_html, push_template};
 pub struct Welcome<'a> {
     /// Listening address, as a URL (`http://127.0.0.1:8080`) or an address (`127.0.0.1:8080`).
     pub listen: &'a str,
-    /// Configuration file; `None` if none was found.
+    /// Path of the configuration file; `None` without a configuration file.
     pub config_path: Option<&'a str>,
     /// Folder whose `index.html` would replace this page; `None` if there is no such folder.
     pub root: Option<&'a str>,

@@ -256,8 +256,8 @@ impl<'a> Fields<'a> {
             .map(move |line| line.value.of(bytes))
     }
 
-    /// Returns the values of all lines with this name, whether or not it is a known name. Names are compared without
-    /// case.
+    /// Returns the values of all lines with this name, whether or not it is a known name. Names are compared
+    /// case-insensitively.
     pub fn by_name<'n>(&self, name: &'n [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         let bytes = self.bytes;
         let lines = self.index.lines.iter();

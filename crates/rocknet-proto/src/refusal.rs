@@ -143,7 +143,8 @@ impl ChunkError {
 pub enum Refusal {
     /// The request line is not `method SP target SP version CRLF` (RFC 9112 §3).
     RequestLine,
-    /// The request line ends with a bare LF or holds a bare CR: smuggling between lenient and strict parsers.
+    /// The request line ends with a bare LF or contains a bare CR, which allows request smuggling between lenient and
+    /// strict parsers.
     RequestLineEnd,
     /// A third empty line before the request line. RFC 9112 §2.2 asks servers to ignore "at least one".
     EmptyLines,
@@ -238,14 +239,15 @@ impl Refusal {
         }
     }
 
-    /// Returns false if no HTTP/1 response must be sent, because an HTTP/2 client would read it as frames.
+    /// Returns false if an HTTP/1 response must not be sent, because the client speaks HTTP/2 and would read it as
+    /// frames.
     pub const fn may_respond(self) -> bool {
         !matches!(self, Self::Http2Preface)
     }
 
-    /// Returns true if the line is, or may be a damaged, preface of HTTP/2. A line of an unknown protocol has neither
-    /// an HTTP version nor a request target, so its client may speak HTTP/2. A connection that accepts both versions
-    /// sends no response to such a client (RFC 9113 §3.4).
+    /// Returns true if the line is the preface of HTTP/2, or may be a damaged one. A line of an unknown protocol has
+    /// neither an HTTP version nor a request target, so its client may speak HTTP/2. A connection that accepts both
+    /// versions sends no response to such a client (RFC 9113 §3.4).
     pub const fn may_be_preface(self) -> bool {
         matches!(self, Self::Http2Preface | Self::UnknownProtocol)
     }

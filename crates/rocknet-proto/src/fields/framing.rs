@@ -1,5 +1,4 @@
-//! Tells framing and connection fields from others: the server generates them and never copies them from an
-//! application.
+//! Identifies framing and connection fields, which the server generates itself and never copies from an application.
 
 use super::{Known, KnownSet};
 

@@ -200,7 +200,7 @@ static CAPITALIZED: [[u8; MAX_NAME]; COUNT] = {
     let mut i = 0;
     while i < COUNT {
         let name = Known::ALL[i].as_str().as_bytes();
-        // These names begin with an abbreviation of several capitals.
+        // Names that begin with an abbreviation have several leading capitals.
         let leading_capitals = match Known::ALL[i] {
             Known::Te => 2,
             Known::WwwAuthenticate => 3,

@@ -32,7 +32,7 @@ pub struct Validators<'a> {
 /// Result of [`evaluate`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Respond as if there were no preconditions. Only in this case must the caller evaluate `If-Range` and `Range`.
+    /// Respond as if there were no preconditions. The caller evaluates `If-Range` and `Range` only in this case.
     Proceed,
     /// Respond with 304.
     NotModified,

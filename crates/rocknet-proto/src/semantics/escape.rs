@@ -45,8 +45,8 @@ fn percent(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]]);
 }
 
-/// Returns true for unreserved / sub-delims / "@" (RFC 3986 §3.3), except the apostrophe. Without it, an encoded path
-/// is safe in any quoted attribute.
+/// Returns true for unreserved / sub-delims / "@" (RFC 3986 §3.3), except the apostrophe. It is encoded, too, so that a
+/// path is safe in any quoted attribute.
 fn is_segment_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&()*+,;=@".contains(&byte)
 }

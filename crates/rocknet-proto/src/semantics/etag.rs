@@ -10,10 +10,10 @@ pub const MAX_TAGS: usize = 64;
 /// Comparison of two tags (RFC 9110 §8.8.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Comparison {
-    /// Tags match if they are equal and neither is weak, so that the bytes are the same. Used for `If-Match` and
+    /// Tags match if they are equal and neither is weak. The bytes are then the same. Used for `If-Match` and
     /// `If-Range`.
     Strong,
-    /// Tags match if they are equal, whether or not they are weak, so that the meaning is the same. Used for
+    /// Tags match if they are equal, whether or not they are weak. The meaning is then the same. Used for
     /// `If-None-Match`.
     Weak,
 }

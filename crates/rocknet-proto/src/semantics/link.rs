@@ -34,8 +34,8 @@ fn preload(link: &[u8]) -> Option<&[u8]> {
     (is_preload == Some(true)).then_some(target)
 }
 
-/// Returns the value without its quotes. Escapes need no handling, because relation types contain no bytes that need
-/// one.
+/// Returns the value without its quotes. Escapes are not handled, because relation types contain no characters that
+/// need them.
 fn unquoted(value: &[u8]) -> &[u8] {
     value
         .strip_prefix(b"\"")

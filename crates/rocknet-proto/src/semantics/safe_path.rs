@@ -12,8 +12,8 @@ pub const MAX_DEPTH: usize = 128;
 /// The only segment that may be public although it begins with a dot (RFC 8615). It must be the first segment.
 const WELL_KNOWN: &str = ".well-known";
 
-/// A path that begins with `/` and whose segments are never empty, `.` or `..`, and hold no `/`, `\`, `:`, NUL or other
-/// control character. It ends with `/` if the request named a directory. Only [`SafePath::parse`] and
+/// A path that begins with `/` and whose segments are never empty, `.` or `..`, and contain no `/`, `\`, `:`, NUL or
+/// other control character. It ends with `/` if the request named a directory. Only [`SafePath::parse`] and
 /// [`SafePath::from_decoded`] create values, so that callers need no further checks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SafePath<'a> {
@@ -99,9 +99,9 @@ impl<'a> SafePath<'a> {
         normalise(Cow::Borrowed(path.as_bytes()))
     }
 
-    /// Returns the decoded and normalised path that rules match, even if no file can have this path. So a route that
-    /// matches `/wiki/Main` also matches `/wiki/Special:Search`. An encoded slash becomes a backslash, and bytes that
-    /// are not UTF-8 become U+FFFD. The result must never be opened as a file.
+    /// Returns the decoded and normalised path that rules match, even if no file can have this path. So a route for
+    /// `/wiki/` matches `/wiki/Special:Search` as well as `/wiki/Main`. An encoded slash becomes a backslash, and bytes
+    /// that are not UTF-8 become U+FFFD. The result must never be opened as a file.
     ///
     /// # Errors
     ///

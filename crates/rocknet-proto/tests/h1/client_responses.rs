@@ -88,7 +88,7 @@ fn some_responses_have_no_body() {
         format!("HTTP/1.1 304 Not Modified\r\n{length}\r\n"),
         &["304 None Content-Length=9", "reusable"],
     );
-    // Bytes after a response are unsolicited, even if they would be the body of a GET.
+    // Bytes after the end of a response are unsolicited.
     client("HEAD", ok("", "hi"), &["200 None", "error Unsolicited"]);
     client(
         "GET",

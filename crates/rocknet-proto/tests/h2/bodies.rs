@@ -48,7 +48,7 @@ fn bodies_arrive_in_parts() {
     );
 }
 
-/// RFC 9113 §8.1.1: a body of another length than Content-Length resets the stream.
+/// RFC 9113 §8.1.1: a body whose length differs from Content-Length resets the stream.
 #[test]
 fn bodies_must_match_content_length() {
     let head = "request 1 POST / @a content-length=3";
@@ -385,8 +385,8 @@ fn kinds(mut bytes: &[u8]) -> Vec<u8> {
 /// payload.
 #[test]
 fn no_frame_separates_a_header_from_its_payload() {
-    // Columns: true if the client has ended the request; number of body bytes that it has sent; types of the frames up
-    // to the last DATA header of the response; types of the frames after its payload.
+    // Columns: true if the client has ended the request, and the number of body bytes that it has sent. Then the types
+    // of the frames up to the last DATA header of the response, and of the frames after its payload.
     for (ended, sent, before, after) in [
         (true, 1_000, &[DATA][..], &[][..]),
         (true, 65_535, &[WINDOW_UPDATE, DATA], &[]),

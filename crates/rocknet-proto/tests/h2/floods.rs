@@ -157,7 +157,7 @@ fn floods_end_the_connection_at_their_burst() {
             "{flood:?}"
         );
         assert!(attack.connection.is_closed());
-        // At the refill rate, the same frames are accepted without end.
+        // At the refill rate, the same frames are accepted indefinitely.
         if flood == Flood::Resets && before > 0 {
             continue;
         }

@@ -276,8 +276,8 @@ fn padding_is_validated_and_removed() {
     rejected(&[post(1), padded(DATA, 0, 1, b"")], "FrameSize", 1, "FRAME_SIZE_ERROR");
 }
 
-/// RFC 7540 §5.3.1: a stream must not depend on itself. It is the only rule of the deprecated priorities that is still
-/// enforced.
+/// RFC 7540 §5.3.1: a stream must not depend on itself. This is the only rule of the deprecated priorities that is
+/// still enforced.
 #[test]
 fn a_stream_must_not_depend_on_itself() {
     let on = |stream: u8| [&[0, 0, 0, stream, 16][..], &block(GET_FIELDS)].concat();
