@@ -24,7 +24,7 @@ pub struct Element<'a> {
 pub struct Node {
     /// IP address.
     pub address: IpAddr,
-    /// Port, if one is given that is not obfuscated.
+    /// Port; `None` if it is missing or obfuscated.
     pub port: Option<u16>,
 }
 
