@@ -1,4 +1,4 @@
-//! Commands to a running server, and how they are typed at its terminal.
+//! Commands to a running server, and the parser for commands typed at its terminal.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// A query or an instruction to a running server.
+/// A query or instruction for a running server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Command {
-    /// Returns the state of the server as a [`crate::Status`].
+    /// Requests the state of the server, a [`crate::Status`].
     Status,
-    /// Returns the sites as a list of [`crate::SiteSummary`].
+    /// Requests the sites, a list of [`crate::SiteSummary`].
     Sites,
-    /// Reads the configuration again; an invalid one changes nothing.
+    /// Reads the configuration again. An invalid configuration changes nothing.
     Reload,
-    /// Finishes requests in progress and ends.
+    /// Finishes requests in progress and ends the server.
     Quit,
     /// Lists the commands.
     Help,
 }
 
 impl Command {
-    /// All commands, in the order of the help.
+    /// All commands, in the order of the help text.
     pub const ALL: [Command; 5] = [
         Command::Status,
         Command::Sites,
@@ -33,7 +33,7 @@ impl Command {
         Command::Help,
     ];
 
-    /// Returns the word to type.
+    /// Returns the word to type at the terminal.
     pub fn name(self) -> &'static str {
         match self {
             Command::Status => "status",
@@ -55,7 +55,7 @@ impl Command {
         }
     }
 
-    /// Returns synonyms known from other servers and shells, which must be typed in full.
+    /// Returns synonyms that users know from other servers and shells. A synonym must be typed in full.
     fn synonyms(self) -> &'static [&'static str] {
         match self {
             Command::Quit => &["stop", "exit"],
@@ -64,11 +64,12 @@ impl Command {
         }
     }
 
-    /// Parses a line typed at the terminal; `None` if it is empty. Case is ignored, and a unique prefix of a command
-    /// suffices.
+    /// Parses a line typed at the terminal; returns `None` if the line is empty. Case is ignored, and a unique prefix
+    /// of a command suffices.
     ///
     /// # Errors
-    /// Returns the unknown or ambiguous word with suggestions.
+    ///
+    /// Fails if the word is unknown or ambiguous. The error contains the word and suggestions.
     pub fn parse(line: &str) -> Result<Option<Command>, UnknownCommand> {
         let word = line.trim();
         if word.is_empty() {
@@ -82,18 +83,18 @@ impl Command {
             return Err(unknown(Vec::new()));
         }
         let lower = word.to_ascii_lowercase();
-        let whole = |command: &Command| command.name() == lower || command.synonyms().contains(&lower.as_str());
-        if let Some(command) = Command::ALL.into_iter().find(whole) {
+        let is_exact = |command: &Command| command.name() == lower || command.synonyms().contains(&lower.as_str());
+        if let Some(command) = Command::ALL.into_iter().find(is_exact) {
             return Ok(Some(command));
         }
-        let begun: Vec<_> = Command::ALL
+        let matching: Vec<_> = Command::ALL
             .into_iter()
             .filter(|command| command.name().starts_with(&lower))
             .collect();
-        match begun[..] {
+        match matching[..] {
             [command] => Ok(Some(command)),
             [] => Err(unknown(nearest(&lower))),
-            _ => Err(unknown(begun)),
+            _ => Err(unknown(matching)),
         }
     }
 
@@ -156,27 +157,27 @@ impl fmt::Display for UnknownCommand {
 
 impl std::error::Error for UnknownCommand {}
 
-/// Returns the commands closest to a mistyped word.
+/// Returns the commands closest to a mistyped word; none if every command differs by more than [`MAX_TYPOS`].
 fn nearest(word: &str) -> Vec<Command> {
     let distance = |command: Command| strsim::damerau_levenshtein(word, command.name());
-    let mut near: Vec<_> = Command::ALL
+    let mut closest: Vec<_> = Command::ALL
         .into_iter()
         .filter(|&command| distance(command) <= MAX_TYPOS)
         .collect();
-    near.sort_by_key(|&command| distance(command));
-    let least = near.first().map(|&command| distance(command));
-    near.retain(|&command| Some(distance(command)) == least);
-    near
+    closest.sort_by_key(|&command| distance(command));
+    let least = closest.first().map(|&command| distance(command));
+    closest.retain(|&command| Some(distance(command)) == least);
+    closest
 }
 
-/// Maximum number of wrong, missing, extra or swapped letters in a typo. With more, all words of four to six letters
-/// look alike.
+/// Maximum number of wrong, missing, extra or swapped letters in a typo. With a higher limit, all words of four to six
+/// letters would be similar.
 const MAX_TYPOS: usize = 2;
 
-/// Maximum length of a line in bytes that is compared with the commands. Longer lines are pasted text.
+/// Maximum length in bytes of a line that is compared with the commands. Longer lines are assumed to be pasted text.
 const MAX_LINE: usize = 64;
 
-/// Maximum characters of an unknown word that are shown.
+/// Maximum number of characters of an unknown word that are shown.
 const MAX_SHOWN: usize = 24;
 
 #[cfg(test)]
@@ -244,16 +245,12 @@ mod tests {
         for (line, command) in help.lines().zip(Command::ALL) {
             assert_eq!(line.split_once("  ").map(|(name, _)| name.trim()), Some(command.name()));
             assert!(line.ends_with(command.summary()));
-            assert_eq!(
-                line.find(command.summary()),
-                Some(8),
-                "the descriptions are in a column"
-            );
+            assert_eq!(line.find(command.summary()), Some(8), "the descriptions are aligned");
         }
     }
 
     #[test]
-    fn commands_are_serialized() {
+    fn commands_are_serialized_by_name() {
         for command in Command::ALL {
             let json = serde_json::to_string(&command).unwrap();
             assert_eq!(json, format!("\"{command}\""));

@@ -1,9 +1,10 @@
-//! The commands and reports of a running RockNet server, for the command line, the GUI and the dashboard.
+//! Messages exchanged with a running RockNet server: commands and reports, for the command line, the GUI and the
+//! dashboard.
 //!
-//! The crate contains messages only: no sockets, no clock, and nothing of the server. A client sends a [`Command`] and
-//! receives a [`Status`] or a list of [`SiteSummary`]. All of them implement serde for the wire and `Display` for
-//! terminals. Unknown fields are ignored and missing ones take their default, so a server and its clients may have
-//! different versions.
+//! The crate contains only messages. It uses no sockets and no clock, and depends on no other part of the server. A
+//! client sends a [`Command`] and receives a [`Status`] or a list of [`SiteSummary`]. These types implement the serde
+//! traits for transport and `Display` for terminals. A report may have unknown fields, which are ignored, and missing
+//! fields, which get their default. So a server and its clients may have different versions.
 //!
 //! ```
 //! use rocknet_control::Command;

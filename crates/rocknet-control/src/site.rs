@@ -1,4 +1,4 @@
-//! The sites of a running server, as `sites` prints them: one line for each.
+//! Summaries of the sites of a running server, which the command `sites` prints one per line.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,45 +16,45 @@ pub struct SiteSummary {
     pub name: String,
     /// URLs for a browser, most likely first.
     pub urls: Vec<String>,
-    /// Folder with the site's files, if it has one.
+    /// Folder with the site's files, if any.
     pub root: Option<PathBuf>,
-    /// Number of routes, without the site's default settings.
+    /// Number of routes, not counting the root route.
     pub routes: usize,
-    /// Kind of content outside of routes.
+    /// Kind of responses where no route applies.
     pub kind: SiteKind,
-    /// Fault that keeps the site, or a part of it, from being served as configured.
+    /// Error because of which the site, or a part of it, is not served as configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
 }
 
-/// The kind of content that a site serves where no route applies.
+/// Kind of responses of a site where no route applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SiteKind {
-    /// Files below the root.
+    /// Files below the root folder.
     Files,
-    /// Upstreams to which all requests are proxied.
+    /// Responses of upstreams to which all requests are proxied.
     Proxy,
-    /// An application reached by FastCGI, SCGI or uwsgi.
+    /// Responses of an application that speaks FastCGI, SCGI or uwsgi.
     Application,
-    /// A controller in a shared library.
+    /// Responses of a controller in a shared library.
     Controller,
     /// Redirects only.
     Redirect,
-    /// Routes and rules only; other requests get 404.
+    /// Responses of routes and rules only; other requests get 404.
     Routes,
     /// Nothing: every response is 404.
     Nothing,
     /// The welcome page of a new installation.
     Welcome,
-    /// A kind unknown to this version, from a newer server.
+    /// A kind that this version does not know, from a newer server.
     #[default]
     #[serde(other)]
     Other,
 }
 
 impl SiteKind {
-    /// Returns the word used in JSON and on terminals.
+    /// Returns the name used in JSON and on terminals.
     pub fn name(self) -> &'static str {
         match self {
             SiteKind::Files => "files",
@@ -77,7 +77,7 @@ impl fmt::Display for SiteSummary {
     }
 }
 
-/// Sites formatted in columns; each line ends with a newline.
+/// Formats sites in aligned columns. Each line ends with a newline.
 #[derive(Debug, Clone, Copy)]
 pub struct SiteList<'a>(pub &'a [SiteSummary]);
 
@@ -135,7 +135,7 @@ fn cells(site: &SiteSummary) -> [String; COLUMNS] {
 
 const COLUMNS: usize = 6;
 
-/// Maximum characters of a fault that are shown: two paths and a sentence.
+/// Maximum number of characters of an error that are shown: room for two paths and a sentence.
 const MAX_FAULT: usize = 400;
 
 const GAP: &str = "  ";

@@ -1,4 +1,4 @@
-//! The state of a running server, as `status` prints it and charts show it.
+//! State of a running server, for the command `status` and for charts.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// A snapshot of the server's counters. Counters are totals since start unless stated otherwise.
+/// Values of the server's counters at one moment. Counters are totals since start unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Status {
@@ -14,39 +14,39 @@ pub struct Status {
     pub version: String,
     /// Process ID.
     pub pid: u32,
-    /// Seconds since start.
+    /// Time since start, in seconds.
     pub uptime_s: u64,
     /// Mode of the server.
     pub mode: Mode,
-    /// Listeners as URLs or socket paths, ordered by port.
+    /// Listening addresses as URLs or socket paths, ordered by port.
     pub listeners: Vec<String>,
-    /// Number of workers over all listeners.
+    /// Number of workers of all listeners.
     pub workers: usize,
-    /// Connections that are open now.
+    /// Number of connections that are open now.
     pub connections_open: u64,
-    /// Connections accepted.
+    /// Number of accepted connections.
     pub connections_total: u64,
-    /// Connections and streams that now carry another protocol, such as WebSocket.
+    /// Number of connections and streams that now carry another protocol, such as WebSocket.
     pub tunnels_open: u64,
-    /// Requests received.
+    /// Number of received requests.
     pub requests: u64,
-    /// Bytes sent to clients, including header sections.
+    /// Number of bytes sent to clients, including header sections.
     pub bytes_sent: u64,
-    /// Responses by class of status.
+    /// Responses by status class.
     pub responses: Responses,
     /// Response times of the busiest sites, busiest first.
     pub durations: Vec<SiteDurations>,
-    /// File cache.
+    /// State of the file cache.
     pub cache: Cache,
-    /// Log records dropped because a disk or pipe was too slow or full.
+    /// Number of log records dropped because a disk or pipe was too slow or full.
     pub log_drops: u64,
-    /// Successful reloads of the configuration.
+    /// Number of successful reloads of the configuration.
     pub reloads: u64,
-    /// Error of the last reload; `None` after a successful one.
+    /// Error of the last reload; `None` if that reload was successful, or before the first reload.
     pub last_reload_error: Option<String>,
 }
 
-/// The mode of the server, which selects defaults.
+/// Mode of the server, which selects the defaults of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -57,7 +57,7 @@ pub enum Mode {
     Dev,
 }
 
-/// Final responses by the first digit of their status.
+/// Number of final responses by the first digit of their status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Responses {
@@ -75,8 +75,8 @@ pub struct Responses {
     pub server_error: u64,
 }
 
-/// Response times of one site in microseconds, from the request's head until the whole response is queued for the
-/// socket.
+/// Response times of one site in microseconds. A response time is measured from the request head until the whole
+/// response is queued for the socket.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SiteDurations {
@@ -84,9 +84,9 @@ pub struct SiteDurations {
     pub site: String,
     /// Number of responses.
     pub responses: u64,
-    /// Median: half of the responses took no longer.
+    /// Median: half of the responses took at most this time.
     pub p50_us: u64,
-    /// 99th percentile: 99 % of the responses took no longer.
+    /// 99th percentile: 99 % of the responses took at most this time.
     pub p99_us: u64,
 }
 
@@ -94,18 +94,18 @@ pub struct SiteDurations {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cache {
-    /// Files in memory now.
+    /// Number of files in memory now.
     pub entries: u64,
-    /// Bytes in memory now.
+    /// Number of bytes in memory now.
     pub bytes: u64,
-    /// Lookups that found a file in memory.
+    /// Number of lookups that found the file in memory.
     pub hits: u64,
-    /// Lookups that did not find the file in memory.
+    /// Number of lookups that did not find the file in memory.
     pub misses: u64,
 }
 
 impl Mode {
-    /// Returns the word used in JSON and on terminals.
+    /// Returns the name used in JSON and on terminals.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Prod => "prod",
@@ -114,7 +114,7 @@ impl Mode {
     }
 }
 
-/// Writes lines of a name and a value for a terminal; each ends with a newline.
+/// Writes one line with a name and a value for each property. Each line ends with a newline.
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Status { cache, responses, .. } = self;
@@ -205,7 +205,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Maximum number of sites whose response times are shown, so that `status` fits on a terminal.
+/// Maximum number of sites whose response times are shown, so that the output of `status` fits on a terminal.
 const DURATIONS_SHOWN: usize = 8;
 
 /// Width of the name column: the longest name and two spaces.
@@ -213,7 +213,7 @@ const NAME_WIDTH: usize = 13;
 
 const ERROR_INDENT: usize = 2;
 
-/// Maximum characters of a version, listener or name that are shown: one line of a wide terminal.
+/// Maximum number of characters of a version, listener or name that are shown: one line of a wide terminal.
 pub(crate) const MAX_SHOWN: usize = 120;
 
 #[cfg(test)]
@@ -338,7 +338,7 @@ reloads      3
         assert_eq!(json["responses"]["4xx"], 4_560);
         assert_eq!(json["cache"]["hits"], 900);
         assert_eq!(serde_json::from_value::<Status>(json).unwrap(), status);
-        // Status from a server of another version: missing fields and unknown fields.
+        // A status from a server of another version has missing and unknown fields.
         let other: Status = serde_json::from_str(r#"{"pid": 7, "responses": {"2xx": 1}, "moons": 2}"#).unwrap();
         let expected = Status {
             pid: 7,

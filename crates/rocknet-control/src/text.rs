@@ -1,4 +1,4 @@
-//! Formatting of numbers and untrusted text for terminals.
+//! Formats numbers and untrusted text for terminals.
 
 /// Formats a number with commas: `1,234,567`.
 pub fn count(number: u64) -> String {
@@ -13,13 +13,13 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// Formats bytes in the largest unit that yields at least one: `1.5 MiB`.
+/// Formats a number of bytes in the largest unit that yields at least 1: `1.5 MiB`.
 pub fn bytes(number: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if number < 1024 {
         return format!("{number} B");
     }
-    // In tenths, and rounded before the unit is chosen, so that `1024.0 KiB` never appears.
+    // The value is rounded to tenths before the unit is chosen, so that `1024.0 KiB` never appears.
     let tenths = |unit: usize| (u128::from(number) * 10 + (1 << (10 * unit + 9))) >> (10 * (unit + 1));
     let unit = (0..UNITS.len())
         .find(|&unit| tenths(unit) < 10_240)
@@ -27,7 +27,8 @@ pub fn bytes(number: u64) -> String {
     format!("{}.{} {}", tenths(unit) / 10, tenths(unit) % 10, UNITS[unit])
 }
 
-/// Formats seconds in the two largest units that are not zero: `3 d 4 h`, `12 min 5 s`.
+/// Formats seconds in the largest unit that is not zero and the next smaller unit: `3 d 4 h`, `12 min 5 s`. The smaller
+/// unit is omitted if it is zero: `1 h`.
 pub fn duration(seconds: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
     let first = UNITS
@@ -45,7 +46,7 @@ pub fn duration(seconds: u64) -> String {
     words.join(" ")
 }
 
-/// Formats a short duration in the largest unit that yields at least one: `850 µs`, `12.3 ms`.
+/// Formats a short duration in the largest unit that yields at least 1, rounded down: `850 µs`, `12.3 ms`.
 pub fn short_duration(microseconds: u64) -> String {
     match microseconds {
         0..1_000 => format!("{microseconds} µs"),
@@ -54,7 +55,7 @@ pub fn short_duration(microseconds: u64) -> String {
     }
 }
 
-/// Formats a share in percent: `87.5 %`; a dash if the whole is zero.
+/// Formats a share in percent: `87.5 %`. Returns a dash if the whole is zero.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "–".into();
@@ -63,11 +64,11 @@ pub fn share(part: u64, whole: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// Truncates untrusted text to `most` characters and replaces control characters, because an escape sequence could
-/// redraw the terminal.
-pub fn sanitized(word: &str, most: usize) -> String {
-    let mut text: String = word.chars().take(most).map(without_control).collect();
-    if word.chars().nth(most).is_some() {
+/// Truncates untrusted text to `max_chars` characters and replaces control characters by `?`, because escape sequences
+/// could redraw the terminal.
+pub fn sanitized(word: &str, max_chars: usize) -> String {
+    let mut text: String = word.chars().take(max_chars).map(without_control).collect();
+    if word.chars().nth(max_chars).is_some() {
         text.push('…');
     }
     text
@@ -77,7 +78,7 @@ fn without_control(character: char) -> char {
     if character.is_control() { '?' } else { character }
 }
 
-/// Indents each line of untrusted text and replaces control characters.
+/// Indents each line of untrusted text by `by` spaces and replaces control characters by `?`.
 pub fn indented(text: &str, by: usize) -> String {
     text.lines()
         .map(|line| format!("{:by$}{}\n", "", line.chars().map(without_control).collect::<String>()))

@@ -1,11 +1,11 @@
-//! Error pages: the status and its meaning in plain words.
+//! Error pages, which show the status and its meaning in plain words.
 
 use super::text::{push_html, push_template};
 
 /// Appends the page for `status` to `out`.
 ///
-/// `hint` is one more sentence for the visitor. It may quote the request, because it is escaped and cut after 240
-/// characters.
+/// `hint` is an additional sentence for the visitor. It may quote the request, because it is escaped and truncated to
+/// 240 characters.
 pub fn render(status: u16, reason: &str, hint: Option<&str>, out: &mut Vec<u8>) {
     let parts = ErrorPageParts {
         meaning: &|out| push_html(out, meaning(status)),
@@ -22,17 +22,17 @@ pub fn render(status: u16, reason: &str, hint: Option<&str>, out: &mut Vec<u8>) 
 /// A function that appends escaped HTML.
 type Push<'a> = &'a dyn Fn(&mut Vec<u8>);
 
-/// The parts of a page that do not depend on its status alone.
+/// The parts of an error page that differ between pages of the same status.
 pub(super) struct ErrorPageParts<'a> {
-    /// Content of the first paragraph.
+    /// Writes the content of the first paragraph.
     pub meaning: Push<'a>,
-    /// Elements after the first paragraph.
+    /// Writes the elements after the first paragraph.
     pub hint: Push<'a>,
     /// Additional rules for the style sheet.
     pub style: &'static str,
 }
 
-/// Appends the page for `status` with these parts.
+/// Appends the page for `status` with these parts to `out`.
 pub(super) fn render_parts(status: u16, reason: &str, parts: &ErrorPageParts<'_>, out: &mut Vec<u8>) {
     out.reserve(PAGE.len() + RESERVE);
     push_template(out, PAGE, |key, out| match key {
@@ -64,7 +64,7 @@ fn meaning(status: u16) -> &'static str {
         401 => "This page asks who you are. Sign in and try again.",
         403 => "The page exists, but it is not open to you.",
         404 => "There is nothing at this address. It may have moved, or the address has a typing mistake.",
-        405 => "This address does not take that kind of request.",
+        405 => "This address does not accept that kind of request.",
         408 => "The request took too long to arrive, so the server stopped waiting. Try again.",
         413 => "What you sent is larger than this site accepts.",
         414 => "The address is too long. Try it without the part after the question mark.",
@@ -81,10 +81,11 @@ fn meaning(status: u16) -> &'static str {
     }
 }
 
-/// Maximum length of a hint in characters: about two sentences. A hint may quote a request target of 8 KiB.
+/// Maximum length of a hint in characters: about two sentences. Without a limit, a hint could quote a request target of
+/// 8 KiB.
 const HINT_CHARS: usize = 240;
 
-/// Bytes reserved for the text, so that a page takes one allocation.
+/// Number of bytes reserved in addition to the template, so that most pages need one allocation.
 const RESERVE: usize = 256;
 
 const PAGE: &str = include_str!("assets/error.html");
@@ -93,7 +94,8 @@ const PAGE: &str = include_str!("assets/error.html");
 mod tests {
     use super::*;
 
-    /// A page must fit into the first flight of a connection, together with its header section and room to spare.
+    /// Maximum size of a page in bytes. With its header section, a page must fit into the first flight of a connection,
+    /// with room to spare.
     const PAGE_LIMIT: usize = 1536;
 
     fn page(status: u16, reason: &str, hint: Option<&str>) -> String {
@@ -125,7 +127,10 @@ mod tests {
         ];
         for (status, reason) in rows {
             let page = page(status, reason, None);
-            assert!(!generic.contains(&meaning(status)), "{status} has only a generic text");
+            assert!(
+                !generic.contains(&meaning(status)),
+                "{status} has only the generic text"
+            );
             assert!(
                 page.contains(&format!("<title>{status} {reason}</title>")),
                 "{status}: {page}"
@@ -135,29 +140,29 @@ mod tests {
                 "{status}: {page}"
             );
             assert!(page.len() < PAGE_LIMIT, "{status}: {} bytes", page.len());
-            assert!(!page.contains("{{"), "{status}: a placeholder was left");
+            assert!(!page.contains("{{"), "{status}: a placeholder was not replaced");
         }
     }
 
     #[test]
-    fn any_status_gives_a_page() {
-        for (status, wanted) in [
+    fn any_status_has_a_page() {
+        for (status, expected) in [
             (0, meaning(499)),
             (418, meaning(499)),
             (451, meaning(499)),
             (507, meaning(599)),
             (u16::MAX, meaning(599)),
         ] {
-            assert!(page(status, "", None).contains(wanted), "{status}");
+            assert!(page(status, "", None).contains(expected), "{status}");
         }
     }
 
     #[test]
     fn hints_are_escaped_and_bounded() {
         let long = "é".repeat(HINT_CHARS + 1);
-        let cut = format!("<p>{}…</p>", "é".repeat(HINT_CHARS));
+        let truncated = format!("<p>{}…</p>", "é".repeat(HINT_CHARS));
         let whole = "é".repeat(HINT_CHARS);
-        let kept = format!("<p>{whole}</p>");
+        let untruncated = format!("<p>{whole}</p>");
         let rows: [(Option<&str>, &str); 6] = [
             (None, "mistake.</p></main>"),
             (Some("Allowed: GET, HEAD"), "<p>Allowed: GET, HEAD</p></main>"),
@@ -166,12 +171,12 @@ mod tests {
                 "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>",
             ),
             (Some("{{status}}"), "<p>{{status}}</p>"),
-            (Some(&long), &cut),
-            (Some(&whole), &kept),
+            (Some(&long), &truncated),
+            (Some(&whole), &untruncated),
         ];
-        for (hint, wanted) in rows {
+        for (hint, expected) in rows {
             let page = page(404, "Not Found", hint);
-            assert!(page.contains(wanted), "{hint:?}: {page}");
+            assert!(page.contains(expected), "{hint:?}: {page}");
             assert!(!page.contains("<script"), "{hint:?}");
         }
         assert!(page(400, "<b>\"", None).contains("<title>400 &lt;b&gt;&quot;</title>"));

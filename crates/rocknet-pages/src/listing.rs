@@ -1,4 +1,4 @@
-//! Directory listings, as an HTML page and as JSON.
+//! Renders directory listings as an HTML page or as JSON.
 
 mod format;
 mod html;
@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use super::text::{push_json, push_segment};
 pub use html::html;
 
-/// A directory to list. The order of `entries` does not matter, because the listing sorts them.
+/// A directory to list. `entries` may have any order, because the listing sorts them.
 #[derive(Debug, Clone)]
 pub struct Listing<'a> {
     /// Decoded path of the request; begins and ends with `/`.
@@ -20,7 +20,7 @@ pub struct Listing<'a> {
     pub sort: SortKey,
     /// Direction in which entries are sorted.
     pub order: SortOrder,
-    /// The directory has more entries than `entries`, and the listing reports it.
+    /// True if the directory has more entries than `entries`. The HTML page then notes that the list is incomplete.
     pub truncated: bool,
 }
 
@@ -31,20 +31,21 @@ pub struct ListingEntry {
     pub name: String,
     /// Kind of the entry.
     pub kind: EntryKind,
-    /// Size in bytes; used for [`EntryKind::File`] only.
+    /// Size in bytes, used only for [`EntryKind::File`].
     pub size: u64,
-    /// Time of the last change, in seconds since 1970-01-01T00:00:00Z.
+    /// Time of the last change, in seconds since 1970-01-01T00:00:00Z; `None` if unknown.
     pub modified_unix: Option<i64>,
 }
 
 /// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A directory, whose URL ends in `/`.
+    /// A directory. Its URL ends with `/`.
     Directory,
     /// A regular file.
     File,
-    /// A socket, pipe, device or broken link: listed without a link, because the server does not serve it.
+    /// A socket, pipe, device or broken symbolic link. It is listed without a hyperlink, because the server does not
+    /// serve it.
     Other,
 }
 
@@ -70,12 +71,12 @@ pub enum SortOrder {
     Desc,
 }
 
-/// Maximum number of entries in one response: about 2 MB of HTML, which a phone can still scroll and a core renders in
-/// about 20 ms.
+/// Maximum number of entries in one response. They make about 2 MB of HTML, which a phone can still scroll and which
+/// one core renders in about 20 ms.
 pub const MAX_ENTRIES: usize = 10_000;
 
-/// Parses `sort=name|size|time` and `order=asc|desc` from a query. The first of each key counts; anything else is
-/// ignored.
+/// Parses `sort=name|size|time` and `order=asc|desc` from a query. If a key is repeated, its first value is used. Other
+/// keys are ignored, and an unknown value selects the default.
 pub fn parse_query(query: &[u8]) -> (SortKey, SortOrder) {
     let value = |key: &[u8]| {
         query
@@ -97,7 +98,8 @@ pub fn parse_query(query: &[u8]) -> (SortKey, SortOrder) {
 
 /// Renders the listing as a JSON array of `{name, type, size, modified, url}`, in the requested order.
 ///
-/// `size` is null except for files, `modified` is null if unknown, and `url` is null if the entry is not served.
+/// `size` is null except for files, `modified` is null if unknown, and `url` is null if the server does not serve the
+/// entry. The array has at most [`MAX_ENTRIES`] elements and does not show that entries are missing.
 pub fn json(listing: &Listing<'_>) -> Vec<u8> {
     let entries = listing.sorted();
     let mut out = Vec::with_capacity(2 + entries.len() * JSON_ENTRY_RESERVE);
@@ -134,8 +136,8 @@ pub fn json(listing: &Listing<'_>) -> Vec<u8> {
 }
 
 impl Listing<'_> {
-    /// Returns the entries in the requested order, at most [`MAX_ENTRIES`]. Directories always come first; ties are
-    /// sorted by name.
+    /// Returns the entries in the requested order, at most [`MAX_ENTRIES`]. Directories always come first. Entries with
+    /// equal keys are sorted by name.
     fn sorted(&self) -> Vec<&ListingEntry> {
         let mut entries: Vec<&ListingEntry> = self.entries.iter().collect();
         entries.sort_unstable_by(|a, b| {
@@ -170,8 +172,8 @@ impl ListingEntry {
         if self.kind == EntryKind::File { self.size } else { 0 }
     }
 
-    /// Appends the relative URL of the entry. `./` prevents a name such as `javascript:x` from being read as a scheme,
-    /// and `//x` or an absolute path from leaving the directory.
+    /// Appends the relative URL of the entry. The prefix `./` ensures that `javascript:x` is not read as a URL with a
+    /// scheme, and that `//x` does not lead out of the directory.
     fn push_href(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"./");
         push_segment(out, &self.name);
@@ -200,7 +202,7 @@ impl SortOrder {
     }
 }
 
-/// Bytes reserved for a JSON entry with a name of ordinary length.
+/// Number of bytes reserved for a JSON entry with a name of ordinary length.
 const JSON_ENTRY_RESERVE: usize = 128;
 
 #[cfg(test)]

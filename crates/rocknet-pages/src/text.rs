@@ -1,9 +1,9 @@
-//! Escaping of text for HTML, URLs and JSON, and filling of templates.
+//! Escapes text for HTML, URLs and JSON, and fills templates.
 
 /// Appends `text` as HTML text or as a quoted attribute value.
 ///
-/// Control characters, and bidirectional controls that would reorder or hide the following text, become U+FFFD:
-/// `photo<U+202E>gpj.exe` must not appear as `photoexe.jpg`.
+/// Control characters become U+FFFD, and so do invisible characters and bidirectional controls, which would hide or
+/// reorder text: `photo<U+202E>gpj.exe` must not appear as `photoexe.jpg`.
 pub fn push_html(out: &mut Vec<u8>, text: &str) {
     for c in text.chars() {
         match c {
@@ -18,7 +18,8 @@ pub fn push_html(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Appends `text` as one path segment of a URL: all but unreserved characters (RFC 3986 §2.3) become `%XX`.
+/// Appends `text` as one path segment of a URL. Each byte that is not an unreserved character (RFC 3986 §2.3) becomes
+/// `%XX`.
 pub fn push_segment(out: &mut Vec<u8>, text: &str) {
     for &byte in text.as_bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
@@ -31,8 +32,8 @@ pub fn push_segment(out: &mut Vec<u8>, text: &str) {
 
 /// Appends `text` as a quoted JSON string.
 ///
-/// Characters with a meaning in HTML, and characters that mislead readers or terminals, are written as `\uXXXX`. The
-/// value stays exact, and the bytes are harmless if a program shows them as HTML or prints them.
+/// Characters with a meaning in HTML, and characters that mislead readers or terminals, are written as `\uXXXX`. A JSON
+/// parser still returns the exact text, and the bytes are harmless if a program shows them as HTML or prints them.
 pub fn push_json(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     for c in text.chars() {
@@ -49,7 +50,7 @@ pub fn push_json(out: &mut Vec<u8>, text: &str) {
 
 /// Appends `template` with each `{{key}}` replaced by the text that `value` appends for that key.
 ///
-/// Takes one pass: a `{{key}}` inside a value is not replaced.
+/// The template is processed in one pass, so a `{{key}}` inside a value is not replaced. An unclosed `{{` is dropped.
 pub fn push_template(out: &mut Vec<u8>, template: &str, mut value: impl FnMut(&str, &mut Vec<u8>)) {
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -69,7 +70,7 @@ pub fn push_template(out: &mut Vec<u8>, template: &str, mut value: impl FnMut(&s
 fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{61C}' | '\u{200B}' | '\u{200E}' | '\u{200F}'   // marks, zero width space (joiners stay: scripts need them)
+            '\u{61C}' | '\u{200B}' | '\u{200E}' | '\u{200F}'   // marks, zero width space; joiners are allowed for scripts
             | '\u{2028}'..='\u{202E}'                          // line and paragraph separators, embeddings, overrides
             | '\u{2060}'..='\u{206F}'                          // word joiner, isolates, deprecated format characters
             | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}') // byte order mark, annotations
@@ -79,8 +80,8 @@ fn push_char(out: &mut Vec<u8>, c: char) {
     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// Appends UTF-16 escapes. All characters escaped here lie in the basic plane, so one unit suffices; `encode_utf16`
-/// handles any others.
+/// Appends the UTF-16 units of a character as escapes. All characters that are escaped today need one unit; the loop
+/// also handles characters of two.
 fn push_unicode_escape(out: &mut Vec<u8>, c: char) {
     for unit in c.encode_utf16(&mut [0; 2]) {
         out.extend_from_slice(b"\\u");
@@ -97,10 +98,10 @@ mod tests {
     use super::*;
 
     fn check(write: fn(&mut Vec<u8>, &str), rows: &[(&str, &str)]) {
-        for (given, wanted) in rows {
+        for (given, expected) in rows {
             let mut out = Vec::new();
             write(&mut out, given);
-            assert_eq!(String::from_utf8(out).unwrap(), *wanted, "given {given:?}");
+            assert_eq!(String::from_utf8(out).unwrap(), *expected, "given {given:?}");
         }
     }
 
@@ -176,7 +177,7 @@ mod tests {
             });
             String::from_utf8(out).unwrap()
         };
-        for (template, wanted) in [
+        for (template, expected) in [
             ("", ""),
             ("x", "x"),
             ("{{a}}", "{{b}}"),
@@ -184,7 +185,7 @@ mod tests {
             ("{{none}}", ""),
             ("x{{open", "xopen"),
         ] {
-            assert_eq!(fill(template), wanted, "template {template:?}");
+            assert_eq!(fill(template), expected, "template {template:?}");
         }
     }
 }

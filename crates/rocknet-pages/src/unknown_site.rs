@@ -1,29 +1,29 @@
-//! The page for a request to a site that this server does not have.
+//! The error page for a request whose host matches no site of this server.
 
 use super::error::{ErrorPageParts, render_parts};
 use super::text::push_html;
 
-/// A site listed in development mode.
+/// A site that the page lists in development mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SiteLink {
     /// URL of the site.
     pub url: String,
-    /// True if a browser can open the URL; false for wildcards.
+    /// True if a browser can open the URL, so that it is shown as a link; false for wildcards.
     pub is_open: bool,
 }
 
-/// The content of the page.
+/// Data shown on the page.
 #[derive(Debug, Clone, Copy)]
 pub struct UnknownSite<'a> {
-    /// Host of the request; `None` if the request names none.
+    /// Host of the request; `None` if the request has no host.
     pub host: Option<&'a str>,
-    /// Sites of this server; given in development mode only.
+    /// Sites of this server; empty outside of development mode.
     pub sites: &'a [SiteLink],
-    /// Number of sites that are not in `sites`.
+    /// Number of further sites that are not in `sites`.
     pub omitted: usize,
 }
 
-/// Appends the page to `out`.
+/// Appends the page for `status` to `out`.
 pub fn render(status: u16, reason: &str, page: &UnknownSite<'_>, out: &mut Vec<u8>) {
     let meaning = |out: &mut Vec<u8>| match page.host {
         Some(host) => {

@@ -1,21 +1,21 @@
-//! The welcome page of a new installation: addresses, folders, and the next commands.
+//! The welcome page of a new installation, which shows the address, the folders, and the next commands.
 
 use super::text::{push_html, push_template};
 
-/// The server's data shown on the page.
+/// Data of the server that the page shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Welcome<'a> {
     /// Listening address, as a URL (`http://127.0.0.1:8080`) or an address (`127.0.0.1:8080`).
     pub listen: &'a str,
-    /// Configuration file; `None` if none was found.
+    /// Path of the configuration file; `None` without a configuration file.
     pub config_path: Option<&'a str>,
-    /// Folder whose `index.html` replaces this page; `None` without a known folder.
+    /// Folder whose `index.html` would replace this page; `None` if there is no such folder.
     pub root: Option<&'a str>,
     /// Version of RockNet.
     pub version: &'a str,
 }
 
-/// Renders the page.
+/// Returns the page as HTML.
 pub fn html(welcome: &Welcome<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(PAGE.len() + STYLE.len() + 2 * LOGO.len() + RESERVE);
     push_template(&mut out, PAGE, |key, out| {
@@ -27,7 +27,7 @@ pub fn html(welcome: &Welcome<'_>) -> Vec<u8> {
         "listen" => push_html(out, welcome.listen),
         "url" => push_url(out, welcome.listen),
         "root" => match welcome.root {
-            Some(root) => push_code(out, "", root, ": an <code>index.html</code> there takes the place of this page."),
+            Some(root) => push_code(out, "", root, ": an <code>index.html</code> in it replaces this page."),
             None => out.extend_from_slice(b"none yet. This page is part of the program."),
         },
         "config" => match welcome.config_path {
@@ -56,7 +56,7 @@ fn push_code(out: &mut Vec<u8>, before: &str, path: &str, after: &str) {
     out.extend_from_slice(after.as_bytes());
 }
 
-/// Appends the address as a URL for `rocknet explain`.
+/// Appends the listening address as a URL, for the command `rocknet explain`.
 fn push_url(out: &mut Vec<u8>, listen: &str) {
     if !listen.contains("://") {
         out.extend_from_slice(b"http://");
@@ -69,7 +69,7 @@ fn push_logo(out: &mut Vec<u8>, class: &str) {
     push_template(out, LOGO.trim_end(), |_, out| out.extend_from_slice(class.as_bytes()));
 }
 
-/// Bytes reserved for paths and addresses of ordinary length, some of which appear twice.
+/// Number of bytes reserved for paths and addresses of ordinary length. Some of them appear twice.
 const RESERVE: usize = 1024;
 
 const PAGE: &str = include_str!("assets/welcome.html");
@@ -80,7 +80,8 @@ const STYLE: &str = concat!(include_str!("assets/base.css"), include_str!("asset
 mod tests {
     use super::*;
 
-    /// Together with its header section, the page fits into the ten segments that a new connection may send at once.
+    /// Maximum size of the page in bytes. With its header section, the page fits into the ten segments that a new
+    /// connection may send before the first acknowledgement.
     const PAGE_LIMIT: usize = 12 * 1024;
 
     const FRESH: Welcome<'_> = Welcome {
@@ -142,22 +143,22 @@ mod tests {
                 "<p>Add this to <code>/etc/r.toml</code>, then reload:</p>",
             ),
         ];
-        for (welcome, wanted) in rows {
+        for (welcome, expected) in rows {
             let page = page(&welcome);
-            assert!(page.contains(wanted), "{wanted} not in {page}");
+            assert!(page.contains(expected), "{expected} not in {page}");
         }
     }
 
     #[test]
     fn the_page_names_the_next_commands() {
         let page = page(&FRESH);
-        for wanted in [
+        for expected in [
             "rocknet serve ./my-site</pre>",
             "[site.\":8081\"]\nroot = \"./my-site\"\n",
             "rocknet check",
             ">reload<",
         ] {
-            assert!(page.contains(wanted), "{wanted}");
+            assert!(page.contains(expected), "{expected}");
         }
     }
 
@@ -169,7 +170,7 @@ mod tests {
             ..FRESH
         });
         assert!(page.len() < PAGE_LIMIT, "{} bytes", page.len());
-        assert!(!page.contains("{{"), "a placeholder was left");
+        assert!(!page.contains("{{"), "a placeholder was not replaced");
         for forbidden in ["<script", "@import", "src=", "url(", "<a "] {
             assert!(!page.contains(forbidden), "{forbidden}");
         }
@@ -177,7 +178,7 @@ mod tests {
         assert_eq!(page.matches("<main>").count(), 1);
     }
 
-    /// On a phone nothing is wider than the screen: long paths break, and the drawing is clipped.
+    /// On a phone no element is wider than the screen: long paths are broken, and the logo is clipped.
     #[test]
     fn the_page_fits_a_phone() {
         let page = page(&FRESH);

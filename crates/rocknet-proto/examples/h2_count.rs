@@ -1,19 +1,19 @@
-//! Responds to GET requests over HTTP/2 in memory, so that an instruction counter measures only the engine.
+//! Serves GET requests over HTTP/2 in memory, so that an instruction counter measures only the protocol engine.
 //!
-//! The difference between `valgrind --tool=callgrind target/quick/examples/h2_count 2000` and the same with 1000 is the
-//! cost of 1000 requests. The second argument selects the requests: `load` for those of h2load, `browser` for twelve
-//! fields that are all indexed except one.
+//! Run `valgrind --tool=callgrind target/quick/examples/h2_count 2000`, and again with 1000: the difference is the cost
+//! of 1000 requests. The second argument selects the requests. `load` sends those of h2load. `browser` sends thirteen
+//! fields, which are all indexed except the path.
 
 use std::hint::black_box;
 
 use rocknet_proto::h2::{BodyDelivery, Config, ConnectionEvent, DecodedHead, PREFACE, PreparedHead, ServerConnection};
 use rocknet_proto::{Limits, Status};
 
-/// Requests per read, as from a client with so many streams.
+/// Number of requests per read, as from a client with this number of concurrent streams.
 const STREAMS: usize = 32;
 
 const CONTENT: &[u8; 13] = b"Hello, world!";
-/// "/about" in the Huffman code of HPACK, as sent by browsers.
+/// The path `/about` in the Huffman code of HPACK, as browsers send it.
 const PATH: [u8; 5] = [0x60, 0x71, 0x9e, 0xd4, 0xff];
 
 const DATE: &[u8; 29] = b"Sat, 21 Nov 2026 16:00:00 GMT";
@@ -35,11 +35,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut connection = ServerConnection::new(&Config::default());
     connection.write_preface(&limits, &mut out);
     let mut input = PREFACE.to_vec();
-    // Windows of maximum size, as set by h2load.
+    // SETTINGS and WINDOW_UPDATE that open the windows to nearly their maximum, as h2load does.
     input.extend_from_slice(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x3f, 0xff, 0xff, 0xff]);
     input.extend_from_slice(&[0, 0, 4, 8, 0, 0, 0, 0, 0, 0x3f, 0xff, 0, 0]);
-    let (mut stream, mut answered) = (1u32, 0);
-    while answered < requests {
+    let (mut stream, mut responses) = (1u32, 0);
+    while responses < requests {
         for _ in 0..STREAMS {
             request(stream, is_browser, &mut input);
             stream += 2;
@@ -56,9 +56,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                         connection.respond_prepared(stream, &prepared, DATE, CONTENT.len() as u64, &mut out)?;
                     assert_eq!(sending, BodyDelivery::Now);
                     out.extend_from_slice(CONTENT);
-                    answered += 1;
+                    responses += 1;
                 }
-                other => return Err(format!("not expected: {other:?}").into()),
+                other => return Err(format!("unexpected event: {other:?}").into()),
             }
         }
         assert_eq!(at, input.len());
@@ -66,11 +66,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         out.clear();
         input.clear();
     }
-    println!("{answered} requests answered");
+    println!("{responses} responses sent");
     Ok(())
 }
 
-/// Appends HEADERS. The first request adds its fields to the dynamic table; the others refer to them.
+/// Appends a HEADERS frame. The first request adds its fields to the dynamic table; later requests refer to these
+/// entries.
 fn request(stream: u32, is_browser: bool, input: &mut Vec<u8>) {
     const FIELDS: [(&str, &str); 10] = [
         (":authority", "example.com"),
@@ -91,7 +92,7 @@ fn request(stream: u32, is_browser: bool, input: &mut Vec<u8>) {
         ("cookie", "session=0123456789abcdef0123456789abcdef"),
     ];
     let count = if is_browser { FIELDS.len() } else { 2 };
-    // GET, http.
+    // `:method: GET` and `:scheme: http` of the static table.
     let mut block = vec![0x82, 0x86];
     if is_browser {
         block.extend_from_slice(&[0x04, 0x80 | PATH.len() as u8]);
@@ -99,14 +100,14 @@ fn request(stream: u32, is_browser: bool, input: &mut Vec<u8>) {
     } else {
         block.push(0x84);
     }
-    for (place, (name, value)) in FIELDS[..count].iter().enumerate() {
+    for (index, (name, value)) in FIELDS[..count].iter().enumerate() {
         if stream == 1 {
             block.extend_from_slice(&[0x40, name.len() as u8]);
             block.extend_from_slice(name.as_bytes());
             block.push(value.len() as u8);
             block.extend_from_slice(value.as_bytes());
         } else {
-            block.push(0x80 | (61 + count - place) as u8);
+            block.push(0x80 | (61 + count - index) as u8);
         }
     }
     input.extend_from_slice(&[0, (block.len() >> 8) as u8, block.len() as u8, 1, 5]);

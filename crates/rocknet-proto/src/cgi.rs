@@ -1,5 +1,5 @@
-//! CGI (RFC 3875), as far as FastCGI, SCGI, uwsgi and CGI programs share it: errors of variables, and the head of a
-//! response. The head consists of fields, optionally with `Status`, and an empty line.
+//! The parts of CGI (RFC 3875) that FastCGI, SCGI, uwsgi and CGI programs share: errors of variables, and the parser
+//! for the head of a response. The head consists of field lines, of which one may be `Status`, and an empty line.
 
 use std::fmt;
 
@@ -8,13 +8,14 @@ use memchr::memchr;
 use crate::bytes::{VALUE, all, is_token, trim};
 use crate::status::Status;
 
-/// Maximum size of a head in bytes, ample for applications that set dozens of cookies.
+/// Maximum size of a head in bytes: enough for applications that set dozens of cookies.
 pub const MAX_HEAD_SIZE: usize = 64 * 1024;
 /// Maximum number of fields of a head.
 pub const MAX_FIELDS: usize = 256;
 
-/// Returns the position after the head in the received bytes of a response; `None` if the head is incomplete. Bytes
-/// before `from` were searched already, except a line end that may have begun there.
+/// Returns the position after the head in the received bytes of a response; `None` if the head is incomplete. `from` is
+/// the number of bytes that earlier calls have searched. The last three of them are searched again, because the end of
+/// the head may begin there.
 pub fn find_head_end(bytes: &[u8], from: usize) -> Option<usize> {
     // The last bytes before `from` may be CR LF CR.
     let mut at = from.saturating_sub(3);
@@ -39,9 +40,9 @@ pub fn find_head_end(bytes: &[u8], from: usize) -> Option<usize> {
 /// Error of a variable that the protocol cannot encode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VariableError {
-    /// It exceeds the limit of the protocol, alone or together with the variables before it.
+    /// The variable exceeds the limit of the protocol, by itself or together with the variables before it.
     TooLong,
-    /// It holds NUL, which separates variables in this protocol.
+    /// The variable contains NUL, which separates variables in SCGI.
     Nul,
 }
 
@@ -49,29 +50,29 @@ impl fmt::Display for VariableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             VariableError::TooLong => "the fields of the request are longer than the application's protocol allows",
-            VariableError::Nul => "a variable holds NUL",
+            VariableError::Nul => "a variable contains a NUL byte",
         })
     }
 }
 
 impl std::error::Error for VariableError {}
 
-/// Policy for responses that begin with the status line of HTTP. uWSGI and some SCGI applications send one. A CGI
-/// program that does expects to talk to the client directly (RFC 3875 §5).
+/// Policy for responses that begin with an HTTP status line. uWSGI and some SCGI applications send a status line. A CGI
+/// program that sends one expects its output to reach the client unparsed (RFC 3875 §5), which is not supported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StatusLine {
     /// A status line is parsed.
     Allowed,
-    /// A status line is an error, like any line that is not a field.
+    /// A status line is an error, like any other line that is not a field.
     Refused,
 }
 
-/// Head of the response of an application.
+/// Head of the response of an application or CGI program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgiHead<'a> {
-    /// Status: of the status line, of `Status`, 302 if there is only `Location`, else 200.
+    /// Status from the status line, else from the `Status` field, else 302 if there is a `Location`, else 200.
     pub status: Status,
-    /// Length of the body, if exactly one valid Content-Length declares it.
+    /// Length of the body in bytes, if the head has exactly one Content-Length and its value is valid.
     pub length: Option<u64>,
     /// Names and values of all fields except `Status`, in their order.
     pub fields: Vec<(&'a [u8], &'a [u8])>,
@@ -80,11 +81,11 @@ pub struct CgiHead<'a> {
 /// Error in the head of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgiHeadError {
-    /// A line that is not a field: most often output before the head.
+    /// A line that is not a field, most often output that the program wrote before the head.
     Line,
     /// A control character in a value.
     Value,
-    /// A status that is not a final one, or two of them.
+    /// A status that is malformed or below 200, or more than one `Status` field.
     Status,
     /// More than [`MAX_FIELDS`] fields.
     TooManyFields,
@@ -94,7 +95,7 @@ impl fmt::Display for CgiHeadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             CgiHeadError::Line => "a line before the body is not a header field",
-            CgiHeadError::Value => "the value of a header field holds a control character",
+            CgiHeadError::Value => "the value of a header field contains a control character",
             CgiHeadError::Status => "`Status` is not one status from 200 to 999",
             CgiHeadError::TooManyFields => "there are too many header fields",
         })
@@ -104,11 +105,11 @@ impl fmt::Display for CgiHeadError {
 impl std::error::Error for CgiHeadError {}
 
 impl<'a> CgiHead<'a> {
-    /// Parses a head up to the end that [`find_head_end`] returns.
+    /// Parses a head; `head` ends at the position that [`find_head_end`] returned.
     ///
     /// # Errors
     ///
-    /// If the head is invalid.
+    /// Fails if the head is invalid.
     pub fn parse(head: &'a [u8], line: StatusLine) -> Result<CgiHead<'a>, CgiHeadError> {
         let (mut status, mut length, mut lengths) = (None, None, 0);
         let mut has_location = false;
@@ -153,8 +154,9 @@ impl<'a> CgiHead<'a> {
             }
             fields.push((name, value));
         }
-        // A `Location` without a status is a redirect (RFC 3875 §6.2.3). The same applies to a path of the site
-        // (§6.2.2), so that the server never executes another resource on behalf of the program.
+        // A `Location` without a status is a redirect (RFC 3875 §6.2.3). A `Location` with a path of the site is also
+        // sent to the client as a redirect, although §6.2.2 asks the server to serve that path itself. So the server
+        // never executes another resource on behalf of the program.
         let default_status = if has_location { Status::FOUND } else { Status::OK };
         Ok(CgiHead {
             status: first.or(status).unwrap_or(default_status),
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_line_counts_where_allowed() {
+    fn a_status_line_sets_the_status_where_allowed() {
         for (head, line, expected) in [
             (
                 "HTTP/1.1 404 Not Found\r\nA: b\r\n\r\n",
@@ -326,7 +328,7 @@ mod tests {
         ] {
             let bytes = response.as_bytes();
             assert_eq!(find_head_end(bytes, 0), end, "{response:?}");
-            // With one call per received byte.
+            // One call per received byte finds the same end.
             let found = (0..bytes.len()).find_map(|from| find_head_end(&bytes[..from + 1], from));
             assert_eq!(found, end, "{response:?} byte by byte");
         }

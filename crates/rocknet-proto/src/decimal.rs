@@ -1,4 +1,4 @@
-//! Decimal formatting without allocation.
+//! Formats numbers in decimal without allocation.
 
 /// Number of digits of `u64::MAX`.
 pub(crate) const MAX_DIGITS: usize = 20;

@@ -1,17 +1,17 @@
-//! DNS queries and the parts of DNS messages (RFC 1035 §4).
+//! Encodes DNS queries and parts of DNS messages (RFC 1035 §4).
 
-/// Class of the Internet, which all records in use have.
+/// Class IN (Internet), the class of all records in use.
 pub const IN: u16 = 1;
 
-/// Largest response to a message without EDNS, in bytes (RFC 1035 §4.2.1).
+/// Maximum size of a response to a message without EDNS, in bytes (RFC 1035 §4.2.1).
 pub const MAX_RESPONSE: usize = 512;
 
-/// Longest name in text, in bytes (RFC 1035 §2.3.4).
+/// Maximum length of a name in text form, in bytes (RFC 1035 §2.3.4).
 const MAX_NAME: usize = 253;
-/// Longest label, in bytes.
+/// Maximum length of a label, in bytes.
 const MAX_LABEL: u8 = 63;
 
-/// Returns a query for the records of one type that a name has; `None` if the name is invalid.
+/// Returns a query for the records of type `record_type` of a name; `None` if the name is invalid.
 pub fn query(id: u16, name: &str, record_type: u16) -> Option<Vec<u8>> {
     let mut message = header(id, 0, [1, 0, 0, 0]);
     put_name(&mut message, name)?;
@@ -19,7 +19,7 @@ pub fn query(id: u16, name: &str, record_type: u16) -> Option<Vec<u8>> {
     Some(message)
 }
 
-/// Returns a message that has only a header: the ID, the operation and the counts of its four sections.
+/// Returns a message that consists of a header only. `counts` has the number of records in each of the four sections.
 pub fn header(id: u16, opcode: u8, counts: [u16; 4]) -> Vec<u8> {
     let mut message = Vec::with_capacity(MAX_RESPONSE);
     message.extend(id.to_be_bytes());
@@ -28,7 +28,8 @@ pub fn header(id: u16, opcode: u8, counts: [u16; 4]) -> Vec<u8> {
     message
 }
 
-/// Appends a name as labels, in lower case; returns `None` if the name is invalid.
+/// Appends a name as labels, in lower case, without trailing dots. Returns `None` if the name is invalid; `out` then
+/// has an incomplete name.
 pub fn put_name(out: &mut Vec<u8>, name: &str) -> Option<()> {
     let name = name.trim_end_matches('.');
     if name.len() > MAX_NAME {

@@ -1,4 +1,5 @@
-//! Fields of a message as positions in its bytes: nothing is copied, and the index is reused for the next message.
+//! Index of the fields of a message: it stores positions in the message instead of copies, and is reused for the next
+//! message.
 
 mod framing;
 mod known;
@@ -27,7 +28,7 @@ impl Span {
         }
     }
 
-    /// Returns the bytes of the span; empty if the span lies outside of `bytes`.
+    /// Returns the bytes of the span; empty if the span extends beyond the end of `bytes`.
     #[inline]
     pub fn of(self, bytes: &[u8]) -> &[u8] {
         bytes.get(self.start as usize..self.end as usize).unwrap_or_default()
@@ -44,9 +45,9 @@ impl Span {
 #[derive(Clone, Debug)]
 pub struct FieldIndex {
     lines: Vec<Line>,
-    /// Bit set of the known names that occur.
+    /// Set of the known names that occur, one bit each.
     present: u64,
-    /// Bit set of the known names that occur more than once.
+    /// Set of the known names that occur more than once, one bit each.
     repeated: u64,
     /// For each known name that is present, the index of its first line; other elements are stale.
     first: [u16; 64],
@@ -61,7 +62,7 @@ struct Line {
     value: Span,
 }
 
-/// Marks a name that is not known; `Known` has at most 64 members.
+/// Number of a name that is not in [`Known`], which has at most 64 variants.
 const UNKNOWN_NAME: u8 = u8::MAX;
 
 impl Default for FieldIndex {
@@ -76,7 +77,7 @@ impl Default for FieldIndex {
 }
 
 impl FieldIndex {
-    /// Clears the index and keeps its memory.
+    /// Clears the index and keeps its allocations.
     #[inline]
     pub fn clear(&mut self) {
         self.lines.clear();
@@ -123,7 +124,7 @@ impl FieldIndex {
         });
     }
 
-    /// Adds a line and looks its name up.
+    /// Adds a line and looks up the known name of `name` in `bytes`.
     pub fn push_named(&mut self, bytes: &[u8], name: Span, value: Span) {
         self.push(name, Known::from_name(name.of(bytes)), value);
     }
@@ -146,7 +147,7 @@ impl FieldIndex {
         self.repeated & name.bit() != 0
     }
 
-    /// Returns the position of the value of the first line of that name.
+    /// Returns the position of the value of the first line with this name.
     #[inline]
     pub fn value_span(&self, name: Known) -> Option<Span> {
         if !self.contains(name) {
@@ -157,7 +158,7 @@ impl FieldIndex {
             .map(|line| line.value)
     }
 
-    /// Returns the fields as a view of the bytes that the index was made for.
+    /// Returns a view of the fields; `bytes` must be the buffer that the index was filled from.
     #[inline]
     pub fn view<'a>(&'a self, bytes: &'a [u8]) -> Fields<'a> {
         Fields { bytes, index: self }
@@ -189,7 +190,7 @@ pub struct Fields<'a> {
 /// One field line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field<'a> {
-    /// The known name that `name` spells, so that encoders need no second lookup.
+    /// Known name that `name` spells, if any, so that encoders need no second lookup.
     pub known: Option<Known>,
     /// Field name as received.
     pub name: &'a [u8],
@@ -198,7 +199,7 @@ pub struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// Creates a field and looks its name up.
+    /// Creates a field and looks up its known name.
     #[inline]
     pub fn new(name: &'a [u8], value: &'a [u8]) -> Self {
         Self {
@@ -210,13 +211,13 @@ impl<'a> Field<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Joins an index with the bytes it was made for.
+    /// Combines an index with the bytes that it was filled from.
     #[inline]
     pub fn new(bytes: &'a [u8], index: &'a FieldIndex) -> Self {
         Self { bytes, index }
     }
 
-    /// Returns the value of the first line of that name.
+    /// Returns the value of the first line with this name.
     #[inline]
     pub fn get(&self, name: Known) -> Option<&'a [u8]> {
         self.index.value_span(name).map(|span| span.of(self.bytes))
@@ -240,7 +241,7 @@ impl<'a> Fields<'a> {
         self.index.is_repeated(name)
     }
 
-    /// Returns the values of all lines of that name, in their order.
+    /// Returns the values of all lines with this name, in their order.
     pub fn all(&self, name: Known) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let from = if self.contains(name) {
             usize::from(self.index.first[name as usize])
@@ -255,7 +256,8 @@ impl<'a> Fields<'a> {
             .map(move |line| line.value.of(bytes))
     }
 
-    /// Returns the values of all lines of that name, known or not; the case of names is ignored.
+    /// Returns the values of all lines with this name, whether or not it is a known name. Names are compared
+    /// case-insensitively.
     pub fn by_name<'n>(&self, name: &'n [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         let bytes = self.bytes;
         let lines = self.index.lines.iter();
@@ -269,7 +271,7 @@ impl<'a> Fields<'a> {
         self.lines().map(|line| (line.name, line.value))
     }
 
-    /// Returns all lines in their order, each with its known name.
+    /// Returns all lines in their order, each with its known name if it has one.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = Field<'a>> + use<'a> {
         let bytes = self.bytes;
         self.index.lines.iter().map(move |line| Field {
@@ -335,7 +337,7 @@ mod tests {
         assert_eq!(fields.view(&bytes).all(Known::Accept).count(), 0);
     }
 
-    /// A stale index yields empty values, never a panic.
+    /// An index that is used with other bytes yields empty values and does not panic.
     #[test]
     fn foreign_bytes_yield_empty_values() {
         let (_, fields) = index(&[("host", "example.com")]);

@@ -1,12 +1,12 @@
-//! Parsers and encoders of HTTP and its neighbours: wire bytes to meaning and back.
+//! Parsers and encoders of HTTP and of the protocols around it: DNS, PROXY protocol, CGI, FastCGI, SCGI and uwsgi.
 //!
-//! The crate never opens a socket, reads a clock or needs a runtime: bytes, time and randomness are arguments. Parsers
-//! copy nothing; they fill an index of positions ([`RequestIndex`], [`ResponseIndex`]) that a view joins with the
-//! bytes.
+//! The crate never opens a socket, reads a clock or needs a runtime: bytes, time and randomness are arguments. The
+//! HTTP/1 parsers copy nothing. They fill an index of byte positions ([`RequestIndex`], [`ResponseIndex`]), and a view
+//! combines the index with the bytes.
 //!
 //! # Example
 //!
-//! A server parses a request and writes the response:
+//! A server parses a request and encodes the response:
 //!
 //! ```
 //! use rocknet_proto::h1::{AfterResponse, BodyFraming, Length, ServerConnection, ServerEvent, encode_head};
@@ -52,7 +52,7 @@ pub mod semantics;
 pub mod status;
 pub mod uwsgi;
 
-/// Request head that was decoded into a separate buffer, in versions with compressed heads.
+/// Request head decoded into a separate buffer, for HTTP versions that compress heads.
 pub use h2::DecodedHead;
 
 pub use fields::{Field, FieldIndex, Fields, Known, KnownSet, Span};

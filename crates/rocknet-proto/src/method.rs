@@ -1,6 +1,6 @@
 //! Request methods by name (RFC 9110 §9).
 
-/// A request method; the token as received is in [`Request::method_name`](crate::Request::method_name).
+/// A request method. The received token is in [`Request::method_name`](crate::Request::method_name).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Method {
     /// GET (RFC 9110 §9.3.1)
@@ -44,7 +44,7 @@ impl Method {
         }
     }
 
-    /// Returns the name on the wire; `None` for `Other`, whose name only the request holds.
+    /// Returns the name on the wire; `None` for `Other`, because only the request stores the received token.
     pub fn as_str(self) -> Option<&'static str> {
         Some(match self {
             Self::Get => "GET",
@@ -60,12 +60,14 @@ impl Method {
         })
     }
 
-    /// Returns true if the method requests no change of state (RFC 9110 §9.2.1).
+    /// Returns true if the method is safe: a request with it asks for no change of state on the server (RFC 9110
+    /// §9.2.1).
     pub fn is_safe(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
     }
 
-    /// Returns true if a request may be sent again after its response was lost (RFC 9110 §9.2.2).
+    /// Returns true if the method is idempotent, so that a request may be sent again after a connection failure (RFC
+    /// 9110 §9.2.2).
     pub fn is_idempotent(self) -> bool {
         self.is_safe() || matches!(self, Self::Put | Self::Delete)
     }

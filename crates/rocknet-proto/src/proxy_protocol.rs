@@ -1,22 +1,23 @@
-//! PROXY protocol, versions 1 and 2: the header by which a load balancer announces the client of a connection
-//! (`proxy-protocol.txt` of HAProxy).
+//! Parses and writes the header of the PROXY protocol, versions 1 and 2, in which a load balancer announces the client
+//! of a connection (`proxy-protocol.txt` of HAProxy).
 //!
-//! A server must not read a byte beyond the header, because another layer, such as TLS, reads what follows. So each
-//! call of the parser returns how many bytes may be read next.
+//! A server must not read a byte beyond the header, because another layer, such as TLS, reads the bytes that follow. So
+//! each call of the parser returns how many bytes may be read next.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Signature of version 2, with which no request and no handshake begins.
+/// Signature of version 2. No HTTP request and no TLS handshake begins with it.
 pub const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Longest header of version 1, in bytes (§2.1).
+/// Maximum size of a header of version 1, in bytes (§2.1).
 pub const MAX_V1_SIZE: usize = 107;
 
-/// Maximum size after the fixed part of version 2, in bytes. Addresses take at most 216; the rest are extensions of
-/// senders (names, TLS information), which are skipped and far shorter than this.
+/// Maximum accepted size after the fixed part of version 2, in bytes. Addresses need at most 216 bytes. They may be
+/// followed by extensions of the sender (names, TLS information), which are skipped and far smaller than this limit.
 pub const MAX_V2_PAYLOAD: usize = 4096;
 
-/// Bytes that a header of either version has at least; the shortest is `PROXY UNKNOWN` with a line end.
+/// Number of bytes that a header of either version always exceeds. The shortest header is `PROXY UNKNOWN` with its line
+/// end, 15 bytes.
 const MIN_HEADER_SIZE: usize = 13;
 
 /// Size of the fixed part of version 2, in bytes.
@@ -34,14 +35,14 @@ pub enum ParseProgress {
     Complete(ProxyHeader),
 }
 
-/// Connection that a header announces.
+/// Connection as announced by a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProxyHeader {
     /// The sender's own connection (command LOCAL), such as a health check.
     Local,
-    /// A client whose address cannot be expressed.
+    /// A client without an announced TCP address, such as one on a Unix socket.
     Unknown,
-    /// A client with a known address.
+    /// A client with an announced TCP address.
     Client {
         /// Address of the client.
         source: SocketAddr,
@@ -50,14 +51,14 @@ pub enum ProxyHeader {
     },
 }
 
-/// Error in a header. The client is unknown then, so the connection must be closed (§2).
+/// Error in a header. The connection must be closed, because its client is unknown (§2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum ProxyHeaderError {
-    /// The bytes begin like neither version.
+    /// The bytes do not begin with the signature of either version.
     Signature,
     /// A malformed or unterminated line of version 1.
     Line,
-    /// An invalid address, or one of another family than announced.
+    /// An invalid address, or an address of a family other than the announced one.
     Address,
     /// An unknown version or command.
     Command,
@@ -78,19 +79,19 @@ impl ProxyHeaderError {
     }
 }
 
-/// Parses the received bytes of a header.
+/// Parses the bytes of a header received so far, from its beginning.
 ///
 /// # Errors
 ///
-/// If the bytes are not the beginning of a header; the connection must be closed then.
+/// Fails if the bytes are not the beginning of a valid header. The connection must then be closed.
 pub fn parse(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
-    let known = header.len().min(SIGNATURE.len());
-    if header[..known] == SIGNATURE[..known] {
+    let compared = header.len().min(SIGNATURE.len());
+    if header[..compared] == SIGNATURE[..compared] {
         return parse_v2(header);
     }
     const WORD: &[u8] = b"PROXY ";
-    let known = header.len().min(WORD.len());
-    if header[..known] == WORD[..known] {
+    let compared = header.len().min(WORD.len());
+    if header[..compared] == WORD[..compared] {
         return parse_v1(header);
     }
     Err(ProxyHeaderError::Signature)
@@ -153,7 +154,7 @@ fn parse_v2(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
         return Err(ProxyHeaderError::Command);
     }
     if header.len() < MIN_HEADER_SIZE {
-        // A shorter header may still be one of version 1, so only these bytes surely belong to it.
+        // The header may still be empty and become version 1, so only the minimum of both versions may be read.
         return Ok(ParseProgress::More {
             wanted: MIN_HEADER_SIZE - header.len(),
         });
@@ -194,12 +195,12 @@ fn parse_v2(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
             source: SocketAddr::new(array_at::<16>(block, 0).into(), u16_at(block, 32)),
             destination: SocketAddr::new(array_at::<16>(block, 16).into(), u16_at(block, 34)),
         },
-        // Unix sockets, datagrams and unknown families count as unknown (§2.2).
+        // Clients on Unix sockets, of datagram protocols or of unknown families are reported as unknown (§2.2).
         _ => ProxyHeader::Unknown,
     }))
 }
 
-/// Appends a header of version 1. It has no command LOCAL, so `Local` is written as `UNKNOWN`.
+/// Appends a header of version 1. This version has no command LOCAL, so `Local` is written as `UNKNOWN`.
 pub fn write_v1(out: &mut Vec<u8>, header: &ProxyHeader) {
     let text = match same_family(header) {
         Some((source, destination)) => {
@@ -238,7 +239,8 @@ pub fn write_v2(out: &mut Vec<u8>, header: &ProxyHeader) {
     out.extend_from_slice(&block);
 }
 
-/// Returns both addresses in one family, because a header has only one: IPv4 if both have such an address, else IPv6.
+/// Returns both addresses in one family, because a header has only one family. The family is IPv4 if both addresses can
+/// be expressed in it, else IPv6. Returns `None` if the header has no addresses.
 fn same_family(header: &ProxyHeader) -> Option<(SocketAddr, SocketAddr)> {
     let &ProxyHeader::Client { source, destination } = header else {
         return None;
@@ -257,7 +259,7 @@ fn same_family(header: &ProxyHeader) -> Option<(SocketAddr, SocketAddr)> {
     ))
 }
 
-/// Returns `N` bytes at an offset. The length was checked; missing bytes would be 0.
+/// Returns `N` bytes at an offset. The caller has checked the length; bytes beyond the end would be read as 0.
 fn array_at<const N: usize>(block: &[u8], at: usize) -> [u8; N] {
     let mut all = [0; N];
     for (to, from) in all.iter_mut().zip(block.iter().skip(at)) {

@@ -1,32 +1,34 @@
-//! Reasons for which a request is refused, with their status. Each names the rule it enforces or the attack it
-//! prevents.
+//! Reasons for refusing a request, with the status of the response. The comment on each reason names the rule that it
+//! enforces or the attack that it prevents.
 
 use crate::status::Status;
 
-/// Error in a field line of a head or a trailer section, of requests and responses alike.
+/// Error in a field line of a head or a trailer section, in requests and responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum FieldError {
-    /// A line that ends with LF alone, which one parser takes for two lines and another for one. RFC 9112 §2.2 allows
-    /// to refuse it.
+    /// A line that ends with a bare LF. One parser ends the line there and another does not, so they read different
+    /// fields. RFC 9112 §2.2 allows, but does not require, a recipient to accept it.
     BareLf,
-    /// A CR without LF: the same attack the other way round.
+    /// A CR without LF. Parsers disagree about whether it ends the line, as with a bare LF.
     BareCr,
-    /// NUL or another control character in a value: it truncates strings in back ends written in C and splits log
-    /// lines.
+    /// NUL or another control character in a value. NUL truncates strings in back ends written in C, and other controls
+    /// split log lines.
     ControlInValue,
-    /// A line that begins with whitespace: obs-fold, or a field hidden from parsers that do not unfold (RFC 9112 §5.2).
+    /// A line that begins with whitespace: obs-fold, or a field that is hidden from parsers that do not unfold lines
+    /// (RFC 9112 §5.2).
     Folded,
     /// A line without a colon.
     MissingColon,
     /// A line that begins with the colon.
     EmptyName,
-    /// Whitespace between name and colon: some parsers read `Content-Length ` as Content-Length (RFC 9112 §5.1: 400).
+    /// Whitespace between name and colon. Some parsers read `Content-Length ` as Content-Length. RFC 9112 §5.1 requires
+    /// a 400.
     SpaceBeforeColon,
     /// A name that is not a token.
     NameNotToken,
     /// More lines than [`Limits::fields`](crate::Limits::fields).
     TooMany,
-    /// A section that does not end within its limit.
+    /// A header or trailer section that does not end within its size limit.
     TooLarge,
 }
 
@@ -34,10 +36,10 @@ impl FieldError {
     /// Returns a noun phrase for logs and error pages.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::BareLf => "a line ends with a bare LF",
+            Self::BareLf => "a line that ends with a bare LF",
             Self::BareCr => "a bare CR in a field line",
             Self::ControlInValue => "a control character in a field value",
-            Self::Folded => "a field line begins with whitespace",
+            Self::Folded => "a field line that begins with whitespace",
             Self::MissingColon => "a field line without a colon",
             Self::EmptyName => "a field without a name",
             Self::SpaceBeforeColon => "whitespace before the colon of a field",
@@ -55,21 +57,21 @@ impl FieldError {
     }
 }
 
-/// Error in the fields that frame the body of a message, of requests and responses alike. No such message is repaired,
-/// because the next parser might repair it in another way.
+/// Error in the fields that frame the body of a message, in requests and responses. Such a message is never repaired,
+/// because the next parser might repair it differently.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum FramingError {
     /// Content-Length together with Transfer-Encoding: the classic request smuggling pair (RFC 9112 §6.1).
     LengthAndCoding,
     /// More than one Content-Length line, equal or not.
     LengthRepeated,
-    /// A Content-Length that has other bytes than digits, or exceeds 64 bits.
+    /// A Content-Length that is empty, has bytes other than digits, or exceeds 64 bits.
     LengthInvalid,
     /// Transfer-Encoding in HTTP/1.0, which does not define it (RFC 9112 §6.1).
     CodingInHttp10,
     /// A Transfer-Encoding that does not end with exactly one `chunked`, so that the length is unknown (RFC 9112 §6.3).
     CodingInvalid,
-    /// A transfer coding other than `chunked`: 501 (RFC 9112 §6.1).
+    /// A transfer coding other than `chunked`. The status is 501 (RFC 9112 §6.1).
     CodingUnknown,
 }
 
@@ -87,22 +89,22 @@ impl FramingError {
     }
 }
 
-/// Error in a chunked body, of requests and responses alike.
+/// Error in a chunked body, in requests and responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum ChunkError {
-    /// A chunk without hexadecimal digits for its size.
+    /// A chunk whose size line does not begin with a hexadecimal digit.
     Size,
-    /// A size of more than 16 digits, which overflows in parsers of 64 bits.
+    /// A size of more than 16 digits, which overflows 64-bit parsers.
     SizeTooLong,
-    /// A byte other than `;` or CRLF after the size. Parsers disagree about whitespace there.
+    /// A byte other than `;` or CRLF after the size. Parsers disagree about whitespace at this position.
     AfterSize,
     /// A control character or bare CR in an extension.
     Extension,
-    /// Extensions of one message that exceed their limit together (CVE-2023-39326).
+    /// Extensions whose total size in one message exceeds the limit (CVE-2023-39326).
     ExtensionsTooLarge,
     /// A size line that ends with a bare LF.
     BareLf,
-    /// Chunk data without CRLF after it: sender and receiver disagree about the size.
+    /// Chunk data that is not followed by CRLF: sender and receiver disagree about the size.
     End,
     /// An invalid line in the trailer section.
     Trailer(FieldError),
@@ -136,50 +138,51 @@ impl ChunkError {
     }
 }
 
-/// Reason for which a request is refused. The connection reads nothing after it, and nothing is repaired.
+/// Reason for refusing a request. A refused request is never repaired, and in HTTP/1 no request is read after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Refusal {
     /// The request line is not `method SP target SP version CRLF` (RFC 9112 §3).
     RequestLine,
-    /// The request line ends with a bare LF or holds a bare CR: smuggling between lenient and strict parsers.
+    /// The request line ends with a bare LF or contains a bare CR, which allows request smuggling between lenient and
+    /// strict parsers.
     RequestLineEnd,
-    /// A third empty line before the request line; RFC 9112 §2.2 asks to ignore "at least one".
+    /// A third empty line before the request line. RFC 9112 §2.2 asks servers to ignore "at least one".
     EmptyLines,
     /// A method that is not a token.
     MethodNotToken,
-    /// A method much longer than any registered one: 501 (RFC 9112 §3).
+    /// A method much longer than any registered method. The status is 501 (RFC 9112 §3).
     MethodTooLong,
     /// `GET /` without a version: HTTP/0.9, whose responses have no head and end with the connection.
     Http09,
-    /// The preface of HTTP/2 on a connection of HTTP/1.
+    /// The connection preface of HTTP/2 on an HTTP/1 connection.
     Http2Preface,
-    /// A version other than 1.0 and 1.1. RFC 9110 §2.5 would allow to read 1.2 as 1.1, but only probes send it.
+    /// A version other than 1.0 and 1.1. RFC 9110 §2.5 would allow reading 1.2 as 1.1, but only probes send 1.2.
     Version,
     /// A version that is not `HTTP/` digit `.` digit.
     VersionSyntax,
-    /// Three words of which the last is not a version of HTTP and the second is not a request target.
+    /// A line of three words whose second word is not a request target and whose third word is not an HTTP version.
     UnknownProtocol,
     /// A byte in the target that is not a visible ASCII character.
     TargetByte,
     /// A target in none of the four forms, or in a form that its method must not use (RFC 9112 §3.2).
     TargetForm,
-    /// A `#` in the target: clients keep fragments to themselves, and filters before the server may have cut the target
-    /// there.
+    /// A `#` in the target. Clients do not send fragments, and a filter in front of the server may have ignored all
+    /// bytes after the `#`.
     TargetFragment,
     /// An absolute form whose scheme is neither http nor https.
     TargetScheme,
-    /// A target above its limit, or a request line that does not end within the limit of the head.
+    /// A target longer than its limit, or a request line that does not end within the size limit of the head.
     TargetTooLong,
-    /// An invalid field line, or too many.
+    /// An invalid field line, or too many field lines.
     Field(FieldError),
     /// HTTP/1.1 without Host (RFC 9112 §3.2).
     HostMissing,
-    /// Two Host lines: two servers on the path may choose two sites.
+    /// More than one Host line: two servers on the path may choose different sites.
     HostRepeated,
-    /// A host that is not `uri-host [":" port]`: also an empty one, or one with userinfo.
+    /// A host that is not `uri-host [":" port]`, including an empty host and a host with userinfo.
     HostInvalid,
-    /// A Host that differs from the authority of an absolute target: one server would route by it, another authorize by
-    /// it.
+    /// A Host that differs from the authority of an absolute target: one server may route by Host while another
+    /// authorizes by the target.
     HostMismatch,
     /// Ambiguous or invalid framing of the body.
     Framing(FramingError),
@@ -215,7 +218,7 @@ impl Refusal {
             Self::MethodNotToken => "a method that is not a token",
             Self::MethodTooLong => "a method that is too long",
             Self::Http09 => "a request without a version",
-            Self::Http2Preface => "the preface of HTTP/2 on a connection of HTTP/1",
+            Self::Http2Preface => "the preface of HTTP/2 on an HTTP/1 connection",
             Self::Version => "an unsupported version",
             Self::VersionSyntax => "a malformed version",
             Self::UnknownProtocol => "a line of an unknown protocol",
@@ -226,9 +229,9 @@ impl Refusal {
             Self::TargetTooLong => "a request target that is too long",
             Self::Field(error) => error.reason(),
             Self::HostMissing => "no Host field",
-            Self::HostRepeated => "more than one Host",
-            Self::HostInvalid => "a malformed Host",
-            Self::HostMismatch => "a Host that differs from the request target",
+            Self::HostRepeated => "more than one Host field",
+            Self::HostInvalid => "a malformed Host field",
+            Self::HostMismatch => "a Host field that differs from the request target",
             Self::Framing(error) => error.reason(),
             Self::Expectation => "an unknown expectation",
             Self::Chunk(error) => error.reason(),
@@ -236,13 +239,15 @@ impl Refusal {
         }
     }
 
-    /// Returns false if an HTTP/1 response would be misread: an HTTP/2 client would read it as frames.
+    /// Returns false if an HTTP/1 response must not be sent, because the client speaks HTTP/2 and would read it as
+    /// frames.
     pub const fn may_respond(self) -> bool {
         !matches!(self, Self::Http2Preface)
     }
 
-    /// Returns true if the line may be a broken preface of HTTP/2: it has neither a version of HTTP nor a request
-    /// target. On a connection that accepts both versions, such a client gets a response in neither (RFC 9113 §3.4).
+    /// Returns true if the line is the preface of HTTP/2, or may be a damaged one. A line of an unknown protocol has
+    /// neither an HTTP version nor a request target, so its client may speak HTTP/2. A connection that accepts both
+    /// versions sends no response to such a client (RFC 9113 §3.4).
     pub const fn may_be_preface(self) -> bool {
         matches!(self, Self::Http2Preface | Self::UnknownProtocol)
     }

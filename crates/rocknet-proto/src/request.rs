@@ -1,4 +1,4 @@
-//! A request of any HTTP version: an index of positions, and the view that joins it with the bytes.
+//! A request head of any HTTP version: an index of byte positions, and a view that combines the index with the bytes.
 
 use crate::fields::{FieldIndex, Fields, Known, Span};
 use crate::method::Method;
@@ -18,7 +18,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Returns the version as access logs and CGI variables write it: `HTTP/1.1`, `HTTP/2.0`.
+    /// Returns the version in the notation of access logs and CGI variables: `HTTP/1.1`, `HTTP/2.0`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http10 => "HTTP/1.0",
@@ -45,7 +45,7 @@ pub enum TargetForm {
 
 /// Positions of the parts of one request in its bytes; reused for the next request.
 ///
-/// HTTP/1 refers to the bytes as received; HTTP/2 and HTTP/3 refer to the buffer of their decoded fields.
+/// The positions refer to the received bytes in HTTP/1, and to the buffer of decoded fields in HTTP/2 and HTTP/3.
 #[derive(Clone, Debug, Default)]
 pub struct RequestIndex {
     /// Method.
@@ -58,24 +58,25 @@ pub struct RequestIndex {
     pub method_name: Span,
     /// Request target as received.
     pub target: Span,
-    /// Path of the target. Empty in absolute form without a path; [`Request::path`] is `/` then.
+    /// Path of the target. The span is empty for an absolute form without a path, and [`Request::path`] is then `/`.
     pub path: Span,
     /// Query of the target, without `?`.
     pub query: Option<Span>,
     /// `host[:port]` of the target or of Host.
     pub authority: Span,
-    /// Protocols that the client offers to switch to, if the server may accept.
+    /// Protocols that the client offers to switch to; see [`Request::upgrade`].
     pub upgrade: Option<Span>,
-    /// Bytes from the start of the buffer that belong to the request head.
+    /// Size of the request head in bytes, from the start of the buffer.
     pub head_size: u32,
     /// Header fields.
     pub fields: FieldIndex,
-    /// Trailer fields; their positions refer to the bytes that were passed when the body ended.
+    /// Trailer fields. Their positions refer to the buffer that was passed to the parser when it reported the end of
+    /// the body.
     pub trailers: FieldIndex,
 }
 
 impl RequestIndex {
-    /// Clears the index and keeps its memory.
+    /// Clears the index and keeps its allocations.
     #[inline]
     pub fn clear(&mut self) {
         self.fields.clear();
@@ -88,7 +89,7 @@ impl RequestIndex {
         self.path = Span::default();
     }
 
-    /// Returns the request as a view of the bytes that the index was made for.
+    /// Returns a view of the request; `bytes` must be the buffer that the index was filled from.
     #[inline]
     pub fn view<'a>(&'a self, bytes: &'a [u8]) -> Request<'a> {
         let path = match self.path.of(bytes) {
@@ -123,28 +124,29 @@ pub struct Request<'a> {
     pub form: TargetForm,
     /// Path, percent-encoded as sent: `/` if absolute form has none, `*` in asterisk form, empty in authority form.
     pub path: &'a [u8],
-    /// Query: the bytes after the first `?`, possibly none.
+    /// Query: the bytes after the first `?`; `None` without a `?`, and empty if no byte follows it.
     pub query: Option<&'a [u8]>,
     /// `host[:port]` as sent, from the target in absolute form, else from Host; empty in HTTP/1.0 without Host.
     pub authority: &'a [u8],
     /// Version.
     pub version: Version,
-    /// Protocols that the client offers to switch to, if the server may accept: the first `Upgrade` line in HTTP/1.1,
-    /// which is a list, or `:protocol` of an extended CONNECT (RFC 8441, RFC 9220).
+    /// Protocols that the client offers to switch to: the first `Upgrade` line in HTTP/1.1, which is a list, or
+    /// `:protocol` of an extended CONNECT (RFC 8441, RFC 9220). `None` in HTTP/1.0, and in HTTP/1.1 if the request has
+    /// a body, because `Upgrade` is ignored there.
     pub upgrade: Option<&'a [u8]>,
     /// Header fields.
     pub fields: Fields<'a>,
 }
 
 impl<'a> Request<'a> {
-    /// Returns the request with the path and query of another target; see [`OwnedRequest::with_lookup_target`].
+    /// Returns the request with the path and query of a rewritten target; see [`OwnedRequest::with_lookup_target`].
     pub fn with_lookup_target(&self, target: &'a [u8]) -> Request<'a> {
         let (path, query) = split_target(target);
         Request { path, query, ..*self }
     }
 }
 
-/// A request head copied from the shared read buffer, for handlers that outlive the read.
+/// A request head copied from the shared read buffer, for handlers that run after the buffer is reused.
 #[derive(Clone, Debug, Default)]
 pub struct OwnedRequest {
     bytes: Box<[u8]>,
@@ -161,7 +163,8 @@ impl OwnedRequest {
         }
     }
 
-    /// Creates a GET request of a target in origin form that no client sent: a subrequest, or the request of a push.
+    /// Creates a GET request that no client sent: a subrequest, or the request of a server push. `target` is in origin
+    /// form.
     pub fn synthetic_get(version: Version, authority: &[u8], target: &[u8], fields: &[(Known, &[u8])]) -> Self {
         let mut bytes = Vec::new();
         let mut put = |part: &[u8]| {
@@ -191,8 +194,8 @@ impl OwnedRequest {
         }
     }
 
-    /// Returns the request with the path and query of another target, under which it is looked up. `target` itself
-    /// stays as received.
+    /// Returns the request with the path and query of a rewritten `target`, so that files and routes are looked up by
+    /// the new path. [`Request::target`] remains the target as received.
     pub fn with_lookup_target(&self, target: &[u8]) -> Self {
         let (path, query) = split_target(target);
         let start = self.bytes.len();
@@ -205,7 +208,7 @@ impl OwnedRequest {
         }
     }
 
-    /// Returns the request as one of HTTP/2, without the fields for whose names `is_omitted` returns true.
+    /// Converts the request to HTTP/2, without the fields for whose names `is_omitted` returns true.
     pub fn to_http2(&self, is_omitted: impl Fn(&[u8]) -> bool) -> Self {
         let mut bytes = self.bytes.to_vec();
         let mut index = RequestIndex {
@@ -236,7 +239,7 @@ impl OwnedRequest {
     }
 }
 
-/// Splits a target in origin form into its path and its query, the bytes after the first `?`.
+/// Splits a target in origin form into its path and its query. The query is the bytes after the first `?`.
 pub fn split_target(target: &[u8]) -> (&[u8], Option<&[u8]>) {
     match memchr::memchr(b'?', target) {
         Some(mark) => (&target[..mark], Some(&target[mark + 1..])),

@@ -1,4 +1,5 @@
-//! A received response of any HTTP version: an index of positions, and the view that joins it with the bytes.
+//! A received response head of any HTTP version: an index of byte positions, and a view that combines the index with
+//! the bytes.
 
 use crate::fields::{FieldIndex, Fields, Span};
 use crate::request::Version;
@@ -9,15 +10,16 @@ use crate::status::Status;
 pub struct ResponseIndex {
     /// Status code.
     pub status: Status,
-    /// Version in the status line.
+    /// Protocol version; in HTTP/1 the version in the status line.
     pub version: Version,
     /// Reason phrase.
     pub reason: Span,
-    /// Bytes from the start of the buffer that belong to the response head.
+    /// Size of the response head in bytes, from the start of the buffer.
     pub head_size: u32,
     /// Header fields.
     pub fields: FieldIndex,
-    /// Trailer fields; their positions refer to the bytes that were passed when the body ended.
+    /// Trailer fields. Their positions refer to the buffer that was passed to the parser when it reported the end of
+    /// the body.
     pub trailers: FieldIndex,
 }
 
@@ -35,14 +37,14 @@ impl Default for ResponseIndex {
 }
 
 impl ResponseIndex {
-    /// Clears the index and keeps its memory.
+    /// Clears the index and keeps its allocations.
     pub fn clear(&mut self) {
         self.fields.clear();
         self.trailers.clear();
         self.reason = Span::default();
     }
 
-    /// Returns the response as a view of the bytes that the index was made for.
+    /// Returns a view of the response; `bytes` must be the buffer that the index was filled from.
     pub fn view<'a>(&'a self, bytes: &'a [u8]) -> Response<'a> {
         Response {
             status: self.status,
@@ -58,9 +60,9 @@ impl ResponseIndex {
 pub struct Response<'a> {
     /// Status code.
     pub status: Status,
-    /// Version in the status line.
+    /// Protocol version; in HTTP/1 the version in the status line.
     pub version: Version,
-    /// Reason phrase; carries no meaning (RFC 9112 §4) and is kept for logs.
+    /// Reason phrase. It carries no meaning (RFC 9112 §4) and is kept for logs.
     pub reason: &'a [u8],
     /// Header fields.
     pub fields: Fields<'a>,

@@ -8,11 +8,11 @@
 use crate::cgi::VariableError;
 use crate::decimal::{MAX_DIGITS, digits};
 
-/// Maximum size of all variables together, in bytes. The protocol has no limit, but applications hold them in memory.
-/// Request heads that a server accepts are less than a quarter as long.
+/// Maximum total size of the variables, in bytes. The protocol has no limit, but applications store the variables in
+/// memory. By default, the variables of a request need less than a quarter of this.
 pub const MAX_VARIABLES: usize = 1024 * 1024;
 
-/// Bytes reserved for the length at the front and its colon.
+/// Number of bytes reserved at the front for the length and its colon.
 const LENGTH_PREFIX: usize = MAX_DIGITS + 1;
 
 /// Encoder of the head of one request.
@@ -22,7 +22,8 @@ pub struct ScgiRequest {
 }
 
 impl ScgiRequest {
-    /// Begins a request with a body of `length` bytes. `CONTENT_LENGTH` must be the first variable of every request.
+    /// Starts the head of a request with a body of `length` bytes. It writes `CONTENT_LENGTH`, which must be the first
+    /// variable, and `SCGI`.
     pub fn new(length: u64) -> ScgiRequest {
         let mut bytes = Vec::with_capacity(INITIAL_CAPACITY);
         bytes.resize(LENGTH_PREFIX, 0);

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Status(u16);
 
-/// Generates the constant and the phrase from one row per registered code.
+/// Generates the constant, the reason phrase and the status line from one row per registered code.
 macro_rules! statuses {
     ($($code:literal $name:ident $reason:literal)*) => {
         impl Status {
@@ -15,8 +15,8 @@ macro_rules! statuses {
             /// Every registered code.
             pub const REGISTERED: &'static [Status] = &[$(Status($code)),*];
 
-            /// Returns the registered phrase, or `""`: a reason phrase may be empty and carries no meaning (RFC 9112
-            /// §4).
+            /// Returns the registered phrase, or `""` for an unregistered code. A reason phrase may be empty, because
+            /// it carries no meaning (RFC 9112 §4).
             pub const fn reason(self) -> &'static str {
                 match self.0 {
                     $($code => $reason,)*
@@ -24,7 +24,8 @@ macro_rules! statuses {
                 }
             }
 
-            /// Returns the whole status line of a registered code (RFC 9112 §4).
+            /// Returns the whole status line of a registered code with its CRLF (RFC 9112 §4); `None` for an
+            /// unregistered code.
             pub(crate) const fn line(self) -> Option<&'static str> {
                 Some(match self.0 {
                     $($code => concat!("HTTP/1.1 ", $code, " ", $reason, "\r\n"),)*
@@ -99,8 +100,8 @@ statuses! {
 }
 
 impl Status {
-    /// Returns the status of a code from 100 to 999. Codes above 599 are in no class, but an upstream may send one, and
-    /// it is passed on.
+    /// Returns the status of a code from 100 to 999; `None` for other numbers. Codes above 599 belong to no class, but
+    /// they are accepted, because an upstream may send one and the proxy passes it on.
     pub const fn new(code: u16) -> Option<Status> {
         if code >= 100 && code <= 999 {
             Some(Status(code))
@@ -143,7 +144,7 @@ impl Status {
         self.0 >= 400
     }
 
-    /// Returns false for 1xx, 204 and 304, whose responses end with their head (RFC 9112 §6.3).
+    /// Returns false for 1xx, 204 and 304: responses with these statuses end with their head (RFC 9112 §6.3).
     pub const fn allows_body(self) -> bool {
         !(self.0 < 200 || self.0 == 204 || self.0 == 304)
     }

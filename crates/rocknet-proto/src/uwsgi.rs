@@ -1,15 +1,15 @@
-//! The uwsgi protocol in the role of the web server: encodes the head of a request, after which the body is sent as it
-//! is. The response is that of CGI or of HTTP, and ends with the connection.
+//! Encodes the head of a uwsgi request, in the role of the web server. The request body follows it unchanged. The
+//! response has the format of CGI or HTTP and ends with the connection.
 //!
 //! ```text
-//! modifier1 = 0 | size of variables (2) | modifier2 = 0       then for each: size (2) | name | size (2) | value
+//! modifier1 = 0 | size of variables (2) | modifier2 = 0       then per variable: size (2) | name | size (2) | value
 //! ```
 //!
 //! Numbers are little-endian.
 
 use crate::cgi::VariableError;
 
-/// Maximum size of the variables in bytes, because the size field has 16 bits.
+/// Maximum total size of the encoded variables in bytes, because the size field has 16 bits.
 pub const MAX_VARIABLES: usize = u16::MAX as usize;
 
 const HEADER_SIZE: usize = 4;
@@ -34,13 +34,14 @@ impl UwsgiRequest {
     ///
     /// # Errors
     ///
-    /// [`VariableError::TooLong`] if it exceeds [`MAX_VARIABLES`]; it is not written then.
+    /// Fails with [`VariableError::TooLong`] if the variables together would exceed [`MAX_VARIABLES`]. The variable is
+    /// then not written.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         if self.bytes.len() - HEADER_SIZE + name.len() + value.len() + 4 > MAX_VARIABLES {
             return Err(VariableError::TooLong);
         }
         for part in [name, value] {
-            // A part of less than 64 KiB fits in the size field.
+            // The check above ensures that each part is below 64 KiB, so its size fits in 16 bits.
             self.bytes.extend_from_slice(&(part.len() as u16).to_le_bytes());
             self.bytes.extend_from_slice(part);
         }

@@ -1,4 +1,5 @@
-//! FastCGI: requests have the format of the specification, and every split of the records yields the same response.
+//! Tests FastCGI: requests have the format of the specification, and every split of the records yields the same
+//! response.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,7 +12,7 @@ const STDIN: u8 = 5;
 const STDOUT: u8 = 6;
 const STDERR: u8 = 7;
 
-/// Returns a record of an application.
+/// Returns a record as an application sends it.
 fn record(kind: u8, content: &[u8], padding: u8) -> Vec<u8> {
     let length = u16::try_from(content.len()).expect("a record's content").to_be_bytes();
     let mut bytes = vec![1, kind, 0, 1, length[0], length[1], padding, 0];
@@ -24,7 +25,7 @@ fn end(padding: u8) -> Vec<u8> {
     record(END, &[0, 0, 0, 7, 0, 0, 0, 0], padding)
 }
 
-/// Streams and end of a response.
+/// Content of the streams of a response, and how it ended.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ReadResponse {
     stdout: Vec<u8>,
@@ -41,8 +42,8 @@ fn read_response<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> ReadResponse
             match records.receive(rest) {
                 Ok(received) => {
                     match received.event {
-                        RecordEvent::Stdout(place) => response.stdout.extend_from_slice(&rest[place]),
-                        RecordEvent::Stderr(place) => response.stderr.extend_from_slice(&rest[place]),
+                        RecordEvent::Stdout(range) => response.stdout.extend_from_slice(&rest[range]),
+                        RecordEvent::Stderr(range) => response.stderr.extend_from_slice(&rest[range]),
                         RecordEvent::End(end) => {
                             assert_eq!(response.end.replace(end), None, "the end is reported once");
                         }
@@ -58,7 +59,7 @@ fn read_response<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> ReadResponse
     response
 }
 
-/// Parses the records of a request to types with their contents.
+/// Parses the records of a request and returns their types and contents.
 fn read(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let mut records = Vec::new();
     while let [version, kind, id_high, id_low, high, low, padding, _, rest @ ..] = bytes {
@@ -67,11 +68,11 @@ fn read(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
         records.push((*kind, rest[..length].to_vec()));
         bytes = &rest[length + usize::from(*padding)..];
     }
-    assert!(bytes.is_empty(), "half a record");
+    assert!(bytes.is_empty(), "a record is incomplete");
     records
 }
 
-/// Parses the pairs of one record of variables; PHP parses each record separately.
+/// Parses the name-value pairs of one FCGI_PARAMS record, each record separately as PHP does.
 fn pairs(mut bytes: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut pairs = Vec::new();
     while !bytes.is_empty() {
@@ -84,7 +85,7 @@ fn pairs(mut bytes: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
                 bytes = rest;
                 (u32::from_be_bytes([*a, *b, *c, *d]) & 0x7fff_ffff) as usize
             }
-            _ => panic!("half a length"),
+            _ => panic!("a length is incomplete"),
         };
         let (name, value) = (length(), length());
         let (pair, rest) = bytes.split_at(name + value);
@@ -129,12 +130,16 @@ fn requests_have_the_format_of_the_specification() {
 
     let mut out = Vec::new();
     Params::new(&mut out).finish();
-    assert_eq!(read(&out), [(PARAMS, Vec::new())], "no variables, and their end");
+    assert_eq!(
+        read(&out),
+        [(PARAMS, Vec::new())],
+        "only the empty record that ends the variables"
+    );
 }
 
 #[test]
-fn variable_limit_from_both_sides() {
-    // A length of one byte, one of four.
+fn a_variable_may_fill_one_record() {
+    // The record also has a one-byte length, a four-byte length and the name.
     let most = 65_535 - 1 - 4 - 1;
     let mut out = Vec::new();
     let mut params = Params::new(&mut out);
@@ -178,7 +183,7 @@ fn invalid_records_are_errors() {
         (with(2, 1), Some(RecordError::RequestId)),
         (with(1, PARAMS), Some(RecordError::RecordType)),
         (with(1, 99), Some(RecordError::RecordType)),
-        // A management record belongs to the connection, not to a request.
+        // A management record belongs to the connection instead of a request, and is skipped.
         (with(3, 0), None),
         (record(END, b"1234567", 0), Some(RecordError::EndLength)),
         (record(END, b"123456789", 0), Some(RecordError::EndLength)),
@@ -202,8 +207,8 @@ proptest! {
         cuts in vec(1..60_usize, 1..40),
     ) {
         let (mut bytes, mut expected) = (Vec::new(), ReadResponse::default());
-        for (is_answer, content, padding) in &records {
-            let (kind, stream) = match is_answer {
+        for (is_stdout, content, padding) in &records {
+            let (kind, stream) = match is_stdout {
                 true => (STDOUT, &mut expected.stdout),
                 false => (STDERR, &mut expected.stderr),
             };
@@ -224,7 +229,7 @@ proptest! {
             }
         }
         prop_assert_eq!(&read_response(pieces), &expected);
-        // With a byte missing there is no end.
+        // Without its last byte, the response has no end.
         prop_assert_eq!(read_response([&bytes[..bytes.len() - 1]]).end, None);
     }
 

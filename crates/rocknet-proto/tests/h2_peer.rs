@@ -1,5 +1,5 @@
-//! Interoperability with the `h2` crate as client, over a pipe in memory. Both sides must agree on every sequence of
-//! requests, with any windows, frame sizes and table sizes of the client.
+//! Tests interoperability with the `h2` crate as client, over a pipe in memory. Both sides must agree on every sequence
+//! of requests, with any window, frame and table sizes of the client.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -22,15 +22,15 @@ struct Exchange {
     upload: Option<usize>,
     announced: bool,
     download: usize,
-    /// Sends a prepared head.
+    /// True if the server sends a prepared head.
     prepared: bool,
     request_trailers: bool,
     response_trailers: bool,
     hints: bool,
     push: bool,
-    /// The client resets the stream right after its head.
+    /// True if the client resets the stream immediately after the request head.
     cancelled: bool,
-    /// Value of the priority field (RFC 9218). No order of bodies may lose data.
+    /// Value of the priority field (RFC 9218). Body data must be complete whatever the order of sending.
     priority: Option<String>,
 }
 
@@ -77,7 +77,7 @@ fn exchanges() -> impl Strategy<Value = Vec<Exchange>> {
                     request_trailers: request_trailers && upload.is_some(),
                     response_trailers: response_trailers && !prepared,
                     hints,
-                    // A push promise for a reset stream triggers a debug assertion in that client.
+                    // A push promise for a reset stream triggers a debug assertion in the `h2` client.
                     push: push && !cancelled,
                     cancelled,
                 }
@@ -104,14 +104,14 @@ fn clients() -> impl Strategy<Value = Client> {
         })
 }
 
-/// Server whose responses depend on the path.
+/// Server whose responses depend on the request path.
 struct Server {
     connection: ServerConnection,
     head: DecodedHead,
     out: Vec<u8>,
     /// Path and received body of each stream whose request is incomplete.
     open: HashMap<StreamId, (String, Vec<u8>)>,
-    /// Sent bytes of each response body, and true if trailers follow.
+    /// Number of bytes sent of each response body, and true if trailers follow.
     sending: HashMap<StreamId, (usize, bool)>,
     cancelled: usize,
 }
@@ -119,7 +119,7 @@ struct Server {
 const TRAILER: [(&[u8], &[u8]); 1] = [(b"x-checked", b"yes")];
 
 impl Server {
-    fn take(&mut self, event: ConnectionEvent, unread: &[u8]) {
+    fn handle(&mut self, event: ConnectionEvent, unread: &[u8]) {
         match event {
             ConnectionEvent::Request { stream, end, .. } => {
                 let path = String::from_utf8_lossy(self.head.request().path).into_owned();
@@ -148,7 +148,7 @@ impl Server {
                 self.respond(stream);
             }
             ConnectionEvent::Reset { stream, error, .. } => {
-                assert_eq!(error, None, "the client is at fault");
+                assert_eq!(error, None, "the client caused no stream error");
                 self.open.remove(&stream);
                 self.sending.remove(&stream);
                 self.cancelled += 1;
@@ -211,12 +211,12 @@ impl Server {
         }
     }
 
-    /// Writes response bodies as far as windows allow, up to a limit per call.
+    /// Writes response bodies as far as the windows permit, until the output reaches about 200 KB.
     fn fill_output(&mut self) {
         while self.out.len() < 200_000
             && let Some(grant) = self.connection.next_data(30_000, &mut self.out)
         {
-            let (sent, trailers) = self.sending.get_mut(&grant.stream).expect("it was queued");
+            let (sent, trailers) = self.sending.get_mut(&grant.stream).expect("the body was queued");
             let end = *sent + grant.length as usize;
             self.out.extend(body_range(*sent, end));
             *sent = end;
@@ -230,7 +230,7 @@ impl Server {
     }
 }
 
-/// Serves until the client closes, and returns the server.
+/// Serves until the client closes the connection, and returns the server.
 async fn serve(mut pipe: DuplexStream) -> Server {
     let limits = Limits::default();
     let mut server = Server {
@@ -245,7 +245,8 @@ async fn serve(mut pipe: DuplexStream) -> Server {
     let (mut unread, mut buffer) = (Vec::new(), vec![0; 10_000]);
     loop {
         server.fill_output();
-        // The server reads while the pipe is full, because a client that waits for that may not read either.
+        // The server reads even while its output does not fit in the pipe. Otherwise both sides could wait for each
+        // other, because a client whose output is blocked may not read either.
         let received = poll_fn(|context| {
             while !server.out.is_empty() {
                 match Pin::new(&mut pipe).poll_write(context, &server.out) {
@@ -273,7 +274,7 @@ async fn serve(mut pipe: DuplexStream) -> Server {
                 connection, head, out, ..
             } = &mut server;
             let received = connection.receive(&limits, 0, &unread, head, out);
-            server.take(received.event, &unread);
+            server.handle(received.event, &unread);
             unread.drain(..received.consumed);
             if received.event == ConnectionEvent::More {
                 break;
@@ -289,10 +290,10 @@ async fn read(mut stream: h2::RecvStream) -> (Vec<u8>, bool) {
         stream
             .flow_control()
             .release_capacity(data.len())
-            .expect("it was received");
+            .expect("the data was received");
         found.extend_from_slice(&data);
     }
-    let trailers = stream.trailers().await.expect("trailers or none");
+    let trailers = stream.trailers().await.expect("valid trailers, or no trailers");
     if let Some(trailers) = &trailers {
         assert_eq!(
             trailers.get("x-checked").map(http::HeaderValue::as_bytes),
@@ -402,7 +403,10 @@ fn run(exchanges: Vec<Exchange>, client: &Client) {
             task.await.expect("both sides agree");
         }
         drop(sender);
-        connection.await.expect("no panic").expect("the connection ends well");
+        connection
+            .await
+            .expect("no panic")
+            .expect("the connection ends without an error");
         let server = server.await.expect("no panic");
         assert!(server.connection.is_idle() && !server.connection.is_closed());
         assert!(server.cancelled <= count);

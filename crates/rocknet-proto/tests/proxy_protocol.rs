@@ -1,4 +1,4 @@
-//! PROXY protocol: headers in every split, errors, and the guarantee that no byte after the header is read.
+//! Tests the PROXY protocol: headers in every split, errors, and the guarantee that no byte after the header is read.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,8 @@ use rocknet_proto::proxy_protocol::{
     MAX_V1_SIZE, MAX_V2_PAYLOAD, ParseProgress, ProxyHeader, ProxyHeaderError, SIGNATURE, parse, write_v1, write_v2,
 };
 
-/// Reads a header like a connection: as many bytes as are wanted, or fewer. Also returns the number of bytes after it.
+/// Reads a header as a connection does: per call at most `step` bytes, and no more than the parser permits. Returns the
+/// result, `None` if the header is incomplete, and the number of unread bytes.
 fn run(bytes: &[u8], step: usize) -> (Option<Result<ProxyHeader, ProxyHeaderError>>, usize) {
     let mut header: Vec<u8> = Vec::new();
     loop {
@@ -61,7 +62,7 @@ fn block(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn version_1() {
+fn headers_of_version_1_are_parsed() {
     let v4 = client("192.0.2.1:56324", "192.0.2.2:443");
     let v6 = client("[2001:db8::1]:1", "[::1]:65535");
     for (line, expected) in [
@@ -89,7 +90,7 @@ fn version_1() {
     ] {
         check(bad.as_bytes(), Err(ProxyHeaderError::Line));
     }
-    // The limit, from both sides.
+    // Headers at the limit and one byte above it.
     let longest = format!("PROXY UNKNOWN {}\r\n", "x".repeat(MAX_V1_SIZE - 16));
     assert_eq!(longest.len(), MAX_V1_SIZE);
     check(longest.as_bytes(), Ok(ProxyHeader::Unknown));
@@ -98,7 +99,7 @@ fn version_1() {
 }
 
 #[test]
-fn version_2() {
+fn headers_of_version_2_are_parsed() {
     let v4 = [192, 0, 2, 1, 192, 0, 2, 2, 0xdc, 0x04, 0x01, 0xbb];
     let mut v6 = [0; 36];
     (v6[15], v6[31], v6[33], v6[35]) = (1, 2, 3, 4);
@@ -155,14 +156,14 @@ fn other_bytes_are_no_header() {
 }
 
 proptest! {
-    /// Written headers are read back, without a byte after them.
+    /// The parser returns the addresses of a written header and leaves the bytes after it unread.
     #[test]
     fn written_headers_are_read_back(source: SocketAddr, port: u16, second in any::<[u8; 16]>(), step in 1..20_usize) {
         let destination: SocketAddr = match source {
             SocketAddr::V4(_) => (<[u8; 4]>::try_from(&second[..4]).expect("four"), port).into(),
             SocketAddr::V6(_) => (second, port).into(),
         };
-        // Without a scope or flow, which the protocol does not carry.
+        // The protocol transports neither scope nor flow label of an IPv6 address.
         let source = SocketAddr::new(source.ip(), source.port());
         let family = if source.is_ipv4() { "TCP4" } else { "TCP6" };
         let line = format!(
@@ -179,7 +180,7 @@ proptest! {
             &[octets(source), octets(destination), ports].concat(),
         );
         for header in [line.into_bytes(), binary] {
-            let (found, left) = run(&[&header[..], b"behind"].concat(), step);
+            let (found, left) = run(&[&header[..], b"follow"].concat(), step);
             prop_assert_eq!(found, Some(Ok(ProxyHeader::Client { source, destination })));
             prop_assert_eq!(left, 6);
         }
@@ -195,7 +196,7 @@ proptest! {
 
 #[test]
 fn headers_are_written_in_one_family() {
-    for (source, destination, line, seen) in [
+    for (source, destination, line, parsed) in [
         (
             "192.0.2.1:5000",
             "192.0.2.2:80",
@@ -222,13 +223,13 @@ fn headers_are_written_in_one_family() {
         ),
     ] {
         let proxy_header = client(source, destination).expect("a client");
-        let (seen_source, seen_destination) = seen.unwrap_or((source, destination));
+        let (parsed_source, parsed_destination) = parsed.unwrap_or((source, destination));
         let (mut first, mut second) = (Vec::new(), Vec::new());
         write_v1(&mut first, &proxy_header);
         write_v2(&mut second, &proxy_header);
         assert_eq!(String::from_utf8_lossy(&first), line);
-        check(&first, client(seen_source, seen_destination));
-        check(&second, client(seen_source, seen_destination));
+        check(&first, client(parsed_source, parsed_destination));
+        check(&second, client(parsed_source, parsed_destination));
     }
     for (proxy_header, by_line) in [
         (ProxyHeader::Local, ProxyHeader::Unknown),

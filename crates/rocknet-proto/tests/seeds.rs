@@ -1,4 +1,4 @@
-//! Replays the seeds of the fuzz targets of this crate, so that former findings stay fixed.
+//! Replays the seeds of this crate's fuzz targets, so that errors found earlier cannot return unnoticed.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn seeds_pass() {
             let path = entry.expect("the directory of seeds can be listed").path();
             let bytes = fs::read(&path).expect("a seed can be read");
             target(&bytes);
-            // Every prefix of a seed is another seed.
+            // Every prefix of a seed is an input, too.
             for length in 0..bytes.len() {
                 target(&bytes[..length]);
             }

@@ -1,11 +1,11 @@
-//! [`SafePath`] of paths that have fooled servers, and the property that it never leaves the root.
+//! Tests [`SafePath`] with paths that have fooled servers, and the property that a safe path never leaves its root.
 
 use proptest::prelude::*;
 use rocknet_proto::semantics::fuzzing;
 use rocknet_proto::semantics::safe_path::PathError::{AboveRoot, BadPercent, Control, NotAbsolute, Unmatchable};
 use rocknet_proto::semantics::safe_path::{MAX_DEPTH, PathError, SafePath};
 
-/// NAME_MAX of the systems RockNet runs on.
+/// Maximum length of a file name on the systems that RockNet runs on, in bytes.
 const MAX_SEGMENT: usize = 255;
 
 fn check(raw: &[u8], expected: Result<&str, PathError>) {
@@ -20,14 +20,14 @@ fn check(raw: &[u8], expected: Result<&str, PathError>) {
 }
 
 #[test]
-fn parses() {
+fn paths_are_decoded_once_and_normalised() {
     let rows: &[(&str, Result<&str, PathError>)] = &[
         ("/", Ok("/")),
         ("/index.html", Ok("/index.html")),
         ("/a/b/c.tar.gz", Ok("/a/b/c.tar.gz")),
         ("/a/b/", Ok("/a/b/")),
         ("/a~b!$&'()*+,;=@c", Ok("/a~b!$&'()*+,;=@c")),
-        // Decoding, once.
+        // Percent-encoding is decoded once.
         ("/a%20b", Ok("/a b")),
         ("/%61", Ok("/a")),
         ("/caf%C3%A9", Ok("/caf\u{e9}")),
@@ -38,7 +38,7 @@ fn parses() {
         ("/%252F", Ok("/%2F")),
         ("/%3Fa", Ok("/?a")),
         ("/%23a", Ok("/#a")),
-        // Merging and dot segments.
+        // Slashes are merged and dot segments resolved.
         ("//a", Ok("/a")),
         ("//", Ok("/")),
         ("/a//b///c//", Ok("/a/b/c/")),
@@ -58,7 +58,7 @@ fn parses() {
         ("/.well-known/acme-challenge/x", Ok("/.well-known/acme-challenge/x")),
         ("/.git/config", Ok("/.git/config")),
         ("/..a", Ok("/..a")),
-        // Above the root.
+        // Paths above the root.
         ("/..", Err(AboveRoot)),
         ("/../etc/passwd", Err(AboveRoot)),
         ("/a/../..", Err(AboveRoot)),
@@ -67,7 +67,7 @@ fn parses() {
         ("/%2e%2e%2fetc", Err(Unmatchable)),
         ("/.//../etc", Err(AboveRoot)),
         ("/a/../../a", Err(AboveRoot)),
-        // Encoded and foreign separators.
+        // Encoded slashes and backslashes.
         ("/a%2Fb", Err(Unmatchable)),
         ("/a%2f", Err(Unmatchable)),
         ("/%2f", Err(Unmatchable)),
@@ -84,7 +84,7 @@ fn parses() {
         ("/%+1", Err(BadPercent)),
         ("/%u002e", Err(BadPercent)),
         ("/con/%zz", Err(BadPercent)),
-        // Controls.
+        // Control characters.
         ("/a%00.html", Err(Control)),
         ("/a\0.html", Err(Control)),
         ("/a%0d%0aSet-Cookie:x", Err(Control)),
@@ -104,7 +104,7 @@ fn parses() {
         ("/c:/x", Err(Unmatchable)),
         ("/.../x", Err(Unmatchable)),
         ("/.%20./x", Err(Unmatchable)),
-        // Not a path.
+        // Inputs that are not an absolute path.
         ("", Err(NotAbsolute)),
         ("*", Err(NotAbsolute)),
         ("a/b", Err(NotAbsolute)),
@@ -118,7 +118,7 @@ fn parses() {
 }
 
 #[test]
-fn limits_from_both_sides() {
+fn depth_and_segments_are_limited() {
     let deep = |depth| "/a".repeat(depth);
     check(deep(MAX_DEPTH).as_bytes(), Ok(&deep(MAX_DEPTH)));
     check(
@@ -134,8 +134,8 @@ fn limits_from_both_sides() {
 }
 
 #[test]
-fn parts() {
-    // path, relative, file name, extension, directory, dot segment
+fn the_parts_of_a_path_are_returned() {
+    // Raw path; then the relative path, file name, extension, and whether it is a directory and has a dot segment.
     type PathCase = (
         &'static str,
         &'static str,
@@ -172,7 +172,8 @@ fn parts() {
         ),
         ("/%2egit", ".git", Some(".git"), None, false, true),
         ("/a/../.well-known/x", ".well-known/x", Some("x"), None, false, false),
-        // A hidden directory counts even if the path leaves it again, because no honest client sends this.
+        // A hidden directory is reported even if the path leaves it again, because no ordinary client sends such a
+        // path.
         ("/.git/../a", "a", Some("a"), None, false, true),
     ];
     for &(raw, relative, file_name, extension, directory, dot) in rows {
@@ -223,7 +224,7 @@ fn errors_have_a_status() {
     }
 }
 
-/// Paths of parts that have fooled servers.
+/// Generates paths from parts that have fooled servers.
 fn tricky() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         "/",

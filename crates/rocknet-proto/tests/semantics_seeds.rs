@@ -1,10 +1,10 @@
-//! Replays the seeds of the fuzz targets of HTTP semantics.
+//! Replays the seeds of the fuzz targets for HTTP semantics.
 
 use std::path::Path;
 
 use rocknet_proto::semantics::fuzzing;
 
-/// Name and function of a target.
+/// Name and function of a fuzz target.
 type Target = (&'static str, fn(&[u8]));
 
 #[test]
@@ -14,20 +14,20 @@ fn seeds_pass() {
         ("range", fuzzing::range),
         ("field_value", fuzzing::field_value),
     ];
-    for (target, law) in targets {
+    for (name, check) in targets {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../fuzz/seeds")
-            .join(target);
+            .join(name);
         let mut count = 0;
         for seed in std::fs::read_dir(&seeds).expect("seeds are part of the source tree") {
             let bytes = std::fs::read(seed.unwrap().path()).unwrap();
-            // Every prefix and suffix of a seed is another seed.
+            // Every prefix and suffix of a seed is an input, too.
             for cut in 0..=bytes.len() {
-                law(&bytes[..cut]);
-                law(&bytes[cut..]);
+                check(&bytes[..cut]);
+                check(&bytes[cut..]);
             }
             count += 1;
         }
-        assert!(count > 0, "{target} has seeds");
+        assert!(count > 0, "{name} has no seeds");
     }
 }

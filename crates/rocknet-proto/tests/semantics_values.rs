@@ -1,4 +1,4 @@
-//! Values of fields and targets: whole, cut at every byte, and with more bytes after them.
+//! Parses values of fields and targets: whole, cut at every byte, and with more bytes after them.
 
 use rocknet_proto::Method;
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
@@ -6,10 +6,11 @@ use rocknet_proto::semantics::conditional::{self, Preconditions, Validators};
 use rocknet_proto::semantics::etag::{self, Comparison, EntityTag};
 use rocknet_proto::semantics::{AcceptEncoding, Coding, Ranges, SafePath, date, fuzzing, negotiation, range};
 
-/// Describes the result of parsing a value.
+/// Parses a value and describes the result as text.
 type Reader = fn(&[u8]) -> String;
 
-/// Checks a value whole and with each suffix. Cut at any byte, neither part may violate the invariants.
+/// Checks a value whole and with each suffix. It also cuts the value at every byte and checks that neither part
+/// violates the invariants.
 #[track_caller]
 fn check(read: Reader, value: &str, expected: &str, suffixes: &[(&str, &str)]) {
     assert_eq!(read(value.as_bytes()), expected, "{value:?}");
@@ -41,7 +42,7 @@ fn moment(value: &[u8]) -> String {
 }
 
 #[test]
-fn dates() {
+fn dates_allow_no_other_byte() {
     let none = |more| (more, "no date");
     let suffixes = ["\0", " ", "x", ", ", "\r\n", "GMT", " Sun, 06 Nov 1994 08:49:37 GMT"].map(none);
     for date in [
@@ -56,7 +57,7 @@ fn dates() {
     }
 }
 
-/// Validators of the representation.
+/// Validators of the current representation.
 const EXISTING: Validators<'_> = Validators {
     etag: b"\"v1\"",
     last_modified: Some(784_111_777),
@@ -94,9 +95,9 @@ fn if_range(value: &[u8]) -> String {
     conditional::if_range(value, &EXISTING).to_string()
 }
 
-/// An invalid precondition costs a whole response or 412, but never yields a stale copy.
+/// An invalid precondition leads to a complete response or a 412, but never to a stale copy.
 #[test]
-fn conditions() {
+fn invalid_conditions_never_yield_a_stale_copy() {
     check(
         modified_since,
         "Sun, 06 Nov 1994 08:49:37 GMT",
@@ -160,7 +161,7 @@ fn tags(value: &[u8]) -> String {
 }
 
 #[test]
-fn tags_and_lists_of_them() {
+fn tags_allow_no_other_byte() {
     let suffixes = ["\0", " ", "\"", "x", ", \"v2\""].map(|more| (more, "no tag"));
     check(tag, "\"v1\"", "strong v1", &suffixes);
     check(tag, "W/\"a,b\"", "weak a,b", &suffixes);
@@ -186,7 +187,7 @@ fn media_type(value: &[u8]) -> String {
 }
 
 #[test]
-fn codings_and_media_types() {
+fn invalid_preferences_are_ignored() {
     check(
         coding,
         "gzip, br;q=0.5",
@@ -202,7 +203,7 @@ fn codings_and_media_types() {
             (", \"", "identity"),
         ],
     );
-    // The exact values of the fast path, and the same with a suffix.
+    // The exact values of the fast path, and these values with a suffix.
     for (value, best) in [
         ("gzip, deflate, br, zstd", "br"),
         ("gzip, deflate, br", "br"),
@@ -242,7 +243,7 @@ fn host(value: &[u8]) -> String {
 }
 
 #[test]
-fn hosts() {
+fn hosts_allow_no_other_byte() {
     let none = |more| (more, "no host");
     let bad = [
         "\0",
@@ -297,7 +298,7 @@ fn ranges(value: &[u8]) -> String {
 }
 
 #[test]
-fn ranges_of_a_thousand_bytes() {
+fn invalid_ranges_select_the_whole() {
     check(
         ranges,
         "bytes=0-9",
@@ -341,7 +342,7 @@ fn path_for_rules(value: &[u8]) -> String {
 }
 
 #[test]
-fn paths() {
+fn paths_never_leave_the_root() {
     let both: &[(&str, &str)] = &[
         ("/", "/a/b.css/"),
         ("//x", "/a/b.css/x"),
@@ -363,7 +364,7 @@ fn paths() {
     check(path, "/a/b.css", "/a/b.css", both);
     check(path_for_rules, "/a/b.css", "/a/b.css", both);
     // No file can have these paths, but rules match them.
-    for (more, seen) in [
+    for (more, rule_path) in [
         (":x", "/a/b.css:x"),
         ("%2f..%2f..", "/a/b.css\\..\\.."),
         ("\\..\\..", "/a/b.css\\..\\.."),
@@ -373,6 +374,6 @@ fn paths() {
         ("%c0%af", "/a/b.css\u{fffd}\u{fffd}"),
     ] {
         check(path, "/a/b.css", "/a/b.css", &[(more, "Unmatchable")]);
-        check(path_for_rules, "/a/b.css", "/a/b.css", &[(more, seen)]);
+        check(path_for_rules, "/a/b.css", "/a/b.css", &[(more, rule_path)]);
     }
 }

@@ -1,9 +1,9 @@
-//! Records the tests, and parts of tests, that this machine cannot run. Used by tests only.
+//! Records tests, and parts of tests, that are skipped because the machine cannot run them. Only tests use this crate.
 //!
-//! Rust's test harness counts a test that returns early as passed and hides its output. To make such tests visible,
-//! [`skip`] appends a line to the file named by [`RECORD`]. `cargo xtask test` sets that variable, and counts and shows
-//! the lines in its summary. In continuous integration (`CI=true`) a skip is a failure, unless the [`Need`] may be
-//! missing there.
+//! Rust's test harness counts a test that returns early as passed, and hides its output. To make such tests visible,
+//! [`skip`] appends a line to the file named by the environment variable [`RECORD`]. `cargo xtask test` sets this
+//! variable, and counts and prints the lines in its summary. In continuous integration (`CI=true`), a skip is a
+//! failure, unless the [`Need`] may be missing there.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -17,20 +17,20 @@ pub const RECORD: &str = "ROCKNET_TEST_SKIPS";
 /// A requirement of a test that a machine may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need<'a> {
-    /// The process runs as root.
+    /// Root privileges of the test process.
     Root,
-    /// io_uring with all features that the server uses.
+    /// Support for io_uring with all features that the server uses.
     IoUring,
-    /// A program listed in `xtask/src/packages.rs`, or part of the toolchain.
+    /// A program that is listed in `xtask/src/packages.rs` or is part of the toolchain.
     Program(&'a str),
-    /// A file system that evicts file contents from memory on request. tmpfs does not, and continuous integration may
-    /// use it.
+    /// A file system that evicts file contents from the page cache on request. tmpfs cannot evict them, and continuous
+    /// integration may use tmpfs.
     EvictableFiles,
 }
 
 impl Need<'_> {
-    /// Returns whether every machine of continuous integration meets the requirement. Tests run there as root on
-    /// Debian, with io_uring enabled and all programs installed.
+    /// Returns true if every machine of continuous integration meets the requirement. Its tests run as root on Debian,
+    /// with io_uring enabled and all programs installed.
     fn is_required_in_ci(self) -> bool {
         match self {
             Need::Root | Need::IoUring | Need::Program(_) => true,
@@ -48,24 +48,25 @@ impl Need<'_> {
     }
 }
 
-/// Returns whether the tests run in continuous integration.
+/// Returns true if the tests run in continuous integration: `CI` is set and neither empty, `false` nor `0`.
 pub fn is_ci() -> bool {
     env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
 }
 
-/// Records that the running test, or a part of it, is skipped because this machine lacks `need`. `reason` gives
-/// details.
+/// Records that the running test, or a part of it, is skipped because this machine does not meet `need`. `reason`
+/// describes how.
 ///
 /// # Panics
 ///
-/// Panics in continuous integration if every machine there has `need`, and if the record cannot be written.
+/// Panics if the record cannot be written. Also panics in continuous integration if every machine there must meet
+/// `need`.
 #[track_caller]
 pub fn skip(need: Need<'_>, reason: &str) {
     let thread = thread::current();
     let record = env::var_os(RECORD);
     let skipped = record_skip(thread.name(), need, reason, is_ci(), record.as_deref().map(Path::new));
-    if let Err(why) = skipped {
-        panic!("{why}");
+    if let Err(error) = skipped {
+        panic!("{error}");
     }
 }
 
@@ -92,7 +93,7 @@ fn record_skip(
     .map_err(|error| format!("cannot record a skip in {}: {error}", record.display()))
 }
 
-/// Appends the line with one write, because the threads of a test program write at the same time.
+/// Appends the line with one write, because threads and test programs append to the file concurrently.
 fn append(record: &Path, line: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).create(true).open(record)?;
     file.write_all(line.as_bytes())
@@ -119,20 +120,20 @@ mod tests {
         );
         assert!(
             record_skip(None, Need::Root, "", false, Some(folder.path())).is_err(),
-            "a skip is lost"
+            "an error is returned if the skip cannot be recorded"
         );
         assert_eq!(record_skip(None, Need::Root, "", false, None), Ok(()));
     }
 
     #[test]
-    fn ci_may_lack_only_what_depends_on_its_disk() {
+    fn ci_may_lack_only_evictable_files() {
         for (need, may_skip) in [
             (Need::Root, false),
             (Need::IoUring, false),
             (Need::Program("gcc"), false),
             (Need::EvictableFiles, true),
         ] {
-            let skipped = record_skip(Some("a"), need, "why", true, None);
+            let skipped = record_skip(Some("a"), need, "details", true, None);
             assert_eq!(skipped.is_ok(), may_skip, "{need:?}");
         }
     }

@@ -1,6 +1,7 @@
-//! Human-readable sizes, counts, and dates in UTC.
+//! Formats sizes, counts, and dates in UTC for people.
 
-/// Formats a size: `532 B`, `1.4 KiB`, `12 MiB`. At most three digits precede the unit, or four near the next unit.
+/// Formats a size: `532 B`, `1.4 KiB`, `12 MiB`. Sizes below 10 units have one decimal. The number has at most three
+/// digits, or four just below the next unit (`1023 KiB`).
 pub fn size(bytes: u64) -> String {
     if bytes < 1024 {
         return format!("{bytes} B");
@@ -13,7 +14,7 @@ pub fn size(bytes: u64) -> String {
             return format!("{}.{} {name}", tenths / 10, tenths % 10);
         }
         let whole = (u128::from(bytes) + unit / 2) / unit;
-        // Compared after rounding, because 1048575 would otherwise read `1024 KiB`.
+        // The comparison follows the rounding, because 1048575 would otherwise be shown as `1024 KiB`.
         if whole < 1024 {
             return format!("{whole} {name}");
         }
@@ -34,7 +35,7 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// Formats a number with its noun: `1 file`, `2 files`.
+/// Formats a number with its noun in the singular or plural: `1 file`, `2 files`.
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
@@ -50,20 +51,21 @@ pub struct UtcDateTime {
 }
 
 impl UtcDateTime {
-    /// Converts a Unix time. A time outside the years 0000 to 9999, which RFC 3339 cannot express, becomes the nearest
-    /// that it can.
+    /// Converts a Unix time. RFC 3339 cannot express times outside the years 0000 to 9999, so such a time is clamped to
+    /// the nearest time that it can express.
     pub fn from_unix(seconds: i64) -> UtcDateTime {
         let since_year_0 = seconds.clamp(YEAR_0, YEAR_9999_END) - YEAR_0;
         let days = since_year_0 / DAY;
-        // Years are counted from 1 March, so that the leap day ends them. 60 days (31 + 29) precede 1 March of year 0,
-        // and a whole cycle of 400 years is added so that January of year 0 does not become negative.
+        // Years begin on 1 March, so that the leap day is the last day of its year. 60 days (31 + 29) precede 1 March
+        // of year 0. A whole cycle of 400 years is added so that January and February of year 0 do not become negative.
         let shifted = days - 60 + CYCLE_DAYS;
         let (cycle, day_of_cycle) = (shifted / CYCLE_DAYS, shifted % CYCLE_DAYS);
-        // Leap days so far: one in each 4 years (1,460 days and one), none in 100 years, one in 400.
+        // The leap days before this day are subtracted: one in 4 years, but none in 100 years, and again one in 400
+        // years. The divisors are the days of these periods without a leap day at their end.
         let year_of_cycle =
             (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
         let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
-        // From March on, months have 31, 30, 31, 30, 31 days, which is 153 in five months.
+        // From March on, the lengths of months repeat as 31, 30, 31, 30 and 31 days, so five months have 153 days.
         let month_from_march = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
         let month = if month_from_march < 10 {
@@ -109,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_read_well_at_every_edge() {
+    fn sizes_are_rounded_at_each_unit() {
         let rows = [
             (0, "0 B"),
             (1, "1 B"),
@@ -127,8 +129,8 @@ mod tests {
             (1 << 50, "1.0 PiB"),
             (u64::MAX, "16 EiB"),
         ];
-        for (bytes, wanted) in rows {
-            assert_eq!(size(bytes), wanted, "{bytes}");
+        for (bytes, expected) in rows {
+            assert_eq!(size(bytes), expected, "{bytes}");
         }
     }
 
@@ -141,8 +143,8 @@ mod tests {
             (12_345_678, "12,345,678"),
             (u64::MAX, "18,446,744,073,709,551,615"),
         ];
-        for (number, wanted) in rows {
-            assert_eq!(grouped(number), wanted);
+        for (number, expected) in rows {
+            assert_eq!(grouped(number), expected);
         }
         assert_eq!(
             [0, 1, 2].map(|n| counted(n, "file", "files")),
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_hold_from_year_0_to_9999() {
+    fn dates_are_valid_from_year_0_to_9999() {
         let rows = [
             (0, "1970-01-01T00:00:00Z"),
             (-1, "1969-12-31T23:59:59Z"),
@@ -168,8 +170,8 @@ mod tests {
             (i64::MIN, "0000-01-01T00:00:00Z"),
             (i64::MAX, "9999-12-31T23:59:59Z"),
         ];
-        for (seconds, wanted) in rows {
-            assert_eq!(UtcDateTime::from_unix(seconds).rfc3339(), wanted, "{seconds}");
+        for (seconds, expected) in rows {
+            assert_eq!(UtcDateTime::from_unix(seconds).rfc3339(), expected, "{seconds}");
         }
     }
 
@@ -185,12 +187,12 @@ mod tests {
                 4 | 6 | 9 | 11 => 30,
                 _ => 31,
             };
-            let wanted = match (before.day < length, before.month < 12) {
+            let expected = match (before.day < length, before.month < 12) {
                 (true, _) => (before.year, before.month, before.day + 1),
                 (false, true) => (before.year, before.month + 1, 1),
                 (false, false) => (before.year + 1, 1, 1),
             };
-            assert_eq!((today.year, today.month, today.day), wanted);
+            assert_eq!((today.year, today.month, today.day), expected);
             before = today;
         }
     }

@@ -1,32 +1,32 @@
-//! Listings as HTML: breadcrumbs, totals, and a table whose headers sort by plain links.
+//! Renders listings as HTML: breadcrumbs, totals, and a table whose column headers are links that sort it.
 
 use super::format::{UtcDateTime, counted, grouped, size};
 use super::{EntryKind, Listing, ListingEntry, SortKey, SortOrder};
 use crate::text::push_html;
 
-/// Renders the page with at most [`super::MAX_ENTRIES`] rows.
+/// Returns the page, with at most [`super::MAX_ENTRIES`] entries.
 pub fn html(listing: &Listing<'_>) -> Vec<u8> {
     let entries = listing.sorted();
     let mut out = Vec::with_capacity(PAGE_RESERVE + entries.len() * ROW_RESERVE);
-    let keep = kept_query(listing);
+    let order_query = order_query_of(listing);
 
     push(&mut out, HEAD);
     push_html(&mut out, listing.path);
     push(&mut out, "</title>\n<style>");
     push(&mut out, STYLE);
     push(&mut out, "</style>\n<main>\n");
-    push_breadcrumbs(&mut out, listing.path, &keep);
+    push_breadcrumbs(&mut out, listing.path, &order_query);
     push_sum(&mut out, &entries);
     let has_parent = listing.path != "/";
     if entries.is_empty() && !listing.is_cut() {
-        push_empty(&mut out, has_parent, &keep);
+        push_empty(&mut out, has_parent, &order_query);
     } else {
-        push_table(&mut out, listing, &entries, has_parent, &keep);
+        push_table(&mut out, listing, &entries, has_parent, &order_query);
     }
     if listing.is_cut() {
         push(
             &mut out,
-            "<p class=\"note\">The list stops here. This folder holds more than the ",
+            "<p class=\"note\">The list stops here. This folder has more than the ",
         );
         push(&mut out, &grouped(entries.len() as u64));
         push(&mut out, " entries shown.</p>\n");
@@ -35,33 +35,33 @@ pub fn html(listing: &Listing<'_>) -> Vec<u8> {
     out
 }
 
-/// Appends the breadcrumbs, in which all steps but the last are links. Links are relative, so they also work if another
-/// server adds a path prefix.
-fn push_breadcrumbs(out: &mut Vec<u8>, path: &str, keep: &str) {
+/// Appends the breadcrumbs. Each step except the last, the listed folder, is a link. Links are relative, so they also
+/// work if a server in front of this one adds a path prefix.
+fn push_breadcrumbs(out: &mut Vec<u8>, path: &str, order_query: &str) {
     let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
     push(out, "<nav aria-label=\"Folder path\"><h1>");
-    let Some((here, above)) = steps.split_last() else {
+    let Some((current, ancestors)) = steps.split_last() else {
         push(out, "<span aria-current=\"page\">Index of /</span></h1></nav>\n");
         return;
     };
     push(out, "<a href=\"");
     push_up(out, steps.len());
-    push(out, keep);
+    push(out, order_query);
     push(out, "\" aria-label=\"Top folder\">/</a>");
-    let skipped = above.len().saturating_sub(MAX_CRUMBS);
+    let skipped = ancestors.len().saturating_sub(MAX_CRUMBS);
     if skipped > 0 {
         push(out, "…<i>/</i>");
     }
-    for (index, step) in above.iter().enumerate().skip(skipped) {
+    for (index, step) in ancestors.iter().enumerate().skip(skipped) {
         push(out, "<a href=\"");
-        push_up(out, above.len() - index);
-        push(out, keep);
+        push_up(out, ancestors.len() - index);
+        push(out, order_query);
         push(out, "\"><bdi>");
         push_html(out, step);
         push(out, "</bdi></a><i>/</i>");
     }
     push(out, "<span aria-current=\"page\"><bdi>");
-    push_html(out, here);
+    push_html(out, current);
     push(out, "</bdi></span></h1></nav>\n");
 }
 
@@ -71,7 +71,7 @@ fn push_up(out: &mut Vec<u8>, levels: usize) {
     }
 }
 
-/// Appends the totals: `3 folders, 12 files, 4.2 MiB`.
+/// Appends the totals of the shown entries: `3 folders, 12 files, 4.2 MiB`.
 fn push_sum(out: &mut Vec<u8>, entries: &[&ListingEntry]) {
     let count = |kind| entries.iter().filter(|entry| entry.kind == kind).count() as u64;
     let files = count(EntryKind::File);
@@ -99,11 +99,11 @@ fn push_sum(out: &mut Vec<u8>, entries: &[&ListingEntry]) {
     }
 }
 
-fn push_empty(out: &mut Vec<u8>, has_parent: bool, keep: &str) {
+fn push_empty(out: &mut Vec<u8>, has_parent: bool, order_query: &str) {
     push(out, "<p class=\"empty\"><b>This folder is empty.</b>");
     if has_parent {
         push(out, "<a href=\"../");
-        push(out, keep);
+        push(out, order_query);
         push(out, "\">Back to the folder above</a>");
     } else {
         push(out, "Files put here show up on the next visit.");
@@ -111,7 +111,13 @@ fn push_empty(out: &mut Vec<u8>, has_parent: bool, keep: &str) {
     push(out, "</p>\n");
 }
 
-fn push_table(out: &mut Vec<u8>, listing: &Listing<'_>, entries: &[&ListingEntry], has_parent: bool, keep: &str) {
+fn push_table(
+    out: &mut Vec<u8>,
+    listing: &Listing<'_>,
+    entries: &[&ListingEntry],
+    has_parent: bool,
+    order_query: &str,
+) {
     push(
         out,
         "<table>\n<caption class=\"vh\">Files and folders; the column headers sort them</caption>\n<thead><tr>",
@@ -126,17 +132,17 @@ fn push_table(out: &mut Vec<u8>, listing: &Listing<'_>, entries: &[&ListingEntry
     push(out, "</tr></thead>\n<tbody>\n");
     if has_parent {
         push(out, "<tr><td><a class=\"u\" href=\"../");
-        push(out, keep);
+        push(out, order_query);
         push(out, "\">Folder above</a></td><td></td><td></td></tr>\n");
     }
     for entry in entries {
-        push_row(out, entry, keep);
+        push_row(out, entry, order_query);
     }
     push(out, "</tbody>\n</table>\n");
 }
 
-/// Appends a column header that sorts. The current column reverses its order. Another column starts with the most
-/// useful order: names ascending, sizes and times descending.
+/// Appends a column header, a link that sorts by this column. The link of the current column reverses the order. The
+/// link of another column starts with the most useful order: names ascending, sizes and times descending.
 fn push_header(out: &mut Vec<u8>, listing: &Listing<'_>, sort: SortKey, title: &str) {
     let (state, next) = match (listing.sort == sort, listing.order) {
         (true, SortOrder::Asc) => (" aria-sort=\"ascending\"", SortOrder::Desc),
@@ -153,7 +159,7 @@ fn push_header(out: &mut Vec<u8>, listing: &Listing<'_>, sort: SortKey, title: &
     push(out, "</a></th>");
 }
 
-fn push_row(out: &mut Vec<u8>, entry: &ListingEntry, keep: &str) {
+fn push_row(out: &mut Vec<u8>, entry: &ListingEntry, order_query: &str) {
     push(out, "<tr><td>");
     if entry.kind == EntryKind::Other {
         push(out, "<span class=\"o\"><bdi>");
@@ -163,7 +169,7 @@ fn push_row(out: &mut Vec<u8>, entry: &ListingEntry, keep: &str) {
         push(out, "\" href=\"");
         entry.push_href(out);
         if entry.kind == EntryKind::Directory {
-            push(out, keep);
+            push(out, order_query);
         }
         push(out, "\"><bdi>");
     }
@@ -217,8 +223,8 @@ fn icon(entry: &ListingEntry) -> &'static str {
     }
 }
 
-/// Returns the query for links to other folders, which keeps the chosen order; empty for the default order.
-fn kept_query(listing: &Listing<'_>) -> String {
+/// Returns the query that keeps the chosen order in links to other folders; empty for the default order.
+fn order_query_of(listing: &Listing<'_>) -> String {
     match (listing.sort, listing.order) {
         (SortKey::Name, SortOrder::Asc) => String::new(),
         (sort, order) => query(sort, order),
@@ -233,14 +239,15 @@ fn push(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Maximum number of steps shown. A link to a distant ancestor is long (`../` for each level), so without a limit the
-/// page would grow with the square of the depth: 6 MB for the deepest path that Linux allows.
+/// Maximum number of ancestor folders in the breadcrumbs, not counting the top folder. The link to an ancestor has
+/// `../` for each level. Without a limit, the page would grow with the square of the depth: 6 MB for the deepest path
+/// that Linux allows.
 const MAX_CRUMBS: usize = 32;
 
-/// Bytes reserved for the head, the style and the frame of the table.
+/// Number of bytes reserved for the head, the style and the frame of the table.
 const PAGE_RESERVE: usize = 8 * 1024;
 
-/// Bytes reserved for a row with a name of ordinary length.
+/// Number of bytes reserved for a row with a name of ordinary length.
 const ROW_RESERVE: usize = 192;
 
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\

@@ -1,20 +1,21 @@
-//! Natural order of names: `img2` before `img10`, upper and lower case together.
+//! Compares names in natural order: `img2` before `img10`, and without regard to case.
 
 use std::cmp::Ordering;
 
-/// Compares two names. The order is total: names that differ only in case or leading zeros (`a01`, `A1`) are ordered by
-/// their bytes.
+/// Compares two names. The order is total: names that differ only in case or in leading zeros (`a01`, `A1`) are ordered
+/// by their bytes.
 pub fn compare(a: &str, b: &str) -> Ordering {
     NameParts(a).cmp(NameParts(b)).then_with(|| a.cmp(b))
 }
 
-/// Iterator over the parts of a name that are compared one by one: a letter, or a run of digits.
+/// Iterator over the parts of a name. A part is a single character or a run of digits, and names are compared part by
+/// part.
 struct NameParts<'a>(&'a str);
 
-/// A letter, and for a number its length and its digits without leading zeros.
+/// A character in lower case, and for a number also its length and digits, both without leading zeros.
 ///
-/// Numbers use the letter `0`, so they sort where digits do, and the order of the tuples is the natural order. Numbers
-/// of any length compare without overflow.
+/// Numbers use the character `0`, so that they sort where digits do and the order of the tuples is the natural order. A
+/// longer number is greater, so numbers of any length are compared without overflow.
 type NamePart<'a> = (char, usize, &'a str);
 
 impl<'a> Iterator for NameParts<'a> {
@@ -30,7 +31,8 @@ impl<'a> Iterator for NameParts<'a> {
             Some(('0', digits.len(), digits))
         } else {
             self.0 = &self.0[first.len_utf8()..];
-            // One lower-case letter is enough for sorting, and needs no buffer for letters whose lower case has two.
+            // A few characters become two in lower case. Only the first of them is used: it suffices for sorting and
+            // needs no buffer.
             Some((first.to_lowercase().next().unwrap_or(first), 0, ""))
         }
     }
@@ -67,7 +69,8 @@ mod tests {
         }
     }
 
-    /// Short names of few letters, so that equal prefixes, numbers and cases are frequent.
+    /// Generates short names from few letters, so that equal prefixes, equal numbers and differences in case are
+    /// frequent.
     fn name() -> impl Strategy<Value = String> {
         prop_oneof!["[aAbİß0-2. ]{0,6}", ".{0,8}"]
     }

@@ -1,4 +1,4 @@
-//! Tests of listings: escaping of names, order, sorting links, and totals.
+//! Tests listings: escaping of names, order, links that sort, and totals.
 
 use super::*;
 
@@ -35,13 +35,13 @@ fn page(listing: &Listing<'_>) -> String {
     String::from_utf8(html(listing)).unwrap()
 }
 
-/// Returns the part that contains names; the style before it has quotes and brackets of its own.
+/// Returns the page after its style sheet, because the style sheet contains quotes and brackets, too.
 fn body(listing: &Listing<'_>) -> String {
     page(listing).split_once("</style>").unwrap().1.to_owned()
 }
 
 #[test]
-fn queries_are_read_leniently() {
+fn invalid_queries_select_the_default_order() {
     let rows: [(&str, SortKey, SortOrder); 14] = [
         ("", SortKey::Name, SortOrder::Asc),
         ("sort=name&order=asc", SortKey::Name, SortOrder::Asc),
@@ -116,7 +116,7 @@ fn entries_have_the_requested_order() {
             "attic zoo img10.png pipe IMG1.png img2.png",
         ),
     ];
-    for (sort, order, wanted) in rows {
+    for (sort, order, expected) in rows {
         let listing = Listing {
             path: "/",
             entries: entries.clone(),
@@ -125,14 +125,17 @@ fn entries_have_the_requested_order() {
             truncated: false,
         };
         let names: Vec<&str> = listing.sorted().iter().map(|entry| entry.name.as_str()).collect();
-        assert_eq!(names.join(" "), wanted, "{sort:?} {order:?}");
+        assert_eq!(names.join(" "), expected, "{sort:?} {order:?}");
 
         let page = body(&listing);
-        let places: Vec<usize> = names
+        let positions: Vec<usize> = names
             .iter()
             .map(|name| page.find(&format!("<bdi>{name}</bdi>")).unwrap())
             .collect();
-        assert!(places.is_sorted(), "{sort:?} {order:?}: the page has another order");
+        assert!(
+            positions.is_sorted(),
+            "{sort:?} {order:?}: the page has a different order"
+        );
     }
 }
 
@@ -169,8 +172,8 @@ fn headers_sort_by_plain_links() {
             ..listing("/", vec![file("a")])
         });
         for (state, sort, order) in headers {
-            let wanted = format!("<th scope=\"col\"{state}><a href=\"?sort={sort}&amp;order={order}\">");
-            assert!(page.contains(&wanted), "{wanted} not in {page}");
+            let expected = format!("<th scope=\"col\"{state}><a href=\"?sort={sort}&amp;order={order}\">");
+            assert!(page.contains(&expected), "{expected} not in {page}");
         }
         assert_eq!(page.matches("aria-sort").count(), 1);
     }
@@ -184,13 +187,13 @@ fn links_to_folders_keep_the_chosen_order() {
         ..listing("/a/b/", vec![folder("c"), file("d")])
     };
     let page = body(&chosen);
-    for wanted in [
+    for expected in [
         "href=\"./c/?sort=size&amp;order=desc\"",
         "href=\"../?sort=size&amp;order=desc\"",
         "href=\"../../?sort=size&amp;order=desc\"",
         "href=\"./d\"",
     ] {
-        assert!(page.contains(wanted), "{wanted} not in {page}");
+        assert!(page.contains(expected), "{expected} not in {page}");
     }
     assert!(body(&listing("/a/", vec![folder("c")])).contains("href=\"./c/\""));
 }
@@ -226,17 +229,18 @@ fn breadcrumbs_lead_upwards() {
         ),
         (&deep, &["aria-label=\"Top folder\">/</a>…<i>/</i><a href=\""]),
     ];
-    for (path, wanted) in rows {
+    for (path, expected) in rows {
         let page = page_of(path);
-        for wanted in wanted {
-            assert!(page.contains(wanted), "{path}: {wanted} not in {page}");
+        for expected in expected {
+            assert!(page.contains(expected), "{path}: {expected} not in {page}");
         }
         assert!(page.len() < 32 * 1024, "{path}: {} bytes", page.len());
     }
     assert!(!page_of("/").contains("../"));
 }
 
-/// The first link ends in a slash, and other links are followed by one, so both need the same spacing.
+/// The text of the first link ends with a slash, and the other links are followed by a slash. Both slashes need the
+/// same spacing.
 #[test]
 fn breadcrumbs_are_evenly_spaced() {
     let page = page_of("/a/b/");
@@ -268,11 +272,11 @@ fn totals_count_the_shown_entries() {
         (vec![entry("p", EntryKind::Other, 7, None)], "1 special file"),
         (vec![sized("a", u64::MAX), sized("b", u64::MAX)], "2 files, 16 EiB"),
     ];
-    for (entries, wanted) in rows {
+    for (entries, expected) in rows {
         let page = body(&listing("/", entries));
         assert!(
-            page.contains(&format!("<p class=\"sum\">{wanted}</p>")),
-            "{wanted} not in {page}"
+            page.contains(&format!("<p class=\"sum\">{expected}</p>")),
+            "{expected} not in {page}"
         );
     }
 }
@@ -347,7 +351,7 @@ fn a_page_is_rendered_exactly() {
         entry("music", EntryKind::Directory, 4096, Some(0)),
         entry("notes.tar.gz", EntryKind::File, 10, None),
     ];
-    let wanted = r#"
+    let expected = r#"
 <main>
 <nav aria-label="Folder path"><h1><a href="../" aria-label="Top folder">/</a><span aria-current="page"><bdi>mine</bdi></span></h1></nav>
 <p class="sum">1 folder, 2 files, 2.0 MiB</p>
@@ -365,7 +369,7 @@ fn a_page_is_rendered_exactly() {
 </main>
 </html>
 "#;
-    assert_eq!(body(&listing("/mine/", entries)), wanted);
+    assert_eq!(body(&listing("/mine/", entries)), expected);
 }
 
 #[test]

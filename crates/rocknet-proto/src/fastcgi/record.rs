@@ -1,18 +1,18 @@
-//! Header of a record (FastCGI 1.0 §3.3).
+//! Constants and header of FastCGI records (FastCGI 1.0 §3.3).
 //!
 //! ```text
 //! version | type | request id (2) | content length (2) | padding length | reserved      then content, then padding
 //! ```
 
-/// Size of a header in bytes.
+/// Size of a record header in bytes.
 pub(super) const HEADER_SIZE: usize = 8;
-/// Maximum content of a record in bytes, because its length has 16 bits.
+/// Maximum size of a record's content in bytes, because the length field has 16 bits.
 pub(super) const MAX_CONTENT: usize = u16::MAX as usize;
-/// The only version.
+/// The only version of the protocol.
 pub(super) const VERSION: u8 = 1;
-/// ID of every request, because there is one at a time.
+/// ID of every request. One ID suffices, because a connection carries one request at a time.
 pub(super) const REQUEST_ID: u16 = 1;
-/// ID of management records, which belong to the connection.
+/// ID of management records, which belong to the connection instead of a request.
 pub(super) const MANAGEMENT_ID: u16 = 0;
 
 /// Types of records that a web server sends or receives.
@@ -25,7 +25,7 @@ pub(super) mod kind {
     pub const STDERR: u8 = 7;
 }
 
-/// Returns the header of a record of the request, without padding. `content` is at most [`MAX_CONTENT`] bytes.
+/// Returns the header of a record with `content` bytes and without padding. `content` must be at most [`MAX_CONTENT`].
 pub(super) fn header(kind: u8, content: usize) -> [u8; HEADER_SIZE] {
     let [high, low] = u16::try_from(content).unwrap_or(u16::MAX).to_be_bytes();
     let [id_high, id_low] = REQUEST_ID.to_be_bytes();

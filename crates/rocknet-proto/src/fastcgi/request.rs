@@ -1,18 +1,18 @@
-//! Writes a request: its begin, the variables and the body.
+//! Encodes the records of a FastCGI request: FCGI_BEGIN_REQUEST, the variables and the request body.
 
 use super::record::{HEADER_SIZE, MAX_CONTENT, header, kind};
 use crate::cgi::VariableError;
 
-/// Role of the application: it responds, rather than authorizing or filtering.
+/// Responder role: the application produces the response, instead of authorizing or filtering requests.
 const RESPONDER: u8 = 1;
 /// Flag that makes the application keep the connection open after its response.
 const FLAG_KEEP_CONN: u8 = 1;
-/// Maximum content of a STDIN record in bytes, rounded down to the recommended alignment of 8.
+/// Maximum content of an FCGI_STDIN record in bytes, rounded down to the recommended alignment of 8.
 const MAX_STDIN_RECORD: usize = MAX_CONTENT & !7;
-/// Maximum length that is encoded in one byte; longer ones take four.
+/// Maximum length that is encoded in one byte. Greater lengths are encoded in four bytes.
 const MAX_SHORT_LENGTH: usize = 0x7f;
 
-/// Writes FCGI_BEGIN_REQUEST; `keep` requests to keep the connection open after the response.
+/// Appends FCGI_BEGIN_REQUEST. `keep` asks the application to keep the connection open after the response.
 pub fn begin(out: &mut Vec<u8>, keep: bool) {
     out.extend_from_slice(&header(kind::BEGIN_REQUEST, 8));
     out.extend_from_slice(&[0, RESPONDER, if keep { FLAG_KEEP_CONN } else { 0 }, 0, 0, 0, 0, 0]);
@@ -21,23 +21,24 @@ pub fn begin(out: &mut Vec<u8>, keep: bool) {
 /// Writer of the variables of a request (FCGI_PARAMS).
 pub struct Params<'b> {
     out: &'b mut Vec<u8>,
-    /// Position of the header of the current record.
+    /// Position of the current record's header in `out`.
     start: usize,
 }
 
 impl<'b> Params<'b> {
-    /// Begins the variables; [`finish`](Self::finish) must follow.
+    /// Appends the header of the first record. The caller must call [`finish`](Self::finish) after the last variable.
     pub fn new(out: &'b mut Vec<u8>) -> Params<'b> {
         let start = out.len();
         out.extend_from_slice(&header(kind::PARAMS, 0));
         Params { out, start }
     }
 
-    /// Writes a variable. A pair is never split over two records, because PHP parses each record separately.
+    /// Appends a variable. A name-value pair is never split across two records, because PHP parses each record
+    /// separately.
     ///
     /// # Errors
     ///
-    /// [`VariableError::TooLong`] if the pair exceeds a record; it is not written then.
+    /// Fails with [`VariableError::TooLong`] if the pair does not fit in one record. The pair is then not written.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         let size = encoded_length_size(name.len()) + encoded_length_size(value.len()) + name.len() + value.len();
         if size > MAX_CONTENT {
@@ -55,7 +56,7 @@ impl<'b> Params<'b> {
         Ok(())
     }
 
-    /// Ends the variables.
+    /// Ends the variables with an empty record.
     pub fn finish(mut self) {
         if self.content() > 0 {
             self.close();
@@ -81,12 +82,13 @@ fn push_length(out: &mut Vec<u8>, length: usize) {
     if length <= MAX_SHORT_LENGTH {
         out.push(length as u8);
     } else {
-        // A pair fits in a record, so its lengths have less than 31 bits. The highest bit marks a length of four bytes.
+        // A pair fits in a record, so its lengths have fewer than 31 bits. The highest bit marks a four-byte length.
         out.extend_from_slice(&(length as u32 | 1 << 31).to_be_bytes());
     }
 }
 
-/// Writes a part of the request body (FCGI_STDIN). Empty content writes nothing, because an empty record ends the body.
+/// Appends a part of the request body (FCGI_STDIN). Empty content appends nothing, because an empty record would end
+/// the body.
 pub fn stdin(out: &mut Vec<u8>, content: &[u8]) {
     for piece in content.chunks(MAX_STDIN_RECORD) {
         out.extend_from_slice(&header(kind::STDIN, piece.len()));
@@ -94,7 +96,7 @@ pub fn stdin(out: &mut Vec<u8>, content: &[u8]) {
     }
 }
 
-/// Ends the request body.
+/// Ends the request body with an empty FCGI_STDIN record.
 pub fn stdin_end(out: &mut Vec<u8>) {
     out.extend_from_slice(&header(kind::STDIN, 0));
 }

@@ -1,4 +1,4 @@
-//! Parses the response of an application: a state machine over records that buffers headers but no content.
+//! Parses the records of a FastCGI response with a state machine that buffers record headers but no content.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,7 +8,8 @@ use super::record::{HEADER_SIZE, MANAGEMENT_ID, REQUEST_ID, VERSION, kind};
 /// Size of the content of FCGI_END_REQUEST in bytes.
 const END_REQUEST_SIZE: usize = 8;
 
-/// Parser of the records of one response. It reports positions in the received bytes, which the caller need not keep.
+/// Parser of the records of one response. Each event refers to positions in the bytes of the current call, so the
+/// caller can drop the consumed bytes after handling the event.
 ///
 /// ```text
 /// Header ──8 bytes──▶ Content ──▶ Padding ──▶ Header …      END_REQUEST: Ended, after its padding
@@ -16,7 +17,7 @@ const END_REQUEST_SIZE: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct ResponseReader {
     state: ReaderState,
-    /// Received bytes of a header, or of the content of FCGI_END_REQUEST.
+    /// Bytes of an incomplete header, or of the incomplete content of FCGI_END_REQUEST.
     partial: [u8; HEADER_SIZE],
     filled: usize,
     end: Option<EndRequest>,
@@ -40,7 +41,7 @@ enum RecordStream {
     Stdout,
     Stderr,
     End,
-    /// A management record, which no request of the server expects.
+    /// A management record. It is skipped, because the server sends no management requests.
     Skipped,
 }
 
@@ -49,27 +50,27 @@ enum RecordStream {
 pub struct EndRequest {
     /// Exit status of the application.
     pub app_status: u32,
-    /// 0: complete; 1: multiplexing is not supported; 2: overloaded; 3: unknown role.
+    /// 0: request complete; 1: multiplexing is not supported; 2: overloaded; 3: unknown role.
     pub protocol_status: u8,
 }
 
-/// Event in the records of a response.
+/// Result of parsing a part of the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordEvent {
-    /// Position of a part of the response in the received bytes.
+    /// Position of a part of the response (head or body) in the received bytes.
     Stdout(Range<usize>),
-    /// Position of a part of the standard error output.
+    /// Position of a part of the standard error output in the received bytes.
     Stderr(Range<usize>),
     /// End of the request, reported once; no record may follow.
     End(EndRequest),
-    /// All bytes are consumed; read more from the application.
+    /// All bytes are consumed, and the caller must read more from the application.
     More,
 }
 
 /// Result of [`ResponseReader::receive`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordProgress {
-    /// Bytes to drop from the front after the event is handled.
+    /// Number of bytes that the caller must drop from the front after handling the event.
     pub consumed: usize,
     /// The event.
     pub event: RecordEvent,
@@ -82,7 +83,7 @@ pub enum RecordError {
     Version,
     /// A record of a request that was not sent.
     RequestId,
-    /// A type that only web servers send, or an unknown one.
+    /// A record type that only web servers send, or an unknown type.
     RecordType,
     /// An FCGI_END_REQUEST of a wrong length.
     EndLength,
@@ -115,11 +116,11 @@ impl ResponseReader {
         self.state == ReaderState::Ended
     }
 
-    /// Parses the next event in `bytes`, which follow those consumed before.
+    /// Parses the next event in `bytes`. The bytes must follow the bytes consumed by earlier calls.
     ///
     /// # Errors
     ///
-    /// If the records are invalid; the connection must be closed then.
+    /// Fails if the records are invalid. The connection must then be closed.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<RecordProgress, RecordError> {
         let mut at = 0;
         while at < bytes.len() {
@@ -188,7 +189,7 @@ impl ResponseReader {
         })
     }
 
-    /// Copies as many of `bytes` as are missing of the eight buffered ones, and returns their number.
+    /// Fills the eight-byte buffer `partial` from `bytes` and returns the number of bytes copied.
     fn fill(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(HEADER_SIZE - self.filled);
         self.partial[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
@@ -197,7 +198,7 @@ impl ResponseReader {
     }
 }
 
-/// Returns the state after a header.
+/// Returns the state after a complete header, or the error in the header.
 fn state_after_header(header: &[u8; HEADER_SIZE]) -> Result<ReaderState, RecordError> {
     let &[version, kind, id_high, id_low, high, low, padding, _] = header;
     if version != VERSION {
@@ -216,5 +217,5 @@ fn state_after_header(header: &[u8; HEADER_SIZE]) -> Result<ReaderState, RecordE
     Ok(ReaderState::Content { stream, left, padding })
 }
 
-// One buffer serves both.
+// `partial` buffers both a header and the content of FCGI_END_REQUEST.
 const _: () = assert!(END_REQUEST_SIZE == HEADER_SIZE);

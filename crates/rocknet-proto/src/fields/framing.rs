@@ -1,9 +1,9 @@
-//! Framing fields: only the sender of a message may write them, never an application.
+//! Identifies framing and connection fields, which the server generates itself and never copies from an application.
 
 use super::{Known, KnownSet};
 
-/// The fields that RFC 9110 §7.6.1 and RFC 9112 §6 reserve for the sender, and two that were never standardized
-/// (Keep-Alive, Proxy-Connection).
+/// The fields that only the sender of a message may write by RFC 9110 §7.6.1 and RFC 9112 §6, and two fields that were
+/// never standardized (Keep-Alive, Proxy-Connection).
 const FRAMING: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -33,7 +33,7 @@ mod tests {
     use super::is_framing;
 
     #[test]
-    fn framing_rows() {
+    fn framing_fields_are_recognized_in_any_case() {
         for name in ["Connection", "content-length", "TE", "Transfer-Encoding", "upgrade"] {
             assert!(is_framing(name.as_bytes()), "{name}");
         }

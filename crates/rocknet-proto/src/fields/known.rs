@@ -1,12 +1,12 @@
-//! Known field names. Each has a number, so that finding one is an array access and testing for several is one bit
-//! test.
+//! Known field names. Each name has a number, so that a field is found by an array access, and a test for several
+//! fields is one bit test.
 
 use crate::bytes::word_at;
 
 /// Generates the enum, the spelling and the lookup table from one row per name.
 macro_rules! known {
     ($($name:ident $spelling:literal)*) => {
-        /// A field name that the server knows; the documentation of a variant is its spelling in lower case.
+        /// A known field name. The documentation of each variant is its spelling in lower case.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         #[repr(u8)]
         pub enum Known {
@@ -102,7 +102,8 @@ impl Known {
         1 << self as u8
     }
 
-    /// Returns the canonical spelling (`Content-Type`) or the lower-case one if `name` is exactly that.
+    /// Returns `name` as a static string if it is the canonical (`Content-Type`) or the lower-case spelling; `None` for
+    /// any other mix of cases.
     #[inline]
     pub fn canonical_spelling(self, name: &[u8]) -> Option<&'static str> {
         let (canonical, plain) = (CANONICAL[self as usize], self.as_str());
@@ -119,7 +120,8 @@ impl Known {
         Self::from_prefix(name, name.len())
     }
 
-    /// Does the same for the first `length` bytes; the bytes after them allow a short name to be loaded as one word.
+    /// Returns the known name that the first `length` bytes spell, in any case. If further bytes follow, a name shorter
+    /// than eight bytes is loaded as one word.
     #[inline]
     pub(crate) fn from_prefix(bytes: &[u8], length: usize) -> Option<Known> {
         if length > MAX_NAME {
@@ -131,7 +133,7 @@ impl Known {
             let word = short_word(bytes, length)?;
             (word, word)
         };
-        // An empty slot yields some spelling too, which the comparison rejects.
+        // An empty slot yields an arbitrary spelling, which the comparison rejects.
         let spelling = &SPELLINGS[usize::from(NAME_TABLE.slots[slot(head, tail, length, NAME_TABLE.factor)]) % COUNT];
         let matches = spelling.length as usize == length
             && head | spelling.fold[0] == spelling.lower[0]
@@ -172,12 +174,12 @@ impl KnownSet {
     }
 }
 
-/// Longest known name, in bytes.
+/// Maximum length of a known name, in bytes.
 const MAX_NAME: usize = 32;
 const COUNT: usize = Known::ALL.len();
 const _: () = assert!(COUNT <= 64, "`KnownSet` has 64 bits");
 
-/// The names as RFC 9110 writes them, each word capitalized.
+/// Canonical spellings: each word is capitalized, as in RFC 9110.
 static CANONICAL: [&str; COUNT] = {
     let mut all = [""; COUNT];
     let mut i = 0;
@@ -198,7 +200,7 @@ static CAPITALIZED: [[u8; MAX_NAME]; COUNT] = {
     let mut i = 0;
     while i < COUNT {
         let name = Known::ALL[i].as_str().as_bytes();
-        // Abbreviations.
+        // Names that begin with an abbreviation have several leading capitals.
         let leading_capitals = match Known::ALL[i] {
             Known::Te => 2,
             Known::WwwAuthenticate => 3,
@@ -220,8 +222,9 @@ static CAPITALIZED: [[u8; MAX_NAME]; COUNT] = {
     all
 };
 
-/// A name as words of eight bytes. `fold` has only the case bits of letters: or-ing it in makes letters lower-case and
-/// leaves `-` unchanged. Otherwise a CR, which differs from `-` only in that bit, would match `-`.
+/// A name as words of eight bytes. `fold` has the case bit of each letter and no bit of other bytes. Or-ing it in makes
+/// letters lower-case and leaves `-` unchanged. With the case bit set for every byte, a CR would match `-`, because
+/// they differ only in that bit.
 struct Spelling {
     lower: [u64; MAX_NAME / 8],
     fold: [u64; MAX_NAME / 8],
@@ -230,7 +233,7 @@ struct Spelling {
 }
 
 impl Spelling {
-    /// Compares the bytes after the first word; the last word overlaps the one before it.
+    /// Compares the bytes after the first word. The last word may overlap the word before it.
     #[inline]
     fn tail_matches(&self, bytes: &[u8], length: usize) -> bool {
         let mut word = 1;
@@ -244,7 +247,7 @@ impl Spelling {
     }
 }
 
-/// Loads a name of fewer than eight bytes as a word padded with zeros.
+/// Loads a name of fewer than eight bytes as one word, padded with zeros.
 #[inline]
 fn short_word(bytes: &[u8], length: usize) -> Option<u64> {
     if let Some(word) = word_at(bytes, 0) {
@@ -310,14 +313,16 @@ const fn spell(known: Known) -> Spelling {
     spelling
 }
 
-/// A perfect hash of the known names, over the first and last eight bytes and the length. Going through a row of names
-/// of equal length instead cost up to seven comparisons for names as common as Accept and Cookie.
+/// A perfect hash table of the known names. The hash covers the first and last eight bytes and the length. A linear
+/// search among the names of equal length took up to seven comparisons, even for common names such as Accept and
+/// Cookie.
 struct NameTable {
     slots: [u8; 1 << SLOT_BITS],
     factor: u64,
 }
 
-/// Eight slots per name, so that one of the first hundred factors or so has no collisions.
+/// Binary logarithm of the number of slots. There are about eight slots per name, so that one of the first hundred
+/// factors or so causes no collisions.
 const SLOT_BITS: u32 = 9;
 
 static NAME_TABLE: NameTable = name_table();
@@ -408,7 +413,7 @@ mod tests {
         }
     }
 
-    /// No other byte may match at any position, because framing depends on these names.
+    /// No other byte may match at any position of a name, because message framing depends on these names.
     #[test]
     fn no_other_byte_matches() {
         for &known in Known::ALL {

@@ -1,4 +1,4 @@
-//! Fields of a message to be sent, stored as the lines that HTTP/1 writes, so that its head is a copy of them.
+//! List of fields to send, stored as HTTP/1 field lines, so that an HTTP/1 head is encoded by copying them.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use crate::bytes::{is_token, is_value};
 /// Header fields of a response, or trailer fields, in order. `Date`, framing and connection fields are added by the
 /// encoder.
 ///
-/// Each field is validated once, when it is added. An invalid field is kept apart, and the encoder then refuses the
-/// whole head.
+/// Each field is validated once, when it is added. An invalid field is stored separately, and the encoder refuses the
+/// whole head until the field is removed.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct FieldList {
-    /// `name: value CRLF` of each valid field, as UTF-8. A name is a token and no value holds a line break, so that the
-    /// bytes can be split again.
+    /// `name: value CRLF` of each valid field, as UTF-8. Names are tokens and values contain no line breaks, so the
+    /// bytes can be split into fields again.
     lines: Vec<u8>,
     /// Known names of the valid fields.
     present: KnownSet,
-    /// Fields that must not be sent.
+    /// Names and values of invalid fields, which must not be sent.
     invalid: Vec<(String, String)>,
 }
 
@@ -29,11 +29,12 @@ pub struct ConstField {
 }
 
 impl ConstField {
-    /// Creates a field from its whole line, such as `Server: RockNet\r\n`; `known` is its name.
+    /// Creates a field from its whole line, such as `Server: RockNet\r\n`. `known` must be the name in the line.
     ///
     /// # Panics
     ///
-    /// If the line has another name, no `: `, a byte other than printable ASCII in its value, or no CRLF at its end.
+    /// Panics if the line has another name, has no `: ` after the name, has a byte other than printable ASCII in its
+    /// value, or does not end with CRLF.
     pub const fn new(known: Known, line: &'static str) -> ConstField {
         let (bytes, name) = (line.as_bytes(), known.as_str().as_bytes());
         let mut at = 0;
@@ -83,8 +84,8 @@ impl FieldList {
         self.present = self.present.union(KnownSet::of(&[field.known]));
     }
 
-    /// Adds a received field; returns false if it must not be sent. A value that is not UTF-8 is read as Latin-1, the
-    /// historical charset of HTTP (RFC 9110 §5.5).
+    /// Adds a received field; returns false if the field is invalid and must not be sent. A value that is not UTF-8 is
+    /// read as Latin-1, the historical charset of HTTP (RFC 9110 §5.5).
     pub fn add_field(&mut self, field: Field<'_>) -> bool {
         let Field { known, name, value } = field;
         if !field.is_sendable() {
@@ -108,7 +109,7 @@ impl FieldList {
         true
     }
 
-    /// Reserves `more` bytes, but no less than [`MIN_CAPACITY`].
+    /// Ensures capacity for `more` bytes; an allocation adds at least [`MIN_CAPACITY`] bytes.
     #[inline]
     fn reserve(&mut self, more: usize) {
         if self.lines.capacity() - self.lines.len() < more {
@@ -125,7 +126,8 @@ impl FieldList {
         all
     }
 
-    /// Replaces all fields of the name by one, at the position of the first, or appends it.
+    /// Replaces all fields of this name with one field at the position of the first; appends the field if the name does
+    /// not occur.
     pub fn set(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
         let (name, value) = (name.as_ref(), value.as_ref());
         if self.value(name).is_none() {
@@ -133,19 +135,19 @@ impl FieldList {
         }
         let before = std::mem::take(self);
         let mut is_first = true;
-        for (known, other) in before.iter() {
-            if !known.eq_ignore_ascii_case(name) {
-                self.add(known, other);
+        for (old_name, old_value) in before.iter() {
+            if !old_name.eq_ignore_ascii_case(name) {
+                self.add(old_name, old_value);
             } else if std::mem::take(&mut is_first) {
-                self.add(known, value);
+                self.add(old_name, value);
             }
         }
     }
 
-    /// Removes all fields of the name, in any case.
+    /// Removes all fields of this name, in any case, valid or not.
     pub fn remove(&mut self, name: &str) {
         if self.value(name).is_some() {
-            self.retain(|known| !known.eq_ignore_ascii_case(name));
+            self.retain(|other| !other.eq_ignore_ascii_case(name));
         }
     }
 
@@ -157,22 +159,22 @@ impl FieldList {
         }
     }
 
-    /// Returns the value of the first field of the name, in any case.
+    /// Returns the value of the first field of this name, in any case. Valid fields take precedence over invalid ones.
     pub fn value(&self, name: &str) -> Option<&str> {
         if let Some(known) = Known::from_name(name.as_bytes())
             && !self.present.contains(known)
         {
             let mut invalid = self.invalid.iter();
             return invalid
-                .find(|(known, _)| known.eq_ignore_ascii_case(name))
+                .find(|(other, _)| other.eq_ignore_ascii_case(name))
                 .map(|(_, value)| &**value);
         }
         self.iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .find(|(other, _)| other.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
     }
 
-    /// Returns true if there is a valid field of the name.
+    /// Returns true if the list has a valid field of this name.
     #[inline]
     pub fn contains(&self, name: Known) -> bool {
         self.present.contains(name)
@@ -198,7 +200,7 @@ impl FieldList {
         self.lines.is_empty() && self.invalid.is_empty()
     }
 
-    /// Returns all lines and the known names in them; `None` if a field is invalid.
+    /// Returns all lines and the known names that occur in them; `None` if the list has an invalid field.
     #[inline]
     pub(crate) fn lines(&self) -> Option<(&[u8], KnownSet)> {
         self.invalid.is_empty().then_some((&self.lines, self.present))
@@ -219,10 +221,10 @@ impl Field<'_> {
     }
 }
 
-/// Smallest allocation in bytes: enough for the fields of a short response, so that it allocates once.
+/// Minimum size of an allocation in bytes: enough for the fields of a short response, so that its list allocates once.
 const MIN_CAPACITY: usize = 192;
 
-/// Bytes of a line besides its name and value.
+/// Number of bytes of a line in addition to its name and value.
 const LINE_OVERHEAD: usize = ": \r\n".len();
 
 /// Iterator over the fields in valid lines.

@@ -1,12 +1,12 @@
-//! Host of a request, parsed from `Host` or `:authority` (RFC 9110 §7.2, RFC 3986 §3.2).
+//! Parses the host of a request from `Host` or `:authority` (RFC 9110 §7.2, RFC 3986 §3.2).
 
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Longest DNS name in text with its trailing dot (RFC 1035 §3.1: 255 bytes on the wire).
+/// Maximum length of a DNS name in text form with its trailing dot (RFC 1035 §3.1: 255 bytes on the wire).
 const MAX_NAME: usize = 254;
 
-/// Longest label of a DNS name (RFC 1035 §2.3.4).
+/// Maximum length of a label of a DNS name (RFC 1035 §2.3.4).
 const MAX_LABEL: usize = 63;
 
 /// Size of a buffer for [`Authority::lower_host`], in bytes.
@@ -15,8 +15,8 @@ pub const HOST_BUFFER: usize = 256;
 /// A host with an optional port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Authority<'a> {
-    /// Host as sent: with its case, its trailing dot, and the brackets of an IPv6 address. It is ASCII, and no byte can
-    /// end a field or break out of a URL.
+    /// Host as sent, with its original case, its trailing dot, and the brackets of an IPv6 address. It is ASCII, and
+    /// has no byte that could end a field or break out of a URL.
     pub host: &'a [u8],
     /// Port, if present and not empty.
     pub port: Option<u16>,
@@ -38,8 +38,8 @@ pub enum HostKind {
 impl<'a> Authority<'a> {
     /// Parses `host [":" port]`; an empty port counts as missing.
     ///
-    /// Names are stricter than in RFC 3986: letters, digits, `-`, `_` and dots, without percent-encoding and
-    /// sub-delims. No DNS name has those, no site with such a name can be configured, and hosts are written into
+    /// Names are stricter than in RFC 3986: only letters, digits, `-`, `_` and dots are valid, not percent-encoding or
+    /// sub-delims. DNS names have neither, no site can be configured with such a name, and hosts are written to
     /// redirects and logs.
     ///
     /// A name must not end with a number unless it is an IPv4 address. Browsers read `127.1` and `0x7f.1` as addresses,
@@ -71,15 +71,15 @@ impl<'a> Authority<'a> {
         })
     }
 
-    /// Returns the canonical form for comparisons: lower case, without the trailing dot of a rooted name, and an IPv6
-    /// address in brackets in the form of RFC 5952.
+    /// Returns the canonical form for comparisons: lower case, without the trailing dot of a rooted name. An IPv6
+    /// address has the form of RFC 5952, in brackets.
     pub fn lower_host<'b>(&self, buffer: &'b mut [u8; HOST_BUFFER]) -> &'b str {
         let length = match self.kind {
             HostKind::Ipv6 => self.write_ipv6(buffer),
             HostKind::Name | HostKind::Ipv4 => {
                 let host = self.host.strip_suffix(b".").unwrap_or(self.host);
-                // Parsed hosts are never truncated: they have at most MAX_NAME bytes. The limit is for constructed
-                // ones.
+                // A parsed host has at most MAX_NAME bytes and is never truncated. The limit applies to values
+                // constructed without `parse`.
                 let host = &host[..host.len().min(HOST_BUFFER)];
                 buffer[..host.len()].copy_from_slice(host);
                 buffer[..host.len()].make_ascii_lowercase();
@@ -100,7 +100,7 @@ impl<'a> Authority<'a> {
     }
 }
 
-/// Parses `*DIGIT` up to 65535.
+/// Parses `*DIGIT` up to 65535. Returns `Some(None)` for no digits, and `None` if the port is invalid.
 fn port(digits: &[u8]) -> Option<Option<u16>> {
     if digits.is_empty() {
         return Some(None);
@@ -116,7 +116,7 @@ fn name_kind(host: &[u8]) -> Option<HostKind> {
     if host.len() > MAX_NAME {
         return None;
     }
-    // One pass, because every request needs it.
+    // The check takes one pass over the host, because it runs for every request.
     let (mut start, mut last) = (0, &host[..0]);
     for (at, &byte) in host.iter().enumerate() {
         if LABEL[usize::from(byte)] {
@@ -128,7 +128,7 @@ fn name_kind(host: &[u8]) -> Option<HostKind> {
         }
         start = at + 1;
     }
-    // Nothing after the last dot stands for the root; an empty host is invalid.
+    // The label after a trailing dot is empty and denotes the DNS root. An empty host is invalid.
     if start < host.len() {
         last = &host[start..];
     }
@@ -143,7 +143,7 @@ fn name_kind(host: &[u8]) -> Option<HostKind> {
     address.map(|_| HostKind::Ipv4)
 }
 
-/// Bytes of a label.
+/// Bytes that are valid in a label.
 const LABEL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;
@@ -173,7 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn parses() {
+    fn only_valid_hosts_are_parsed() {
         type ParseCase = (&'static str, Option<(&'static str, Option<u16>, HostKind)>);
         let rows: &[ParseCase] = &[
             ("example.com", Some(("example.com", None, Name))),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_from_both_sides() {
+    fn names_and_labels_are_limited() {
         let label = "a".repeat(MAX_LABEL);
         let name = format!("{label}.{label}.{label}.{}", "a".repeat(61));
         assert_eq!(name.len(), MAX_NAME - 1);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn lowercases_hosts() {
+    fn hosts_have_one_canonical_form() {
         let rows: &[(&str, &str)] = &[
             ("EXAMPLE.Com", "example.com"),
             ("example.com.", "example.com"),

@@ -32,7 +32,7 @@ pub struct Validators<'a> {
 /// Result of [`evaluate`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Respond as without preconditions. Only then `If-Range` and `Range` are evaluated.
+    /// Respond as if there were no preconditions. The caller evaluates `If-Range` and `Range` only in this case.
     Proceed,
     /// Respond with 304.
     NotModified,
@@ -42,9 +42,9 @@ pub enum Outcome {
 
 /// Evaluates the preconditions in the order of RFC 9110 §13.2.2.
 ///
-/// Call it only if the response without preconditions would be a 2xx (§13.2.1). `exists` is true if there is a current
-/// representation, which `*` matches. An invalid date, or one without a date to compare with, is ignored; an invalid
-/// list of tags matches nothing.
+/// Callers must evaluate preconditions only if the response without them would be a 2xx (§13.2.1). `exists` is true if
+/// there is a current representation, which `*` matches. A date field is ignored if its value is invalid or if the
+/// representation has no date. An invalid list of tags matches nothing.
 pub fn evaluate(
     method: Method,
     preconditions: &Preconditions<'_>,
@@ -85,12 +85,12 @@ pub fn evaluate(
     Outcome::Proceed
 }
 
-/// Returns true if `If-Range` allows to apply `Range`: the client's part and the current representation have the same
-/// bytes (§13.1.5).
+/// Returns true if `If-Range` permits the use of `Range`, because the client's part comes from the current
+/// representation (§13.1.5).
 ///
-/// Tags are compared strongly. A date must equal `last_modified`, because a later one proves nothing. Callers should
-/// omit `last_modified` of a file that changed within the last second, because its date is not a strong validator
-/// (§8.8.2.2).
+/// Tags are compared strongly. A date must equal `last_modified`, because a later date does not prove that the client
+/// has the current bytes. Callers should omit `last_modified` of a file that changed within the last second, because
+/// its date is not a strong validator (§8.8.2.2).
 pub fn if_range(value: &[u8], validators: &Validators<'_>) -> bool {
     let value = list::trim(value);
     match EntityTag::parse(value) {
@@ -139,7 +139,7 @@ mod tests {
                 "If-None-Match" => preconditions.if_none_match = value,
                 "If-Modified-Since" => preconditions.if_modified_since = value,
                 "If-Unmodified-Since" => preconditions.if_unmodified_since = value,
-                _ => panic!("{name} sets no condition"),
+                _ => panic!("{name} is not a precondition field"),
             }
         }
         let outcome = evaluate(method, &preconditions, validators, exists);

@@ -1,6 +1,6 @@
 //! Formats and parses HTTP dates (RFC 9110 §5.6.7), without reading a clock.
 
-/// Length of an IMF-fixdate in bytes. It never varies, so that the date in a cached head can be replaced in place.
+/// Length of an IMF-fixdate in bytes. The length is constant, so the date in a cached head can be replaced in place.
 pub const DATE_LENGTH: usize = 29;
 
 /// 9999-12-31T23:59:59Z, the last second with a year of four digits.
@@ -8,12 +8,13 @@ const LAST_SECOND: u64 = 253_402_300_799;
 
 const DAY: u64 = 86_400;
 
-/// Two-digit years from this one on belong to the twentieth century, smaller ones to the twenty-first. RFC 9110
-/// requires years at most 50 years ahead. A fixed pivot keeps the function pure, and no server sent dates before 1970.
+/// Two-digit years from 70 on belong to the twentieth century, smaller ones to the twenty-first. RFC 9110 interprets
+/// such a year relative to the current year, at most 50 years ahead. A fixed pivot needs no clock, and suffices because
+/// no server sent dates before 1970.
 const CENTURY_PIVOT: u64 = 70;
 
-/// Returns the IMF-fixdate of a Unix time, such as `Sun, 06 Nov 1994 08:49:37 GMT`. Later times are clamped to the end
-/// of the year 9999.
+/// Returns the IMF-fixdate of a Unix time, such as `Sun, 06 Nov 1994 08:49:37 GMT`. Times after the year 9999 are
+/// clamped to its last second.
 pub fn format(unix_seconds: u64) -> [u8; DATE_LENGTH] {
     let seconds = unix_seconds.min(LAST_SECOND);
     let (days, of_day) = (seconds / DAY, seconds % DAY);
@@ -33,8 +34,8 @@ pub fn format(unix_seconds: u64) -> [u8; DATE_LENGTH] {
 
 /// Parses an HTTP-date in any of its three forms (IMF-fixdate, RFC 850, asctime) to seconds since 1970.
 ///
-/// An impossible date (31 February, a wrong day of the week, before 1970) is `None`. Fields with invalid dates are
-/// ignored, which costs a transfer, while a guess may yield a stale page.
+/// Returns `None` for an impossible date (31 February, a wrong day of the week, before 1970). Callers ignore a field
+/// with an invalid date, which costs at most one unneeded transfer. A guessed date could lead to a stale page.
 pub fn parse(date: &[u8]) -> Option<u64> {
     let comma = date.iter().take(LONGEST_DAY_NAME + 1).position(|&b| b == b',');
     match comma {
@@ -115,7 +116,7 @@ fn unix_seconds(day_of_week: usize, year: u64, month: u64, day: u64, clock: &[u8
         return None;
     }
     let (hour, minute, second) = (number(&clock[0..2])?, number(&clock[3..5])?, number(&clock[6..8])?);
-    // Second 60 is a leap second, which the grammar allows; in Unix time it equals the next second.
+    // Second 60 is a leap second, which the grammar allows. In Unix time it has the number of the next second.
     if hour > 23 || minute > 59 || second > 60 || year < 1970 || day < 1 || day > days_in_month(year, month) {
         return None;
     }
@@ -141,7 +142,7 @@ fn two_digits(out: &mut [u8; DATE_LENGTH], at: usize, value: u64) {
     out[at + 1] = b'0' + (value % 10) as u8;
 }
 
-/// Returns the index into [`DAY_NAMES`]; day 0 was a Thursday.
+/// Returns the index into [`DAY_NAMES`] of a day since 1970; day 0 was a Thursday.
 fn weekday(days: u64) -> usize {
     ((days + 4) % 7) as usize
 }
@@ -156,8 +157,8 @@ fn days_in_month(year: u64, month: u64) -> u64 {
     }
 }
 
-/// Returns the days since 1970. Years begin in March, so that a leap day is the last day of its year, and month `m`
-/// from March begins at day `(153 m + 2) / 5`.
+/// Returns the days since 1970. Internally a year begins in March, so that a leap day is the last day of its year.
+/// Month `m`, counted from March as 0, begins at day `(153 m + 2) / 5` of that year.
 fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
     let (year, month) = if month > 2 {
         (year, month - 3)
@@ -183,7 +184,7 @@ fn civil_from_days(days: u64) -> (u64, u64, u64) {
     }
 }
 
-/// Days of a Gregorian cycle.
+/// Days of a cycle of the Gregorian calendar.
 const DAYS_IN_400_YEARS: u64 = 146_097;
 
 /// Days from 1 March of the year 0 to 1 January 1970.
@@ -211,7 +212,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn formats() {
+    fn dates_are_formatted() {
         let rows: &[(u64, &str)] = &[
             (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
             (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
@@ -228,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn parses() {
+    fn only_valid_dates_are_parsed() {
         let rows: &[(&str, Option<u64>)] = &[
-            // RFC 9110 §5.6.7, the same time in three forms.
+            // The example of RFC 9110 §5.6.7 in its three forms.
             ("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777)),
             ("Sunday, 06-Nov-94 08:49:37 GMT", Some(784_111_777)),
             ("Sun Nov  6 08:49:37 1994", Some(784_111_777)),
             ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
-            ("Wednesday, 31-Dec-69 23:59:59 GMT", None), // 2069 by the pivot, and a Tuesday then
+            ("Wednesday, 31-Dec-69 23:59:59 GMT", None), // the pivot selects 2069, when the day is a Tuesday
             ("Tuesday, 31-Dec-69 23:59:59 GMT", Some(3_155_759_999)),
             ("Thursday, 01-Jan-70 00:00:00 GMT", Some(0)),
             ("Fri Nov 16 08:49:37 2001", Some(1_005_900_577)),
@@ -267,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Formats by another implementation, the httpdate crate.
+    /// Formats with the httpdate crate, as a reference.
     fn reference_format(seconds: u64) -> String {
         httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
     }

@@ -1,6 +1,6 @@
 //! Escapes text for HTML and paths for URLs.
 
-/// Appends text escaped for HTML, for element content and quoted attributes.
+/// Appends text escaped for HTML. The result is valid as element content and in quoted attributes.
 pub fn html(text: &str, out: &mut String) {
     let mut plain = 0;
     for (at, byte) in text.bytes().enumerate() {
@@ -21,9 +21,9 @@ pub fn html(text: &str, out: &mut String) {
 
 /// Appends a decoded path, percent-encoded for `Location` or `href`.
 ///
-/// Leading slashes are merged, because `//host/` at the start of a URL names another host. A backslash, which browsers
-/// read as a slash, is encoded like all bytes that RFC 3986 does not allow in a segment. In a path without a leading
-/// slash, colons are encoded, too, so that it cannot be read as a URL with a scheme.
+/// Leading slashes are merged, because `//host/` at the start of a URL names another host. All bytes that RFC 3986 does
+/// not allow in a segment are encoded, including the backslash, which browsers read as a slash. In a path without a
+/// leading slash, colons are encoded, too, so that the path cannot be read as a URL with a scheme.
 pub fn path(decoded: &[u8], out: &mut Vec<u8>) {
     let slashes = decoded.iter().take_while(|&&b| b == b'/').count();
     let (rooted, rest) = (slashes > 0, &decoded[slashes..]);
@@ -45,8 +45,8 @@ fn percent(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]]);
 }
 
-/// Returns true for unreserved / sub-delims / "@" (RFC 3986 §3.3), except the apostrophe, so that a path is safe in any
-/// attribute.
+/// Returns true for unreserved / sub-delims / "@" (RFC 3986 §3.3), except the apostrophe. It is encoded, too, so that a
+/// path is safe in any quoted attribute.
 fn is_segment_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&()*+,;=@".contains(&byte)
 }
@@ -113,7 +113,7 @@ mod tests {
     proptest! {
         #[test]
         fn encoded_paths_decode_to_themselves(decoded in "(/[a-z %?#'é\\-]{1,5}[a-z]){1,5}/?") {
-            // Not a device name of Windows, such as `/con`.
+            // Skips paths that are not safe, such as `/con`, a device name of Windows.
             prop_assume!(SafePath::from_decoded(&decoded).is_ok());
             let encoded = path_text(decoded.as_bytes());
             prop_assert!(encoded.is_ascii());

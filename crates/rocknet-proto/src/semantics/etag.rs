@@ -1,18 +1,20 @@
-//! Entity tags: parses and compares them, and generates those of files (RFC 9110 §8.8.3).
+//! Parses and compares entity tags, and generates the tags of files (RFC 9110 §8.8.3).
 
 use super::list;
 use super::negotiation::Coding;
 
-/// Maximum number of tags in `If-Match` or `If-None-Match`; more match nothing. Caches send one per stored variant, a
-/// handful. The limit bounds the cost of a 16 KiB head full of tags.
+/// Maximum number of tags in `If-Match` or `If-None-Match`; a field with more matches nothing. Caches send one tag per
+/// stored response, a handful at most. The limit bounds the cost of a 16 KiB head full of tags.
 pub const MAX_TAGS: usize = 64;
 
 /// Comparison of two tags (RFC 9110 §8.8.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Comparison {
-    /// Equal and neither is weak, so the bytes are the same. For `If-Match` and `If-Range`.
+    /// Tags match if they are equal and neither is weak. The bytes are then the same. Used for `If-Match` and
+    /// `If-Range`.
     Strong,
-    /// Equal regardless of weakness, so the meaning is the same. For `If-None-Match`.
+    /// Tags match if they are equal, whether or not they are weak. The meaning is then the same. Used for
+    /// `If-None-Match`.
     Weak,
 }
 
@@ -35,7 +37,7 @@ impl<'a> EntityTag<'a> {
         inner.iter().all(|&b| is_etagc(b)).then_some(EntityTag { quoted, weak })
     }
 
-    /// Returns true for a tag with `W/`.
+    /// Returns true for a weak tag, which begins with `W/`.
     pub fn is_weak(&self) -> bool {
         self.weak
     }
@@ -45,7 +47,7 @@ impl<'a> EntityTag<'a> {
         &self.quoted[1..self.quoted.len() - 1]
     }
 
-    /// Compares two tags.
+    /// Returns true if the tags match by this comparison.
     pub fn matches(&self, other: &EntityTag<'_>, comparison: Comparison) -> bool {
         let strong_enough = comparison == Comparison::Weak || !(self.weak || other.weak);
         strong_enough && self.quoted == other.quoted
@@ -55,8 +57,8 @@ impl<'a> EntityTag<'a> {
 /// Returns true if the value of `If-Match` or `If-None-Match` matches `current`, the tag of the current representation.
 ///
 /// `*` matches if a representation `exists`. The caller must join repeated fields with `, `. A value that is invalid
-/// anywhere, or has more than [`MAX_TAGS`] tags, matches nothing: the result is a whole response for `If-None-Match`
-/// and 412 for `If-Match`, which are always correct.
+/// anywhere, or has more than [`MAX_TAGS`] tags, matches nothing. The response is then complete for `If-None-Match` and
+/// a 412 for `If-Match`, and both are always correct.
 pub fn list_matches(value: &[u8], current: &[u8], exists: bool, comparison: Comparison) -> bool {
     let value = list::trim(value);
     if value == b"*" {
@@ -65,7 +67,7 @@ pub fn list_matches(value: &[u8], current: &[u8], exists: bool, comparison: Comp
     let current = EntityTag::parse(current).filter(|_| exists);
     let mut matched = false;
     let mut count = 0;
-    // A tag may hold a comma, so the list is split by quotes; there are no escapes inside them.
+    // A tag may contain a comma, so the list is split at quotes. Tags have no escapes.
     let mut rest = value;
     loop {
         rest = list::skip_whitespace(rest);
@@ -94,7 +96,8 @@ pub fn list_matches(value: &[u8], current: &[u8], exists: bool, comparison: Comp
     }
 }
 
-/// Returns the length of the tag at the front of `rest`, including its closing quote.
+/// Returns the length of the tag at the front of `rest`, including its closing quote; `None` if `rest` does not begin
+/// with a tag.
 fn tag_length(rest: &[u8]) -> Option<usize> {
     let open = if rest.starts_with(b"W/") { 2 } else { 0 };
     if rest.get(open) != Some(&b'"') {
@@ -108,8 +111,8 @@ fn is_etagc(byte: u8) -> bool {
     byte == 0x21 || (0x23..=0x7e).contains(&byte) || byte >= 0x80
 }
 
-/// Strong tag of a file, built without allocation: `"<mtime ns hex>-<size hex>"`. A compressed variant has a suffix
-/// inside the quotes, because other bytes need another strong tag.
+/// Strong tag of a file, built without allocation: `"<mtime ns hex>-<size hex>"`. The tag of a coded form has a suffix
+/// inside the quotes, because different bytes need different strong tags.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct FileTag {
     bytes: [u8; FileTag::MAX_LENGTH],
@@ -120,7 +123,8 @@ impl FileTag {
     /// Maximum length in bytes: two quotes, two numbers of sixteen digits, a dash and the longest suffix.
     pub const MAX_LENGTH: usize = 2 + 16 + 1 + 16 + "-zst".len();
 
-    /// Creates the tag of a file by its modification time in nanoseconds since 1970, its size in bytes, and its coding.
+    /// Creates the tag of a file from its modification time in nanoseconds since 1970, its size in bytes, and its
+    /// coding.
     pub fn new(modified_ns: u64, size: u64, coding: Coding) -> FileTag {
         let mut tag = FileTag {
             bytes: [0; FileTag::MAX_LENGTH],
@@ -166,7 +170,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn parses() {
+    fn only_valid_tags_are_parsed() {
         let rows: &[(&str, Option<(&str, bool)>)] = &[
             // RFC 9110 §8.8.3
             (r#""xyzzy""#, Some(("xyzzy", false))),
@@ -197,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn compares() {
-        // RFC 9110 §8.8.3.2, its table: both tags, strong, weak.
+    fn tags_are_compared_strongly_or_weakly() {
+        // Table of RFC 9110 §8.8.3.2: two tags, strong comparison, weak comparison.
         let rows: &[(&str, &str, bool, bool)] = &[
             (r#"W/"1""#, r#"W/"1""#, false, true),
             (r#"W/"1""#, r#"W/"2""#, false, false),
@@ -216,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_lists() {
+    fn lists_match_any_of_their_tags() {
         use Comparison::{Strong, Weak};
         let rows: &[(&str, Comparison, bool)] = &[
             (r#""v1""#, Strong, true),
@@ -250,12 +254,12 @@ mod tests {
         for value in ["*", r#""v1""#] {
             assert!(
                 !list_matches(value.as_bytes(), br#""v1""#, false, Weak),
-                "{value} where nothing exists"
+                "{value} without a representation"
             );
         }
         assert!(
             !list_matches(br#""v1""#, b"", true, Weak),
-            "what has no tag matches none"
+            "a representation without a tag matches no tag"
         );
     }
 
@@ -277,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn makes_file_tags() {
+    fn file_tags_consist_of_time_size_and_coding() {
         let rows: &[(u64, u64, Coding, &str)] = &[
             (0x17a_bcde, 0x3039, Coding::Identity, r#""17abcde-3039""#),
             (0, 0, Coding::Identity, r#""0-0""#),

@@ -2,7 +2,7 @@
 
 use crate::bytes;
 
-/// Returns true for `token = 1*tchar`: field names, methods, codings, parameter names.
+/// Returns true for `token = 1*tchar`, the syntax of field names, methods, codings and parameter names.
 pub fn is_token(bytes: &[u8]) -> bool {
     bytes::is_token(bytes)
 }
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens() {
+    fn tokens_are_recognized() {
         let rows: &[(&[u8], bool)] = &[
             (b"X-Frame-Options", true),
             (b"!#$%&'*+-.^_`|~09azAZ", true),
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn field_values() {
+    fn field_values_cannot_inject_lines() {
         let rows: &[(&[u8], bool)] = &[
             (b"DENY", true),
             (b"", true),

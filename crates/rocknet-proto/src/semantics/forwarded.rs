@@ -1,4 +1,5 @@
-//! `Forwarded` (RFC 7239): the proxies that a request passed, and the addresses of its predecessor `X-Forwarded-For`.
+//! Parses and writes `Forwarded` (RFC 7239), which lists the proxies that a request passed, and parses the addresses of
+//! its predecessor `X-Forwarded-For`.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -10,7 +11,7 @@ use crate::bytes::is_token;
 /// An element of `Forwarded`, which describes the request that one proxy received.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Element<'a> {
-    /// Node that sent the request to the proxy: an address, `unknown`, or an obfuscated name.
+    /// Node that sent the request to the proxy: an address, `unknown`, or an obfuscated identifier.
     pub for_node: Option<Cow<'a, [u8]>>,
     /// Value of `Host` that the proxy received.
     pub host: Option<Cow<'a, [u8]>>,
@@ -23,12 +24,12 @@ pub struct Element<'a> {
 pub struct Node {
     /// IP address.
     pub address: IpAddr,
-    /// Port, if it is known and not obfuscated.
+    /// Port; `None` if it is missing or obfuscated.
     pub port: Option<u16>,
 }
 
-/// Parses the elements of one field line, from the first proxy to the last. A malformed line is `None`, and no part of
-/// it can be trusted, because the boundaries of its elements are unclear.
+/// Parses the elements of one field line, from the first proxy to the last. Returns `None` for a malformed line: no
+/// part of it can be trusted, because the boundaries of its elements are unclear.
 pub fn parse_elements(value: &[u8]) -> Option<Vec<Element<'_>>> {
     parts(value, b',').map(parse_element).collect()
 }
@@ -81,7 +82,7 @@ fn parse_value(text: &[u8]) -> Option<Cow<'_, [u8]>> {
 }
 
 /// Parses the address of a node: `192.0.2.1`, `192.0.2.1:4711`, `[2001:db8::1]`, `[2001:db8::1]:4711`, or `2001:db8::1`
-/// as in `X-Forwarded-For`. Everything else is `None`, including `unknown`.
+/// as in `X-Forwarded-For`. Returns `None` for anything else, including `unknown`.
 pub fn parse_node(text: &[u8]) -> Option<Node> {
     let text = std::str::from_utf8(text.trim_ascii()).ok()?;
     let (address, port) = match text.strip_prefix('[') {
@@ -108,7 +109,8 @@ pub fn parse_node(text: &[u8]) -> Option<Node> {
     Some(Node { address, port })
 }
 
-/// Appends an element after the existing ones. Without an address the node is `unknown`.
+/// Appends an element to the field value in `out`. Without an address, the node is `unknown`; an empty `host` or
+/// `proto` is omitted.
 pub fn write_element(out: &mut Vec<u8>, address: Option<IpAddr>, host: &[u8], proto: &[u8]) {
     if !out.is_empty() {
         out.extend_from_slice(b", ");
@@ -117,7 +119,7 @@ pub fn write_element(out: &mut Vec<u8>, address: Option<IpAddr>, host: &[u8], pr
     // Writing to a vector never fails.
     let _ = match address.map(|address| address.to_canonical()) {
         Some(IpAddr::V4(address)) => write!(out, "{address}"),
-        // Colons and brackets are not allowed in a token, so the value is quoted (§6).
+        // The value is quoted, because colons and brackets are not allowed in a token (§6).
         Some(IpAddr::V6(address)) => write!(out, "\"[{address}]\""),
         None => write!(out, "unknown"),
     };

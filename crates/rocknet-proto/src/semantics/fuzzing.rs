@@ -1,4 +1,4 @@
-//! Invariants for arbitrary bytes, for fuzz targets, property tests and seeds.
+//! Checks invariants of the semantics modules on arbitrary bytes, for fuzz targets, property tests and seeds.
 
 use super::authority::{Authority, HOST_BUFFER};
 use super::conditional::{self, Outcome, Preconditions, Validators};
@@ -12,20 +12,20 @@ use super::range::{self, MAX_RANGES, Ranges};
 use super::safe_path::{PathError, SafePath};
 use crate::method::Method;
 
-/// Checks that a [`SafePath`] never leaves its root and is a fixed point of its rules. The path for rules must equal
-/// it, and must be normalised if no file can have the path.
+/// Checks that a [`SafePath`] never leaves its root, and that parsing it again returns the same path. The path for
+/// rules must equal it. If no file can have the path, the path for rules must still be normalised.
 pub fn target_path(raw: &[u8]) {
     let path = SafePath::parse(raw);
-    let seen = SafePath::for_rules(raw);
-    match (&path, &seen) {
-        (Ok(path), Ok(seen)) => assert_eq!(path.as_str(), seen),
+    let rule_path = SafePath::for_rules(raw);
+    match (&path, &rule_path) {
+        (Ok(path), Ok(rule_path)) => assert_eq!(path.as_str(), rule_path),
         (Err(PathError::Unmatchable), Ok(_)) => {}
         (Err(error), Err(same)) => assert_eq!(error, same),
-        _ => panic!("{path:?} is seen as {seen:?}"),
+        _ => panic!("{path:?} has the rule path {rule_path:?}"),
     }
-    if let Ok(seen) = &seen {
-        assert!(!seen.contains(|c: char| c.is_ascii_control()));
-        assert_normalized(seen);
+    if let Ok(rule_path) = &rule_path {
+        assert!(!rule_path.contains(|c: char| c.is_ascii_control()));
+        assert_normalized(rule_path);
     }
     let Ok(path) = path else { return };
     assert!(path.as_str().starts_with('/'));
@@ -36,7 +36,7 @@ pub fn target_path(raw: &[u8]) {
     assert!(path.has_dot_segment() || !path.segments().enumerate().any(hidden));
     let relative = if path.as_str() == "/" { "" } else { path.relative() };
     assert_eq!(path.segments().collect::<Vec<_>>().join("/"), relative);
-    let again = SafePath::from_decoded(path.as_str()).expect("a safe path is safe");
+    let again = SafePath::from_decoded(path.as_str()).expect("a safe path can be parsed again");
     assert_eq!(again.as_str(), path.as_str());
 }
 
@@ -52,14 +52,15 @@ fn assert_normalized(path: &str) {
     }
 }
 
-/// Takes the length of the representation from the first eight bytes and the field value from the rest.
+/// Reads the length of the representation from the first eight bytes, and checks the remaining bytes as a `Range`
+/// value.
 pub fn range(data: &[u8]) {
     if let Some((length, value)) = data.split_first_chunk() {
         ranges(value, u64::from_be_bytes(*length));
     }
 }
 
-/// Checks that ranges lie within the representation and do not overlap.
+/// Checks that the parsed ranges are within the representation and do not overlap.
 pub fn ranges(value: &[u8], length: u64) {
     let ranges = match range::parse(value, length) {
         Ranges::Whole | Ranges::Unsatisfiable => return,
@@ -84,7 +85,7 @@ pub fn ranges(value: &[u8], length: u64) {
     );
 }
 
-/// Parses any bytes as the value of each field and checks that the results are bounded and consistent.
+/// Parses any bytes as the value of each field, and checks that the results are bounded and consistent.
 pub fn field_value(value: &[u8]) {
     date_value(value);
     tag_value(value);
@@ -101,18 +102,19 @@ pub fn field_value(value: &[u8]) {
     }
 }
 
-/// Checks that a date with a byte more or less is invalid, and that formatting and parsing are inverse.
+/// Checks that a date with one byte more or less is invalid, and that formatting a parsed date and parsing it again
+/// returns the same time.
 fn date_value(value: &[u8]) {
     let Some(moment) = date::parse(value) else { return };
     let written = date::format(moment);
     let again = date::parse(&written).expect("a written value can be parsed");
-    // Only the leap second at the end of the year 9999 has no date of its own.
+    // Only the leap second at the end of the year 9999 is formatted as the second before it.
     assert!(again == moment || again + 1 == moment);
     assert_eq!(date::parse(&value[..value.len() - 1]), None);
     assert_eq!(date::parse(&[value, b" "].concat()), None);
 }
 
-/// Checks that a tag with a byte more or less is invalid, and that a tag matches itself.
+/// Checks that a tag with one byte more or less is invalid, and that a tag matches itself.
 fn tag_value(value: &[u8]) {
     let Some(tag) = EntityTag::parse(value) else { return };
     let weak: &[u8] = if tag.is_weak() { b"W/" } else { b"" };
@@ -126,60 +128,60 @@ fn tag_value(value: &[u8]) {
     assert_eq!(EntityTag::parse(&[value, b"\""].concat()), None);
 }
 
-/// Checks that a precondition has only results that its field allows.
+/// Checks that each precondition field leads only to the outcomes that it allows.
 fn condition_value(value: &[u8]) {
-    let there = Validators {
+    let existing = Validators {
         etag: b"\"v1\"",
         last_modified: Some(784_111_777),
     };
-    let strong = etag::list_matches(value, there.etag, true, Comparison::Strong);
-    let weak = etag::list_matches(value, there.etag, true, Comparison::Weak);
+    let strong = etag::list_matches(value, existing.etag, true, Comparison::Strong);
+    let weak = etag::list_matches(value, existing.etag, true, Comparison::Weak);
     assert!(weak || !strong, "a strong match is a weak match");
-    assert!(!etag::list_matches(value, there.etag, false, Comparison::Weak));
-    if conditional::if_range(value, &there) {
-        assert!(strong || date::parse(value.trim_ascii()) == there.last_modified);
+    assert!(!etag::list_matches(value, existing.etag, false, Comparison::Weak));
+    if conditional::if_range(value, &existing) {
+        assert!(strong || date::parse(value.trim_ascii()) == existing.last_modified);
     }
     let none = Preconditions::default();
     let value = Some(value);
-    let (copy, act) = (Outcome::NotModified, Outcome::PreconditionFailed);
+    let (not_modified, failed) = (Outcome::NotModified, Outcome::PreconditionFailed);
     for (preconditions, other) in [
         (
             Preconditions {
                 if_match: value,
                 ..none
             },
-            act,
+            failed,
         ),
         (
             Preconditions {
                 if_unmodified_since: value,
                 ..none
             },
-            act,
+            failed,
         ),
         (
             Preconditions {
                 if_none_match: value,
                 ..none
             },
-            copy,
+            not_modified,
         ),
         (
             Preconditions {
                 if_modified_since: value,
                 ..none
             },
-            copy,
+            not_modified,
         ),
     ] {
-        let outcome = conditional::evaluate(Method::Get, &preconditions, &there, true);
+        let outcome = conditional::evaluate(Method::Get, &preconditions, &existing, true);
         assert!(outcome == Outcome::Proceed || outcome == other);
-        let outcome = conditional::evaluate(Method::Options, &preconditions, &there, true);
+        let outcome = conditional::evaluate(Method::Options, &preconditions, &existing, true);
         assert_eq!(outcome, Outcome::Proceed);
     }
 }
 
-/// Checks that a chosen coding was offered and is accepted, or is identity.
+/// Checks that the chosen coding is identity, or was offered and is accepted.
 fn coding_value(value: &[u8]) {
     let accepted = AcceptEncoding::parse(Some(value));
     for offered in [&Coding::BY_PREFERENCE[..], &Coding::BY_PREFERENCE[1..3], &[]] {
@@ -190,7 +192,7 @@ fn coding_value(value: &[u8]) {
     assert!(negotiation::preferred_media_type(value, &["text/html", "application/json"]).is_none_or(|index| index < 2));
 }
 
-/// Checks that written elements of `Forwarded` are read back.
+/// Checks that an element of `Forwarded` that was parsed and written again parses to the same values.
 fn forwarded_value(value: &[u8]) {
     let node = forwarded::parse_node(value);
     for element in forwarded::parse_elements(value).unwrap_or_default() {
@@ -208,7 +210,8 @@ fn forwarded_value(value: &[u8]) {
     }
 }
 
-/// Checks that a host has no byte that could end a field or leave a URL, and that its canonical form is a fixed point.
+/// Checks that a host has no byte that could end a field or break out of a URL, and that parsing its canonical form
+/// returns the same host.
 fn authority_value(value: &[u8]) {
     let Some(authority) = Authority::parse(value) else {
         return;
@@ -217,7 +220,7 @@ fn authority_value(value: &[u8]) {
     assert!(!authority.host.is_empty() && authority.host.iter().all(harmless));
     let mut buffer = [0; HOST_BUFFER];
     let lower = authority.lower_host(&mut buffer).to_owned();
-    let again = Authority::parse(lower.as_bytes()).expect("a lowered host is a host");
+    let again = Authority::parse(lower.as_bytes()).expect("a lower-case host can be parsed");
     assert_eq!(again.lower_host(&mut [0; HOST_BUFFER]), lower);
     assert_eq!((again.kind, again.port), (authority.kind, None));
 }

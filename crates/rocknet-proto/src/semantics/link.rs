@@ -1,14 +1,14 @@
-//! Parses `rel=preload` of the Link field (RFC 8288).
+//! Finds the targets with `rel=preload` in a Link field (RFC 8288).
 
 use super::list::{parts, skip_whitespace, trim};
 
-/// Returns the targets with `rel=preload` in a Link field, without those marked `nopush`.
+/// Returns the targets with `rel=preload` in a Link field, except those marked `nopush`.
 pub fn preloads(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     parts(value, b',').filter_map(preload)
 }
 
-/// Returns the target of a link such as `<target>; rel="preload"; as=style`. A target with a comma is skipped, because
-/// the list is split there.
+/// Returns the target of a link such as `<target>; rel="preload"; as=style`. A target with a comma is not found,
+/// because the list is split at the comma.
 fn preload(link: &[u8]) -> Option<&[u8]> {
     let rest = link.strip_prefix(b"<")?;
     let end = rest.iter().position(|&byte| byte == b'>')?;
@@ -16,7 +16,7 @@ fn preload(link: &[u8]) -> Option<&[u8]> {
     if !parameters.is_empty() && parameters[0] != b';' {
         return None;
     }
-    let mut wanted = None;
+    let mut is_preload = None;
     for parameter in parts(parameters, b';') {
         let mark = parameter.iter().position(|&byte| byte == b'=');
         let (name, value) = parameter.split_at(mark.unwrap_or(parameter.len()));
@@ -25,16 +25,17 @@ fn preload(link: &[u8]) -> Option<&[u8]> {
             return None;
         }
         // Only the first `rel` counts (RFC 8288 §3.3).
-        if name.eq_ignore_ascii_case(b"rel") && wanted.is_none() {
+        if name.eq_ignore_ascii_case(b"rel") && is_preload.is_none() {
             let relations = unquoted(trim(value.get(1..).unwrap_or_default()));
             let mut relations = relations.split(|&byte| byte == b' ');
-            wanted = Some(relations.any(|relation| relation.eq_ignore_ascii_case(b"preload")));
+            is_preload = Some(relations.any(|relation| relation.eq_ignore_ascii_case(b"preload")));
         }
     }
-    (wanted == Some(true)).then_some(target)
+    (is_preload == Some(true)).then_some(target)
 }
 
-/// Returns the value without its quotes. Relation types hold no bytes that need escapes.
+/// Returns the value without its quotes. Escapes are not handled, because relation types contain no characters that
+/// need them.
 fn unquoted(value: &[u8]) -> &[u8] {
     value
         .strip_prefix(b"\"")

@@ -1,4 +1,4 @@
-//! Lists in field values (RFC 9110 §5.6.1).
+//! Splits lists in field values (RFC 9110 §5.6.1).
 
 pub(super) use crate::bytes::trim;
 
@@ -8,8 +8,8 @@ pub(super) fn skip_whitespace(value: &[u8]) -> &[u8] {
     &value[start..]
 }
 
-/// Returns the trimmed parts of a value between separators outside of quoted strings. Empty parts are skipped, as a
-/// recipient of a list must do.
+/// Returns the trimmed parts of a value between separators. Separators inside quoted strings are ignored. Empty parts
+/// are skipped, as RFC 9110 §5.6.1.2 requires of a recipient.
 pub(super) fn parts(value: &[u8], separator: u8) -> ListParts<'_> {
     ListParts { rest: value, separator }
 }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splits() {
+    fn lists_are_split_outside_of_quotes() {
         let rows: &[(&str, &[&str])] = &[
             ("a, b,c", &["a", "b", "c"]),
             (" ,, a ,\t, b ,", &["a", "b"]),

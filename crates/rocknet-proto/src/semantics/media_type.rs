@@ -1,26 +1,26 @@
 //! Media types of files by their extension.
 //!
-//! `text/*` has `; charset=utf-8`, because browsers otherwise guess by locale. JSON has no such parameter (RFC 8259
-//! §11). XML has none here, because the parameter would override the encoding declaration of the document (RFC 7303
-//! §3).
+//! Values of `text/*` have `; charset=utf-8`, because browsers otherwise guess the charset from their locale. JSON has
+//! no such parameter (RFC 8259 §11). The table has none for XML, because the parameter would override the encoding
+//! declaration of the document (RFC 7303 §3).
 
 /// A media type from the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MediaType {
     /// Value of `Content-Type`.
     pub value: &'static str,
-    /// True if such files shrink when they are compressed.
+    /// True if files of this type shrink when they are compressed.
     pub compressible: bool,
 }
 
 impl MediaType {
-    /// Type of unknown extensions, which browsers save and never execute.
+    /// Type of files with an unknown extension. Browsers save such files and never execute them.
     pub const DEFAULT: MediaType = MediaType {
         value: "application/octet-stream",
         compressible: false,
     };
 
-    /// Returns the type of an extension, without its dot and in any case.
+    /// Returns the type of an extension. The extension has no dot and may be in upper or lower case.
     pub fn of_extension(extension: &str) -> MediaType {
         let mut lowered = [0; MAX_EXTENSION];
         let Some(lowered) = lowered.get_mut(..extension.len()) else {
@@ -54,7 +54,7 @@ pub fn is_compressible(content_type: &[u8]) -> bool {
     let ends = |suffix: &[u8]| {
         essence.len() > suffix.len() && essence[essence.len() - suffix.len()..].eq_ignore_ascii_case(suffix)
     };
-    // Events are sent one by one and must not wait in the window of a compressor.
+    // Events are sent one by one and must not wait in the buffer of a compressor.
     if essence.eq_ignore_ascii_case(b"text/event-stream") {
         return false;
     }
@@ -64,7 +64,7 @@ pub fn is_compressible(content_type: &[u8]) -> bool {
         || COMPRESSIBLE_BINARY.iter().any(|t| essence.eq_ignore_ascii_case(t))
 }
 
-/// Compressible types that are neither `text/*` nor end with `+json` or `+xml`.
+/// Compressible types that neither begin with `text/` nor end with `+json` or `+xml`.
 const COMPRESSIBLE_BINARY: [&[u8]; 26] = [
     b"application/ecmascript",
     b"application/eps",
@@ -94,10 +94,10 @@ const COMPRESSIBLE_BINARY: [&[u8]; 26] = [
     b"model/obj",
 ];
 
-/// Buffer for an extension in lower case; longer than any in the table.
+/// Size of the buffer for an extension in lower case, in bytes: more than any extension in the table needs.
 const MAX_EXTENSION: usize = 16;
 
-/// Creates a row of a type that compression shrinks.
+/// Creates a table row for a type that compression shrinks.
 const fn plain(extension: &'static str, value: &'static str) -> (&'static str, MediaType) {
     (
         extension,
@@ -108,7 +108,7 @@ const fn plain(extension: &'static str, value: &'static str) -> (&'static str, M
     )
 }
 
-/// Creates a row of a type that is compressed already.
+/// Creates a table row for a type that compression does not shrink.
 const fn packed(extension: &'static str, value: &'static str) -> (&'static str, MediaType) {
     (
         extension,
@@ -119,8 +119,8 @@ const fn packed(extension: &'static str, value: &'static str) -> (&'static str, 
     )
 }
 
-/// Types by extension, sorted. They are from the IANA registry, else from WHATWG MIME Sniffing. If an extension has two
-/// meanings, the table has the one of web sites: `ts` is a stream segment, not TypeScript.
+/// Types by extension, sorted by extension. They come from the IANA registry, else from WHATWG MIME Sniffing. If an
+/// extension has two meanings, the table has the one that web sites use: `ts` is a stream segment, not TypeScript.
 #[rustfmt::skip]
 static TYPES: [(&str, MediaType); 170] = [
     packed("3g2", "video/3gpp2"),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn known_extensions() {
+    fn extensions_have_media_types() {
         let rows: &[(&str, &str, bool)] = &[
             ("html", "text/html; charset=utf-8", true),
             ("HTM", "text/html; charset=utf-8", true),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn the_last_extension_of_a_name_decides() {
         let rows: &[(&str, &str)] = &[
             ("index.html", "text/html; charset=utf-8"),
             ("archive.tar.gz", "application/gzip"),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn compressible_types() {
+    fn text_based_types_are_compressible() {
         let rows: &[(&str, bool)] = &[
             ("TEXT/HTML;charset=utf-8", true),
             ("text/plain", true),

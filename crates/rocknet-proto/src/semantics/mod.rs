@@ -1,4 +1,4 @@
-//! HTTP semantics, independent of the version (RFC 9110).
+//! HTTP semantics that are independent of the HTTP version (RFC 9110).
 //!
 //! All functions are pure: they use no clock, no randomness and no files.
 

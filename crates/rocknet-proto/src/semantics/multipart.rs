@@ -3,13 +3,13 @@
 
 use super::range::{ByteRange, ContentRange};
 
-/// Boundary between parts: 32 hexadecimal digits. A random boundary cannot be guessed, so a file cannot be
+/// Boundary between parts: 32 random hexadecimal digits. A random boundary cannot be predicted, so no file can be
 /// prepared to contain it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Boundary([u8; Boundary::LENGTH]);
 
 impl Boundary {
-    /// Length in bytes.
+    /// Length of a boundary in bytes.
     pub const LENGTH: usize = 32;
 
     /// Creates a boundary from 16 random bytes.
@@ -68,7 +68,7 @@ impl<'a> MultipartRanges<'a> {
     }
 
     /// Returns the length of the response body in bytes: all part heads, all ranges and the final boundary. The sum
-    /// saturates: ranges that do not overlap fit into 64 bits, but with the part heads they may not.
+    /// saturates, because ranges that do not overlap fit into 64 bits, but their sum with the part heads may not.
     pub fn content_length(&self) -> u64 {
         let end = (END_OPEN.len() + Boundary::LENGTH + END_CLOSE.len()) as u64;
         self.ranges.iter().fold(end, |sum, &range| {
@@ -106,8 +106,8 @@ impl<'a> MultipartRanges<'a> {
 
 const CONTENT_TYPE: &[u8] = b"multipart/byteranges; boundary=";
 
-/// Start of a part head. The first one begins with a line break, too, so that all have the same form; parsers skip
-/// this line break as an empty preamble (RFC 2046 §5.1.1).
+/// Start of a part head. The first part head begins with a line break, too, so that all have the same form. Parsers
+/// skip this line break as an empty preamble (RFC 2046 §5.1.1).
 const OPEN: &[u8] = b"\r\n--";
 const TYPE_NAME: &[u8] = b"\r\nContent-Type: ";
 const RANGE_NAME: &[u8] = b"\r\nContent-Range: ";
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn names_its_boundary() {
+    fn the_content_type_names_the_boundary() {
         let mut value = Vec::new();
         MultipartRanges::new(&[], 0, None, Boundary::new(BOUNDARY)).write_content_type(&mut value);
         assert_eq!(

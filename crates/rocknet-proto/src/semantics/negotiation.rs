@@ -17,10 +17,11 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Order of preference among codings of equal weight: smallest output first, as measured on text.
+    /// Order of preference among codings of equal weight: the coding with the smallest output comes first, as measured
+    /// on text.
     pub const BY_PREFERENCE: [Coding; 4] = [Coding::Br, Coding::Zstd, Coding::Gzip, Coding::Identity];
 
-    /// Returns the value of `Content-Encoding`. `identity` is valid only in `Accept-Encoding` and never sent.
+    /// Returns the value of `Content-Encoding`. `identity` is valid only in `Accept-Encoding` and must not be sent.
     pub fn name(self) -> &'static str {
         match self {
             Coding::Identity => "identity",
@@ -40,7 +41,7 @@ impl Coding {
         }
     }
 
-    /// Returns the suffix that distinguishes the tag of this variant from that of the uncompressed file.
+    /// Returns the suffix that distinguishes the entity tag of this coded form from the tag of the uncompressed file.
     pub(super) fn tag_suffix(self) -> &'static [u8] {
         match self {
             Coding::Identity => b"",
@@ -51,7 +52,7 @@ impl Coding {
     }
 
     fn from_name(name: &[u8]) -> Option<Coding> {
-        // x-gzip is another name of gzip (RFC 9110 §8.4.1.3).
+        // `x-gzip` is an alias of `gzip` (RFC 9110 §8.4.1.3).
         let names: [(&[u8], Coding); 5] = [
             (b"gzip", Coding::Gzip),
             (b"br", Coding::Br),
@@ -66,7 +67,7 @@ impl Coding {
     }
 }
 
-/// Weights that `Accept-Encoding` gives to the codings of the server.
+/// Weights that an `Accept-Encoding` field assigns to the codings of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AcceptEncoding {
     /// Indexed by [`Coding`].
@@ -74,13 +75,13 @@ pub struct AcceptEncoding {
 }
 
 impl AcceptEncoding {
-    /// Accepts only identity: for a missing, empty or malformed field.
+    /// Weights that accept only identity, for a missing, empty or malformed field.
     pub const IDENTITY: AcceptEncoding = AcceptEncoding::only(&[]);
 
     /// Parses the field. The caller must join repeated fields with `, `.
     ///
-    /// Without a field a client accepts anything (RFC 9110 §12.5.3). In practice only scripts and old tools omit it,
-    /// which decode nothing, so the result is identity. The same applies to a malformed field.
+    /// A client that sends no field accepts any coding (RFC 9110 §12.5.3). In practice only scripts and old tools omit
+    /// the field, and they cannot decode codings, so the result is identity. A malformed field also yields identity.
     pub fn parse(field: Option<&[u8]>) -> AcceptEncoding {
         match field {
             None => AcceptEncoding::IDENTITY,
@@ -124,7 +125,7 @@ impl AcceptEncoding {
                 None if name == b"*" => &mut others,
                 None => continue,
             };
-            // Of a repeated coding the smaller weight counts, so that a refusal is never overridden.
+            // If a coding is repeated, its smallest weight applies, so that a refusal is never overridden.
             *slot = Some(slot.map_or(weight, |before| before.min(weight)));
         }
         let mut weights = [Weight::REFUSED; 4];
@@ -140,18 +141,17 @@ impl AcceptEncoding {
         Some(AcceptEncoding { weights })
     }
 
-    /// Returns true if a variant in this coding may be sent. For identity it is false only after `identity;q=0` or
-    /// `*;q=0`.
+    /// Returns true if a body in this coding may be sent. For identity, the result is false only after `identity;q=0`
+    /// or `*;q=0`.
     pub fn accepts(&self, coding: Coding) -> bool {
         self.weights[coding as usize] != Weight::REFUSED
     }
 }
 
-/// Returns the coding of greatest weight among those `offered`; among equal weights the preference of the server
-/// decides.
+/// Returns the coding of greatest weight among those `offered`. Among equal weights, [`Coding::BY_PREFERENCE`] decides.
 ///
-/// Identity is always available and need not be offered. It is also the result if the client refuses all codings: RFC
-/// 9110 §12.5.3 allows 406 then, but a readable response is more helpful than an error.
+/// Identity is always available and need not be offered. It is also the result if the client refuses all codings. RFC
+/// 9110 §12.5.3 allows 406 in that case, but a readable response is more helpful than an error.
 pub fn choose_coding(accepted: AcceptEncoding, offered: &[Coding]) -> Coding {
     let mut best = (accepted.weights[Coding::Identity as usize], Coding::Identity);
     // In ascending order of preference, so that a later coding of equal weight wins.
@@ -164,12 +164,13 @@ pub fn choose_coding(accepted: AcceptEncoding, offered: &[Coding]) -> Coding {
     best.1
 }
 
-/// Returns the index of the offer that an `Accept` field prefers; `None` if it refuses all. Among equal weights the
-/// offer with the more specific range wins, then the earlier one: `application/json, */*` requests JSON.
+/// Returns the index of the offer that an `Accept` field prefers; `None` if the field refuses all offers. Among equal
+/// weights, the offer that a more specific range matches wins, then the earlier offer: `application/json, */*` requests
+/// JSON.
 ///
-/// Offers are types without parameters, such as `application/json`. An empty field accepts anything, like a missing
-/// one. Parameters of a range other than its weight are ignored: `application/json;charset=utf-8` requests JSON.
-/// Invalid elements are skipped.
+/// Offers are media types without parameters, such as `application/json`. An empty field accepts any type, like a
+/// missing field. Parameters of a range other than its weight are ignored: `application/json;charset=utf-8` requests
+/// JSON. Invalid elements are skipped.
 pub fn preferred_media_type(accept: &[u8], offers: &[&str]) -> Option<usize> {
     if list::trim(accept).is_empty() {
         return (!offers.is_empty()).then_some(0);
@@ -184,7 +185,7 @@ pub fn preferred_media_type(accept: &[u8], offers: &[&str]) -> Option<usize> {
     best.map(|(_, index)| index)
 }
 
-/// Specificity of a media range: the most specific one has precedence (RFC 9110 §12.5.1).
+/// Specificity of a media range. The most specific matching range has precedence (RFC 9110 §12.5.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Specificity {
     Nothing,
@@ -193,7 +194,8 @@ enum Specificity {
     Subtype,
 }
 
-/// Returns the weight of the most specific range that matches `offer`; among equally specific ones the greatest.
+/// Returns the weight and specificity of the most specific range that matches `offer`. Among equally specific ranges,
+/// the greatest weight applies.
 fn weight_of(accept: &[u8], offer: &[u8]) -> (Weight, Specificity) {
     let mut best = (Specificity::Nothing, Weight::REFUSED);
     for element in list::parts(accept, b',') {
@@ -263,7 +265,7 @@ mod tests {
             (Some("identity;q=0"), ALL, Identity),
             (Some("identity;q=0, br;q=0.1"), ALL, Br),
             (Some("identity;q=0, br;q=0.1"), &[Gzip], Identity),
-            // Malformed: identity.
+            // Malformed fields yield identity.
             (Some("gzip;q=2"), ALL, Identity),
             (Some("gzip;q=1.001"), ALL, Identity),
             (Some("gzip;q=0.1234"), ALL, Identity),
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9110_accept_example() {
+    fn the_accept_example_of_rfc_9110_yields_its_weights() {
         let accept =
             b"text/*;q=0.3, text/plain;q=0.7, text/plain;format=flowed, text/plain;format=fixed;q=0.4, */*;q=0.5";
         let rows: &[(&str, u16)] = &[("text/html", 300), ("image/jpeg", 500)];

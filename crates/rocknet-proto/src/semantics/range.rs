@@ -5,11 +5,11 @@ use smallvec::SmallVec;
 use super::list;
 use crate::decimal;
 
-/// Maximum number of ranges in a request; more select the whole representation. Players and viewers request one to
-/// three. Lists of hundreds are attacks (CVE-2011-3192).
+/// Maximum number of ranges in a request; a request with more gets the whole representation. Media players and document
+/// viewers request one to three ranges. Lists of hundreds are attacks (CVE-2011-3192).
 pub const MAX_RANGES: usize = 16;
 
-/// Ranges of one request in their order. Four fit without allocation.
+/// Ranges of one request, in the order of the request. Up to four need no allocation.
 pub type RangeList = SmallVec<[ByteRange; 4]>;
 
 /// A part of a representation, of at least one byte.
@@ -30,7 +30,8 @@ impl ByteRange {
         self.last
     }
 
-    /// Returns the number of bytes, which is never 0. It cannot overflow, because `last` is less than a length.
+    /// Returns the number of bytes, which is never 0. The sum cannot overflow, because `last` is less than the length
+    /// of the representation.
     pub fn size(self) -> u64 {
         self.last - self.first + 1
     }
@@ -45,11 +46,12 @@ impl ByteRange {
     }
 }
 
-/// Selection by a `Range` field.
+/// Response that a `Range` field selects.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ranges {
-    /// 200 with the whole representation: the field is malformed or of another unit, or has more than [`MAX_RANGES`]
-    /// ranges or overlapping ones, which could be longer together than the whole (§14.2, §17.15).
+    /// 200 with the whole representation. The field is malformed, has a unit other than bytes, or has more than
+    /// [`MAX_RANGES`] ranges (§14.2). Overlapping ranges also select the whole, because their total size could exceed
+    /// it (§17.15).
     Whole,
     /// 206 with `Content-Range`.
     One(ByteRange),
@@ -63,7 +65,7 @@ pub enum Ranges {
 /// ranges that reach beyond it are clamped. The cost is linear in the value, and at most [`MAX_RANGES`] ranges are
 /// compared.
 ///
-/// Repeated `Range` fields are not allowed; joined with `, ` they are malformed.
+/// Repeated `Range` fields are not allowed. If the caller joins them with `, `, the value is malformed.
 pub fn parse(value: &[u8], length: u64) -> Ranges {
     let Some(set) = range_set(list::trim(value)) else {
         return Ranges::Whole;
@@ -122,7 +124,8 @@ impl Spec {
         }
     }
 
-    /// Returns true if the range is satisfiable (§14.1.2).
+    /// Returns true if the range is satisfiable by §14.1.2. A suffix is satisfiable even if the representation is
+    /// empty.
     fn is_satisfiable(self, length: u64) -> bool {
         match self {
             Spec::From { first, .. } => first < length,
@@ -130,7 +133,7 @@ impl Spec {
         }
     }
 
-    /// Returns the range within a representation of `length` bytes, unless it is empty.
+    /// Returns the range clamped to a representation of `length` bytes; `None` if no byte is left.
     fn within(self, length: u64) -> Option<ByteRange> {
         let end = length.checked_sub(1)?;
         match self {
@@ -147,8 +150,7 @@ impl Spec {
     }
 }
 
-/// Parses `1*DIGIT`. A number above 64 bits becomes the largest one, which is beyond the end of any representation,
-/// too.
+/// Parses `1*DIGIT`. A number above 64 bits becomes `u64::MAX`, which is also beyond the end of any representation.
 fn position(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -238,11 +240,11 @@ mod tests {
     }
 
     #[test]
-    fn parses() {
+    fn range_values_are_parsed() {
         use Ranges::{One, Unsatisfiable, Whole};
         const MAX: u64 = u64::MAX;
         let rows: &[(&str, u64, Ranges)] = &[
-            // RFC 9110 §14.1.2, of 10,000 bytes.
+            // Examples of RFC 9110 §14.1.2, for 10,000 bytes.
             ("bytes=0-499", 10_000, One(range(0, 499))),
             ("bytes=500-999", 10_000, One(range(500, 999))),
             ("bytes=-500", 10_000, One(range(9_500, 9_999))),
@@ -255,11 +257,11 @@ mod tests {
             ),
             ("bytes=500-600,601-999", 10_000, many(&[(500, 600), (601, 999)])),
             ("bytes=500-700,601-999", 10_000, Whole),
-            // In the order of the client.
+            // The order of the client is kept.
             ("bytes=-1,0-0", 10, many(&[(9, 9), (0, 0)])),
             ("Bytes=0-0", 10, One(range(0, 0))),
             ("bytes=,,0-0 ,\t", 10, One(range(0, 0))),
-            // Clamped at the end, dropped beyond it.
+            // Ranges are clamped at the end and dropped beyond it.
             ("bytes=5-1000", 10, One(range(5, 9))),
             ("bytes=-1000", 10, One(range(0, 9))),
             ("bytes=0-", 10, One(range(0, 9))),
@@ -274,7 +276,7 @@ mod tests {
             ("bytes=0-18446744073709551615", MAX, One(range(0, MAX - 1))),
             ("bytes=18446744073709551615-", MAX, Unsatisfiable),
             ("bytes=18446744073709551614-", MAX, One(range(MAX - 1, MAX - 1))),
-            // Of an empty representation.
+            // Ranges of an empty representation.
             ("bytes=0-", 0, Unsatisfiable),
             ("bytes=0-0", 0, Unsatisfiable),
             ("bytes=-0", 0, Unsatisfiable),
@@ -330,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn content_ranges() {
+    fn content_ranges_are_formatted() {
         let rows: &[(ContentRange, &str)] = &[
             (ContentRange::new(range(42, 1233), 1234), "bytes 42-1233/1234"),
             (ContentRange::new(range(0, 0), 1), "bytes 0-0/1"),
@@ -347,14 +349,14 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_bounds() {
+    fn size_and_bounds_include_both_ends() {
         assert_eq!((range(3, 3).size(), range(0, 9).size()), (1, 10));
         assert_eq!(range(2, 4).bounds(), 2..5);
     }
 
     proptest! {
         #[test]
-        fn never_outside_the_length(value in "bytes=[0-9]{0,3}-[0-9]{0,3}(,[0-9]{0,3}-[0-9]{0,3}){0,4}", length in 0..300_u64) {
+        fn ranges_stay_within_the_length(value in "bytes=[0-9]{0,3}-[0-9]{0,3}(,[0-9]{0,3}-[0-9]{0,3}){0,4}", length in 0..300_u64) {
             fuzzing::ranges(value.as_bytes(), length);
         }
 

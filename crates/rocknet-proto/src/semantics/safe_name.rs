@@ -1,14 +1,14 @@
 //! Validates the segments of a path as file names, by the same rules on every operating system.
 //!
-//! Windows opens other files or devices for `con`, `x.` and `x::$DATA`. They are refused on Unix, too, so that a site
-//! exposes the same files on every machine.
+//! Windows opens other files or devices for `con`, `x.` and `x::$DATA`. Such names are refused on Unix, too, so that a
+//! site exposes the same files on every machine.
 
-/// NAME_MAX of Linux, macOS and Windows, in bytes. A longer name matches no file, and some file systems return odd
-/// errors.
+/// Maximum length of a file name on Linux, macOS and Windows, in bytes. A longer name matches no file, and some file
+/// systems return unexpected errors for it.
 pub(super) const MAX_SEGMENT: usize = 255;
 
-/// Returns true if a decoded segment may be the name of a file or directory. It must be neither empty nor a dot
-/// segment.
+/// Returns true if a decoded segment may be the name of a file or directory. The caller must pass neither an empty
+/// segment nor a dot segment.
 pub(super) fn is_safe(name: &[u8]) -> bool {
     name.len() <= MAX_SEGMENT
         && !name
@@ -18,20 +18,22 @@ pub(super) fn is_safe(name: &[u8]) -> bool {
         && !is_windows_device(name)
 }
 
-/// Does the same for a segment whose bytes were checked already; returns false for an empty one.
+/// Returns true if a segment is a safe name, like [`is_safe`], but does not check its bytes, which the caller has
+/// checked. Returns false for an empty segment.
 pub(super) fn is_plain(name: &[u8]) -> bool {
     !name.is_empty() && name.len() <= MAX_SEGMENT && !has_trailing_dot_or_space(name) && !is_windows_device(name)
 }
 
-/// Returns true for a trailing dot or space. Windows drops them, so that `x.php.` would open `x.php` and bypass all
-/// rules.
+/// Returns true if the name ends with a dot or space. Windows drops these, so that `x.php.` would open `x.php` and
+/// bypass all rules for it.
 fn has_trailing_dot_or_space(name: &[u8]) -> bool {
     matches!(name.last(), Some(b'.' | b' '))
 }
 
-/// Returns true for a device name of Windows, in any case, with any extension, and with spaces before it.
+/// Returns true for a device name of Windows, in any case, with or without an extension, and with spaces before the
+/// extension.
 fn is_windows_device(name: &[u8]) -> bool {
-    // Every device name begins with one of these letters, so this test decides for nearly all names.
+    // Every device name begins with one of these letters, so for most names no further test is needed.
     if !matches!(
         name.first().map(u8::to_ascii_lowercase),
         Some(b'a' | b'c' | b'l' | b'n' | b'p')
@@ -57,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn unsafe_names_are_refused() {
         let long = "x".repeat(MAX_SEGMENT);
         let longer = "x".repeat(MAX_SEGMENT + 1);
         let rows: &[(&str, bool)] = &[

@@ -1,20 +1,20 @@
-//! Safe form of a request path: decoded once, normalised, and unable to leave a root directory.
+//! Safe form of a request path: decoded once, normalised, and guaranteed to stay below a root directory.
 
 use std::borrow::Cow;
 
 use super::safe_name;
 
-/// Maximum number of segments; deeper paths match nothing. File systems limit paths to 4096 bytes, and sites nest a
-/// dozen levels at most. The limit bounds the walk through directories, which needs one `openat` each in the worst
-/// case.
+/// Maximum number of segments; deeper paths match no file. File systems limit paths to 4096 bytes, and sites nest a
+/// dozen levels at most. The limit bounds the walk through directories, which in the worst case needs one `openat` per
+/// segment.
 pub const MAX_DEPTH: usize = 128;
 
-/// The only public segment that begins with a dot (RFC 8615), and only as the first segment.
+/// The only segment that may be public although it begins with a dot (RFC 8615). It must be the first segment.
 const WELL_KNOWN: &str = ".well-known";
 
-/// A path that begins with `/` and whose segments are never empty, `.` or `..`, and hold no `/`, `\`, `:`, NUL or other
-/// control character. It ends with `/` if the request named a directory. Only [`SafePath::parse`] and
-/// [`SafePath::from_decoded`] create it, so that users need no further checks.
+/// A path that begins with `/` and whose segments are never empty, `.` or `..`, and contain no `/`, `\`, `:`, NUL or
+/// other control character. It ends with `/` if the request named a directory. Only [`SafePath::parse`] and
+/// [`SafePath::from_decoded`] create values, so that callers need no further checks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SafePath<'a> {
     decoded: Cow<'a, str>,
@@ -28,12 +28,12 @@ pub enum PathError {
     NotAbsolute,
     /// A `%` without two hexadecimal digits after it.
     BadPercent,
-    /// NUL, a line break or another control character, plain or encoded.
+    /// NUL, a line break or another control character, either as a byte or percent-encoded.
     Control,
     /// A `..` above the root.
     AboveRoot,
-    /// A well-formed path that no file can have: an encoded slash, a backslash, bytes that are not UTF-8, a device or
-    /// stream name of Windows, or a segment or depth beyond the limits of file systems.
+    /// A well-formed path that no file can have. It has an encoded slash, a backslash, bytes that are not UTF-8, a
+    /// device or stream name of Windows, too long a segment, or more than [`MAX_DEPTH`] segments.
     Unmatchable,
 }
 
@@ -52,9 +52,9 @@ impl std::fmt::Display for PathError {
         f.write_str(match self {
             PathError::NotAbsolute => "the path does not begin with a slash",
             PathError::BadPercent => "a percent sign is not followed by two hexadecimal digits",
-            PathError::Control => "the path holds a control character",
+            PathError::Control => "the path contains a control character",
             PathError::AboveRoot => "the path climbs above its root",
-            PathError::Unmatchable => "the path can name no file",
+            PathError::Unmatchable => "no file can have this path",
         })
     }
 }
@@ -64,13 +64,13 @@ impl std::error::Error for PathError {}
 impl<'a> SafePath<'a> {
     /// Parses the path of a request target as sent, without its query.
     ///
-    /// The path is percent-decoded once, before rules match it, so that rules and handlers see the same path. Then `//`
-    /// is merged and dot segments are resolved. A path that needs no change is borrowed, without allocation.
+    /// The path is percent-decoded once, before rules match it, so that rules and handlers use the same path. Then `//`
+    /// is merged into `/` and dot segments are resolved. A path that needs no change is borrowed, without allocation.
     ///
     /// # Errors
     ///
-    /// If the path is malformed or no file can have it. Malformed paths take precedence over
-    /// [`PathError::Unmatchable`], regardless of their position.
+    /// Fails if the path is malformed or if no file can have it. If both apply, the error for the malformed part is
+    /// returned instead of [`PathError::Unmatchable`], regardless of their order in the path.
     pub fn parse(raw: &'a [u8]) -> Result<SafePath<'a>, PathError> {
         if raw.first() != Some(&b'/') {
             return Err(PathError::NotAbsolute);
@@ -86,12 +86,12 @@ impl<'a> SafePath<'a> {
         normalise(percent_decode(raw)?)
     }
 
-    /// Parses a decoded path, such as a `fallback` of the configuration, or a directory with the name of its index
-    /// file.
+    /// Parses a path that is already decoded, such as a `fallback` of the configuration, or a directory joined with the
+    /// name of its index file.
     ///
     /// # Errors
     ///
-    /// The same as of [`parse`](Self::parse), except [`PathError::BadPercent`].
+    /// Fails like [`parse`](Self::parse), but never with [`PathError::BadPercent`].
     pub fn from_decoded(path: &'a str) -> Result<SafePath<'a>, PathError> {
         if !path.starts_with('/') {
             return Err(PathError::NotAbsolute);
@@ -99,13 +99,13 @@ impl<'a> SafePath<'a> {
         normalise(Cow::Borrowed(path.as_bytes()))
     }
 
-    /// Returns the path for rules, even if no file can have it: decoded and normalised in the same way, so that a route
-    /// matches `/wiki/Special:Search` like `/wiki/Main`. An encoded slash becomes a backslash, and bytes that are not
-    /// UTF-8 become U+FFFD. It must never be opened.
+    /// Returns the decoded and normalised path that rules match, even if no file can have this path. So a route for
+    /// `/wiki/` matches `/wiki/Special:Search` as well as `/wiki/Main`. An encoded slash becomes a backslash, and bytes
+    /// that are not UTF-8 become U+FFFD. The result must never be opened as a file.
     ///
     /// # Errors
     ///
-    /// If the path is malformed.
+    /// Fails if the path is malformed.
     pub fn for_rules(raw: &[u8]) -> Result<String, PathError> {
         if raw.first() != Some(&b'/') {
             return Err(PathError::NotAbsolute);
@@ -120,7 +120,7 @@ impl<'a> SafePath<'a> {
         &self.decoded
     }
 
-    /// Returns the same path; it is borrowed if it equals the raw path.
+    /// Returns the same string as [`as_str`](Self::as_str); it is borrowed if it equals the raw path.
     pub fn into_str(self) -> Cow<'a, str> {
         self.decoded
     }
@@ -141,7 +141,7 @@ impl<'a> SafePath<'a> {
 
     /// Returns the segments in their order.
     pub fn segments(&self) -> impl Iterator<Item = &str> {
-        // Only the root is empty here, so that the split yields one empty part.
+        // `inner` is empty only for the root, for which the split yields one empty segment.
         self.inner().split('/').filter(|segment| !segment.is_empty())
     }
 
@@ -182,8 +182,8 @@ impl AsRef<str> for SafePath<'_> {
     }
 }
 
-/// Returns true if a raw path surely equals its safe form, in one pass, because most paths of requests do. `false` only
-/// means that the full rules decide.
+/// Returns true if a raw path certainly equals its safe form, as most request paths do. The check takes one pass.
+/// `false` means that the full rules must decide.
 fn is_plain(raw: &[u8]) -> bool {
     let mut start = 1;
     let mut depth = 0;
@@ -201,7 +201,7 @@ fn is_plain(raw: &[u8]) -> bool {
     depth < MAX_DEPTH && (last.is_empty() || safe_name::is_plain(last))
 }
 
-/// Bytes that never need a change. Dots and slashes depend on their position and are not among them.
+/// Bytes that are valid at every position. Dots and slashes are not among them, because they depend on their position.
 const PLAIN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0x21;
@@ -252,7 +252,7 @@ struct PathTraits {
     dot_segment: bool,
 }
 
-/// Inspects a decoded path that begins with a slash; fails if it is malformed.
+/// Returns the properties of a decoded path that begins with a slash; fails if the path is malformed.
 fn inspect(path: &[u8]) -> Result<PathTraits, PathError> {
     if path.iter().any(u8::is_ascii_control) {
         return Err(PathError::Control);
@@ -314,7 +314,7 @@ fn rebuild(path: &[u8]) -> Vec<u8> {
     while let Some(segment) = pieces.next() {
         match segment {
             b"" | b"." => {}
-            // `out` always ends with a slash here, so the parent ends at the one before.
+            // `out` always ends with a slash at this point, so the parent ends at the slash before that one.
             b".." => out.truncate(memchr::memrchr(b'/', &out[..out.len() - 1]).map_or(1, |parent| parent + 1)),
             name => {
                 out.extend_from_slice(name);

@@ -1,6 +1,7 @@
-//! Quality values: the `q` of `Accept` and similar fields (RFC 9110 §12.4.2).
+//! Parses quality values: the `q` parameter of `Accept` and similar fields (RFC 9110 §12.4.2).
 
-/// A qvalue in thousandths, with an extra value between 0 and the smallest for what is acceptable but not listed.
+/// A quality value: 0 for a refusal, 1 for a coding that is acceptable but not listed, and otherwise the qvalue in
+/// thousandths plus 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Weight(u16);
 
@@ -9,7 +10,7 @@ impl Weight {
     pub(super) const TOLERATED: Weight = Weight(1);
     pub(super) const ONE: Weight = Weight(1001);
 
-    /// Parses `q=` and a qvalue: `0` or `1` with up to three decimals, those of `1` all zero (RFC 9110 §12.4.2).
+    /// Parses `q=` and a qvalue: `0` or `1` with up to three decimals, which must be zero after `1` (RFC 9110 §12.4.2).
     pub(super) fn parse_parameter(parameter: &[u8]) -> Option<Weight> {
         let (name, value) = parameter.split_at_checked(2)?;
         if !name.eq_ignore_ascii_case(b"q=") {
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses() {
+    fn weights_are_parsed_and_ordered() {
         let rows: &[(&str, Option<Weight>)] = &[
             ("q=0", Some(Weight::REFUSED)),
             ("q=0.", Some(Weight::REFUSED)),

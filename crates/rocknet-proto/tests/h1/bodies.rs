@@ -1,4 +1,4 @@
-//! Request bodies: by length and chunked, with extensions and trailers.
+//! Tests request bodies: by length and chunked, with chunk extensions and trailers.
 
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{ResponseTiming, server_transcript};
@@ -39,7 +39,7 @@ fn chunked_refused(content: &str, events: &[&str], refusal: impl Into<Refusal>) 
 }
 
 #[test]
-fn bodies_by_length() {
+fn bodies_end_after_their_length() {
     let post = |length: &str, content: &str| {
         format!("POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{content}")
     };
@@ -76,7 +76,7 @@ fn bodies_by_length() {
 }
 
 #[test]
-fn chunked_bodies() {
+fn chunked_bodies_are_decoded() {
     chunked("0\r\n\r\n", &["end", "idle"]);
     chunked("000\r\n\r\n", &["end", "idle"]);
     chunked("5\r\nhello\r\n0\r\n\r\n", &["data hello", "end", "idle"]);
@@ -118,7 +118,7 @@ fn trailers_are_read() {
     }
 }
 
-/// Forbidden trailers are refused only in requests; of responses the proxy drops them.
+/// Forbidden trailer fields are refused only in requests; the proxy drops them from responses.
 #[test]
 fn forbidden_trailers_of_requests_are_refused() {
     let refused = format!("refused {:?}", Refusal::from(ChunkError::ForbiddenTrailer));
@@ -185,7 +185,7 @@ fn the_body_limit_of_a_site_applies_to_both_framings() {
         )
     };
     let too_large = "refused ContentTooLarge";
-    // The limit of the site replaces that of the connection, above or below it.
+    // The limit of the site replaces the limit of the connection, whether it is greater or smaller.
     for (site, length, fits) in [
         (Some(4), 4, true),
         (Some(4), 5, false),

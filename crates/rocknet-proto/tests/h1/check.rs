@@ -1,10 +1,10 @@
-//! Check functions of all tables.
+//! Functions that check the rows of all test tables.
 
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{ResponseTiming, client_transcript, server_transcript};
 use rocknet_proto::h1::{Refusal, ResponseError};
 
-/// A valid request, which must be parsed after a connection that persists.
+/// A valid request. It must be parsed after the bytes of a row if the connection persists.
 const FOLLOWER: &[u8] = b"GET /follower HTTP/1.1\r\nHost: follower\r\n\r\n";
 const FOLLOWER_LINE: &str = "GET /follower @follower None";
 
@@ -32,7 +32,7 @@ pub fn server_with(limits: &Limits, site_limit: Option<u64>, bytes: impl AsRef<[
     in_all_splits(&long, &format!("{shown} and a follower"), &followed, run);
 }
 
-/// Checks that one request without a body is accepted and the connection persists.
+/// Checks that one request without a body is accepted and that the connection persists.
 pub fn accepted(head: impl AsRef<[u8]>, line: &str) {
     server(head, &[&format!("{line} None"), "idle"]);
 }
@@ -61,7 +61,7 @@ pub fn client_with(limits: &Limits, method: &str, upgrade: Option<&str>, bytes: 
     match followed.last_mut() {
         Some(last @ &mut ("reusable" | "not reusable")) => *last = "error Unsolicited",
         Some(&mut "switched") => {}
-        // More bytes would complete a truncated response, and continue one that ends with the connection.
+        // More bytes would complete a truncated response, or extend a response that ends with the connection.
         Some(last) if last.starts_with("error") && *last != "error Truncated" => {}
         _ => return,
     }
@@ -77,7 +77,8 @@ fn in_all_splits(bytes: &[u8], shown: &str, expected: &[&str], run: impl Fn(&[&[
     assert_eq!(run(&[bytes]), expected, "whole: {shown}");
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
     assert_eq!(run(&single), expected, "byte by byte: {shown}");
-    // Cuts at every position would cost the square of the length, so long rows get sixty.
+    // Cuts at every position would take time with the square of the length, so long rows are cut at about sixty
+    // positions.
     for cut in (1..bytes.len()).step_by(bytes.len() / 60 + 1) {
         let (front, back) = bytes.split_at(cut);
         assert_eq!(run(&[front, back]), expected, "cut at {cut}: {shown}");

@@ -1,4 +1,4 @@
-//! Responses parsed by a client: valid ones of upstreams, and invalid ones.
+//! Tests the parsing of valid and invalid responses from upstreams.
 
 use rocknet_proto::Limits;
 use rocknet_proto::h1::{ChunkError, FieldError, FramingError, ResponseError};
@@ -34,7 +34,7 @@ fn responses_end_by_length_chunks_or_close() {
         ok(chunked, "2\r\nhi\r\n0\r\nX: y\r\n\r\n"),
         &[line, "data hi", "end X=y", "reusable"],
     );
-    // Forbidden trailers do not invalidate the response; the caller drops them.
+    // Forbidden trailer fields do not invalidate the response; the caller drops them.
     client(
         "GET",
         ok(
@@ -88,7 +88,7 @@ fn some_responses_have_no_body() {
         format!("HTTP/1.1 304 Not Modified\r\n{length}\r\n"),
         &["304 None Content-Length=9", "reusable"],
     );
-    // Bytes after a response without a body are unsolicited.
+    // Bytes after the end of a response are unsolicited.
     client("HEAD", ok("", "hi"), &["200 None", "error Unsolicited"]);
     client(
         "GET",
@@ -161,7 +161,7 @@ fn protocols_switch_only_on_request() {
 }
 
 #[test]
-fn status_lines() {
+fn status_lines_are_validated() {
     for good in [
         "HTTP/1.1 204 No Content",
         "HTTP/1.1 204 ",

@@ -1,4 +1,4 @@
-//! Limits from both sides, in every split.
+//! Tests messages at each limit and just above it, in every split.
 
 use rocknet_proto::Limits;
 use rocknet_proto::h1::{ChunkError, FieldError, Refusal};
@@ -10,7 +10,7 @@ fn accepted_with(limits: &Limits, bytes: &str, line: &str) {
 }
 
 #[test]
-fn target_size() {
+fn targets_are_limited() {
     let limits = Limits {
         target_size: 10,
         ..Limits::default()
@@ -24,7 +24,7 @@ fn target_size() {
 }
 
 #[test]
-fn head_size() {
+fn heads_are_limited() {
     let limits = Limits {
         head_size: 100,
         target_size: 1000,
@@ -38,17 +38,17 @@ fn head_size() {
     accepted_with(&limits, &head(99), "GET / @follower.example");
     accepted_with(&limits, &head(100), "GET / @follower.example");
     let too_large = FieldError::TooLarge;
-    // Exceeded by the last byte, by the empty line, by a whole line, and without any end.
+    // The limit is exceeded by the last byte, by the empty line, by a whole line, and by a head without an end.
     refused_with(&limits, head(101), too_large);
     refused_with(&limits, head(102), too_large);
     refused_with(&limits, head(150), too_large);
     refused_with(&limits, &head(150)[..100], too_large);
     refused_with(&limits, head(90).replace("X: ", "Y: y\r\nYY: y\r\nX: "), too_large);
     server_with(&limits, None, &head(150)[..99], &["more"]);
-    // Empty lines count.
+    // Empty lines before the request count, too.
     accepted_with(&limits, &format!("\r\n{}", head(98)), "GET / @follower.example");
     refused_with(&limits, format!("\r\n{}", head(99)), too_large);
-    // A request line that fills the head.
+    // The request line alone fills the head.
     let line = |size: usize| format!("GET /{} HTTP/1.1\r\n", "x".repeat(size - 16));
     refused_with(&limits, line(101), Refusal::TargetTooLong);
     refused_with(&limits, "G".repeat(100), Refusal::TargetTooLong);
@@ -58,7 +58,7 @@ fn head_size() {
 }
 
 #[test]
-fn number_of_fields() {
+fn field_lines_are_limited() {
     let limits = Limits {
         fields: 5,
         ..Limits::default()
@@ -99,7 +99,7 @@ fn defaults_match_the_documentation() {
 }
 
 #[test]
-fn chunk_extensions() {
+fn chunk_extensions_are_limited_in_total() {
     let limits = Limits {
         chunk_extension: 20,
         ..Limits::default()
@@ -122,14 +122,14 @@ fn chunk_extensions() {
         let content = format!("1{}\r\nx\r\n0{}\r\n\r\n", of(first), of(last));
         server_with(&limits, None, post(&content), expected);
     }
-    // Without an end: refused when a complete line no longer fits.
+    // A line without an end is refused as soon as a complete line no longer fits.
     let endless = post(&format!("1;{}", "e".repeat(200)));
     server_with(&limits, None, endless, &bad_first);
     assert_eq!(Refusal::Chunk(ChunkError::ExtensionsTooLarge).status().code(), 413);
 }
 
 #[test]
-fn trailer_sections() {
+fn trailer_sections_are_limited() {
     let limits = Limits {
         trailer_size: 30,
         fields: 3,
@@ -148,7 +148,7 @@ fn trailer_sections() {
     check(&trailer(30), good(&format!(" X={}", "x".repeat(23))));
     check(&trailer(31), bad(FieldError::TooLarge));
     check(&trailer(300), bad(FieldError::TooLarge));
-    // Without an end: refused as soon as the section is full, not before.
+    // A section without an end is refused as soon as it is full, but not earlier.
     let unfinished = |size: usize, state: &str| {
         let bytes = post("")
             .strip_suffix("\r\n")
@@ -165,7 +165,7 @@ fn trailer_sections() {
 }
 
 #[test]
-fn limits_of_responses() {
+fn response_heads_are_limited() {
     let limits = Limits {
         head_size: 60,
         fields: 3,
@@ -190,7 +190,7 @@ fn limits_of_responses() {
 }
 
 #[test]
-fn limits_of_chunked_responses() {
+fn chunked_responses_are_limited() {
     let limits = Limits {
         chunk_extension: 20,
         trailer_size: 30,

@@ -1,4 +1,4 @@
-//! HTTP/1 as transcripts: tables of bytes and their events, in every split and with more bytes after them.
+//! HTTP/1 tests with transcripts: tables of bytes with their events, in every split and with more bytes after them.
 
 mod bodies;
 mod check;

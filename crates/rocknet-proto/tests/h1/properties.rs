@@ -1,4 +1,4 @@
-//! Properties of all messages: splits do not change events, and each role reads what the other writes.
+//! Property tests of messages: splits do not change events, and client and server can parse each other's output.
 
 use proptest::prelude::*;
 use rocknet_proto::fields::Field;
@@ -8,7 +8,7 @@ use rocknet_proto::h1::{
 };
 use rocknet_proto::{Limits, RequestIndex, ResponseIndex, Status};
 
-/// Valid and invalid parts of messages, so that random sequences reach most states.
+/// Valid and invalid parts of messages, so that random sequences of them reach most states.
 const PARTS: &[&str] = &[
     "GET / HTTP/1.1\r\n",
     "POST /x?y HTTP/1.1\r\n",
@@ -40,7 +40,7 @@ const PARTS: &[&str] = &[
     "HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
 ];
 
-/// Mostly valid beginnings, so that the states after them are reached.
+/// Mostly valid beginnings of messages, so that random sequences reach the states after a head.
 const BEGINNINGS: &[&str] = &[
     "",
     "GET / HTTP/1.1\r\nHost: a\r\n",
@@ -56,11 +56,11 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
     let noise = prop::option::weighted(0.2, (any::<prop::sample::Index>(), any::<u8>()));
     (beginning, parts, noise).prop_map(|(beginning, parts, noise)| {
         let mut bytes = [beginning.as_bytes(), parts.concat().as_bytes()].concat();
-        if let Some((place, byte)) = noise
+        if let Some((position, byte)) = noise
             && !bytes.is_empty()
         {
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
+            let position = position.index(bytes.len());
+            bytes[position] = byte;
         }
         bytes
     })
@@ -79,7 +79,7 @@ fn pieces(mut bytes: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
 
 const TCHAR: &str = "[!#$%&'*+.^_`|~0-9A-Za-z-]{1,20}";
 
-/// Names that begin with `x-`, so that they are neither framing fields nor set by the encoder.
+/// Generates fields whose names begin with `x-`, so that they are neither framing fields nor set by the encoder.
 fn fields() -> impl Strategy<Value = Vec<(String, Vec<u8>)>> {
     let value = prop::collection::vec(prop_oneof![0x21..0x7fu8, 0x80..=0xffu8, Just(b' '), Just(b'\t')], 0..40)
         .prop_map(|value| value.trim_ascii().to_vec());
@@ -98,7 +98,7 @@ fn collected<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<(Str
         .collect()
 }
 
-/// A body in the pieces to send, and true if its length is announced.
+/// Generates a body as a list of pieces, and true if its length is announced.
 fn bodies() -> impl Strategy<Value = (Vec<Vec<u8>>, bool)> {
     (
         prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 0..5),
@@ -143,7 +143,7 @@ proptest! {
 
     #[test]
     fn written_requests_are_read_back(
-        method in TCHAR.prop_filter("CONNECT has targets of its own", |method| method != "CONNECT"),
+        method in TCHAR.prop_filter("CONNECT has another form of target", |method| method != "CONNECT"),
         target in "/[!-\"$-~]{0,60}",
         fields in fields(),
         (content, announced) in bodies(),
@@ -196,7 +196,7 @@ proptest! {
 
     #[test]
     fn written_responses_are_read_back(
-        status in (200u16..=999).prop_filter("these have no content", |status| ![204, 205, 304].contains(status)),
+        status in (200u16..=999).prop_filter("responses with these statuses have no body", |status| ![204, 205, 304].contains(status)),
         fields in fields(),
         (content, announced) in bodies(),
         old in any::<bool>(),

@@ -1,4 +1,4 @@
-//! Heads of requests: valid ones, and every refusal.
+//! Tests valid request heads, and every reason for a refusal.
 
 use rocknet_proto::Known;
 use rocknet_proto::RequestIndex;
@@ -15,7 +15,7 @@ fn line(line: &str) -> String {
 }
 
 #[test]
-fn targets_in_their_four_forms() {
+fn targets_have_four_forms() {
     accepted(
         "GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n",
         "GET / @127.0.0.1:8080",
@@ -43,7 +43,7 @@ fn targets_in_their_four_forms() {
         "GET / @[::1]:81 Absolute",
     );
     accepted(line("OPTIONS * HTTP/1.1"), "OPTIONS * @a Asterisk");
-    // The response is 200, which opens a tunnel.
+    // The test responds with 200, which opens a tunnel.
     let connect = "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n";
     server(connect, &["CONNECT  @a:443 Authority None", "Upgrade"]);
 }
@@ -123,7 +123,7 @@ fn invalid_request_lines_are_refused() {
 }
 
 #[test]
-fn empty_lines_before_a_request() {
+fn two_empty_lines_before_a_request_are_ignored() {
     accepted("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / @a");
     accepted("\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / @a");
     refused("\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::EmptyLines);
@@ -165,7 +165,7 @@ fn invalid_field_lines_are_refused() {
 }
 
 #[test]
-fn hosts() {
+fn hosts_are_required_and_validated() {
     for good in [
         "a",
         "A.example",
@@ -263,7 +263,7 @@ fn invalid_content_lengths_and_codings_are_refused() {
 }
 
 #[test]
-fn expectations() {
+fn only_100_continue_may_be_expected() {
     let post = |expect: &str| format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: {expect}\r\n\r\nhi");
     server(
         post("100-continue"),
@@ -327,7 +327,7 @@ fn upgrades_are_offered_only_where_possible() {
     server(post, &["POST / @a Length(2)", "data hi", "end", "idle"]);
 }
 
-/// Bytes of the new protocol stay unread, even if they look like a request.
+/// Bytes of the new protocol remain unread, even if they look like a request.
 #[test]
 fn nothing_is_read_after_an_upgrade() {
     let bytes = get("Connection: upgrade\r\nUpgrade: x\r\n") + "\x01\x05hello GET / HTTP/1.1\r\n\r\n";

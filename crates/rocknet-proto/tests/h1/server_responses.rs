@@ -1,4 +1,4 @@
-//! Responses of a server: their framing, their bytes, and the state of the connection after them.
+//! Tests server responses: their framing, their bytes, and the state of the connection after them.
 
 use rocknet_proto::h1::{
     AfterResponse, BodyFraming, ConnectionField, EncodeError, Framing, Length, Refusal, ServerConnection, ServerEvent,
@@ -43,13 +43,13 @@ fn respond(mut connection: ServerConnection, status: Status, length: Length, clo
 }
 
 fn check(line: &str, fields: &str, status: u16, length: Length, close: bool, wire: &str, next: AfterResponse) {
-    let status = Status::new(status).expect("rows hold statuses");
+    let status = Status::new(status).expect("each row has a valid status");
     let shown = format!("{line} {fields:?} {status} {length:?} {close}");
     let (written, after) = respond(connection_with_request(line, fields), status, length, close);
     let (first, rest) = written.split_once("\r\n").expect("a status line is written");
     assert!(first.starts_with(&format!("HTTP/1.1 {status} ")), "{shown}: {first}");
     assert_eq!((rest, after), (wire, next), "{shown}");
-    // The combined call must yield the same.
+    // The combined call must return the same framing and state.
     let mut connection = connection_with_request(line, fields);
     let (framing, after) = connection.respond_complete(status, length, close);
     assert_eq!(
@@ -186,7 +186,7 @@ fn responses_are_framed_by_status_and_length() {
         "Content-Length: 0\r\n\r\n",
         AfterResponse::KeepAlive,
     );
-    // With an unread body the connection persists after draining it, unless the client waits for 100.
+    // With an unread body, the connection persists after the body is drained, unless the client waits for a 100.
     let length = "Content-Length: 5\r\n";
     let post = "POST / HTTP/1.1";
     check(
@@ -217,7 +217,7 @@ fn responses_are_framed_by_status_and_length() {
         "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
         AfterResponse::Linger,
     );
-    // Other protocols.
+    // Upgrades and tunnels.
     let upgrade = "Connection: upgrade\r\nUpgrade: x\r\n";
     check(
         get,
@@ -270,7 +270,7 @@ fn responses_are_framed_by_status_and_length() {
 fn responses_without_body_have_length_zero() {
     for status in [200, 301, 404, 500] {
         let mut connection = connection_with_request("GET / HTTP/1.1", "");
-        let status = Status::new(status).expect("rows hold statuses");
+        let status = Status::new(status).expect("each row has a valid status");
         let (framing, next) = connection.respond_complete(status, Length::None, false);
         assert_eq!((framing.content_length, next), (Some(0), AfterResponse::KeepAlive));
     }
@@ -336,7 +336,7 @@ fn data_can_be_framed_without_copying() {
     );
 }
 
-/// A request is not parsed before the previous response ends.
+/// The next request is not parsed before the response to the previous request ends.
 #[test]
 fn pipelined_requests_are_blocked_until_the_response_ends() {
     let limits = Limits::default();
@@ -372,7 +372,7 @@ fn pipelined_requests_are_blocked_until_the_response_ends() {
     );
 }
 
-/// The search position in a slow head must not apply to the next one.
+/// The search position in a head that arrived slowly must not be applied to the next head.
 #[test]
 fn a_slow_head_does_not_delay_the_next_request() {
     let (limits, mut index, mut connection) = (Limits::default(), RequestIndex::default(), ServerConnection::new());
@@ -398,7 +398,7 @@ fn a_slow_head_does_not_delay_the_next_request() {
     );
 }
 
-/// A response after a timeout within a head is framed regardless of the previous request.
+/// A 408 after a timeout within a head is framed independently of the previous request.
 #[test]
 fn an_incomplete_head_can_be_answered_with_408() {
     let limits = Limits::default();

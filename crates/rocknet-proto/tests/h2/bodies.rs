@@ -1,4 +1,4 @@
-//! Request bodies: their parts, length, limit, windows and trailers.
+//! Tests request bodies: their parts, length, limit, windows and trailers.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -48,7 +48,7 @@ fn bodies_arrive_in_parts() {
     );
 }
 
-/// RFC 9113 §8.1.1.
+/// RFC 9113 §8.1.1: a body whose length differs from Content-Length resets the stream.
 #[test]
 fn bodies_must_match_content_length() {
     let head = "request 1 POST / @a content-length=3";
@@ -80,7 +80,7 @@ fn bodies_must_match_content_length() {
     );
 }
 
-/// RFC 9113 §8.1.
+/// RFC 9113 §8.1: a valid trailer section ends the request, and an invalid one resets the stream.
 #[test]
 fn trailers_end_the_request() {
     server(
@@ -165,7 +165,7 @@ fn a_body_above_its_limit_is_refused_once() {
     );
 }
 
-/// A response may precede the end of the request body. The rest is discarded, and the stream ends with it.
+/// A response may be complete before the request body. The remaining body is discarded, and the stream ends after it.
 #[test]
 fn a_body_after_its_response_is_discarded() {
     server_with(
@@ -185,7 +185,7 @@ fn a_body_after_its_response_is_discarded() {
     );
 }
 
-/// A connection with one request whose body is incomplete.
+/// A connection that has received one request without its body.
 struct Upload {
     connection: ServerConnection,
     head: DecodedHead,
@@ -240,10 +240,10 @@ fn released_bytes_reopen_windows() {
             matches!(received.event, ConnectionEvent::Data { .. }),
             "{round}: {received:?}"
         );
-        assert!(upload.sent().is_empty(), "nothing is granted before it is released");
+        assert!(upload.sent().is_empty(), "no window is opened before data is released");
     }
     upload.connection.release(stream, 30_000, &mut upload.out);
-    assert!(upload.sent().is_empty(), "less than half a window");
+    assert!(upload.sent().is_empty(), "less than half a window is not granted");
     upload.connection.release(stream, 3000, &mut upload.out);
     assert_eq!(upload.sent(), [window(1, 33_000), window(0, 33_000)].concat());
     for _ in 0..2 {
@@ -272,7 +272,7 @@ fn a_stream_above_its_window_is_reset() {
     assert_eq!(upload.sent(), rst(1, ErrorCode::FlowControlError as u32));
 }
 
-/// The end of a response body discards the rest of the request body. The end of a tunnel's sending side closes only
+/// The end of a response body discards the remaining request body. In a tunnel, the end of the sent data closes only
 /// that direction.
 #[test]
 fn the_end_of_a_tunnel_closes_one_direction() {
@@ -281,7 +281,10 @@ fn the_end_of_a_tunnel_closes_one_direction() {
         let stream = upload.stream;
         let piece = frame(DATA, 0, 1, vec![b'x'; 1000]);
         if is_tunnel {
-            upload.connection.set_body_limit(stream, 10).expect("nothing came yet");
+            upload
+                .connection
+                .set_body_limit(stream, 10)
+                .expect("no body was received yet");
             upload.connection.begin_tunnel(stream);
         }
         let head = upload
@@ -307,7 +310,7 @@ fn the_end_of_a_tunnel_closes_one_direction() {
     }
 }
 
-/// A closed stream returns its share of the connection window, however it is closed.
+/// A closed stream returns its unreleased bytes to the connection window, however it is closed.
 #[test]
 fn closed_streams_return_their_share_of_the_connection_window() {
     for way in 0..4 {
@@ -346,7 +349,7 @@ fn closed_streams_return_their_share_of_the_connection_window() {
     }
 }
 
-/// A discarded body is accepted up to the end of its window; then the stream is reset with NO_ERROR.
+/// A discarded body is received until its window is exhausted. Then the stream is reset with NO_ERROR.
 #[test]
 fn a_discarded_body_is_limited_to_its_window() {
     let mut upload = Upload::new(&NARROW);
@@ -362,12 +365,12 @@ fn a_discarded_body_is_limited_to_its_window() {
     }
     let sent = upload.sent();
     assert!(sent.ends_with(&rst(1, 0)), "{sent:?}");
-    // Frames in flight are discarded.
+    // Frames that were in flight are discarded.
     assert_eq!(upload.receive(&data(1, "late")).event, ConnectionEvent::More);
     assert!(upload.connection.is_idle() && !upload.connection.is_closed());
 }
 
-/// Returns the types of the frames in these bytes; the last frame may lack its payload.
+/// Returns the types of the frames in `bytes`. The last frame may lack its payload.
 fn kinds(mut bytes: &[u8]) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(header) = bytes.get(..9) {
@@ -378,12 +381,13 @@ fn kinds(mut bytes: &[u8]) -> Vec<u8> {
     all
 }
 
-/// WINDOW_UPDATE and RST_STREAM at the end of a stream do not separate the header of a frame from its payload.
+/// WINDOW_UPDATE and RST_STREAM at the end of a stream are not written between the header of a DATA frame and its
+/// payload.
 #[test]
 fn no_frame_separates_a_header_from_its_payload() {
-    // True if the client has ended its side; the bytes it has sent; the frames before and after the last frame of the
-    // response.
-    for (ended, sent, before, behind) in [
+    // Columns: true if the client has ended the request, and the number of body bytes that it has sent. Then the types
+    // of the frames up to the last DATA header of the response, and of the frames after its payload.
+    for (ended, sent, before, after) in [
         (true, 1_000, &[DATA][..], &[][..]),
         (true, 65_535, &[WINDOW_UPDATE, DATA], &[]),
         (false, 65_534, &[WINDOW_UPDATE, DATA], &[]),
@@ -419,6 +423,6 @@ fn no_frame_separates_a_header_from_its_payload() {
         assert_eq!(written[written.len() - 9..], [0, 0, 5, DATA, 1, 0, 0, 0, 1], "{what}");
         let Upload { connection, out, .. } = &mut upload;
         assert_eq!(connection.next_data(1000, out), None);
-        assert_eq!(kinds(&upload.sent()), behind, "{what}");
+        assert_eq!(kinds(&upload.sent()), after, "{what}");
     }
 }

@@ -1,4 +1,4 @@
-//! Short constructors of frames, and the check functions of all tables.
+//! Constructors of frames, and the functions that check the rows of all test tables.
 
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{H2ResponseTiming, h2_transcript};
@@ -32,13 +32,13 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: impl AsRef<[u8]>) -> Vec
     bytes
 }
 
-/// Returns a field block of literals without indexing.
+/// Returns a field block that has only literals without indexing.
 pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
         block.push(0);
         for string in [name, value] {
-            // Lengths below 127 + 128 are enough for tables.
+            // Longer strings are written with three continuation bytes, which is enough for the tests.
             if string.len() < 127 {
                 block.push(string.len() as u8);
             } else {
@@ -129,7 +129,7 @@ pub fn settings(values: &[(u16, u32)]) -> Vec<u8> {
     frame(SETTINGS, 0, 0, payload)
 }
 
-/// Returns the preface of a client.
+/// Returns the preface of a client with empty SETTINGS.
 pub fn beginning() -> Vec<u8> {
     [PREFACE.as_slice(), &settings(&[])].concat()
 }
@@ -166,7 +166,7 @@ pub fn server_with(limits: &Limits, config: &Config, timing: H2ResponseTiming, f
     }
 }
 
-/// Checks that the frames end the connection with this error and code.
+/// Checks that the frames end the connection with this error, and that GOAWAY has this last stream and code.
 pub fn rejected(frames: &[Vec<u8>], error: &str, last: u32, code: &str) {
     let (error, go_away) = (format!("error {error}"), format!("> go away {last} {code}"));
     let bytes = [beginning(), frames.concat()].concat();
@@ -189,5 +189,5 @@ pub fn rejected(frames: &[Vec<u8>], error: &str, last: u32, code: &str) {
         &Config::default(),
         H2ResponseTiming::Never,
     );
-    assert_eq!(found, again, "followed");
+    assert_eq!(found, again, "with more frames");
 }

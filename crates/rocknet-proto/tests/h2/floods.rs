@@ -1,4 +1,4 @@
-//! Floods: the accepted bursts, the end of the connection, and the refill over time.
+//! Tests the flood budgets: the accepted bursts, the end of the connection, and the refill over time.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -6,7 +6,7 @@ use rocknet_proto::h2::{
     Config, ConnectionError, ConnectionEvent, DecodedHead, ErrorCode, Flood, ServerConnection, StreamId,
 };
 
-/// A client after its preface, with a clock.
+/// A connection that has received the client preface, with a clock in milliseconds.
 struct Attack {
     connection: ServerConnection,
     head: DecodedHead,
@@ -26,7 +26,7 @@ impl Attack {
         attack
     }
 
-    /// Sends all bytes without any response; returns the error that ended the connection.
+    /// Receives all bytes without sending a response; returns the error that ended the connection, if any.
     fn send(&mut self, bytes: &[u8]) -> Option<ConnectionError> {
         let mut at = 0;
         loop {
@@ -47,7 +47,8 @@ impl Attack {
         }
     }
 
-    /// Returns the number of rounds until the connection ends, and the error.
+    /// Receives the frames of up to 10,000 rounds; returns the number of accepted rounds, and the error that ended the
+    /// connection.
     fn count(&mut self, frames: impl Fn(u32) -> Vec<u8>) -> (u32, Option<ConnectionError>) {
         for round in 0..10_000 {
             if let Some(error) = self.send(&frames(round)) {
@@ -58,14 +59,15 @@ impl Attack {
     }
 }
 
-/// Each flood ends the connection with ENHANCE_YOUR_CALM right after its burst, and the burst refills over time.
+/// Each flood ends the connection with ENHANCE_YOUR_CALM as soon as its burst is exhausted, and the burst refills over
+/// time.
 #[test]
 fn floods_end_the_connection_at_their_burst() {
     type FloodCase = (Flood, fn(u32) -> Vec<u8>, i32);
     let rows: &[FloodCase] = &[
         // Rapid reset.
         (Flood::Resets, |n| [get(2 * n + 1), rst(2 * n + 1, 8)].concat(), 0),
-        // MadeYouReset, in all known ways: each makes the server reset a stream whose request is still processed.
+        // MadeYouReset in all known forms. Each makes the server reset a stream whose request is still being processed.
         (Flood::Resets, |n| [get(2 * n + 1), window(2 * n + 1, 0)].concat(), 0),
         (
             Flood::Resets,
@@ -90,10 +92,10 @@ fn floods_end_the_connection_at_their_burst() {
             |n| frame(HEADERS, 5 | PRIORITY, 2 * n + 1, [0, 0, 0, 0, 0]),
             0,
         ),
-        // Streams above the limit: the first 128 are open.
+        // Streams above the limit of concurrent streams, after the first 128, which are accepted.
         (Flood::Resets, |n| get(2 * n + 1), 128),
         (Flood::Pings, |_| frame(PING, 0, 0, [0; 8]), 0),
-        // The SETTINGS of the preface count, too.
+        // The SETTINGS frame of the preface counts, too.
         (Flood::Settings, |_| settings(&[(4, 100)]), -1),
         (
             Flood::Priorities,
@@ -155,7 +157,7 @@ fn floods_end_the_connection_at_their_burst() {
             "{flood:?}"
         );
         assert!(attack.connection.is_closed());
-        // The same at the refill rate.
+        // At the refill rate, the same frames are accepted indefinitely.
         if flood == Flood::Resets && before > 0 {
             continue;
         }
@@ -167,13 +169,13 @@ fn floods_end_the_connection_at_their_burst() {
     }
 }
 
-/// Sent DATA frames pay for the WINDOW_UPDATEs that they cause.
+/// Sent DATA frames pay for the WINDOW_UPDATE frames that they cause.
 #[test]
 fn window_updates_are_free_while_data_flows() {
     let mut attack = Attack::new();
     assert_eq!(attack.send(&get(1)), None);
     let (connection, out) = (&mut attack.connection, &mut attack.out);
-    // The stream's id as the event gave it is not at hand: it is found by answering the next request.
+    // `Attack::send` discards events and thus the stream ID, so the response is sent to a second request.
     let bytes = get(3);
     let received = connection.receive(&Limits::default(), 1_000_000, &bytes, &mut attack.head, out);
     let ConnectionEvent::Request { stream, .. } = received.event else {
@@ -199,7 +201,7 @@ fn window_updates_are_free_while_data_flows() {
     }
 }
 
-/// Starts a response without end for a client with windows of that size.
+/// Starts a practically endless response for a client whose streams have windows of `initial_window` bytes.
 fn endless(attack: &mut Attack, initial_window: u32) -> StreamId {
     assert_eq!(attack.send(&settings(&[(4, initial_window)])), None);
     let bytes = get(1);
@@ -214,31 +216,32 @@ fn endless(attack: &mut Attack, initial_window: u32) -> StreamId {
     stream
 }
 
-/// Sends all that the windows allow; returns the sizes of the frames.
+/// Sends all data that the windows permit; returns the payload sizes of the frames.
 fn sent(attack: &mut Attack) -> Vec<u64> {
     std::iter::from_fn(|| attack.connection.next_data(u64::MAX, &mut attack.out))
         .map(|grant| grant.length)
         .collect()
 }
 
-/// Windows opened by a byte or two at a time: the first are served as they are, and then data waits for a useful size.
-/// The unpaid WINDOW_UPDATEs end the connection.
+/// A client opens its windows by a byte or two at a time. The first small frames are sent, and then data waits until
+/// the window has a useful size. The WINDOW_UPDATE frames that no sent data pays for end the connection.
 #[test]
 fn tiny_windows_end_the_connection() {
-    // Small frames: 64 at once, and one more for each larger frame.
+    // The last column limits the number of small frames. A connection may send 64 of them, and one more for each larger
+    // frame.
     for (what, initial, update, most) in [
-        // Then one per 16 bytes, as long as the updates are within their budget.
+        // After these, one frame per 16 bytes is sent until the budget of window updates is spent.
         ("the stream's", 1, window(1, 1), 64 + 1_024 / 16 + 8),
         ("the stream's, which was large", 65_000, window(1, 1), 80),
         ("the connection's", 1 << 20, window(0, 2), 80),
-        // Large enough for small windows, but they pay for no update.
+        // These frames are large enough for small windows, but pay for no update.
         ("both", 1, [window(1, 20), window(0, 20)].concat(), 1_024),
     ] {
         let mut attack = Attack::new();
         endless(&mut attack, initial);
         let first = sent(&mut attack);
         if initial == 1 {
-            assert_eq!(first, [1], "{what}: a window of a byte lets a byte go");
+            assert_eq!(first, [1], "{what}: a window of one byte permits one byte");
         }
         let mut small = 0;
         let ended = (0..20_000).find_map(|_| {
@@ -253,7 +256,7 @@ fn tiny_windows_end_the_connection() {
     }
 }
 
-/// Clients with little memory have small windows, and may open them only when they are used up.
+/// Clients with little memory have small windows, and may open a window only after using it up.
 #[test]
 fn small_windows_are_served_without_limit() {
     for size in [32, 100, 256, 512, 1000, 1500, 5000] {
@@ -272,7 +275,7 @@ fn small_windows_are_served_without_limit() {
                 let sizes = sent(&mut attack);
                 assert!(!sizes.is_empty() || part > 1, "{size} {round}");
                 total += sizes.iter().sum::<u64>();
-                // Frames below 32 bytes do not pay for updates, so that only the refill rate is allowed.
+                // Frames below 32 bytes do not pay for updates, so the client must keep to the refill rate.
                 attack.now += if grant < 32 { 50 } else { 0 };
             }
             assert!(total >= u64::from(size) * 2_500 / 2, "{size}: {total}");
@@ -280,7 +283,7 @@ fn small_windows_are_served_without_limit() {
     }
 }
 
-/// After the budget of small frames is spent, the end of a body is sent even if it is small.
+/// The end of a body is sent even if it is small and the budget of small frames is spent.
 #[test]
 fn the_end_of_a_body_needs_no_large_window() {
     let mut attack = Attack::new();
@@ -289,12 +292,12 @@ fn the_end_of_a_body_needs_no_large_window() {
         sent(&mut attack);
         assert_eq!(attack.send(&window(1, 1)), None);
     }
-    assert_eq!(sent(&mut attack), [0; 0], "it waits");
+    assert_eq!(sent(&mut attack), [0; 0], "a small frame waits");
     assert_eq!(attack.connection.send_capacity(stream, 100_000), 0);
     assert_eq!(
         attack.connection.send_capacity(stream, 7),
         7,
-        "what is left of 87 in pieces of 16"
+        "7 bytes remain of 87 sent in frames of 16"
     );
     attack.connection.reset(stream, ErrorCode::Cancel, &mut attack.out);
     let bytes = get(3);
@@ -312,7 +315,7 @@ fn the_end_of_a_body_needs_no_large_window() {
     assert_eq!(sent(&mut attack), [5]);
 }
 
-/// CONTINUATION frames are limited in number and in bytes, empty or not.
+/// CONTINUATION frames are limited in number and in total size, whether or not they are empty.
 #[test]
 fn field_blocks_are_limited() {
     let calm = [0, 0, 0, ErrorCode::EnhanceYourCalm as u8];
@@ -329,8 +332,8 @@ fn field_blocks_are_limited() {
     assert_eq!((count, error), (4, Some(ConnectionError::BlockTooLarge)));
 }
 
-/// A block of one-byte references to a large field of the table: decoding takes bounded time and memory, and ends the
-/// connection if the head exceeds all limits.
+/// A block of one-byte references to a large table entry is decoded in bounded time and memory. A head far above all
+/// limits ends the connection.
 #[test]
 fn indexed_fields_are_not_expanded() {
     let mut attack = Attack::new();
@@ -349,7 +352,7 @@ fn indexed_fields_are_not_expanded() {
     assert_eq!(error.map(ConnectionError::code), Some(ErrorCode::EnhanceYourCalm));
 }
 
-/// Response bytes that closed windows block are reported.
+/// The connection reports the number of response bytes that closed windows block.
 #[test]
 fn blocked_bytes_are_reported() {
     let mut attack = Attack::new();

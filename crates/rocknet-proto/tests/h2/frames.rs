@@ -1,4 +1,4 @@
-//! Frames and streams by the sections of RFC 9113: the error of each invalid frame and its code.
+//! Tests frames and stream states by the sections of RFC 9113: each invalid frame causes the required error code.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -8,9 +8,9 @@ use rocknet_proto::h2::{Config, PREFACE};
 const GET_1: &str = "request 1 GET / @a end";
 const SENT_1: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
 
-/// §3.4: the preface with SETTINGS.
+/// §3.4: the client preface with its SETTINGS frame.
 #[test]
-fn the_client_preface() {
+fn the_client_preface_is_validated() {
     let get = get(1);
     for (bytes, expected) in [
         (PREFACE.to_vec(), vec!["idle"]),
@@ -52,7 +52,7 @@ fn a_request_gets_a_response() {
 
 /// §4.1, §5.5: unknown frames and flags are ignored.
 #[test]
-fn unknown_frames_and_flags() {
+fn unknown_frames_and_flags_are_ignored() {
     let expected = [GET_1, "idle", SENT_1[0], SENT_1[1]];
     server(&[frame(22, 0, 0, "unknown"), get(1)], &expected);
     server(&[frame(22, 0xff, 0, [0; 300]), get(1)], &expected);
@@ -66,9 +66,9 @@ fn unknown_frames_and_flags() {
     server(&[reserved], &expected);
 }
 
-/// §4.2, §6: invalid sizes and streams of frame types.
+/// §4.2, §6: frames of an invalid size or on an invalid stream for their type.
 #[test]
-fn sizes_and_streams() {
+fn invalid_sizes_and_streams_are_errors() {
     let large = vec![0; 16_385];
     let size = |frames: &[Vec<u8>], error, last| rejected(frames, error, last, "FRAME_SIZE_ERROR");
     size(&[post(1), frame(DATA, 0, 1, &large)], "FrameTooLarge", 1);
@@ -105,9 +105,9 @@ fn sizes_and_streams() {
     );
 }
 
-/// §5.1: idle streams.
+/// §5.1: frames on idle streams.
 #[test]
-fn idle_streams() {
+fn frames_on_idle_streams_are_errors() {
     for frame in [data(1, "x"), rst(1, 8), window(1, 1), data(2, ""), window(2, 5)] {
         rejected(&[frame], "IdleStream", 0, "PROTOCOL_ERROR");
     }
@@ -119,9 +119,9 @@ fn idle_streams() {
     );
 }
 
-/// §5.1: streams that the client has ended.
+/// §5.1: frames on streams that the client has ended.
 #[test]
-fn half_closed_streams() {
+fn data_after_the_end_of_a_stream_resets_it() {
     let config = Config::default();
     let never = |frames: &[Vec<u8>], expected: &[&str]| {
         server_with(&Limits::default(), &config, H2ResponseTiming::Never, frames, expected);
@@ -141,7 +141,7 @@ fn half_closed_streams() {
         1,
         "PROTOCOL_ERROR",
     );
-    // Control frames of the stream are still valid.
+    // Control frames on the stream remain valid.
     never(
         &[get(1), window(1, 1), frame(PRIORITY_FRAME, 0, 1, [0; 5])],
         &[GET_1, "more"],
@@ -149,9 +149,9 @@ fn half_closed_streams() {
     never(&[get(1), rst(1, 8)], &[GET_1, "reset 1 CANCEL by client", "idle"]);
 }
 
-/// §5.1: closed streams.
+/// §5.1: frames on closed streams.
 #[test]
-fn closed_streams() {
+fn frames_on_closed_streams_are_errors() {
     let check = |last: Vec<u8>, error: &str, code: &str| {
         let bytes = [beginning(), get(1), last].concat();
         let found = h2_transcript(
@@ -166,10 +166,10 @@ fn closed_streams() {
     check(data(1, "x"), "ClosedStream", "STREAM_CLOSED");
     check(trailers(1, &[]), "ClosedStream", "STREAM_CLOSED");
     check(frame(CONTINUATION, 4, 1, ""), "Continuation", "PROTOCOL_ERROR");
-    // After RST_STREAM of the client.
+    // After RST_STREAM from the client, the stream is closed.
     rejected(&[get(1), rst(1, 8), data(1, "x")], "ClosedStream", 1, "STREAM_CLOSED");
     rejected(&[get(1), rst(1, 8), get(1)], "ClosedStream", 1, "STREAM_CLOSED");
-    // These frames may be in flight.
+    // These frames may still be in flight, so they are ignored.
     server(
         &[
             get(1),
@@ -184,7 +184,7 @@ fn closed_streams() {
 
 /// §5.1: frames in flight to a stream that the server has reset are ignored, but their field blocks are decoded.
 #[test]
-fn frames_in_flight_to_a_reset_stream() {
+fn frames_in_flight_to_a_reset_stream_are_ignored() {
     let indexed = [block(POST_FIELDS), vec![0x40, 1, b'n', 1, b'v']].concat();
     let by_index = [block(GET_FIELDS), vec![0x80 | 62]].concat();
     server(
@@ -215,14 +215,14 @@ fn frames_in_flight_to_a_reset_stream() {
 
 /// §5.1.1: stream identifiers.
 #[test]
-fn stream_ids() {
+fn stream_ids_are_odd_and_increase() {
     rejected(&[get(2)], "InvalidStreamId", 0, "PROTOCOL_ERROR");
     rejected(&[get(5), get(3)], "InvalidStreamId", 5, "PROTOCOL_ERROR");
 }
 
 /// §5.1.2: more concurrent streams than allowed.
 #[test]
-fn concurrent_streams() {
+fn streams_above_the_limit_are_refused() {
     let config = Config {
         streams: 1,
         ..Config::default()
@@ -243,9 +243,9 @@ fn concurrent_streams() {
     );
 }
 
-/// §6.1, §6.2: padding.
+/// §6.1, §6.2: padding of DATA and HEADERS.
 #[test]
-fn padding() {
+fn padding_is_validated_and_removed() {
     let padded = |kind, flags, stream, payload: &[u8]| frame(kind, flags | PADDED, stream, payload);
     let head = [&[3][..], &block(POST_FIELDS), &[0; 3]].concat();
     server(
@@ -276,9 +276,10 @@ fn padding() {
     rejected(&[post(1), padded(DATA, 0, 1, b"")], "FrameSize", 1, "FRAME_SIZE_ERROR");
 }
 
-/// RFC 7540 §5.3.1: the only rule of the deprecated priorities that remains.
+/// RFC 7540 §5.3.1: a stream must not depend on itself. This is the only rule of the deprecated priorities that is
+/// still enforced.
 #[test]
-fn dependencies() {
+fn a_stream_must_not_depend_on_itself() {
     let on = |stream: u8| [&[0, 0, 0, stream, 16][..], &block(GET_FIELDS)].concat();
     server(
         &[frame(HEADERS, 5 | PRIORITY, 1, on(3))],
@@ -296,9 +297,9 @@ fn dependencies() {
     );
 }
 
-/// §6.5: settings.
+/// §6.5: valid and invalid settings of the client.
 #[test]
-fn settings_of_the_client() {
+fn settings_are_acknowledged_or_rejected() {
     server(&[settings(&[(1, 0), (3, 5), (99, 1)])], &["idle", "> settings ack"]);
     server(&[frame(SETTINGS, ACK, 0, "")], &["idle"]);
     for (name, value, error, code) in [
@@ -313,9 +314,9 @@ fn settings_of_the_client() {
     }
 }
 
-/// §6.7, §6.8.
+/// §6.7, §6.8: PING is acknowledged, and requests after a GOAWAY of the client are still served.
 #[test]
-fn ping_and_goaway() {
+fn pings_are_acknowledged_and_goaway_is_reported() {
     server(
         &[frame(PING, 0, 0, "12345678"), frame(PING, ACK, 0, "abcdefgh")],
         &["pong abcdefgh", "idle", "> pong 12345678"],
@@ -326,9 +327,9 @@ fn ping_and_goaway() {
     );
 }
 
-/// §6.9: windows of sent data.
+/// §6.9: invalid window updates.
 #[test]
-fn send_windows() {
+fn invalid_window_updates_are_errors() {
     rejected(&[window(0, 0)], "ZeroWindowIncrement", 0, "PROTOCOL_ERROR");
     rejected(&[window(0, 0x7fff_ffff)], "WindowTooLarge", 0, "FLOW_CONTROL_ERROR");
     let never = |frames: &[Vec<u8>], expected: &[&str]| {
@@ -366,7 +367,7 @@ fn send_windows() {
     );
 }
 
-/// §6.9.1, §6.9.2: windows limit bodies, and may become negative.
+/// §6.9.1, §6.9.2: windows limit response bodies, and may become negative.
 #[test]
 fn windows_limit_bodies() {
     let big = "request 1 GET /big @a end";
@@ -390,7 +391,7 @@ fn windows_limit_bodies() {
         &[settings(&[(4, 10)]), window(0, 100_000), get_path(1, "/big")],
         &[big, "more", "> settings ack", head, "> data 1 10"],
     );
-    // It becomes negative, and an update must exceed that first.
+    // The window becomes negative, and no data is sent until updates make it positive.
     server(
         &[
             settings(&[(4, 100)]),
@@ -417,7 +418,7 @@ fn windows_limit_bodies() {
         &[settings(&[(4, 0)]), get(1), window(1, 3), window(1, 2)],
         &[GET_1, "idle", "> settings ack", SENT_1[0], SENT_1[1]],
     );
-    // Frames have the maximum size of the client.
+    // Frames have the maximum size that the client permits.
     server(
         &[settings(&[(5, 20_000)]), get_path(1, "/big")],
         &[
@@ -433,9 +434,9 @@ fn windows_limit_bodies() {
     );
 }
 
-/// §4.3, §6.10: field blocks in several frames.
+/// §4.3, §6.10: field blocks that are split into several frames.
 #[test]
-fn continuations() {
+fn only_continuations_follow_an_open_field_block() {
     let block = block(GET_FIELDS);
     let (front, back) = block.split_at(7);
     let expected = [GET_1, "idle", SENT_1[0], SENT_1[1]];
@@ -472,7 +473,7 @@ fn continuations() {
 
 /// §4.3, RFC 7541: invalid field blocks.
 #[test]
-fn invalid_field_blocks() {
+fn invalid_field_blocks_are_compression_errors() {
     for (block, error) in [
         (&[0x80][..], "Compression(Index)"),
         (&[0xbe], "Compression(Index)"),

@@ -1,4 +1,4 @@
-//! Request heads of RFC 9113 §8: valid ones, those refused with a status, and those reset.
+//! Request heads (RFC 9113 §8) that are accepted, refused with a status, or answered by a reset of the stream.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -7,7 +7,7 @@ use rocknet_proto::h2::Config;
 
 const CONNECT: &[(&str, &str)] = &[(":method", "CONNECT"), (":authority", "a:1")];
 
-/// Checks that a head is accepted and yields this line.
+/// Checks that a head is accepted and that its request has this line in the transcript.
 fn accepted(fields: &[(&str, &str)], line: &str) {
     let expected = format!("request 1 {line} end");
     let block = frame(HEADERS, END_STREAM | END_HEADERS, 1, block(fields));
@@ -17,7 +17,7 @@ fn accepted(fields: &[(&str, &str)], line: &str) {
     );
 }
 
-/// Checks that a head is reset and the connection persists.
+/// Checks that a head leads to a reset of its stream and that the connection persists.
 fn reset(fields: &[(&str, &str)], error: &str) {
     let block = frame(HEADERS, END_STREAM | END_HEADERS, 1, block(fields));
     server(
@@ -75,7 +75,7 @@ fn and<'a>(fields: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
 }
 
 #[test]
-fn valid_heads() {
+fn valid_heads_are_accepted() {
     accepted(GET_FIELDS, "GET / @a");
     accepted(&with(":path", Some("/a/b?c?d")), "GET /a/b ?c?d @a");
     accepted(&with(":path", Some("/?")), "GET / ? @a");
@@ -99,9 +99,9 @@ fn valid_heads() {
     accepted(CONNECT, "CONNECT  @a:1");
 }
 
-/// §8.3.1: `:authority`, and Host without it.
+/// §8.3.1: the host is `:authority`, or Host if that is missing.
 #[test]
-fn hosts() {
+fn the_host_is_authority_or_host() {
     let without = with(":authority", None);
     accepted(
         &[&without[..], &[("host", "b:8080")]].concat(),
@@ -118,9 +118,9 @@ fn hosts() {
     refused(&with(":authority", Some("a/b")), "HostInvalid", 400);
 }
 
-/// §8.2.3: split cookies are joined to one field after the others.
+/// §8.2.3: split cookies are joined to one field, which follows the other fields.
 #[test]
-fn cookies() {
+fn split_cookies_are_joined() {
     accepted(
         &and(&[("cookie", "a=1"), ("x", "y"), ("cookie", "b=2"), ("cookie", "c=3")]),
         "GET / @a x=y cookie=a=1; b=2; c=3",
@@ -128,9 +128,9 @@ fn cookies() {
     accepted(&and(&[("cookie", "a=1; b=2")]), "GET / @a cookie=a=1; b=2");
 }
 
-/// §8.2.1: names and values.
+/// §8.2.1: malformed names and values.
 #[test]
-fn malformed_fields() {
+fn malformed_fields_reset_the_stream() {
     for name in ["X-a", "", "a b", "a:b", ":a", "\u{e4}", "a\0", "connectioN", ":Path"] {
         reset(&and(&[(name, "v")]), "FieldName");
     }
@@ -140,9 +140,9 @@ fn malformed_fields() {
     reset(&with(":path", Some("/ ")), "FieldValue");
 }
 
-/// §8.2.2: fields of HTTP/1 connections.
+/// §8.2.2: connection-specific fields of HTTP/1.
 #[test]
-fn connection_fields() {
+fn connection_fields_reset_the_stream() {
     for name in [
         "connection",
         "keep-alive",
@@ -156,9 +156,9 @@ fn connection_fields() {
     reset(&and(&[("te", "trailers"), ("te", "gzip")]), "Te");
 }
 
-/// §8.3: pseudo fields.
+/// §8.3: pseudo-header fields.
 #[test]
-fn pseudo_fields() {
+fn invalid_pseudo_fields_are_reset_or_refused() {
     for name in [":method", ":scheme", ":path"] {
         reset(&with(name, None), "PseudoMissing");
     }
@@ -180,9 +180,9 @@ fn pseudo_fields() {
     refused(&with(":scheme", Some("ftp")), "TargetScheme", 400);
 }
 
-/// §8.5, RFC 8441.
+/// §8.5 and RFC 8441: CONNECT and extended CONNECT.
 #[test]
-fn connect() {
+fn connect_has_its_own_pseudo_fields() {
     reset(
         &[&CONNECT[..1], &[(":authority", "a:1"), (":path", "/")]].concat(),
         "Connect",
@@ -216,9 +216,9 @@ fn connect() {
     );
 }
 
-/// §8.1.1: Content-Length.
+/// §8.1.1: Content-Length of a request that ends with its head.
 #[test]
-fn content_lengths() {
+fn a_wrong_content_length_resets_the_stream() {
     for value in ["1", "x", "-1", "", "1, 1", "+0", "99999999999999999999"] {
         reset(&and(&[("content-length", value)]), "ContentLength");
     }
@@ -229,7 +229,7 @@ fn content_lengths() {
 }
 
 #[test]
-fn expectations() {
+fn only_100_continue_may_be_expected() {
     server(
         &[post_with(1, &[("expect", "100-continue")])],
         &["request 1 POST / @a expect=100-continue expects", "more"],
@@ -237,9 +237,9 @@ fn expectations() {
     refused(&and(&[("expect", "the unexpected")]), "Expectation", 417);
 }
 
-/// Limits of heads from both sides; the connection and its table persist.
+/// Heads at their limits and just above them. A refused head leaves the connection and its HPACK table intact.
 #[test]
-fn limits() {
+fn heads_above_a_limit_are_refused() {
     let bytes: usize = GET_FIELDS.iter().map(|(name, value)| name.len() + value.len()).sum();
     let limits = Limits {
         head_size: bytes + 10,
@@ -267,7 +267,7 @@ fn limits() {
         "Field(TooMany)",
         431,
     );
-    // Split cookies count one by one.
+    // Each part of a split cookie counts as a field.
     let wide = Limits {
         head_size: 1000,
         ..limits

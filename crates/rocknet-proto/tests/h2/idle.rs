@@ -1,10 +1,10 @@
-//! Memory of an idle connection.
+//! Tests the memory use of an idle connection.
 
 use super::check::*;
 use rocknet_proto::Limits;
 use rocknet_proto::h2::{Config, ConnectionEvent, DecodedHead, PreparedHead, ServerConnection};
 
-/// An idle connection without TLS has at most 4 KB, after a browser has filled its dynamic table.
+/// An idle connection without TLS uses at most 4 KiB, even after a browser has filled its dynamic table.
 #[test]
 fn an_idle_connection_is_small() {
     let (mut connection, mut head, mut out) = (
@@ -15,7 +15,7 @@ fn an_idle_connection_is_small() {
     let mut bytes = beginning();
     for stream in 0..100u32 {
         let mut block = block(GET_FIELDS);
-        // Fields of typical sizes: added to the table by the first stream and sent by index then.
+        // Fields of typical sizes. The first stream adds them to the table, and later streams send their indexes.
         for field in 0..12u8 {
             if stream == 0 {
                 block.extend_from_slice(&[0x40, 14]);

@@ -1,4 +1,4 @@
-//! HTTP/2 as transcripts: tables of frames and their events, in every split and with more frames after them.
+//! HTTP/2 tests with transcripts: tables of frames with their events, in every split and with more frames after them.
 
 mod bodies;
 mod check;

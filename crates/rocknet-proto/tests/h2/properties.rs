@@ -1,4 +1,4 @@
-//! Properties of all connections: splits do not change events, and no bytes cause a panic.
+//! Property tests of connections: splits do not change events, and no bytes cause a panic.
 
 use super::check::*;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{self, H2ResponseTiming, h2_transcript};
 use rocknet_proto::h2::Config;
 
-/// Valid and invalid frames, so that random sequences reach most states.
+/// Generates valid and invalid frames, so that random sequences reach most states.
 fn frames() -> impl Strategy<Value = Vec<u8>> {
     let stream = 0u32..10;
     let value = prop::sample::select(vec!["", "v", "trailers", "100-continue", "3", "u=1, i"]);
@@ -43,9 +43,9 @@ fn connections() -> impl Strategy<Value = Vec<u8>> {
     let noise = prop::option::weighted(0.2, (any::<prop::sample::Index>(), any::<u8>()));
     (frames, noise).prop_map(|(frames, noise)| {
         let mut bytes = [beginning(), frames.concat()].concat();
-        if let Some((place, byte)) = noise {
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
+        if let Some((position, byte)) = noise {
+            let position = position.index(bytes.len());
+            bytes[position] = byte;
         }
         bytes
     })

@@ -1,4 +1,4 @@
-//! Responses through the API: their order, scheduling, push, and graceful shutdown.
+//! Tests responses through the API: their order, scheduling, server push, and graceful shutdown.
 
 use super::check::*;
 use rocknet_proto::h2::{
@@ -56,7 +56,7 @@ impl Server {
             .respond(stream, Status::OK, None, [], end, &mut self.out)
     }
 
-    /// Returns the streams and sizes of all data that may be sent, in parts of 1000 bytes.
+    /// Returns the streams and sizes of all data that may be sent, in parts of at most 1000 bytes.
     fn grants(&mut self) -> Vec<(u32, u64)> {
         std::iter::from_fn(|| self.connection.next_data(1000, &mut self.out))
             .map(|grant| (grant.stream.number(), grant.length))
@@ -139,7 +139,7 @@ fn an_empty_end_is_written_immediately() {
     server.sent();
     assert_eq!(server.connection.queue_body(id, 0, true, &mut server.out), Ok(()));
     assert_eq!(server.sent(), last_data(1, ""));
-    // After blocked data it waits, too.
+    // After queued data, the end waits, too.
     let id = server.request(&get(3));
     assert_eq!(server.respond(id, false), Ok(()));
     assert_eq!(server.connection.queue_body(id, 10, false, &mut server.out), Ok(()));
@@ -151,7 +151,7 @@ fn an_empty_end_is_written_immediately() {
 }
 
 #[test]
-fn prepared_responses_are_sent_at_once_if_windows_allow() {
+fn prepared_responses_are_sent_immediately_if_windows_allow() {
     let head =
         PreparedHead::new(Status::OK, Some(13), [(b"Vary".as_slice(), b"Origin".as_slice())]).expect("valid fields");
     let mut server = Server::new();
@@ -162,7 +162,7 @@ fn prepared_responses_are_sent_at_once_if_windows_allow() {
     assert_eq!(sending, Ok(BodyDelivery::Now));
     let sent = server.sent();
     assert!(sent.ends_with(&last_data(1, "0123456789abc")[..9]));
-    // The same bytes on any stream, except its identifier.
+    // The bytes are the same on any stream, except the stream ID.
     let second = server.request(&get(3));
     assert_eq!(
         server
@@ -172,7 +172,7 @@ fn prepared_responses_are_sent_at_once_if_windows_allow() {
     );
     let again = server.sent();
     assert_eq!(again[9..again.len() - 9], sent[9..sent.len() - 9]);
-    // Without a body the head ends the stream.
+    // Without a body, the head ends the stream.
     let third = server.request(&get(5));
     assert_eq!(
         server
@@ -187,7 +187,7 @@ fn prepared_responses_are_sent_at_once_if_windows_allow() {
             .respond_prepared(third, &head, DATE, 0, &mut server.out),
         Err(SendError::Gone)
     );
-    // A body beyond a window or a frame is queued.
+    // A body that is larger than a frame or a window is queued.
     for (stream, size) in [(7, 16_385), (9, 70_000)] {
         let id = server.request(&get(stream));
         assert_eq!(
@@ -198,7 +198,7 @@ fn prepared_responses_are_sent_at_once_if_windows_allow() {
         );
         assert_eq!(server.connection.queued(id), size);
     }
-    // A change of the table size precedes any head, prepared or not.
+    // A change of the table size is sent before the next head, even a prepared head.
     server.receive(&settings(&[(1, 0)]));
     server.sent();
     let id = server.request(&get(11));
@@ -211,7 +211,8 @@ fn prepared_responses_are_sent_at_once_if_windows_allow() {
     assert_eq!(server.sent()[9..11], [0x20, 0x88]);
 }
 
-/// RFC 9218: more urgent bodies first, incremental ones in turns, the others one after the other.
+/// RFC 9218: more urgent bodies are sent first. Among equally urgent ones, incremental bodies take turns, and others
+/// are sent one after the other.
 #[test]
 fn bodies_are_scheduled_by_priority() {
     let with = |stream, priority: &str| get_with(stream, &[("priority", priority)]);
@@ -276,7 +277,7 @@ const STYLE: PushRequest<'_> = PushRequest {
 };
 
 #[test]
-fn push_promises() {
+fn a_promise_opens_a_stream_for_its_response() {
     let mut server = Server::new();
     let page = server.request(&get(1));
     assert_eq!(server.respond(page, false), Ok(()));
@@ -295,7 +296,7 @@ fn push_promises() {
         .expect("the client allows push");
     assert_eq!(pushed.number(), 2);
     assert_eq!(out[3..13], [PUSH_PROMISE, END_HEADERS, 0, 0, 0, 1, 0, 0, 0, 2]);
-    assert!(!connection.may_push(pushed), "no push on a pushed stream");
+    assert!(!connection.may_push(pushed), "a pushed stream cannot push");
     out.clear();
     assert_eq!(connection.respond(pushed, Status::OK, Some(5), [], false, out), Ok(()));
     assert_eq!(connection.queue_body(pushed, 5, true, out), Ok(()));
@@ -303,7 +304,7 @@ fn push_promises() {
         connection.next_data(100, out).map(|grant| (grant.stream, grant.end)),
         Some((pushed, true))
     );
-    // A push that the client refuses.
+    // The client refuses a push.
     let other = connection
         .push_promise(page, &STYLE, [], out)
         .expect("the client allows push");
@@ -357,9 +358,9 @@ fn push_is_refused_if_the_client_does_not_allow_it() {
     assert!(!server.connection.may_push(page), "only one concurrent push");
 }
 
-/// RFC 9113 §6.8: graceful shutdown in two steps, so that no request in flight is lost.
+/// RFC 9113 §6.8: a graceful shutdown takes two GOAWAY frames, so that no request in flight is lost.
 #[test]
-fn graceful_shutdown() {
+fn graceful_shutdown_loses_no_request() {
     let mut server = Server::new();
     let first = server.request(&get(1));
     server.connection.begin_drain(&mut server.out);
@@ -369,12 +370,12 @@ fn graceful_shutdown() {
         server.sent(),
         [frame(GOAWAY, 0, 0, any), frame(PING, 0, 0, "farewell")].concat()
     );
-    // In flight when the client received GOAWAY.
+    // This request was in flight when the client received GOAWAY.
     let second = server.request(&get(3));
     assert!(server.receive(&frame(PING, ACK, 0, "farewell")).is_empty());
     assert_eq!(server.sent(), frame(GOAWAY, 0, 0, [0, 0, 0, 3, 0, 0, 0, 0]));
     assert!(server.connection.is_draining() && !server.connection.is_drained());
-    // After the final GOAWAY: ignored, but its field block is decoded.
+    // A request after the final GOAWAY is ignored, but its field block is decoded.
     let late = [block(GET_FIELDS), vec![0x40, 1, b'n', 1, b'v']].concat();
     let late = [
         frame(HEADERS, END_HEADERS, 5, late),
@@ -404,9 +405,9 @@ fn a_ping_is_acknowledged() {
     assert_eq!(events, [ConnectionEvent::Pong { opaque: *b"alive???" }]);
 }
 
-/// The preface of the server, as a client receives it.
+/// The server preface announces the limits and opens the connection window.
 #[test]
-fn the_server_preface() {
+fn the_server_preface_announces_its_limits() {
     let (mut connection, mut out) = (ServerConnection::new(&Config::default()), Vec::new());
     connection.write_preface(&Limits::default(), &mut out);
     let expected = settings(&[(3, 128), (4, 262_144), (6, 16_384 + 3200), (9, 1)]);

@@ -1,4 +1,4 @@
-//! Tests with hostile file names, which must be shown and linked without any further effect.
+//! Tests listings of hostile file names, which must be shown and linked as plain text.
 
 use super::*;
 use proptest::prelude::*;
@@ -47,8 +47,8 @@ fn hostile_names_have_no_effect() {
         for (kind, slash) in [(EntryKind::File, ""), (EntryKind::Directory, "/")] {
             let listing = listing("/", vec![entry(name, kind, 0, None)]);
             let page = body(&listing);
-            let wanted = format!(" href=\"{href}{slash}\"><bdi>{text}</bdi>{slash}</a>");
-            assert!(page.contains(&wanted), "{wanted} not in {page}");
+            let expected = format!(" href=\"{href}{slash}\"><bdi>{text}</bdi>{slash}</a>");
+            assert!(page.contains(&expected), "{expected} not in {page}");
             let parsed: serde_json::Value = serde_json::from_slice(&json(&listing)).unwrap();
             assert_eq!(parsed[0]["name"], name);
             assert_eq!(parsed[0]["url"], format!("{href}{slash}"));
@@ -59,7 +59,7 @@ fn hostile_names_have_no_effect() {
             "{page}"
         );
 
-        // The same name as a parent folder: in the title and the breadcrumbs, never unescaped.
+        // The same name as a parent folder must be escaped in the title and the breadcrumbs.
         let path = format!("/{}/below/", name.replace('/', "_"));
         let here = page_of(&path);
         assert_eq!(
