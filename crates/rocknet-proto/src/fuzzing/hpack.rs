@@ -13,7 +13,8 @@ pub struct Hpack {
 }
 
 impl Hpack {
-    /// Creates a decoder with a dynamic table of at most `table_size` bytes, and an encoder as in connections.
+    /// Creates a decoder with a dynamic table of at most `table_size` bytes, and an encoder with the settings of
+    /// connections.
     pub fn new(table_size: usize) -> Hpack {
         Hpack {
             decoder: Decoder::new(table_size),
@@ -44,7 +45,7 @@ impl Hpack {
     }
 }
 
-/// Maximum number of fields that are kept of a block.
+/// Maximum number of fields of a block that are kept.
 const MAX_FIELDS: usize = 256;
 
 #[derive(Default)]
@@ -59,7 +60,7 @@ impl FieldSink for FieldCollector {
     }
 
     fn field(&mut self, _: NameClass, _: bool, start: usize, value: usize) {
-        // Fields after the limit are not decoded completely.
+        // Fields after the limit are dropped, because the decoder does not decode them completely.
         if !self.is_full() {
             let field = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
             self.fields.push(field);

@@ -21,7 +21,7 @@ pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 pub enum Length {
     /// No body.
     None,
-    /// So many bytes.
+    /// A body of this many bytes.
     Exact(u64),
     /// Known only at the end of the body: it is chunked, or ends with the connection in HTTP/1.0.
     Unknown,
@@ -53,14 +53,14 @@ pub struct Framing {
     pub has_body: bool,
 }
 
-/// Error in a head or data to be sent, of which nothing was written. The code that created the message is at fault.
+/// Error in a head or in data to be sent, caused by the code that created the message. Nothing was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum EncodeError {
     /// A field name that is not a token.
     FieldName,
     /// A field value with a control character: a CRLF in it would begin another field or response.
     FieldValue,
-    /// A field that frames the message or controls the connection; only [`Framing`] sets them.
+    /// A field that frames the message or controls the connection. Only [`Framing`] sets such fields.
     FramingField,
     /// A method that is not a token, or a target with forbidden bytes.
     RequestLine,
@@ -70,7 +70,7 @@ pub enum EncodeError {
     BodyTooLong,
     /// Data of a message without a body.
     BodyForbidden,
-    /// A request on a connection whose last exchange is incomplete, or that closes.
+    /// A request on a connection that closes, or whose last exchange is incomplete.
     Busy,
 }
 
@@ -78,7 +78,7 @@ impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::FieldName => "a field name is not a token",
-            Self::FieldValue => "a field value holds a control character",
+            Self::FieldValue => "a field value contains a control character",
             Self::FramingField => "a field that only the connection may set",
             Self::RequestLine => "a method or target that is not allowed in a request line",
             Self::ForbiddenTrailer => "a field that is forbidden in trailers",
@@ -91,7 +91,8 @@ impl fmt::Display for EncodeError {
 
 impl std::error::Error for EncodeError {}
 
-/// Fields that only [`Framing`] writes. `Keep-Alive` and `Proxy-Connection` are not in RFC 9112.
+/// Fields that only [`Framing`] writes. `Keep-Alive` and `Proxy-Connection` are obsolete, but proxies must not forward
+/// them (RFC 9110 §7.6.1).
 const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -104,7 +105,7 @@ const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
 ///
 /// # Errors
 ///
-/// If a field is invalid or a framing field; `out` is unchanged then.
+/// If a field is invalid or is a framing field; `out` is unchanged then.
 pub fn encode_head<'a>(
     out: &mut Vec<u8>,
     framing: Framing,
@@ -121,11 +122,12 @@ pub fn encode_head<'a>(
     written
 }
 
-/// Writes the head of a response with `Date` before the fields. Validated lines are copied, without another check.
+/// Writes the head of a response with `Date` before the fields. Lines that the list has validated are copied
+/// without another check.
 ///
 /// # Errors
 ///
-/// If a field is invalid or a framing field; `out` is unchanged then.
+/// If a field is invalid or is a framing field; `out` is unchanged then.
 #[inline]
 pub fn encode_dated_head(
     out: &mut Vec<u8>,
@@ -145,7 +147,7 @@ pub fn encode_dated_head(
             encode_framing(out, framing, present.contains(Known::Upgrade));
             Ok(())
         }
-        // A field is invalid; checking each one finds the error.
+        // A field is invalid or is a framing field; `encode_head` checks each field and finds the error.
         _ => {
             let date = std::iter::once((&b"Date"[..], &date[..]));
             encode_head(out, framing, status, date.chain(fields.bytes()))
@@ -158,7 +160,7 @@ const DATE_SIZE: usize = 29;
 const DATE_LINE: &[u8; 37] = b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
 const DATE_OFFSET: usize = "Date: ".len();
 
-/// Capacity reserved for the status line and for framing fields; the longest lines need more and reallocate.
+/// Capacity in bytes that is reserved for the status line and the framing fields. Longer lines reallocate.
 const STATUS_LINE: usize = 48;
 const FRAMING_LINES: usize = 64;
 
@@ -385,7 +387,7 @@ mod tests {
         }
     }
 
-    /// A head copied from lines equals one whose fields are checked one by one, and fails in the same cases.
+    /// A head whose lines are copied equals a head whose fields are checked one by one, and fails in the same cases.
     #[test]
     fn dated_heads_equal_encoded_heads() {
         let date = b"Sat, 21 Nov 2026 09:42:00 GMT";
