@@ -69,8 +69,8 @@ pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && all(bytes, TOKEN)
 }
 
-/// Returns the position of the next control byte or DEL at or after `at`, or the end of `bytes`. HTAB is found, too: the
-/// caller decides whether it is allowed.
+/// Returns the position of the next control byte or DEL at or after `at`, or the end of `bytes`. HTAB is found, too:
+/// the caller decides whether it is allowed.
 #[inline]
 pub(crate) fn find_control(bytes: &[u8], mut at: usize) -> usize {
     while let Some(word) = word_at(bytes, at) {
@@ -96,8 +96,8 @@ pub(crate) fn is_value(value: &[u8]) -> bool {
     at == value.len()
 }
 
-/// Returns the position of the next byte at or after `at` that is `?`, `#` or not allowed in a request target, or the end
-/// of `bytes`.
+/// Returns the position of the next byte at or after `at` that is `?`, `#` or not allowed in a request target, or the
+/// end of `bytes`.
 #[inline]
 pub(crate) fn find_target_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(word) = word_at(bytes, at) {
@@ -157,7 +157,8 @@ const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = LOW << 7;
 
 // `below` and `equal` set the high bit of each byte that matches. A borrow may set false bits, but only after a byte
-// that matches, so the lowest set bit is always correct. `first` relies on this order; no other code may use the higher bits.
+// that matches, so the lowest set bit is always correct. `first` relies on this order; no other code may use the higher
+// bits.
 
 #[inline(always)]
 const fn below(word: u64, bound: u8) -> u64 {

@@ -101,8 +101,8 @@ pub fn fastcgi(data: &[u8]) {
     same_in_all_splits(data, fastcgi::transcript);
 }
 
-/// Parses any bytes as the response of a CGI program; checks that every split yields the same head, and that
-/// the head obeys its limits.
+/// Parses any bytes as the response of a CGI program; checks that every split yields the same head, and that the head
+/// obeys its limits.
 pub fn cgi_head(data: &[u8]) {
     same_in_all_splits(data, cgi::head);
 }

@@ -14,8 +14,8 @@ pub const TARGET_SIZE: usize = 8 * 1024;
 /// Default of [`Limits::trailer_size`] in bytes: checksums and timings need a few hundred bytes.
 pub const TRAILER_SIZE: usize = 4 * 1024;
 
-/// Default of [`Limits::chunk_extension`] in bytes. No server uses chunk extensions, and parsing a megabyte
-/// of them around one-byte chunks wastes CPU time (CVE-2023-39326).
+/// Default of [`Limits::chunk_extension`] in bytes. No server uses chunk extensions, and parsing a megabyte of them
+/// around one-byte chunks wastes CPU time (CVE-2023-39326).
 pub const CHUNK_EXTENSION: usize = 4 * 1024;
 
 /// Default of [`Limits::body_size`] in bytes.

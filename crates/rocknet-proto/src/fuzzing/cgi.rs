@@ -30,8 +30,8 @@ pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
     Vec::new()
 }
 
-/// Splits the bytes into names and values. The byte before each part holds its length in the upper
-/// seven bits. The length is multiplied by eight if the lowest bit is set.
+/// Splits the bytes into names and values. The byte before each part holds its length in the upper seven bits. The
+/// length is multiplied by eight if the lowest bit is set.
 fn pairs(mut data: &[u8]) -> Vec<Variable<'_>> {
     let mut take = || {
         let (&first, rest) = data.split_first()?;

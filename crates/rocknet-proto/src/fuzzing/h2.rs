@@ -40,10 +40,9 @@ pub(super) fn validated(pieces: &[&[u8]]) -> Vec<String> {
     lines
 }
 
-/// Returns the events of a server that receives these pieces, one line each, and then a line for each frame that
-/// the server sent.
-/// WINDOW_UPDATE is omitted, because it depends on the split of the body. Response bodies are sent at the end, so that
-/// the lines do not depend on the split.
+/// Returns the events of a server that receives these pieces, one line each, and then a line for each frame that the
+/// server sent. WINDOW_UPDATE is omitted, because it depends on the split of the body. Response bodies are sent at the
+/// end, so that the lines do not depend on the split.
 pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing: H2ResponseTiming) -> Vec<String> {
     let mut caller = Caller {
         connection: ServerConnection::new(config),
@@ -310,8 +309,8 @@ pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
         let stream = u32::from(next().unwrap_or(1) % 12);
         let flags = next().unwrap_or(5);
         let payload: Vec<u8> = match choice % 12 {
-            // A request head made of entries of the static table. Each flag adds a part: a literal field, Content-Length,
-            // an indexed field, a priority or padding.
+            // A request head made of entries of the static table. Each flag adds a part: a literal field,
+            // Content-Length, an indexed field, a priority or padding.
             0..=2 => {
                 let mut block = vec![0x82, 0x86, 0x84, 0x41, 1, b'a'];
                 if flags & 0x10 != 0 {

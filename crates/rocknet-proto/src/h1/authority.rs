@@ -53,13 +53,14 @@ fn is_valid_uncommon(authority: &[u8]) -> bool {
     }
 }
 
-/// Accepts IPv6 without a zone, because the zones of RFC 6874 are local to a machine. IPvFuture
-/// is refused, because no such address is in use.
+/// Accepts IPv6 without a zone, because the zones of RFC 6874 are local to a machine. IPvFuture is refused, because no
+/// such address is in use.
 fn is_ip_literal(literal: &[u8]) -> bool {
     std::str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
 }
 
-/// Returns true for `*DIGIT` of at most 5 digits and 16 bits. The grammar allows an empty port (RFC 3986 §3.2.3).
+/// Returns true for `*DIGIT` of at most five digits whose value fits in 16 bits. The grammar allows an empty port (RFC
+/// 3986 §3.2.3).
 fn is_port(port: &[u8]) -> bool {
     let mut number = 0;
     for byte in port {

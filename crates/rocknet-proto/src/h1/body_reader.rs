@@ -124,8 +124,8 @@ impl BodyReader {
         }
     }
 
-    /// Begins a body of at most `limit` bytes. The length is checked in `read`, so that
-    /// [`limit`](Self::limit) can change the limit before.
+    /// Begins a body of at most `limit` bytes. The length is checked only in `read`, because [`limit`](Self::limit) can
+    /// change the limit before.
     pub(crate) fn start(&mut self, framing: BodyFraming, limit: u64) {
         (self.state, self.left) = match framing {
             BodyFraming::None => (BodyState::Done, 0),

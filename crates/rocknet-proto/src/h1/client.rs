@@ -71,8 +71,8 @@ pub enum ClientEvent {
         /// Position after the data; bytes to drop.
         end: usize,
     },
-    /// Body and trailers are complete; [`ResponseIndex::trailers`] refers to these unread bytes. It may hold fields
-    /// that [`is_allowed_trailer`](super::is_allowed_trailer) rejects, which must not be forwarded.
+    /// Body and trailers are complete; [`ResponseIndex::trailers`] refers to these unread bytes. The trailers can
+    /// contain fields that [`is_allowed_trailer`](super::is_allowed_trailer) rejects, which must not be forwarded.
     End {
         /// Bytes to drop.
         consumed: usize,
@@ -280,8 +280,8 @@ impl ClientConnection {
         received
     }
 
-    /// Handles the end of the connection, after all received bytes were passed to `receive`. Returns true if the
-    /// close ends the response.
+    /// Handles the end of the connection, after all received bytes were passed to `receive`. Returns true if the close
+    /// ends the response.
     ///
     /// # Errors
     ///
@@ -333,8 +333,8 @@ impl ClientConnection {
         }
     }
 
-    /// Determines the event of a head and the framing of the body (RFC 9112 §6.3). Invalid framing fields are an error even if they do not apply,
-    /// because a proxy forwards them.
+    /// Determines the event of a head and the framing of the body (RFC 9112 §6.3). Invalid framing fields are an error
+    /// even if they do not apply, because a proxy forwards them.
     fn accept_head(
         &mut self,
         consumed: usize,

@@ -23,7 +23,7 @@ pub enum Length {
     None,
     /// A body of this many bytes.
     Exact(u64),
-    /// Known only at the end of the body: it is chunked, or ends with the connection in HTTP/1.0.
+    /// Length that is known only at the end of the body. The body is chunked, or ends with the connection in HTTP/1.0.
     Unknown,
 }
 
@@ -49,7 +49,8 @@ pub struct Framing {
     pub chunked: bool,
     /// Value of Content-Length, unless `chunked`.
     pub content_length: Option<u64>,
-    /// False if the head ends the message regardless of its fields: HEAD, 1xx, 204, 304.
+    /// False if the message ends with the head: a request without a body, a response to HEAD, 2xx to CONNECT, 1xx, 204,
+    /// 205 or 304.
     pub has_body: bool,
 }
 
@@ -122,8 +123,8 @@ pub fn encode_head<'a>(
     written
 }
 
-/// Writes the head of a response with `Date` before the fields. Lines that the list has validated are copied
-/// without another check.
+/// Writes the head of a response with `Date` before the fields. Lines that the list has validated are copied without
+/// another check.
 ///
 /// # Errors
 ///

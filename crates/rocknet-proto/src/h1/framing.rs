@@ -39,7 +39,7 @@ pub(crate) fn declared_body(fields: Fields<'_>, version: Version) -> Result<Opti
     }
 }
 
-/// Parses `1*DIGIT` of at most 64 bits; returns `None` for anything else, such as a sign, a space or a list.
+/// Parses `1*DIGIT` whose value fits in 64 bits. Returns `None` for other text, such as a sign, a space or a list.
 pub(crate) fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

@@ -1,5 +1,5 @@
-//! Parses the field lines of a head or a trailer section. Valid lines take one pass; only an invalid line is read again,
-//! to find its error.
+//! Parses the field lines of a head or a trailer section. Valid lines take one pass; only an invalid line is read
+//! again, to find its error.
 //!
 //! A line is accepted or refused only after its LF has been received, and only by its own bytes. So the result does not
 //! depend on how the bytes were split.

@@ -17,8 +17,8 @@ const DATE_PLACEHOLDER: &[u8; 29] = b"Thu, 01 Jan 1970 00:00:00 GMT";
 const END: &[u8] = b"\r\n";
 
 impl PreparedHead {
-    /// Renders a head with `Date` and, if the status allows a body, `Content-Length: length`. A CR, LF or NUL in a field
-    /// becomes a space.
+    /// Renders a head with `Date` and, if the status allows a body, `Content-Length: length`. A CR, LF or NUL in a
+    /// field becomes a space.
     pub fn new(status: Status, fields: &FieldList, length: u64) -> PreparedHead {
         let mut bytes = Vec::with_capacity(320);
         bytes.extend_from_slice(format!("HTTP/1.1 {} {}\r\nDate: ", status.code(), status.reason()).as_bytes());

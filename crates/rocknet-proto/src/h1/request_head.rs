@@ -310,8 +310,8 @@ fn classify(line: &[u8], limits: &Limits) -> Refusal {
     }
 }
 
-/// Returns true if `target` looks like a request target: a path, an asterisk or a URI (RFC 9112 §3.2). The authority form
-/// of CONNECT is not recognized, because it looks like any other word.
+/// Returns true if `target` looks like a request target: a path, an asterisk or a URI (RFC 9112 §3.2). The authority
+/// form of CONNECT is not recognized, because it looks like any other word.
 fn is_target(target: &[u8]) -> bool {
     target.starts_with(b"/") || target == b"*" || memchr::memmem::find(target, b"://").is_some()
 }

@@ -2,8 +2,8 @@
 //!
 //! The caller owns all bytes. It passes the unread bytes to `receive`, drops the consumed ones, and calls again until
 //! it gets `More` (read from the client first) or `Blocked` (respond first). After a request with a body it calls
-//! `receive` even without unread bytes, because `End` can consume none. For each `Request` it calls `respond` and `finish`, or
-//! `respond_complete`.
+//! `receive` even without unread bytes, because `End` can consume none. For each `Request` it calls `respond` and
+//! `finish`, or `respond_complete`.
 //!
 //! ```text
 //! reading:  Head ──Request──► Body ──End──► AwaitingResponse ──finish──► Head (keep-alive) or Closed
@@ -425,8 +425,8 @@ impl ServerConnection {
         self.response_body.write(data, out)
     }
 
-    /// Ends the response. A body shorter than announced closes the connection, which is the only way to signal
-    /// the error.
+    /// Ends the response. A body shorter than announced closes the connection, which is the only way to signal the
+    /// error.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> AfterResponse {
         self.response_body.finish(out);
         self.after_response()

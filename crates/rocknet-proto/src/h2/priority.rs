@@ -17,7 +17,7 @@ pub(crate) const URGENCY_LEVELS: usize = 8;
 
 impl Priority {
     /// Priority of a stream for which the client sends none. RFC 9218 would send such streams one after the other.
-    /// Clients without priority support (most programs other than browsers) expect parallel downloads, as under RFC
+    /// Clients without priority support (most programs other than browsers) expect parallel downloads, as in RFC
     /// 7540. Their streams therefore share the connection.
     pub const DEFAULT: Priority = Priority {
         urgency: 3,

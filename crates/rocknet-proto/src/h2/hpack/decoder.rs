@@ -1,12 +1,12 @@
-//! HPACK decoder: appends each field to the sink's buffer, and the sink keeps or drops it.
+//! HPACK decoder. It appends each field to the buffer of a sink, which keeps or drops the field.
 
 use super::dynamic_table::DynamicTable;
 use super::name::{NameClass, is_valid_value};
 use super::{HpackError, huffman, integer, static_table};
 
-/// Maximum number of fields in one block; above it the connection ends. A head above its own limit gets status 431, but
-/// the rest of its block must still be decoded to keep the table in sync. This limit bounds that work. Blocks of 2,000
-/// and more fields occur in attacks only.
+/// Maximum number of fields in one block. A block with more ends the connection. A head above its own limit gets status
+/// 431, but the rest of its block must still be decoded to keep the table in sync. The maximum bounds that work. Blocks
+/// of 2,000 and more fields occur in attacks only.
 const MAX_FIELDS: usize = 2048;
 
 /// Maximum number of table size updates at the start of a block: the smallest size since the last block, and the final
@@ -30,7 +30,7 @@ pub(crate) trait FieldSink {
 #[derive(Debug)]
 pub(crate) struct Decoder {
     table: DynamicTable,
-    /// Size in bytes that we announced; the peer chooses any size up to it.
+    /// Maximum size in bytes that this side announced. The peer chooses any size up to it.
     max_table_size: usize,
 }
 
@@ -60,8 +60,8 @@ impl Decoder {
             } else if first & 0x40 != 0 {
                 self.decode_literal(block, at, 6, true, sink)?
             } else if first & 0x20 == 0 {
-                // Literals without indexing and never-indexed ones are treated alike, because the server re-encodes no
-                // request as HPACK.
+                // Literals without indexing and never-indexed literals are treated alike: the sink does not learn the
+                // difference, and the server itself does not encode requests.
                 self.decode_literal(block, at, 4, false, sink)?
             } else {
                 return Err(HpackError::MisplacedTableSize);
