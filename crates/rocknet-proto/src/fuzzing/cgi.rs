@@ -35,8 +35,8 @@ pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
 fn pairs(mut data: &[u8]) -> Vec<Variable<'_>> {
     let mut take = || {
         let (&first, rest) = data.split_first()?;
-        let wanted = usize::from(first >> 1) << (3 * (first & 1));
-        let (part, rest) = rest.split_at(rest.len().min(wanted));
+        let length = usize::from(first >> 1) << (3 * (first & 1));
+        let (part, rest) = rest.split_at(rest.len().min(length));
         data = rest;
         Some(part)
     };

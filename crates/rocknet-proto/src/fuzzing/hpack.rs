@@ -78,14 +78,14 @@ impl FieldSink for FieldCollector {
 pub fn hpack(data: &[u8]) {
     let (first, data) = data.split_first().unwrap_or((&0, data));
     let size = usize::from(*first) * 32;
-    let (mut codec, mut again) = (Hpack::new(size), Hpack::new(4096));
+    let (mut codec, mut second) = (Hpack::new(size), Hpack::new(4096));
     codec.set_max_table_size(u32::from(*first) * 32);
     // The bytes are split into blocks, which share the tables.
     for block in data.split(|&byte| byte == 0xfe) {
         let (fields, is_valid) = codec.decode(block);
         assert!(codec.decoder.memory() <= 4 * size + 1024, "the table is bounded");
         let out = codec.encode(&fields);
-        assert_eq!(again.decode(&out), (fields, true));
+        assert_eq!(second.decode(&out), (fields, true));
         if !is_valid {
             return;
         }

@@ -325,13 +325,13 @@ mod tests {
             &[],
             Ok("Content-Length: 0\r\n"),
         );
-        let most = Framing {
+        let longest = Framing {
             content_length: Some(u64::MAX),
             connection: Close,
             ..PLAIN
         };
         check(
-            most,
+            longest,
             &[],
             Ok("Content-Length: 18446744073709551615\r\nConnection: close\r\n"),
         );
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_and_trailers() {
+    fn encodes_chunks_and_trailers() {
         for (size, expected) in [(0, ""), (1, "1\r\n"), (15, "f\r\n"), (16, "10\r\n"), (0xabc, "abc\r\n")] {
             let mut out = Vec::new();
             chunk_head(size, &mut out);

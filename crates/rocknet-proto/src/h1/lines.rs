@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn values_may_hold_obs_text() {
+    fn values_may_contain_obs_text() {
         let bytes = b"a: \xff\x80\r\n\r\n";
         let mut index = FieldIndex::default();
         assert_eq!(read_fields(bytes, 0, &mut index, 1), Ok(bytes.len()));

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn has_date_framing_and_connection() {
+    fn writes_date_content_length_and_connection() {
         let mut fields = FieldList::default();
         fields.add("A", "b\r\nInjected: 1");
         let date = b"Sat, 21 Nov 2026 09:42:00 GMT";

@@ -467,8 +467,8 @@ impl ServerConnection {
         if self.reading == ReadState::Body && self.persists {
             return AfterResponse::Drain;
         }
-        let was = std::mem::replace(&mut self.reading, ReadState::Closed);
-        match was {
+        let previous = std::mem::replace(&mut self.reading, ReadState::Closed);
+        match previous {
             _ if self.upgraded => AfterResponse::Upgrade,
             ReadState::AwaitingResponse => AfterResponse::Close,
             ReadState::Head | ReadState::Body | ReadState::Closed => AfterResponse::Linger,

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn priority_fields() {
+    fn parses_priority_fields() {
         let rows = [
             ("", 3, false),
             ("u=0", 0, false),

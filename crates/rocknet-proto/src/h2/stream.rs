@@ -127,7 +127,7 @@ mod tests {
     use super::StreamTransition::*;
 
     #[test]
-    fn transitions_match_the_drawing() {
+    fn transitions_match_the_diagram() {
         let rows = [
             (ReservedLocal, [Some(HalfClosedRemote), None, None]),
             (Open, [Some(Open), Some(HalfClosedLocal), Some(HalfClosedRemote)]),

@@ -170,7 +170,7 @@ impl ServerConnection {
             if number & 1 == 0 {
                 return Err(ConnectionError::IdleStream);
             }
-            self.early_priorities.retain(|(known, _)| *known != number);
+            self.early_priorities.retain(|(stream, _)| *stream != number);
             if self.early_priorities.len() == EARLY_PRIORITIES {
                 self.early_priorities.remove(0);
             }

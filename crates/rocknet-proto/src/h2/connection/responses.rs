@@ -163,7 +163,7 @@ impl ServerConnection {
         stream.state = stream.state.after(StreamTransition::HeadSent).unwrap_or(stream.state);
         let available = stream.send_window.available().min(self.send_window.available());
         let urgency = stream.priority.urgency;
-        let now = body_size <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
+        let sends_now = body_size <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
             && self.streams.scheduler.urgency().is_none_or(|ahead| ahead >= urgency);
         if self.encoder.has_sent_table_size() && head.length() <= self.client.max_frame_size as usize {
             let flags = END_HEADERS | if body_size == 0 { END_STREAM } else { 0 };
@@ -179,7 +179,7 @@ impl ServerConnection {
             self.end_response(id, out);
             return Ok(BodyDelivery::Done);
         }
-        if now {
+        if sends_now {
             self.write_data_header(id, body_size, true, out);
             return Ok(BodyDelivery::Now);
         }

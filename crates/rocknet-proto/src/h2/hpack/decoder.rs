@@ -229,7 +229,7 @@ mod tests {
 
     /// RFC 7541 C.2: one field in each representation, each with a new table.
     #[test]
-    fn representations() {
+    fn decodes_every_representation() {
         for (block, field, size) in [
             (
                 "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572",
@@ -267,7 +267,7 @@ mod tests {
 
     /// RFC 7541 C.3 and C.4: three requests on one connection, without and with Huffman coding.
     #[test]
-    fn requests() {
+    fn decodes_the_request_examples() {
         for blocks in [
             [
                 "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
@@ -289,7 +289,7 @@ mod tests {
 
     /// RFC 7541 C.5 and C.6: three responses with a table of 256 bytes, so that entries are evicted.
     #[test]
-    fn responses() {
+    fn decodes_the_response_examples_with_evictions() {
         let (location, cookie) = (
             "location: https://www.example.com",
             "set-cookie: foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1",

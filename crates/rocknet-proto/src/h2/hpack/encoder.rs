@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_sent_twice_is_an_index() {
+    fn a_repeated_field_is_sent_as_an_index() {
         let (mut encoder, mut out) = (Encoder::new(), Vec::new());
         encoder.encode(b"x-frame-options", b"DENY", &mut out);
         let first = out.len();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses() {
+    fn statuses_are_encoded_compactly() {
         for (status, expected) in [
             (Status::OK, [0x88].as_slice()),
             (Status::NOT_FOUND, &[0x8d]),

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn every_symbol_at_every_bit() {
+    fn every_symbol_decodes_at_every_bit_offset() {
         for symbol in 0..=255u8 {
             for lead in 0..8 {
                 let string = [&[b'0'; 7][..lead], &[symbol, b'a', symbol]].concat();
