@@ -41,6 +41,7 @@ enum BodyState {
     UntilClose,
 }
 
+/// Reader of the current body of one connection.
 #[derive(Debug)]
 pub(crate) struct BodyReader {
     /// Unread bytes of a body with a length, or of the current chunk.
@@ -244,6 +245,7 @@ impl BodyReader {
         self.read_uncommon_size(limits, rest, size, digits)
     }
 
+    /// Parses a chunk-size line that has extensions, is incomplete or is invalid.
     #[cold]
     fn read_uncommon_size(
         &mut self,

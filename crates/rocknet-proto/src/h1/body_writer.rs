@@ -11,6 +11,7 @@ enum BodyKind {
     UntilClose,
 }
 
+/// Writer of the current body of one connection.
 #[derive(Debug)]
 pub(crate) struct BodyWriter {
     /// Announced bytes that are not yet sent.

@@ -128,6 +128,7 @@ pub struct ClientConnection {
     sending: SendState,
     receiving: ReceiveState,
     method: Method,
+    /// Number of interim responses to the current request.
     interim: u8,
     persists: bool,
     requested_upgrade: bool,

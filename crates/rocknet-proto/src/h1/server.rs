@@ -476,5 +476,5 @@ impl ServerConnection {
     }
 }
 
-// An idle connection must use less than 1 KB of heap in total, besides its socket. This state is a part of it.
+// An idle connection must use less than 1 KB of heap in total, not counting its socket. This state is a part of it.
 const _: () = assert!(size_of::<ServerConnection>() <= 64);

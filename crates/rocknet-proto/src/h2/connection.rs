@@ -178,7 +178,7 @@ enum ReadState {
     Closed,
 }
 
-/// Server side of one HTTP/2 connection. It occupies a few hundred bytes besides its tables, which grow with use.
+/// Server side of one HTTP/2 connection. It occupies a few hundred bytes, plus its tables, which grow with use.
 ///
 /// The caller owns all bytes and works in this order:
 ///

@@ -37,7 +37,7 @@ struct HeadParts {
     fields: usize,
 }
 
-/// Properties of a head that the connection needs besides its index.
+/// Properties of a head that the connection needs in addition to its index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct HeadInfo {
     pub content_length: Option<u64>,

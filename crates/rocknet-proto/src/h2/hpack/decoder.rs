@@ -46,7 +46,8 @@ impl Decoder {
         self.table.memory()
     }
 
-    /// Decodes a complete block. Memory use besides the table is bounded by the sink and by 8/5 of the block's size.
+    /// Decodes a complete block. Apart from the table, memory use is bounded by the sink and by 8/5 of the block's
+    /// size.
     pub(crate) fn decode(&mut self, block: &[u8], sink: &mut impl FieldSink) -> Result<(), HpackError> {
         let mut at = self.decode_size_updates(block)?;
         let mut fields = 0;

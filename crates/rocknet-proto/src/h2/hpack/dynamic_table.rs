@@ -28,7 +28,7 @@ pub(crate) struct DynamicTable {
     max: usize,
 }
 
-/// One field. The entry takes 16 bytes besides the name and value.
+/// One field. The entry occupies 16 bytes in addition to the name and value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableEntry {
     start: u32,
