@@ -1,4 +1,4 @@
-//! Any bytes as a response to a client: no panic, and the same events in every split.
+//! Parses any bytes as a response to a client: no panic, and the same events in every split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes as field blocks: no panic, bounded tables, and decoded fields survive encoding and decoding.
+//! Decodes any bytes as field blocks: no panic, bounded tables, and decoded fields survive encoding and decoding.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes as a file of certificates and keys: a usable pair, or an error, never a panic.
+//! Parses any bytes as a file of certificates and keys: no panic, and the result is a usable pair or an error.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -1,4 +1,5 @@
-//! Any bytes as a PROXY protocol header: no panic, the same client in every split, no byte beyond the header.
+//! Parses any bytes as a PROXY protocol header: no panic, the same client in every split, and no byte is read beyond
+//! the header.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Variables of any bytes, encoded by SCGI: refused, or read back unchanged.
+//! Encodes variables of any bytes for SCGI: each is refused or is unchanged after decoding.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Variables of any bytes, encoded by uwsgi: refused, or read back unchanged.
+//! Encodes variables of any bytes for uwsgi: each is refused or is unchanged after decoding.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

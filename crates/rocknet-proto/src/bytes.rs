@@ -1,6 +1,6 @@
 //! Byte classes of HTTP's grammar, and searches that test eight bytes at a time.
 
-/// `token` (RFC 9110 §5.6.2).
+/// Bytes of a `token` (RFC 9110 §5.6.2).
 pub(crate) const TOKEN: u8 = 1 << 0;
 /// Bytes of a field value: VCHAR, SP, HTAB, obs-text (RFC 9110 §5.5).
 pub(crate) const VALUE: u8 = 1 << 1;
@@ -69,7 +69,8 @@ pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && all(bytes, TOKEN)
 }
 
-/// Returns the position of the next control byte or DEL at or after `at`. HTAB counts; the caller decides about it.
+/// Returns the position of the next control byte or DEL at or after `at`, or the end of `bytes`. HTAB is found, too:
+/// the caller decides whether it is allowed.
 #[inline]
 pub(crate) fn find_control(bytes: &[u8], mut at: usize) -> usize {
     while let Some(word) = word_at(bytes, at) {
@@ -85,7 +86,7 @@ pub(crate) fn find_control(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Returns true if the bytes may stand in a field value: no control except HTAB.
+/// Returns true if all bytes are allowed in a field value: no DEL, and no control byte except HTAB.
 #[inline]
 pub(crate) fn is_value(value: &[u8]) -> bool {
     let mut at = find_control(value, 0);
@@ -95,7 +96,8 @@ pub(crate) fn is_value(value: &[u8]) -> bool {
     at == value.len()
 }
 
-/// Returns the position of the next byte that is `?`, `#` or not allowed in a request target.
+/// Returns the position of the next byte at or after `at` that is `?`, `#` or not allowed in a request target, or the
+/// end of `bytes`.
 #[inline]
 pub(crate) fn find_target_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(word) = word_at(bytes, at) {
@@ -111,7 +113,7 @@ pub(crate) fn find_target_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Returns the position of the next colon.
+/// Returns the position of the next colon at or after `at`.
 #[inline]
 pub(crate) fn find_colon(bytes: &[u8], mut at: usize) -> Option<usize> {
     while let Some(word) = word_at(bytes, at) {
@@ -142,7 +144,7 @@ pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Loads eight bytes as a little-endian word; `None` if fewer are left.
+/// Loads eight bytes as a little-endian word; `None` if fewer than eight follow `at`.
 #[inline(always)]
 pub(crate) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes
@@ -155,7 +157,8 @@ const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = LOW << 7;
 
 // `below` and `equal` set the high bit of each byte that matches. A borrow may set false bits, but only after a byte
-// that matches, so the lowest set bit is always correct. `first` relies on that; no other code may use the higher bits.
+// that matches, so the lowest set bit is always correct. `first` relies on this order; no other code may use the higher
+// bits.
 
 #[inline(always)]
 const fn below(word: u64, bound: u8) -> u64 {

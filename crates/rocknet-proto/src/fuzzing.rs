@@ -1,4 +1,5 @@
-//! Transcripts of connections as plain lines, for tests and fuzz targets: the events in bytes, in any split.
+//! Writes the events of connections as lines of text, for tests and fuzz targets. The targets check that the lines do
+//! not depend on how the bytes are split.
 //!
 //! The module is not part of the public interface; its names and lines change without notice.
 
@@ -100,23 +101,24 @@ pub fn fastcgi(data: &[u8]) {
     same_in_all_splits(data, fastcgi::transcript);
 }
 
-/// Parses any bytes as the response of a CGI program; checks that every split yields the same head, within its limits.
+/// Parses any bytes as the response of a CGI program; checks that every split yields the same head, and that the head
+/// obeys its limits.
 pub fn cgi_head(data: &[u8]) {
     same_in_all_splits(data, cgi::head);
 }
 
-/// Encodes variables of any bytes by SCGI; checks that they are refused or read back unchanged.
+/// Encodes variables of any bytes for SCGI; checks that each is refused or is unchanged after decoding.
 pub fn scgi(data: &[u8]) {
     cgi::scgi(data);
 }
 
-/// Encodes variables of any bytes by uwsgi; checks that they are refused or read back unchanged.
+/// Encodes variables of any bytes for uwsgi; checks that each is refused or is unchanged after decoding.
 pub fn uwsgi(data: &[u8]) {
     cgi::uwsgi(data);
 }
 
 /// Parses any bytes as a PROXY protocol header; checks that every split yields the same result, and that the parser
-/// never asks for more bytes than a header may have.
+/// never requests more bytes than a header can have.
 pub fn proxy_protocol(data: &[u8]) {
     use crate::proxy_protocol::{MAX_V2_PAYLOAD, ParseProgress, parse};
     let parse_in_steps = |step: usize| {
@@ -141,7 +143,8 @@ pub fn proxy_protocol(data: &[u8]) {
     }
 }
 
-/// Checks that `run` returns the same whole, byte by byte, and cut at positions that depend on the bytes.
+/// Checks that `run` returns the same lines for the whole data, for single bytes, and for pieces of 1 to 13 bytes whose
+/// sizes depend on the data.
 fn same_in_all_splits(data: &[u8], run: impl Fn(&[&[u8]]) -> Vec<String>) {
     let whole = run(&[data]);
     let single: Vec<&[u8]> = data.chunks(1).collect();

@@ -1,4 +1,4 @@
-//! Limits on the messages of a peer. Each has a refusal of its own.
+//! Limits on the size of received heads, bodies, trailers and chunk extensions.
 
 /// Default of [`Limits::head_size`] in bytes: within the 8–32 KiB that nginx and Apache accept by default. Browsers
 /// with full cookie jars stay below 12 KiB.
@@ -11,11 +11,11 @@ pub const FIELDS: usize = 100;
 /// Default of [`Limits::target_size`] in bytes: RFC 9112 §3 recommends at least 8000 for the whole request line.
 pub const TARGET_SIZE: usize = 8 * 1024;
 
-/// Default of [`Limits::trailer_size`] in bytes: checksums and timings need a few hundred.
+/// Default of [`Limits::trailer_size`] in bytes: checksums and timings need a few hundred bytes.
 pub const TRAILER_SIZE: usize = 4 * 1024;
 
-/// Default of [`Limits::chunk_extension`] in bytes. No server uses chunk extensions, and a megabyte of them around
-/// one-byte chunks wastes its CPU time (CVE-2023-39326).
+/// Default of [`Limits::chunk_extension`] in bytes. No server uses chunk extensions, and parsing a megabyte of them
+/// around one-byte chunks wastes CPU time (CVE-2023-39326).
 pub const CHUNK_EXTENSION: usize = 4 * 1024;
 
 /// Default of [`Limits::body_size`] in bytes.
@@ -27,20 +27,21 @@ pub const HEAD_SIZE_CEILING: usize = (1 << 24) - 1;
 /// Ceiling of `fields`, because indices of field lines are kept in 16 bits.
 pub const FIELDS_CEILING: usize = u16::MAX as usize;
 
-/// Limits of one connection. A request that exceeds one is refused with the status in the description of the limit.
+/// Limits of one connection. A request that exceeds a limit is refused with the status that follows its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum size of a head in bytes, including empty lines before it: 431, or 414 if the request line is incomplete.
+    /// Maximum size of a head in bytes, including empty lines before it. Status 431, or 414 if the request line is
+    /// incomplete.
     pub head_size: usize,
-    /// Maximum number of field lines of a head or of a trailer section: 431.
+    /// Maximum number of field lines of a head or of a trailer section. Status 431.
     pub fields: usize,
-    /// Maximum size of a request target in bytes: 414.
+    /// Maximum size of a request target in bytes. Status 414.
     pub target_size: usize,
-    /// Maximum size of a trailer section with its empty line, in bytes: 431.
+    /// Maximum size of a trailer section with its empty line, in bytes. Status 431.
     pub trailer_size: usize,
-    /// Maximum size of all chunk extensions of a message together, in bytes: 413.
+    /// Maximum size of all chunk extensions of a message together, in bytes. Status 413.
     pub chunk_extension: usize,
-    /// Maximum size of a request body in bytes, unless the site sets a limit of its own: 413.
+    /// Maximum size of a request body in bytes, unless the site sets a limit of its own. Status 413.
     pub body_size: u64,
 }
 
@@ -58,7 +59,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the effective `head_size`.
+    /// Returns `head_size`, or [`HEAD_SIZE_CEILING`] if that is less.
     #[inline]
     pub(crate) fn head_ceiling(&self) -> usize {
         self.head_size.min(HEAD_SIZE_CEILING)
@@ -70,7 +71,7 @@ impl Limits {
         &unread[..unread.len().min(self.head_ceiling())]
     }
 
-    /// Returns the effective `trailer_size`.
+    /// Returns `trailer_size`, or [`HEAD_SIZE_CEILING`] if that is less.
     #[inline]
     pub(crate) fn trailer_ceiling(&self) -> usize {
         self.trailer_size.min(HEAD_SIZE_CEILING)

@@ -1,4 +1,4 @@
-//! Response head that is rendered once for each HTTP version, so that sending it again is a copy.
+//! Response head that is rendered once for each HTTP version, so that sending it only copies its bytes.
 
 use crate::fields::FieldList;
 use crate::status::Status;
@@ -19,8 +19,9 @@ pub struct PreparedHeads {
 }
 
 impl PreparedHeads {
-    /// Renders a head for a response body of `length` bytes. HTTP/2 omits a field that it does not allow; fields come
-    /// from the configuration and from the server, which have validated them already.
+    /// Renders a head for a response body of `length` bytes. The head for HTTP/2 omits fields that HTTP/2 does not
+    /// allow. Errors are not reported, because `fields` come from the configuration and from the server, which have
+    /// validated them already.
     pub fn new(status: Status, fields: &FieldList, length: u64) -> PreparedHeads {
         PreparedHeads {
             status,

@@ -1,11 +1,12 @@
-//! Encodes requests by SCGI and uwsgi, reads them back by independent code, and parses heads of CGI responses.
+//! Encodes requests for SCGI and uwsgi, decodes them with independent code, and parses heads of CGI responses.
 
 use crate::cgi::{CgiHead, MAX_FIELDS, MAX_HEAD_SIZE, StatusLine, find_head_end};
 use crate::{scgi, uwsgi};
 
 type Variable<'a> = (&'a [u8], &'a [u8]);
 
-/// Parses the head with and without a status line, and returns both with the end of the head.
+/// Parses the head twice: a status line is allowed the first time and refused the second time. Returns both results and
+/// the position after the head.
 pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
     let mut response = Vec::new();
     for piece in pieces {
@@ -29,12 +30,13 @@ pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
     Vec::new()
 }
 
-/// Splits the bytes into names and values. The byte before each holds its length, times eight if the lowest bit is set.
+/// Splits the bytes into names and values. The byte before each part holds its length in the upper seven bits. The
+/// length is multiplied by eight if the lowest bit is set.
 fn pairs(mut data: &[u8]) -> Vec<Variable<'_>> {
     let mut take = || {
         let (&first, rest) = data.split_first()?;
-        let wanted = usize::from(first >> 1) << (3 * (first & 1));
-        let (part, rest) = rest.split_at(rest.len().min(wanted));
+        let length = usize::from(first >> 1) << (3 * (first & 1));
+        let (part, rest) = rest.split_at(rest.len().min(length));
         data = rest;
         Some(part)
     };
@@ -45,7 +47,7 @@ fn pairs(mut data: &[u8]) -> Vec<Variable<'_>> {
     all
 }
 
-/// Encodes variables by SCGI and reads them back.
+/// Encodes variables for SCGI and decodes them.
 pub(super) fn scgi(data: &[u8]) {
     let mut request = scgi::ScgiRequest::new(data.len() as u64);
     let pushed: Vec<Variable<'_>> = pairs(data)
@@ -53,11 +55,14 @@ pub(super) fn scgi(data: &[u8]) {
         .filter(|(name, value)| request.push(name, value).is_ok())
         .collect();
     let bytes = request.finish();
-    let colon = bytes.iter().position(|byte| *byte == b':').expect("a length");
+    let colon = bytes
+        .iter()
+        .position(|byte| *byte == b':')
+        .expect("the length ends with a colon");
     let length: usize = std::str::from_utf8(&bytes[..colon])
         .ok()
         .and_then(|digits| digits.parse().ok())
-        .expect("a number");
+        .expect("the length is a decimal number");
     let variables = &bytes[colon + 1..bytes.len() - 1];
     assert!(bytes[0] != b'0' && length == variables.len() && bytes.ends_with(b","));
     let parts: Vec<&[u8]> = variables.split(|byte| *byte == 0).collect();
@@ -68,7 +73,7 @@ pub(super) fn scgi(data: &[u8]) {
     assert_eq!(read[2..], pushed[..]);
 }
 
-/// Encodes variables by uwsgi and reads them back.
+/// Encodes variables for uwsgi and decodes them.
 pub(super) fn uwsgi(data: &[u8]) {
     let mut request = uwsgi::UwsgiRequest::default();
     let pushed: Vec<Variable<'_>> = pairs(data)

@@ -1,4 +1,4 @@
-//! Transcript of the response of a FastCGI application.
+//! Writes the response of a FastCGI application as lines of text.
 
 use crate::cgi::{CgiHead, MAX_FIELDS, MAX_HEAD_SIZE, StatusLine, find_head_end};
 use crate::fastcgi::{RecordEvent, ResponseReader};
@@ -32,7 +32,7 @@ pub(super) fn transcript(pieces: &[&[u8]]) -> Vec<String> {
                 RecordEvent::More => assert_eq!(
                     received.consumed,
                     rest.len(),
-                    "all bytes are consumed before more are wanted"
+                    "all bytes are consumed before more are requested"
                 ),
             }
             rest = &rest[received.consumed..];

@@ -1,5 +1,5 @@
-//! Transcripts of HTTP/1 connections, as server and as client. The code here does the work of the connection's caller:
-//! it keeps unread bytes, drops consumed ones, and responds to each request.
+//! Writes the events of HTTP/1 connections, as server and as client, as lines of text. The code does the work of the
+//! connection's caller: it keeps unread bytes, drops consumed ones, and responds to each request.
 
 use crate::fields::Fields;
 use crate::h1::{AfterResponse, ClientConnection, ClientEvent, Length, RequestLine, ServerConnection, ServerEvent};
@@ -18,7 +18,7 @@ pub enum ResponseTiming {
 }
 
 /// Returns the events of a server that receives `pieces`, one line each; consecutive data events share a line.
-/// `site_limit`: body limit that is set after each request head.
+/// `site_limit`: body limit in bytes that is set after each request head.
 ///
 /// The last line is the state of the connection: `idle`, `more` (within a request), or the reason of its end.
 pub fn server_transcript(

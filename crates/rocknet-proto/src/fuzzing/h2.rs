@@ -1,4 +1,4 @@
-//! Caller of an HTTP/2 connection, which also decodes the frames that the connection sends.
+//! Writes the events of an HTTP/2 connection as lines of text, together with the frames that the connection sends.
 
 use crate::fields::Fields;
 use crate::h2::frame::{ACK, END_STREAM, FrameHeader, FrameType, HEADER_SIZE, read_u32};
@@ -10,7 +10,7 @@ use crate::h2::{
 use crate::limits::Limits;
 use crate::status::Status;
 
-/// Time of the response to a request.
+/// Time at which the server responds to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum H2ResponseTiming {
     /// After the head, with a prepared head.
@@ -21,8 +21,9 @@ pub enum H2ResponseTiming {
     Never,
 }
 
-/// Size of a response body in bytes; paths below `/big` have a large one.
+/// Size of a response body in bytes.
 const SMALL: u64 = 5;
+/// Size of a response body in bytes, for paths that begin with `/big`.
 const BIG: u64 = 100_000;
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
@@ -39,9 +40,9 @@ pub(super) fn validated(pieces: &[&[u8]]) -> Vec<String> {
     lines
 }
 
-/// Returns the events of a server that receives these pieces, one line each, and then a line for each frame it sent.
-/// WINDOW_UPDATE is omitted, because it depends on the split of the body. Response bodies are sent at the end, so that
-/// the lines depend only on the bytes.
+/// Returns the events of a server that receives these pieces, one line each, and then a line for each frame that the
+/// server sent. WINDOW_UPDATE is omitted, because it depends on the split of the body. Response bodies are sent at the
+/// end, so that the lines do not depend on the split.
 pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing: H2ResponseTiming) -> Vec<String> {
     let mut caller = Caller {
         connection: ServerConnection::new(config),
@@ -71,7 +72,7 @@ pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing:
         if caller.connection.is_closed() {
             break;
         }
-        // A frame of maximum size without its last byte.
+        // The limit is a frame of maximum size that lacks its last byte.
         assert!(
             unread.len() < HEADER_SIZE + (1 << 14),
             "only an incomplete frame is buffered"
@@ -232,7 +233,7 @@ fn frame_lines(mut sent: &[u8]) -> Vec<String> {
             FrameType::Data => {
                 assert!(
                     payload.iter().all(|&byte| byte == b'x'),
-                    "a data frame holds only body bytes"
+                    "a data frame contains only body bytes"
                 );
                 format!("> data {stream} {}{end}", payload.len())
             }
@@ -241,7 +242,7 @@ fn frame_lines(mut sent: &[u8]) -> Vec<String> {
                 assert_eq!(
                     decoder.decode(payload, &mut found),
                     Ok(()),
-                    "what is encoded can be decoded"
+                    "the decoder accepts the encoder's output"
                 );
                 format!("> head {stream}{}{end}", found.line)
             }
@@ -256,7 +257,7 @@ fn frame_lines(mut sent: &[u8]) -> Vec<String> {
             FrameType::Ping if header.has(ACK) => format!("> pong {}", text(payload)),
             FrameType::Ping => format!("> ping {}", text(payload)),
             FrameType::Settings | FrameType::WindowUpdate => continue,
-            kind => panic!("a server sends no {kind:?} here"),
+            kind => panic!("the server sent an unexpected frame: {kind:?}"),
         });
     }
     assert!(sent.is_empty(), "only whole frames are sent");
@@ -298,7 +299,8 @@ fn text(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
-/// Turns any bytes into mostly valid frames: a byte selects the frame, and the next ones its parts.
+/// Turns any bytes into mostly valid frames: one byte selects the type of a frame, and the next bytes its stream, flags
+/// and payload.
 pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
     let mut frames = Vec::new();
     let mut bytes = data.iter().copied();
@@ -307,7 +309,8 @@ pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
         let stream = u32::from(next().unwrap_or(1) % 12);
         let flags = next().unwrap_or(5);
         let payload: Vec<u8> = match choice % 12 {
-            // A head of the static table, with the parts that the flags select.
+            // A request head made of entries of the static table. Each flag adds a part: a literal field,
+            // Content-Length, an indexed field, a priority or padding.
             0..=2 => {
                 let mut block = vec![0x82, 0x86, 0x84, 0x41, 1, b'a'];
                 if flags & 0x10 != 0 {

@@ -13,7 +13,8 @@ pub struct Hpack {
 }
 
 impl Hpack {
-    /// Creates a decoder with a dynamic table of at most `table_size` bytes, and an encoder as in connections.
+    /// Creates a decoder with a dynamic table of at most `table_size` bytes, and an encoder with the settings of
+    /// connections.
     pub fn new(table_size: usize) -> Hpack {
         Hpack {
             decoder: Decoder::new(table_size),
@@ -44,7 +45,7 @@ impl Hpack {
     }
 }
 
-/// Maximum number of fields that are kept of a block.
+/// Maximum number of fields of a block that are kept.
 const MAX_FIELDS: usize = 256;
 
 #[derive(Default)]
@@ -59,7 +60,7 @@ impl FieldSink for FieldCollector {
     }
 
     fn field(&mut self, _: NameClass, _: bool, start: usize, value: usize) {
-        // Fields after the limit are not decoded completely.
+        // Fields after the limit are dropped, because the decoder does not decode them completely.
         if !self.is_full() {
             let field = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
             self.fields.push(field);
@@ -77,14 +78,14 @@ impl FieldSink for FieldCollector {
 pub fn hpack(data: &[u8]) {
     let (first, data) = data.split_first().unwrap_or((&0, data));
     let size = usize::from(*first) * 32;
-    let (mut codec, mut again) = (Hpack::new(size), Hpack::new(4096));
+    let (mut codec, mut second) = (Hpack::new(size), Hpack::new(4096));
     codec.set_max_table_size(u32::from(*first) * 32);
     // The bytes are split into blocks, which share the tables.
     for block in data.split(|&byte| byte == 0xfe) {
         let (fields, is_valid) = codec.decode(block);
         assert!(codec.decoder.memory() <= 4 * size + 1024, "the table is bounded");
         let out = codec.encode(&fields);
-        assert_eq!(again.decode(&out), (fields, true));
+        assert_eq!(second.decode(&out), (fields, true));
         if !is_valid {
             return;
         }

@@ -4,7 +4,8 @@ use std::net::Ipv6Addr;
 
 use crate::bytes::{HEX, REG_NAME, is};
 
-/// Longest authority in bytes: a DNS name has 253 characters and a port 5; percent-encoding at most triples them.
+/// Maximum size of an authority in bytes. A DNS name has up to 253 characters and a port 5; percent-encoding at most
+/// triples them.
 const MAX_AUTHORITY: usize = 1024;
 
 /// Returns true for a host with an optional port. `@` is not allowed, so userinfo is invalid.
@@ -22,7 +23,7 @@ pub(crate) fn is_valid(authority: &[u8]) -> bool {
     }
 }
 
-/// Validates IP literals and percent-encoded names, apart from the fast path of common hosts.
+/// Validates the hosts that the fast path of [`is_valid`] leaves: IP literals and percent-encoded names.
 #[cold]
 fn is_valid_uncommon(authority: &[u8]) -> bool {
     if let [b'[', rest @ ..] = authority {
@@ -52,12 +53,14 @@ fn is_valid_uncommon(authority: &[u8]) -> bool {
     }
 }
 
-/// Accepts IPv6 without a zone, because the zones of RFC 6874 are local to a machine. No IPvFuture address is in use.
+/// Accepts IPv6 without a zone, because the zones of RFC 6874 are local to a machine. IPvFuture is refused, because no
+/// such address is in use.
 fn is_ip_literal(literal: &[u8]) -> bool {
     std::str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
 }
 
-/// Returns true for `*DIGIT` within 16 bits; the grammar allows an empty port (RFC 3986 §3.2.3).
+/// Returns true for `*DIGIT` of at most five digits whose value fits in 16 bits. The grammar allows an empty port (RFC
+/// 3986 §3.2.3).
 fn is_port(port: &[u8]) -> bool {
     let mut number = 0;
     for byte in port {

@@ -1,4 +1,4 @@
-//! Reads message bodies of either role: by length, chunked with trailers, or until close (RFC 9112 §6.3, §7.1).
+//! Reads request and response bodies: by length, chunked with trailers, or until close (RFC 9112 §6.3, §7.1).
 
 use memchr::memchr;
 
@@ -41,9 +41,10 @@ enum BodyState {
     UntilClose,
 }
 
+/// Reader of the current body of one connection.
 #[derive(Debug)]
 pub(crate) struct BodyReader {
-    /// Bytes left of a body by length, or of the current chunk.
+    /// Unread bytes of a body with a length, or of the current chunk.
     left: u64,
     /// Bytes of the body that the limit still allows.
     allowed: u64,
@@ -52,7 +53,7 @@ pub(crate) struct BodyReader {
     /// Bytes of an incomplete trailer section that were searched for a line end already.
     scanned: u32,
     state: BodyState,
-    /// Leaves trailers that must not be merged into a head in the index, rather than refusing them.
+    /// If true, forbidden trailers stay in the index and the caller drops them; if false, they are an error.
     keeps_forbidden_trailers: bool,
 }
 
@@ -124,7 +125,8 @@ impl BodyReader {
         }
     }
 
-    /// Begins a body of at most `limit` bytes. The length is checked in `read`, so that the limit can still be changed.
+    /// Begins a body of at most `limit` bytes. The length is checked only in `read`, because [`limit`](Self::limit) can
+    /// change the limit before.
     pub(crate) fn start(&mut self, framing: BodyFraming, limit: u64) {
         (self.state, self.left) = match framing {
             BodyFraming::None => (BodyState::Done, 0),
@@ -139,7 +141,7 @@ impl BodyReader {
         (self.state, self.allowed) = (BodyState::UntilClose, u64::MAX);
     }
 
-    /// Sets the limit of the rest of the body; returns false if the announced length exceeds it.
+    /// Sets the limit for the unread part of the body. Returns false if the announced length exceeds it.
     pub(crate) fn limit(&mut self, limit: u64) -> bool {
         self.allowed = limit;
         self.state != BodyState::Length || self.left <= limit
@@ -149,7 +151,7 @@ impl BodyReader {
         self.state == BodyState::UntilClose
     }
 
-    /// Reads from the front of the unread bytes. At the end of the body, `trailers` refers to these bytes.
+    /// Reads one event from the front of the unread bytes. At the end of the body, `trailers` refers to these bytes.
     pub(crate) fn read(
         &mut self,
         limits: &Limits,
@@ -243,6 +245,7 @@ impl BodyReader {
         self.read_uncommon_size(limits, rest, size, digits)
     }
 
+    /// Parses a chunk-size line that has extensions, is incomplete or is invalid.
     #[cold]
     fn read_uncommon_size(
         &mut self,
@@ -310,7 +313,7 @@ impl BodyReader {
     }
 }
 
-/// Returns the number of up to sixteen hexadecimal digits, and how many digits there are.
+/// Returns the value of up to sixteen leading hexadecimal digits, and the number of digits.
 #[inline]
 fn hexadecimal(bytes: &[u8]) -> (u64, usize) {
     let mut number = 0;

@@ -1,4 +1,4 @@
-//! Frames the body of a sent message of either role, and checks it against the announced length.
+//! Frames the body of a request or response to be sent, and checks it against the announced length.
 
 use super::encode::{CHUNK_END, EncodeError, LAST_CHUNK, chunk_head, encode_trailers};
 
@@ -11,6 +11,7 @@ enum BodyKind {
     UntilClose,
 }
 
+/// Writer of the current body of one connection.
 #[derive(Debug)]
 pub(crate) struct BodyWriter {
     /// Announced bytes that are not yet sent.

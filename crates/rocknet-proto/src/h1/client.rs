@@ -36,11 +36,11 @@ pub const MAX_INTERIM: u8 = 16;
 pub enum ResponseBodyFraming {
     /// No body; no `End` follows.
     None,
-    /// So many bytes, and at least one.
+    /// A body of this many bytes, at least one.
     Length(u64),
     /// Chunks and then trailers.
     Chunked,
-    /// The body ends with the connection; call [`ClientConnection::closed`] then.
+    /// The body ends with the connection; call [`ClientConnection::closed`] when the upstream closes it.
     UntilClose,
 }
 
@@ -71,8 +71,8 @@ pub enum ClientEvent {
         /// Position after the data; bytes to drop.
         end: usize,
     },
-    /// Body and trailers are complete; [`ResponseIndex::trailers`] refers to these unread bytes. It may hold fields
-    /// that [`is_allowed_trailer`](super::is_allowed_trailer) rejects, which must not be forwarded.
+    /// Body and trailers are complete; [`ResponseIndex::trailers`] refers to these unread bytes. The trailers can
+    /// contain fields that [`is_allowed_trailer`](super::is_allowed_trailer) rejects, which must not be forwarded.
     End {
         /// Bytes to drop.
         consumed: usize,
@@ -86,7 +86,7 @@ pub enum ClientEvent {
     Blocked,
 }
 
-/// A request to be sent, without its fields.
+/// Request to be sent, without its fields.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestLine<'a> {
     /// Method, a token.
@@ -128,6 +128,7 @@ pub struct ClientConnection {
     sending: SendState,
     receiving: ReceiveState,
     method: Method,
+    /// Number of interim responses to the current request.
     interim: u8,
     persists: bool,
     requested_upgrade: bool,
@@ -280,8 +281,8 @@ impl ClientConnection {
         received
     }
 
-    /// Handles the end of the connection, after all received bytes were passed to `receive`. Returns true if it ends
-    /// the response.
+    /// Handles the end of the connection, after all received bytes were passed to `receive`. Returns true if the close
+    /// ends the response.
     ///
     /// # Errors
     ///
@@ -333,8 +334,8 @@ impl ClientConnection {
         }
     }
 
-    /// Determines what follows the head (RFC 9112 §6.3). Invalid framing fields are an error even if they do not apply,
-    /// because a proxy forwards them.
+    /// Determines the event of a head and the framing of the body (RFC 9112 §6.3). Invalid framing fields are an error
+    /// even if they do not apply, because a proxy forwards them.
     fn accept_head(
         &mut self,
         consumed: usize,
@@ -402,7 +403,7 @@ impl ClientConnection {
                 Ok(ClientEvent::End { consumed })
             }
             Err(BodyError::Chunk(error)) => Err(ResponseError::Chunk(error)),
-            // Only a sum of chunk sizes above 64 bits, because a client sets no limit.
+            // A client sets no limit, so the error is a sum of chunk sizes above 64 bits.
             Err(BodyError::TooLarge) => Err(ResponseError::Chunk(crate::refusal::ChunkError::SizeTooLong)),
         }
     }

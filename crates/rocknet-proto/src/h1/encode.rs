@@ -21,9 +21,9 @@ pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 pub enum Length {
     /// No body.
     None,
-    /// So many bytes.
+    /// A body of this many bytes.
     Exact(u64),
-    /// Known only at the end of the body: it is chunked, or ends with the connection in HTTP/1.0.
+    /// Length that is known only at the end of the body. The body is chunked, or ends with the connection in HTTP/1.0.
     Unknown,
 }
 
@@ -49,18 +49,19 @@ pub struct Framing {
     pub chunked: bool,
     /// Value of Content-Length, unless `chunked`.
     pub content_length: Option<u64>,
-    /// False if the head ends the message regardless of its fields: HEAD, 1xx, 204, 304.
+    /// False if the message ends with the head: a request without a body, a response to HEAD, 2xx to CONNECT, 1xx, 204,
+    /// 205 or 304.
     pub has_body: bool,
 }
 
-/// Error in a head or data to be sent, of which nothing was written. The code that created the message is at fault.
+/// Error in a head or in data to be sent, caused by the code that created the message. Nothing was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum EncodeError {
     /// A field name that is not a token.
     FieldName,
     /// A field value with a control character: a CRLF in it would begin another field or response.
     FieldValue,
-    /// A field that frames the message or controls the connection; only [`Framing`] sets them.
+    /// A field that frames the message or controls the connection. Only [`Framing`] sets such fields.
     FramingField,
     /// A method that is not a token, or a target with forbidden bytes.
     RequestLine,
@@ -70,7 +71,7 @@ pub enum EncodeError {
     BodyTooLong,
     /// Data of a message without a body.
     BodyForbidden,
-    /// A request on a connection whose last exchange is incomplete, or that closes.
+    /// A request on a connection that closes, or whose last exchange is incomplete.
     Busy,
 }
 
@@ -78,7 +79,7 @@ impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::FieldName => "a field name is not a token",
-            Self::FieldValue => "a field value holds a control character",
+            Self::FieldValue => "a field value contains a control character",
             Self::FramingField => "a field that only the connection may set",
             Self::RequestLine => "a method or target that is not allowed in a request line",
             Self::ForbiddenTrailer => "a field that is forbidden in trailers",
@@ -91,7 +92,8 @@ impl fmt::Display for EncodeError {
 
 impl std::error::Error for EncodeError {}
 
-/// Fields that only [`Framing`] writes. `Keep-Alive` and `Proxy-Connection` are not in RFC 9112.
+/// Fields that only [`Framing`] writes. `Keep-Alive` and `Proxy-Connection` are obsolete, but proxies must not forward
+/// them (RFC 9110 §7.6.1).
 const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -104,7 +106,7 @@ const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
 ///
 /// # Errors
 ///
-/// If a field is invalid or a framing field; `out` is unchanged then.
+/// If a field is invalid or is a framing field; `out` is unchanged then.
 pub fn encode_head<'a>(
     out: &mut Vec<u8>,
     framing: Framing,
@@ -121,11 +123,12 @@ pub fn encode_head<'a>(
     written
 }
 
-/// Writes the head of a response with `Date` before the fields. Validated lines are copied, without another check.
+/// Writes the head of a response with `Date` before the fields. Lines that the list has validated are copied without
+/// another check.
 ///
 /// # Errors
 ///
-/// If a field is invalid or a framing field; `out` is unchanged then.
+/// If a field is invalid or is a framing field; `out` is unchanged then.
 #[inline]
 pub fn encode_dated_head(
     out: &mut Vec<u8>,
@@ -145,7 +148,7 @@ pub fn encode_dated_head(
             encode_framing(out, framing, present.contains(Known::Upgrade));
             Ok(())
         }
-        // A field is invalid; checking each one finds the error.
+        // A field is invalid or is a framing field; `encode_head` checks each field and finds the error.
         _ => {
             let date = std::iter::once((&b"Date"[..], &date[..]));
             encode_head(out, framing, status, date.chain(fields.bytes()))
@@ -158,7 +161,7 @@ const DATE_SIZE: usize = 29;
 const DATE_LINE: &[u8; 37] = b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
 const DATE_OFFSET: usize = "Date: ".len();
 
-/// Capacity reserved for the status line and for framing fields; the longest lines need more and reallocate.
+/// Capacity in bytes that is reserved for the status line and the framing fields. Longer lines reallocate.
 const STATUS_LINE: usize = 48;
 const FRAMING_LINES: usize = 64;
 
@@ -322,13 +325,13 @@ mod tests {
             &[],
             Ok("Content-Length: 0\r\n"),
         );
-        let most = Framing {
+        let longest = Framing {
             content_length: Some(u64::MAX),
             connection: Close,
             ..PLAIN
         };
         check(
-            most,
+            longest,
             &[],
             Ok("Content-Length: 18446744073709551615\r\nConnection: close\r\n"),
         );
@@ -385,7 +388,7 @@ mod tests {
         }
     }
 
-    /// A head copied from lines equals one whose fields are checked one by one, and fails in the same cases.
+    /// A head whose lines are copied equals a head whose fields are checked one by one, and fails in the same cases.
     #[test]
     fn dated_heads_equal_encoded_heads() {
         let date = b"Sat, 21 Nov 2026 09:42:00 GMT";
@@ -427,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_and_trailers() {
+    fn encodes_chunks_and_trailers() {
         for (size, expected) in [(0, ""), (1, "1\r\n"), (15, "f\r\n"), (16, "10\r\n"), (0xabc, "abc\r\n")] {
             let mut out = Vec::new();
             chunk_head(size, &mut out);

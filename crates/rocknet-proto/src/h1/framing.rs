@@ -10,13 +10,13 @@ use crate::request::Version;
 pub enum BodyFraming {
     /// No body; the next head follows.
     None,
-    /// So many bytes, and at least one.
+    /// A body of this many bytes, at least one.
     Length(u64),
     /// Chunks and then trailers.
     Chunked,
 }
 
-/// Returns the framing that Content-Length or Transfer-Encoding declare; `None` if there is neither.
+/// Returns the framing that Content-Length or Transfer-Encoding declares; `None` if the head has neither field.
 pub(crate) fn declared_body(fields: Fields<'_>, version: Version) -> Result<Option<BodyFraming>, FramingError> {
     let length = fields.get(Known::ContentLength);
     if fields.contains(Known::TransferEncoding) {
@@ -39,7 +39,7 @@ pub(crate) fn declared_body(fields: Fields<'_>, version: Version) -> Result<Opti
     }
 }
 
-/// Parses `1*DIGIT` within 64 bits, without sign, space or list.
+/// Parses `1*DIGIT` whose value fits in 64 bits. Returns `None` for other text, such as a sign, a space or a list.
 pub(crate) fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -72,7 +72,7 @@ fn chunked(fields: Fields<'_>) -> Result<(), FramingError> {
     }
 }
 
-/// The options of Connection that this crate handles.
+/// Options of the Connection field that this crate handles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ConnectionOptions {
     pub close: bool,
@@ -84,7 +84,8 @@ impl ConnectionOptions {
     pub(crate) fn read(fields: Fields<'_>) -> Self {
         let mut options = Self::default();
         for option in connection_options(fields) {
-            // The length first, because most clients send only `keep-alive`.
+            // The length selects the name to compare with, so that `keep-alive`, the only option of most clients, costs
+            // one comparison.
             match option.len() {
                 10 if option.eq_ignore_ascii_case(b"keep-alive") => options.keep_alive = true,
                 5 if option.eq_ignore_ascii_case(b"close") => options.close = true,

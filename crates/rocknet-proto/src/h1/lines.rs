@@ -1,8 +1,8 @@
-//! Parses the field lines of a head or a trailer section: one pass over valid lines, and a second one only over invalid
-//! ones.
+//! Parses the field lines of a head or a trailer section. Valid lines take one pass; only an invalid line is read
+//! again, to find its error.
 //!
-//! A line is judged only when its LF has been received, and only by its own bytes. So the result does not depend on how
-//! the bytes were split.
+//! A line is accepted or refused only after its LF has been received, and only by its own bytes. So the result does not
+//! depend on how the bytes were split.
 
 use memchr::memchr;
 
@@ -75,7 +75,7 @@ pub(crate) fn read_fields(
     }
 }
 
-/// Returns the error in the line that begins at `line`, if the line is complete.
+/// Returns the error in the line that begins at `line`, or `Incomplete` if the line has no LF yet.
 #[cold]
 fn diagnose(window: &[u8], line: usize) -> ParseError<FieldError> {
     let rest = window.get(line..).unwrap_or_default();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn values_may_hold_obs_text() {
+    fn values_may_contain_obs_text() {
         let bytes = b"a: \xff\x80\r\n\r\n";
         let mut index = FieldIndex::default();
         assert_eq!(read_fields(bytes, 0, &mut index, 1), Ok(bytes.len()));

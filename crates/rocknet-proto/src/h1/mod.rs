@@ -1,4 +1,4 @@
-//! HTTP/1.1 and 1.0 (RFC 9112), in the roles of server and client: parses bytes to events and encodes messages.
+//! HTTP/1.1 and 1.0 (RFC 9112), in the roles of server and client: parses bytes into events and encodes messages.
 
 pub(crate) mod authority;
 pub(crate) mod body_reader;

@@ -1,4 +1,4 @@
-//! A rendered head for HTTP/1: its bytes are copied, and the current date is patched in.
+//! Response head for HTTP/1 that is rendered once. Each response copies its bytes and sets the current date.
 
 use super::encode::ConnectionField;
 use crate::fields::FieldList;
@@ -17,7 +17,7 @@ const DATE_PLACEHOLDER: &[u8; 29] = b"Thu, 01 Jan 1970 00:00:00 GMT";
 const END: &[u8] = b"\r\n";
 
 impl PreparedHead {
-    /// Renders a head with `Date` and, if the status allows a body, `Content-Length: length`. A line break or NUL in a
+    /// Renders a head with `Date` and, if the status allows a body, `Content-Length: length`. A CR, LF or NUL in a
     /// field becomes a space.
     pub fn new(status: Status, fields: &FieldList, length: u64) -> PreparedHead {
         let mut bytes = Vec::with_capacity(320);
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn has_date_framing_and_connection() {
+    fn writes_date_content_length_and_connection() {
         let mut fields = FieldList::default();
         fields.add("A", "b\r\nInjected: 1");
         let date = b"Sat, 21 Nov 2026 09:42:00 GMT";

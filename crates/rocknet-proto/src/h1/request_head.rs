@@ -16,12 +16,13 @@ use crate::request::{RequestIndex, TargetForm, Version};
 /// two.
 const MAX_EMPTY_LINES: usize = 2;
 
-/// Longest method name in bytes: the longest registered one, UPDATEREDIRECTREF, has 17.
+/// Maximum length of a method name in bytes: the longest registered name, UPDATEREDIRECTREF, has 17.
 const MAX_METHOD: usize = 32;
 
-/// The facts that the connection needs of a head, besides the index.
+/// Properties of a request head that the connection needs in addition to the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RequestHead {
+    /// Position after the empty line.
     pub end: usize,
     pub body: BodyFraming,
     pub persists: bool,
@@ -29,7 +30,7 @@ pub(crate) struct RequestHead {
     pub wants_upgrade: bool,
 }
 
-/// Parses one head from the front of the window, which ends at the limit of heads.
+/// Parses one head from the front of the window. The window holds the unread bytes up to the size limit of heads.
 #[inline]
 pub(crate) fn read_head(
     window: &[u8],
@@ -58,7 +59,8 @@ pub(crate) fn read_head(
     Ok(head)
 }
 
-/// A request without any of these has no body and leaves the connection at the default of its version.
+/// Fields that affect the body or the connection. A request without them has no body, and its connection persists or
+/// closes by the default of its version.
 const CONNECTION_AND_BODY: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -138,7 +140,8 @@ fn read_request_line(
     Ok(target_end + 11)
 }
 
-/// Parses the three forms of a target that ordinary requests do not use (RFC 9112 §3.2.2–3.2.4).
+/// Parses the absolute, authority and asterisk forms of a target, which ordinary requests do not use (RFC 9112
+/// §3.2.2–3.2.4).
 #[cold]
 fn read_uncommon_target(window: &[u8], start: usize, end: usize, index: &mut RequestIndex) -> Result<(), Refusal> {
     let target = &window[start..end];
@@ -217,7 +220,8 @@ fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
             index.authority = span;
             Ok(())
         }
-        // RFC 9112 §3.2.2 lets the authority of the target win, but a client that names two hosts attempts an attack.
+        // By RFC 9112 §3.2.2 the authority of the target overrides Host. Two different hosts are refused nevertheless,
+        // because a client that names them attempts an attack.
         TargetForm::Absolute | TargetForm::Authority => {
             let target = index.target.of(window);
             let default_port: &[u8] = match index.form {
@@ -248,7 +252,7 @@ fn read_connection_fields(window: &[u8], index: &mut RequestIndex, head: &mut Re
         head.expects_continue = head.body != BodyFraming::None;
     }
     // A server may ignore Upgrade (RFC 9110 §7.8). It is ignored for requests with a body, because the bytes of the new
-    // protocol would follow a body that the handler may not read. Refusing would break `curl --http2 -d`.
+    // protocol would follow a body that the handler may not read. Refusing the request would break `curl --http2 -d`.
     head.wants_upgrade = options.upgrade && fields.contains(Known::Upgrade) && head.body == BodyFraming::None;
     if head.wants_upgrade {
         index.upgrade = index.fields.value_span(Known::Upgrade);
@@ -256,7 +260,7 @@ fn read_connection_fields(window: &[u8], index: &mut RequestIndex, head: &mut Re
     Ok(())
 }
 
-/// Returns the error in the request line that begins at `line`, if the line is complete.
+/// Returns the error in the request line that begins at `line`, or `Incomplete` if the line has no LF yet.
 #[cold]
 fn diagnose(window: &[u8], line: usize, limits: &Limits) -> ParseError<Refusal> {
     let rest = window.get(line..).unwrap_or_default();
@@ -306,8 +310,8 @@ fn classify(line: &[u8], limits: &Limits) -> Refusal {
     }
 }
 
-/// Returns true if this looks like a request target: a path, an asterisk or a URI (RFC 9112 §3.2). The authority form
-/// of CONNECT is not recognized, because it looks like any other word.
+/// Returns true if `target` looks like a request target: a path, an asterisk or a URI (RFC 9112 §3.2). The authority
+/// form of CONNECT is not recognized, because it looks like any other word.
 fn is_target(target: &[u8]) -> bool {
     target.starts_with(b"/") || target == b"*" || memchr::memmem::find(target, b"://").is_some()
 }

@@ -17,7 +17,7 @@ pub enum ResponseError {
     UnsolicitedUpgrade,
     /// More than [`MAX_INTERIM`](super::MAX_INTERIM) interim responses.
     TooManyInterim,
-    /// An invalid field line, or too many.
+    /// An invalid field line, or a head with too many lines or bytes.
     Field(FieldError),
     /// Ambiguous or invalid framing of the body.
     Framing(FramingError),

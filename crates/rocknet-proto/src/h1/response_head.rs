@@ -65,7 +65,7 @@ fn read_status_line(window: &[u8], index: &mut ResponseIndex) -> Result<usize, P
     Ok(end + 2)
 }
 
-/// Returns the error in the status line, if the line is complete.
+/// Returns the error in the status line, or `Incomplete` if the line has no LF yet.
 #[cold]
 fn diagnose(window: &[u8]) -> ParseError<ResponseError> {
     let Some(end) = memchr(b'\n', window) else {

@@ -1,9 +1,9 @@
-//! Server side of an HTTP/1 connection, without a socket: parses unread bytes to one event per call.
+//! Server side of an HTTP/1 connection, without a socket: parses one event of the unread bytes per call.
 //!
 //! The caller owns all bytes. It passes the unread bytes to `receive`, drops the consumed ones, and calls again until
-//! it gets `More` (read from the client first) or `Blocked` (respond first). After a request with a body it also calls
-//! with no bytes, because `End` may consume none. For each `Request` it calls `respond` and `finish`, or
-//! `respond_complete`.
+//! it gets `More` (read from the client first) or `Blocked` (respond first). After a request with a body it calls
+//! `receive` even without unread bytes, because `End` can consume none. For each `Request` it calls `respond` and
+//! `finish`, or `respond_complete`.
 //!
 //! ```text
 //! reading:  Head ──Request──► Body ──End──► AwaitingResponse ──finish──► Head (keep-alive) or Closed
@@ -34,7 +34,7 @@ pub enum ServerEvent {
         /// Bytes to drop, such as the size of a chunk.
         consumed: usize,
     },
-    /// The head of a request; its index is filled. No `End` follows if there is no body.
+    /// The head of a request, described by the index. No `End` follows if there is no body.
     Request {
         /// Bytes to drop.
         consumed: usize,
@@ -63,12 +63,12 @@ pub enum AfterResponse {
     /// The next request may follow; it may be in the unread bytes already.
     KeepAlive,
     /// The request body is not read completely. `receive` continues to return it, to be discarded; the next request
-    /// follows after `End`. If the rest is too large, treat this as `Linger`.
+    /// follows after `End`. If the rest of the body is too large, treat this as `Linger`.
     Drain,
     /// Close after the response is sent.
     Close,
-    /// Send the response, shut down the sending side, read and discard a bounded amount, and then close. Closing at
-    /// once would reset the connection and might discard the response before the client reads it.
+    /// Send the response, shut down the sending side, read and discard a bounded amount, and then close. Closing
+    /// immediately would reset the connection and might discard the response before the client reads it.
     Linger,
     /// All unread and further bytes belong to the new protocol.
     Upgrade,
@@ -268,8 +268,8 @@ impl ServerConnection {
     }
 
     /// Returns true if the client waits for [`CONTINUE`](super::CONTINUE) before it sends its body. Write it when the
-    /// handler reads the body. A final response without it closes the connection, because the client may send the body
-    /// or not.
+    /// handler reads the body. A final response without 100 closes the connection, because the client can then send the
+    /// body or omit it.
     pub fn wants_continue(&self) -> bool {
         self.expects_continue && self.writing == WriteState::Pending && self.reading == ReadState::Body
     }
@@ -305,7 +305,7 @@ impl ServerConnection {
         self.reading == ReadState::Body
     }
 
-    /// Starts the response and returns its framing; `close` ends the connection after it.
+    /// Starts the response and returns its framing. If `close` is true, the connection closes after the response.
     ///
     /// An interim response (1xx except 101) has no body and changes no state. 101 closes the connection unless
     /// `may_upgrade` returned true. A response without a request, such as 408 for an incomplete head, closes the
@@ -313,7 +313,7 @@ impl ServerConnection {
     #[inline]
     pub fn respond(&mut self, status: Status, length: Length, close: bool) -> Framing {
         if self.writing != WriteState::Pending {
-            // There is no request, and the previous one must not affect the framing.
+            // There is no request, and the previous request must not affect the framing.
             (self.persists, self.reading) = (false, ReadState::Closed);
             (self.method, self.version, self.wants_upgrade) = (Method::Get, Version::Http11, false);
         }
@@ -322,7 +322,8 @@ impl ServerConnection {
         {
             return framing;
         }
-        // A client that waited for 100 and got a final response may send its body or not.
+        // A client that waited for 100 and got a final response can send its body or omit it, so it is unknown where
+        // the next head begins.
         if close || self.expects_continue {
             self.persists = false;
         }
@@ -364,7 +365,8 @@ impl ServerConnection {
         framing
     }
 
-    /// Frames interim responses and the two that end HTTP: 101, and 2xx to CONNECT (RFC 9110 §9.3.6).
+    /// Frames interim responses, and the two responses after which the connection no longer carries HTTP: 101, and 2xx
+    /// to CONNECT (RFC 9110 §9.3.6). Returns `None` for other responses.
     #[cold]
     fn respond_interim_or_switch(&mut self, status: Status) -> Option<Framing> {
         let mut framing = Framing {
@@ -423,7 +425,8 @@ impl ServerConnection {
         self.response_body.write(data, out)
     }
 
-    /// Ends the response. A body shorter than announced closes the connection, which is the only way to signal it.
+    /// Ends the response. A body shorter than announced closes the connection, which is the only way to signal the
+    /// error.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> AfterResponse {
         self.response_body.finish(out);
         self.after_response()
@@ -464,8 +467,8 @@ impl ServerConnection {
         if self.reading == ReadState::Body && self.persists {
             return AfterResponse::Drain;
         }
-        let was = std::mem::replace(&mut self.reading, ReadState::Closed);
-        match was {
+        let previous = std::mem::replace(&mut self.reading, ReadState::Closed);
+        match previous {
             _ if self.upgraded => AfterResponse::Upgrade,
             ReadState::AwaitingResponse => AfterResponse::Close,
             ReadState::Head | ReadState::Body | ReadState::Closed => AfterResponse::Linger,
@@ -473,5 +476,5 @@ impl ServerConnection {
     }
 }
 
-// Part of the memory of an idle connection besides its socket, which must stay below 1 KB of heap in total.
+// An idle connection must use less than 1 KB of heap in total, not counting its socket. This state is a part of it.
 const _: () = assert!(size_of::<ServerConnection>() <= 64);

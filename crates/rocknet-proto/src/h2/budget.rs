@@ -1,5 +1,5 @@
-//! Flood limits: counts every kind of frame that costs the server more than the client, and forgives a number per
-//! second.
+//! Flood limits: counters for the kinds of frames that cost the server more than the client. Each counter decreases by
+//! a fixed number per second.
 
 /// Milliseconds since an arbitrary start.
 pub(crate) type Milliseconds = u64;
@@ -18,7 +18,7 @@ macro_rules! floods {
             /// Every kind, in the order of its discriminants.
             pub const ALL: &'static [Flood] = &[$(Flood::$name),*];
 
-            /// Returns the number of frames that may arrive at once.
+            /// Returns the number of frames that may arrive in one burst.
             pub const fn burst(self) -> u32 {
                 match self {
                     $(Self::$name => $burst),*
@@ -43,10 +43,10 @@ macro_rules! floods {
 }
 
 floods! {
-    /// Streams reset by the client after they cost a request (rapid reset, CVE-2023-44487), and streams reset by the
-    /// server because of the client's frames (CVE-2025-8671). In both cases the work is the server's and the stream no
-    /// longer counts. A browser that leaves a page resets all its streams, so twice the stream limit at once is normal
-    /// use.
+    /// Streams reset by the client after the server started a request (rapid reset, CVE-2023-44487), and streams reset
+    /// by the server because of the client's frames (CVE-2025-8671). In both cases the server has done work, but the
+    /// stream no longer counts towards the limit of concurrent streams. A browser that leaves a page resets all its
+    /// streams, so a burst of twice the stream limit is normal use.
     Resets 256 32 "too many stream resets";
     /// PING, each of which is acknowledged (CVE-2019-9512). Keep-alives arrive every few seconds, latency measurements
     /// a few times as often.
@@ -57,9 +57,11 @@ floods! {
     Priorities 512 128 "too many priority frames";
     /// DATA frames that are empty and do not end their stream (CVE-2019-9518).
     EmptyData 64 8 "too many empty DATA frames";
-    /// WINDOW_UPDATE. Each DATA frame sent pays for two of them, one for its stream and one for the connection.
+    /// WINDOW_UPDATE. Each DATA frame sent pays for two of them, one for its stream and one for the connection, unless
+    /// a window made the frame smaller than 32 bytes.
     WindowUpdates 1024 128 "too many WINDOW_UPDATE frames";
-    /// Frames on closed streams: frames in flight when the server reset them, at most a window of data.
+    /// Frames on closed streams. Legitimate ones were in flight when the server reset the stream: at most a window of
+    /// data.
     Stale 512 64 "too many frames on closed streams";
     /// Frames of unknown types, which must be ignored (RFC 9113 §5.5). Some clients send a few to keep servers
     /// tolerant.
@@ -84,7 +86,7 @@ impl Budget {
         }
     }
 
-    /// Starts the clock: no time before `now` is credited.
+    /// Starts the clock: no frames are forgiven for the time before `now`.
     pub(crate) fn start(&mut self, now: Milliseconds) {
         self.since = now;
     }
@@ -110,14 +112,14 @@ impl Budget {
         }
     }
 
-    /// Takes back `count` frames, for useful work by the client.
+    /// Subtracts `count` frames from a counter, because the client has permitted useful work.
     #[inline]
     pub(crate) fn refund(&mut self, kind: Flood, count: u16) {
         let spent = &mut self.spent[kind as usize];
         *spent = spent.saturating_sub(count);
     }
 
-    /// Subtracts what each kind is forgiven for the whole seconds since the last call.
+    /// Subtracts from each counter the frames forgiven for the whole seconds since the last call.
     fn replenish(&mut self, now: Milliseconds) {
         let seconds = now.saturating_sub(self.since) / 1000;
         self.since += seconds * 1000;

@@ -1,8 +1,9 @@
 //! Server side of an HTTP/2 connection without a socket (RFC 9113).
 //!
-//! Unread bytes go in, one event at a time comes out, and frames are appended to the caller's buffer.
+//! The engine parses unread bytes, returns one event per call, and appends frames to the caller's buffer.
 //!
-//! The engine writes only whole frames, and DATA frame headers whose payload the caller appends at once.
+//! It writes only whole frames, except for DATA: there it writes the frame header, and the caller must append the
+//! payload immediately.
 //!
 //! ```text
 //! reading:   Preface ──► Settings ──► Frames ──error──► Closed
@@ -43,7 +44,7 @@ pub use responses::{BodyDelivery, SendError};
 /// Connection preface of a client (RFC 9113 §3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Default number of concurrent streams of a client. Browsers and servers have settled on it; RFC 9113 §6.5.2
+/// Default number of concurrent streams of a client. Browsers and servers commonly use values near it; RFC 9113 §6.5.2
 /// recommends at least 100.
 pub const MAX_STREAMS: u32 = 128;
 
@@ -58,8 +59,8 @@ pub const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// to be negotiated. It also bounds the memory of an idle connection.
 const TABLE_SIZE: u32 = 4096;
 
-/// Largest DATA payload sent, in bytes, even if the client accepts larger frames. Other streams get their turn between
-/// two frames, and above this size the nine header bytes no longer matter.
+/// Largest DATA payload sent, in bytes, even if the client accepts larger frames. Other streams can send between two
+/// frames, and above this size the nine bytes of the frame header no longer matter.
 const DATA_MAX: u32 = 64 * 1024;
 
 /// Bytes that HTTP/2 counts per field in addition to its name and value (RFC 9113 §6.5.2).
@@ -68,7 +69,7 @@ const FIELD_OVERHEAD: usize = 32;
 /// Limits that a connection announces to its client (RFC 9113 §6.5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Maximum number of concurrent streams of the client. At most 4096 are used.
+    /// Maximum number of concurrent streams of the client. Larger values are lowered to 4096.
     pub streams: u32,
     /// Flow-control window of each stream, in bytes. Raised to 65,535 if smaller, because clients may send that much
     /// before they receive SETTINGS. Lowered to 2^31-1 if larger.
@@ -113,7 +114,7 @@ pub enum ConnectionEvent {
         /// Set if the client waits for 100 (Continue) (RFC 9110 §10.1.1).
         expects_continue: bool,
     },
-    /// A request must be responded to with the status of the refusal. Its body, if any, is discarded.
+    /// The caller must respond to the request with the status of the refusal. The request body, if any, is discarded.
     Refused {
         /// Stream of the request.
         stream: StreamId,
@@ -177,7 +178,7 @@ enum ReadState {
     Closed,
 }
 
-/// Server side of one HTTP/2 connection. It takes a few hundred bytes besides its tables, which grow with use.
+/// Server side of one HTTP/2 connection. It occupies a few hundred bytes, plus its tables, which grow with use.
 ///
 /// The caller owns all bytes and works in this order:
 ///
@@ -237,8 +238,9 @@ pub struct ServerConnection {
     block: Option<Box<OpenBlock>>,
     /// Priorities received before their streams were opened, by stream number.
     early_priorities: Vec<(u32, Priority)>,
-    /// Streams whose last DATA frame header is written and whose request body is discarded. They may be reset only
-    /// after the payload of that frame, so they wait for the next frame. Each stream is listed at most once.
+    /// Streams whose last DATA frame header is written and whose request body is discarded. They can be reset only
+    /// after the payload of that frame, so the next call of [`next_data`](Self::next_data) resets them. Each stream is
+    /// listed at most once.
     ending: Vec<StreamId>,
     /// Number of the last stream that the client opened.
     last_client_stream: u32,
@@ -246,7 +248,7 @@ pub struct ServerConnection {
     next_push_stream: u32,
 }
 
-/// Arguments of [`ServerConnection::receive`] that reading a frame needs.
+/// Arguments of [`ServerConnection::receive`] that are passed to the reader of each frame.
 struct Context<'a> {
     limits: &'a Limits,
     now: u64,
@@ -289,8 +291,8 @@ impl ServerConnection {
         }
     }
 
-    /// Writes the server's preface: SETTINGS and, if needed, a WINDOW_UPDATE for the connection (RFC 9113 §3.4). It
-    /// must be sent at once, before anything is received.
+    /// Writes the server's preface: SETTINGS and, if needed, a WINDOW_UPDATE for the connection (RFC 9113 §3.4). The
+    /// caller sends it immediately, without waiting for bytes from the client.
     pub fn write_preface(&mut self, limits: &Limits, out: &mut Vec<u8>) {
         let head = limits.head_ceiling() + limits.fields.saturating_mul(FIELD_OVERHEAD);
         let values = [
@@ -353,8 +355,8 @@ impl ServerConnection {
         self.fail(code, out);
     }
 
-    /// Resets a stream because of the client's error. The reset counts against the budget, because provoking resets is
-    /// a way to make the server work.
+    /// Resets a stream because of the client's error. The reset counts against the budget, because a client can provoke
+    /// resets to make the server work (CVE-2025-8671).
     ///
     /// # Errors
     ///
@@ -386,7 +388,7 @@ impl ServerConnection {
         }
     }
 
-    /// Returns `size` bytes to the connection's window; they were consumed or discarded.
+    /// Returns `size` bytes, which were consumed or discarded, to the connection's window.
     #[inline]
     fn credit(&mut self, size: u32, out: &mut Vec<u8>) {
         if let Some(grant) = self.receive_window.release(size) {
@@ -430,5 +432,5 @@ impl ServerConnection {
     }
 }
 
-// Without its tables. An idle connection may take 4 KB altogether.
+// An idle connection may use 4 KB in total. This is the part without the tables.
 const _: () = assert!(size_of::<ServerConnection>() <= 768);

@@ -38,7 +38,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// Every code, in the order of its number.
+    /// Every code, in the order of the numbers.
     pub const ALL: &'static [ErrorCode] = &[
         Self::NoError,
         Self::ProtocolError,
@@ -101,9 +101,10 @@ pub enum ConnectionError {
     IdleStream,
     /// A frame is on a closed stream (RFC 9113 §5.1).
     ClosedStream,
-    /// A stream number is even, or not above the last one (RFC 9113 §5.1.1).
+    /// A stream number is even, or not above the last number (RFC 9113 §5.1.1).
     InvalidStreamId,
-    /// Another frame interrupts a field block, or CONTINUATION follows none (RFC 9113 §6.10).
+    /// Another frame interrupts a field block, or CONTINUATION arrives without a field block to continue (RFC 9113
+    /// §6.10).
     Continuation,
     /// A field block exceeds the limit of bytes or frames (CVE-2024-27316 and similar attacks).
     BlockTooLarge,
@@ -195,7 +196,7 @@ impl From<Flood> for ConnectionError {
 pub enum StreamError {
     /// A head, trailers or a body break the rules of HTTP (RFC 9113 §8.1.1).
     Malformed(Malformed),
-    /// The client exceeded the limit of concurrent streams (RFC 9113 §5.1.2). It may retry the request.
+    /// The client exceeded the limit of concurrent streams (RFC 9113 §5.1.2). The client may retry the request.
     Refused,
     /// DATA or HEADERS arrived after END_STREAM (RFC 9113 §5.1).
     Closed,

@@ -7,11 +7,11 @@ pub(crate) const INITIAL_WINDOW: u32 = 65_535;
 /// Largest window in bytes (RFC 9113 §6.9.1).
 pub(crate) const WINDOW_MAX: u32 = (1 << 31) - 1;
 
-/// A window would exceed [`WINDOW_MAX`].
+/// Error for a window that would exceed [`WINDOW_MAX`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WindowOverflow;
 
-/// More data arrived than the window allows.
+/// Error for received data that exceeds the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WindowExceeded;
 
@@ -20,14 +20,15 @@ pub(crate) struct WindowExceeded;
 pub(crate) const USEFUL_FRAME: u64 = 512;
 
 /// Payload in bytes from which a DATA frame that a window cut short pays for WINDOW_UPDATE frames. A client that grants
-/// less at a time does not just have small windows: it makes the server work.
+/// less at a time makes the server work on purpose: small windows alone do not explain such grants.
 pub(crate) const CREDITED_FRAME: u64 = 32;
 
-/// Lower bound in bytes of a useful payload where windows are small. No client needs windows below twice this size; one
-/// that opens such windows is reset after `limits.send_stall`.
+/// Lower bound in bytes of a useful payload where windows are small. No client needs windows below twice this size. A
+/// stream whose window stays smaller is reset after `limits.send_stall`.
 const MIN_USEFUL_FRAME: u64 = 16;
 
-/// Bytes the peer lets us send. Negative after the peer reduced its initial window (RFC 9113 §6.9.2).
+/// Window for sending: the number of bytes that the peer still permits. Negative after the peer has reduced its initial
+/// window (RFC 9113 §6.9.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SendWindow {
     size: i64,
@@ -49,8 +50,8 @@ impl SendWindow {
     }
 
     /// Returns whether the window admits a useful frame out of `ready` bytes: all of them, 512 bytes, or half of the
-    /// largest window. TCP avoids the silly window syndrome in the same way (RFC 1122 §4.2.3.4). Half, because peers
-    /// with small windows may wait until they are used up before they grant more.
+    /// largest window. TCP avoids the silly window syndrome in the same way (RFC 1122 §4.2.3.4). Half is enough,
+    /// because peers with small windows may wait until they are used up before they grant more.
     #[inline]
     pub(crate) fn admits(self, ready: u64) -> bool {
         let available = self.available();
@@ -87,13 +88,15 @@ impl SendWindow {
     }
 }
 
-/// Bytes we let the peer send, and consumed bytes that have not been granted again.
+/// Window for receiving: the number of bytes that the peer may still send, and the consumed bytes that have not been
+/// granted again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ReceiveWindow {
     /// Bytes the peer may still send.
     available: u32,
     /// Bytes consumed by the reader and not granted again.
     released: u32,
+    /// Announced size in bytes, up to which grants refill the window.
     size: u32,
 }
 
@@ -118,8 +121,8 @@ impl ReceiveWindow {
         Ok(())
     }
 
-    /// Adds `size` consumed bytes. Returns the increment that is due, if any: at least half a window at a time, so that
-    /// WINDOW_UPDATE stays rare and the peer never stalls.
+    /// Adds `size` consumed bytes. Returns the increment for a WINDOW_UPDATE once at least half a window is consumed,
+    /// so that such frames are rare and the peer does not stall.
     #[inline]
     pub(crate) fn release(&mut self, size: u32) -> Option<u32> {
         self.released = self

@@ -16,7 +16,7 @@ use crate::request::{Request, RequestIndex};
 pub struct DecodedHead {
     bytes: Vec<u8>,
     index: RequestIndex,
-    /// Cookie joined from its parts (RFC 9113 §8.2.3).
+    /// Value of Cookie, joined from all Cookie fields of the head (RFC 9113 §8.2.3).
     cookie: Vec<u8>,
     parts: HeadParts,
 }
@@ -37,7 +37,7 @@ struct HeadParts {
     fields: usize,
 }
 
-/// Properties of a head that the connection needs besides its index.
+/// Properties of a head that the connection needs in addition to its index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct HeadInfo {
     pub content_length: Option<u64>,
@@ -76,7 +76,7 @@ impl DecodedHead {
         &self.bytes
     }
 
-    /// Returns the index of the last request. After [`Trailers`](super::ConnectionEvent::Trailers) it holds only the
+    /// Returns the index of the last request. After [`Trailers`](super::ConnectionEvent::Trailers) it contains only the
     /// trailers.
     #[inline]
     pub fn index(&self) -> &RequestIndex {

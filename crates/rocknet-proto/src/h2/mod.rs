@@ -1,4 +1,4 @@
-//! HTTP/2 protocol engine for servers: bytes in, events out, and frames to send (RFC 9113).
+//! HTTP/2 protocol engine for servers: parses received bytes into events and encodes frames to send (RFC 9113).
 
 mod budget;
 mod connection;

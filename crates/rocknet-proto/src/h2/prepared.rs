@@ -17,7 +17,8 @@ pub struct PreparedHead {
 /// Size of a Date value in bytes (IMF-fixdate, RFC 9110 §5.6.7).
 pub const DATE_SIZE: usize = 29;
 
-/// Date as a literal without indexing, with its name from the static table, up to its 29 bytes (RFC 7541 §6.2.2).
+/// Start of the Date field: a literal without indexing, with the name from the static table and the length of the value
+/// (RFC 7541 §6.2.2). The 29 bytes of the value follow.
 const DATE_PREFIX: [u8; 3] = [0x0f, 33 - 15, DATE_SIZE as u8];
 
 impl PreparedHead {

@@ -17,7 +17,7 @@ pub(crate) const URGENCY_LEVELS: usize = 8;
 
 impl Priority {
     /// Priority of a stream for which the client sends none. RFC 9218 would send such streams one after the other.
-    /// Clients without priority support (most programs other than browsers) expect parallel downloads, as under RFC
+    /// Clients without priority support (most programs other than browsers) expect parallel downloads, as in RFC
     /// 7540. Their streams therefore share the connection.
     pub const DEFAULT: Priority = Priority {
         urgency: 3,
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn priority_fields() {
+    fn parses_priority_fields() {
         let rows = [
             ("", 3, false),
             ("u=0", 0, false),

@@ -1,8 +1,9 @@
 //! Validator for HTTP/2 responses of upstreams, used beside a client library that reads the frames itself.
 //!
-//! It finds what that library accepts: pseudo-header fields of requests, `:status` in trailers, status 101, and values
-//! with surrounding white space (RFC 9113 §8). It reads every byte that the server sends, in pieces of any size. It
-//! decodes the field blocks with a table of its own and reports the streams with a malformed response.
+//! The validator finds violations of RFC 9113 §8 that the client library accepts: pseudo-header fields of requests,
+//! `:status` in trailers, status 101, and values with surrounding white space. It reads every byte that the server
+//! sends, in pieces of any size. It decodes the field blocks with a table of its own and reports the streams with a
+//! malformed response.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -13,17 +14,17 @@ use super::hpack::{Decoder, FieldSink, NameClass, Pseudo};
 /// Size in bytes of the dynamic table that servers may use by default (RFC 9113 §6.5.2).
 const TABLE_SIZE: usize = 4096;
 
-/// Maximum size in bytes of one field block: four heads of the largest accepted size. A longer block cannot be skipped,
-/// because the table would be out of sync from then on.
+/// Maximum size in bytes of one field block: four heads of the largest size that the client library accepts. A longer
+/// block cannot be skipped, because the table would be out of sync from then on.
 const MAX_BLOCK_SIZE: usize = 128 * 1024;
 
-/// Maximum number of remembered streams whose response has started and not ended. A client resets streams that the
-/// server then never ends, so the oldest are dropped. The only loss is that `:status` in their trailers is not
+/// Maximum number of remembered streams whose response has started and not ended. The server never ends a stream that
+/// the client has reset, so the oldest streams are dropped. The only loss is that `:status` in their trailers is not
 /// detected.
 const MAX_STREAMS: usize = 1024;
 
-/// The bytes break HPACK or the order of frames, so nothing further can be validated. The client ends such a connection
-/// too.
+/// Error for bytes that break HPACK or the order of frames, so that the validator cannot continue. The client library
+/// closes such a connection, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfSync;
 
@@ -48,7 +49,7 @@ enum ReadPosition {
     Header,
     /// Payload with fields.
     Fields(FrameHeader),
-    /// Payload to be skipped, with the number of bytes left.
+    /// Payload to be skipped, with the number of remaining bytes.
     Other(u32),
     OutOfSync,
 }
@@ -75,7 +76,7 @@ impl Default for ResponseValidator {
 }
 
 impl ResponseValidator {
-    /// Reads the next bytes of the server and calls `malformed` with the number of each stream whose response they make
+    /// Reads the next bytes of the server and calls `malformed` with the number of each stream whose response is
     /// malformed.
     ///
     /// # Errors
@@ -122,7 +123,7 @@ impl ResponseValidator {
         Ok(())
     }
 
-    /// Frees all memory and fails from now on.
+    /// Frees all memory and makes every later call of [`read`](Self::read) fail.
     fn lose_sync(&mut self) -> Result<(), OutOfSync> {
         *self = Self {
             position: ReadPosition::OutOfSync,
@@ -147,7 +148,7 @@ impl ResponseValidator {
             FrameType::Headers | FrameType::Continuation if header.length > 0 => {
                 self.position = ReadPosition::Fields(header);
             }
-            // The client library handles an empty payload at once, so it must not wait for more bytes.
+            // The client library handles an empty payload immediately, so its validation must not wait for more bytes.
             FrameType::Headers | FrameType::Continuation => {
                 return self
                     .read_fields(&header, &[], malformed)
@@ -236,7 +237,8 @@ impl ResponseValidator {
     }
 }
 
-/// Calls `read` with `size` bytes once they have all arrived. Earlier parts wait in `partial`.
+/// Calls `read` with `size` bytes once they have all arrived. Earlier parts are stored in `partial`. Returns `None`
+/// while bytes are missing.
 fn read_complete<T>(partial: &mut Vec<u8>, bytes: &mut &[u8], size: usize, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
     let (taken, rest) = bytes.split_at(bytes.len().min(size - partial.len()));
     *bytes = rest;
@@ -248,7 +250,7 @@ fn read_complete<T>(partial: &mut Vec<u8>, bytes: &mut &[u8], size: usize, read:
         return None;
     }
     let read = read(partial);
-    // An idle connection keeps no memory.
+    // Freed, so that an idle connection uses no memory here.
     *partial = Vec::new();
     Some(read)
 }

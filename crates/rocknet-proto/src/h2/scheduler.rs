@@ -3,9 +3,9 @@
 use super::priority::URGENCY_LEVELS;
 use super::stream::{NO_SLOT, OpenStream};
 
-/// Two queues per urgency: streams that are sent one after the other by number, and incremental ones that alternate. If
-/// both have streams, the queues alternate too. Otherwise a large response that is not incremental would block the
-/// others until its end.
+/// Scheduler with two queues per urgency: one for streams that are sent one after the other by number, and one for
+/// incremental streams, which alternate. If both queues have streams, the queues alternate, too. Otherwise a large
+/// response that is not incremental would block the incremental ones until its end.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     queues: [StreamQueue; 2 * URGENCY_LEVELS],
@@ -55,7 +55,7 @@ impl Scheduler {
         Some(self.queues[usize::from(urgency) * 2 + usize::from(incremental)].first)
     }
 
-    /// Inserts a stream into its queue. Does nothing if it is in already.
+    /// Inserts a stream into its queue. Does nothing if the stream is already in a queue.
     pub(crate) fn insert(&mut self, streams: &mut [OpenStream], slot: u16) {
         let stream = &streams[usize::from(slot)];
         if stream.is_scheduled {
@@ -101,7 +101,7 @@ impl Scheduler {
         }
     }
 
-    /// Passes the turn on after the first stream has sent a frame.
+    /// Selects the next stream to send, after the stream in `slot` has sent a frame.
     pub(crate) fn rotate(&mut self, streams: &mut [OpenStream], slot: u16) {
         let priority = streams[usize::from(slot)].priority;
         let bit = 1 << priority.urgency;
@@ -164,11 +164,11 @@ mod tests {
         let rows: &[ScheduleRow<'_>] = &[
             // Incremental streams alternate.
             (&[(3, true), (3, true), (3, true)], &[0, 1, 2], &[0, 1, 2, 0, 1, 2]),
-            // The others are sent one after the other by number, whatever the order of arrival.
+            // Streams that are not incremental are sent one after the other by number, whatever the order of arrival.
             (&[(3, false), (3, false), (3, false)], &[2, 0, 1], &[0, 0, 1, 1, 2, 2]),
             // The more urgent stream goes first.
             (&[(7, true), (0, false), (3, true)], &[0, 1, 2], &[1, 1, 2, 2, 0, 0]),
-            // Both kinds share an urgency.
+            // Both kinds alternate within an urgency.
             (&[(3, false), (3, true), (3, false)], &[0, 1, 2], &[0, 1, 0, 1, 2, 2]),
         ];
         for (priorities, arrival, expected) in rows {

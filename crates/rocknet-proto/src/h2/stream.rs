@@ -1,9 +1,9 @@
-//! One stream: its state between idle and closed, and the data each side may still send on it (RFC 9113 §5.1).
+//! One stream: its state, its windows, and the data that each side may still send on it (RFC 9113 §5.1).
 
 use super::flow::{ReceiveWindow, SendWindow};
 use super::priority::Priority;
 
-/// The state of a stream, seen from the server.
+/// State of a stream, from the server's point of view.
 ///
 /// ```text
 ///             HEADERS received
@@ -16,7 +16,8 @@ use super::priority::Priority;
 ///      any ── RST_STREAM, sent or received ─► Closed
 /// ```
 ///
-/// Idle and closed streams take no memory: a number above the last one is idle, one that is not in the table is closed.
+/// Idle and closed streams use no memory: a number above the last opened stream is idle, and any other number that is
+/// not in the table is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StreamState {
     ReservedLocal,
@@ -62,7 +63,7 @@ impl StreamState {
     }
 }
 
-/// Value that stands for no slot.
+/// Number that marks a missing slot, and the ends of a list of slots.
 pub(crate) const NO_SLOT: u16 = u16::MAX;
 
 /// One slot of the stream table.
@@ -82,7 +83,7 @@ pub(crate) struct OpenStream {
     /// The stream is in a queue of the scheduler.
     pub is_scheduled: bool,
     pub priority: Priority,
-    /// Neighbours in that queue. `next` also links free slots.
+    /// Slots of the neighbours in the scheduler's queue. `next` also links free slots.
     pub next: u16,
     pub previous: u16,
     pub send_window: SendWindow,
@@ -126,7 +127,7 @@ mod tests {
     use super::StreamTransition::*;
 
     #[test]
-    fn transitions_match_the_drawing() {
+    fn transitions_match_the_diagram() {
         let rows = [
             (ReservedLocal, [Some(HalfClosedRemote), None, None]),
             (Open, [Some(Open), Some(HalfClosedLocal), Some(HalfClosedRemote)]),

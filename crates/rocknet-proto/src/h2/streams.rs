@@ -36,20 +36,21 @@ impl StreamId {
 /// more.
 pub(crate) const STREAMS_CEILING: usize = 1 << 12;
 
-/// Number of DATA frames of a connection that its client's windows may cut below a useful size. Each larger frame makes
-/// up for one. A client whose windows are used up occasionally never reaches it. Beyond it, data waits until the
-/// windows admit a useful frame.
+/// Number of DATA frames of a connection that the client's windows may cut below a useful size. Each larger frame
+/// compensates for one. A client whose windows are used up only occasionally never reaches the limit. Above the limit,
+/// data waits until the windows admit a useful frame.
 const SMALL_FRAMES: u8 = 64;
 
 /// Number of slots that a connection without streams keeps when it is trimmed.
 const SPARE_SLOTS: usize = 4;
 
 /// Number of streams reset by the server that are remembered, so that frames in flight to them are ignored. It equals
-/// the default limit of concurrent streams, because all of them may be reset at once.
+/// the default limit of concurrent streams, because all of them can be reset at the same time.
 const RESET_HISTORY: usize = 128;
 
-/// Number of streams ended by both sides that are remembered, to tell a frame after the end from one out of order.
-/// Frames on older ones are ignored and counted as stale.
+/// Number of streams ended by both sides, or reset by the client, that are remembered. They distinguish a frame after
+/// the end of its stream from a frame with an invalid stream number. DATA on an older stream is ignored and counted as
+/// stale.
 const ENDED_HISTORY: usize = 8;
 
 /// Table of open streams.
@@ -68,7 +69,7 @@ pub(crate) struct Streams {
     pub scheduler: Scheduler,
     /// Bytes of response bodies queued on all streams.
     pub queued: u64,
-    /// Number of small frames sent, less those that useful frames have made up for.
+    /// Number of small frames sent, minus the small frames that larger frames have compensated for.
     small_frames: u8,
     recently_reset: Vec<u32>,
     recently_ended: [u32; ENDED_HISTORY],
@@ -182,7 +183,7 @@ impl Streams {
         }
     }
 
-    /// Returns whether a window lets some of `ready` bytes be sent. Any number is admitted until the small frames are
+    /// Returns whether a window permits sending some of `ready` bytes. Any number is enough until the small frames are
     /// exhausted, then only a useful frame.
     #[inline]
     pub(crate) fn admits(&self, window: SendWindow, ready: u64) -> bool {
@@ -203,7 +204,7 @@ impl Streams {
         };
     }
 
-    /// Passes the turn on after the first stream has sent a frame.
+    /// Selects the next stream to send, after the current one has sent a frame.
     #[inline]
     pub(crate) fn rotate(&mut self, id: StreamId) {
         if self.get(id).is_some_and(|stream| stream.is_scheduled) {
@@ -262,7 +263,7 @@ impl Streams {
         unreleased
     }
 
-    /// Remembers a stream that both sides ended.
+    /// Remembers a stream that both sides ended or the client reset.
     #[inline]
     pub(crate) fn remember_end(&mut self, number: u32) {
         self.recently_ended[usize::from(self.ended_next) % ENDED_HISTORY] = number;

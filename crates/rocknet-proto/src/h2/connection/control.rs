@@ -8,8 +8,8 @@ use crate::h2::priority::Priority;
 use crate::h2::stream::{OpenStream, StreamState};
 use crate::h2::streams::StreamId;
 
-/// Maximum number of priorities kept for streams that are not open yet (RFC 9218 §7.1 lets a server bound them). They
-/// arrive right before their streams, so few are waiting at a time.
+/// Maximum number of priorities kept for streams that are not open yet (RFC 9218 §7.1 allows such a limit). Priorities
+/// arrive right before their streams, so few are stored at a time.
 const EARLY_PRIORITIES: usize = 16;
 
 impl ServerConnection {
@@ -21,8 +21,8 @@ impl ServerConnection {
         payload: &[u8],
     ) -> FrameResult {
         if header.has(frame::ACK) {
-            // Our settings need no action here: the client may use them before it acknowledges them, and they revoke
-            // nothing.
+            // The acknowledgement needs no action: the client may use the server's settings before it acknowledges
+            // them, and they revoke nothing.
             return Ok(None);
         }
         self.budget.spend(Flood::Settings, context.now)?;
@@ -41,7 +41,7 @@ impl ServerConnection {
                 .map_err(|_| ConnectionError::InitialWindowTooLarge)?;
         }
         // Every intermediate size counts for the table (RFC 7541 §4.2), because the client may have cut its table to
-        // the smallest one.
+        // the smallest size.
         for &[a, b, v, w, x, y] in payload.as_chunks::<6>().0 {
             if u16::from_be_bytes([a, b]) == crate::h2::settings::HEADER_TABLE_SIZE {
                 self.encoder.set_max_table_size(u32::from_be_bytes([v, w, x, y]));
@@ -170,7 +170,7 @@ impl ServerConnection {
             if number & 1 == 0 {
                 return Err(ConnectionError::IdleStream);
             }
-            self.early_priorities.retain(|(known, _)| *known != number);
+            self.early_priorities.retain(|(stream, _)| *stream != number);
             if self.early_priorities.len() == EARLY_PRIORITIES {
                 self.early_priorities.remove(0);
             }
@@ -215,7 +215,7 @@ impl ServerConnection {
         }
     }
 
-    /// Resets a stream on the server's own account and returns the event.
+    /// Resets a stream for a reason that is not a protocol error of the client, and returns the event.
     #[cold]
     pub(super) fn cancel(&mut self, id: StreamId, code: ErrorCode, out: &mut Vec<u8>) -> FrameResult {
         self.reset(id, code, out);

@@ -7,15 +7,16 @@ use crate::h2::error::ErrorCode;
 use crate::h2::flow::WINDOW_MAX;
 use crate::h2::frame;
 
-/// Payload of the PING sent after the first GOAWAY. Its acknowledgement proves that the client has read both.
+/// Payload of the PING sent after the first GOAWAY. Its acknowledgement proves that the client has read the GOAWAY
+/// before it.
 const DRAIN_PING: [u8; 8] = *b"farewell";
 
-/// Largest stream number. A GOAWAY with it still admits every request in flight.
+/// Largest stream number. A GOAWAY with this number refuses no request in flight.
 const MAX_STREAM_ID: u32 = WINDOW_MAX;
 
 impl ServerConnection {
     /// Announces that the connection will close (RFC 9113 §6.8). Requests that are open or in flight still get their
-    /// responses. Once the client acknowledges, a final GOAWAY names the last stream.
+    /// responses. Once the client acknowledges the PING, a final GOAWAY names the last stream.
     pub fn begin_drain(&mut self, out: &mut Vec<u8>) {
         if self.drain_state == DrainState::Active && !self.is_closed() {
             self.drain_state = DrainState::Announced;

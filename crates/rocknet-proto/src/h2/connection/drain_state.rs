@@ -1,4 +1,4 @@
-//! Progress of a graceful shutdown.
+//! State of a graceful shutdown, and the streams that it refuses.
 
 /// Progress of a graceful shutdown (RFC 9113 §6.8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -66,8 +66,8 @@ impl ServerConnection {
             };
         }
         if self.drain_state.refuses(number) {
-            // RFC 9113 §6.8: frames on streams above the announced one are ignored, and the client retries them
-            // elsewhere.
+            // Frames on streams above the announced one are ignored (RFC 9113 §6.8). The client retries the requests on
+            // another connection.
             self.budget.spend(Flood::Stale, context.now)?;
             return self.discard_block(context, block);
         }

@@ -11,7 +11,7 @@ use crate::h2::hpack::encode_field;
 use crate::h2::stream::{OpenStream, StreamState};
 use crate::h2::streams::StreamId;
 
-/// Request that a promise stands for: a GET without a body.
+/// Request that a PUSH_PROMISE contains: a GET without a body.
 #[derive(Clone, Copy, Debug)]
 pub struct PushRequest<'a> {
     /// Value of `:scheme`, `http` or `https`.
@@ -23,9 +23,9 @@ pub struct PushRequest<'a> {
 }
 
 impl ServerConnection {
-    /// Returns whether the client accepts a push on this stream (RFC 9113 §8.4). The client must have push enabled and
-    /// not have sent GOAWAY. The stream must be the client's own with a response that has not ended, and the limit of
-    /// concurrent pushes must not be reached.
+    /// Returns whether the client accepts a push on this stream (RFC 9113 §8.4). The client must have push enabled, and
+    /// neither side may have sent GOAWAY. The client must have opened the stream, and its response must not have ended.
+    /// The limit of concurrent pushes must not be reached.
     pub fn may_push(&self, id: StreamId) -> bool {
         let parent = self.streams.get(id);
         let pushed = self.streams.live() - self.streams.client_initiated();
@@ -37,8 +37,8 @@ impl ServerConnection {
             && parent.is_some_and(|stream| stream.id & 1 == 1 && stream.state.can_send())
     }
 
-    /// Writes a PUSH_PROMISE and returns the promised stream (RFC 9113 §8.4.1). It must be written before the bytes
-    /// that refer to the pushed resource. The promised stream is then responded to like any other.
+    /// Writes a PUSH_PROMISE and returns the promised stream (RFC 9113 §8.4.1). The caller must write it before the
+    /// bytes that refer to the pushed resource, and then respond on the promised stream as on any other.
     ///
     /// # Errors
     ///

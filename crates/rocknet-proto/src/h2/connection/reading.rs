@@ -7,7 +7,7 @@ use crate::h2::error::ConnectionError;
 use crate::h2::frame::{self, FRAME_SIZE_MIN, FrameHeader, FrameType, HEADER_SIZE};
 
 impl ServerConnection {
-    /// Reads frames until one causes an event or more bytes are needed. Advances `at`.
+    /// Reads frames until one causes an event or more bytes are needed. Advances `at` past the consumed bytes.
     #[inline]
     pub(super) fn read_event(
         &mut self,
@@ -44,7 +44,8 @@ impl ServerConnection {
         }
     }
 
-    /// Reads the preface. Returns `false` while it is incomplete.
+    /// Reads the preface. Returns `false` while it is incomplete. On a closed connection, discards all bytes and
+    /// returns `false`.
     #[cold]
     fn read_preface(&mut self, unread: &[u8], at: &mut usize) -> Result<bool, ConnectionError> {
         match self.read_state {
@@ -92,7 +93,7 @@ impl ServerConnection {
         }
         match header.kind {
             FrameType::Data => {
-                // The first payload byte holds the length of the padding.
+                // The first payload byte of a padded frame is the length of the padding.
                 let Some(padding) = request_body::padding(header, rest)? else {
                     return Ok(Some(ConnectionEvent::More));
                 };

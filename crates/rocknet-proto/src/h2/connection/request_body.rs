@@ -37,7 +37,7 @@ impl ServerConnection {
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(None);
         };
-        // Padding and its length byte count for the window but carry no data, so they are released at once.
+        // Padding and its length byte count against the windows but carry no data, so they are released immediately.
         let overhead = if header.has(frame::PADDED) {
             u32::from(padding) + 1
         } else {
@@ -75,7 +75,7 @@ impl ServerConnection {
                 let refusal = Refusal::ContentTooLarge;
                 event = Some(ConnectionEvent::Refused { stream: id, refusal });
             } else {
-                // The response has started, so a status can no longer report it.
+                // The response has started, so a status can no longer report the error.
                 self.budget.spend(Flood::Resets, context.now)?;
                 self.skip = header.length;
                 self.credit(header.length, context.out);
@@ -199,8 +199,9 @@ impl ServerConnection {
     }
 
     /// Resets a stream whose request body is discarded, once the response has ended and the window is used up (RFC 9113
-    /// §8.1, NO_ERROR). Until then the body is received but the window is not extended. Most of the body is in flight
-    /// already, and clients that are reset while they send may lose the response.
+    /// §8.1, NO_ERROR). Until then the body is received but the window is not extended. An earlier reset would gain
+    /// little, because most of the body is in flight already. It could also lose the response at clients that still
+    /// send.
     pub(super) fn reset_discarding(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get(id) else { return };
         if !stream.state.can_send() && stream.receive_window.available() == 0 {
@@ -240,7 +241,7 @@ impl ServerConnection {
         self.credit(size, out);
     }
 
-    /// Sets the maximum size of the request body in bytes, known once the route is. A body that exceeds it later is
+    /// Sets the maximum size of the request body in bytes, once the route is known. A body that exceeds it later is
     /// reported as [`ConnectionEvent::Refused`], or by a reset once the response has started.
     ///
     /// # Errors

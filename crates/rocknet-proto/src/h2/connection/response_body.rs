@@ -21,8 +21,8 @@ pub struct DataGrant {
 }
 
 impl ServerConnection {
-    /// Queues `size` more bytes of a response body; with `end` they are the last. An end without bytes is written at
-    /// once if nothing is queued.
+    /// Queues `size` more bytes of a response body. If `end` is set, they are the last. An end without bytes is written
+    /// immediately if nothing is queued.
     ///
     /// # Errors
     ///
@@ -48,8 +48,8 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Writes the header of the next DATA frame, with a payload of at most `max_size` bytes. Returns `None` if nothing may
-    /// be sent. The order of streams follows their priorities (RFC 9218 §10).
+    /// Writes the header of the next DATA frame, with a payload of at most `max_size` bytes. Returns `None` if nothing
+    /// can be sent. The order of streams follows their priorities (RFC 9218 §10).
     #[inline]
     pub fn next_data(&mut self, max_size: u64, out: &mut Vec<u8>) -> Option<DataGrant> {
         self.reset_ended(out);
@@ -64,7 +64,7 @@ impl ServerConnection {
             if self.streams.admits(window, queued) {
                 break (id, queued);
             }
-            // The stream was scheduled while small frames were allowed.
+            // The stream was scheduled while small frames were allowed. Now it must wait for a larger window.
             self.streams.reschedule(id);
         };
         if !self.streams.admits(self.send_window, queued) {
@@ -120,7 +120,8 @@ impl ServerConnection {
         })
     }
 
-    /// Returns the number of bytes that this stream may send now, of `left` bytes that remain. 0 if that many are not
+    /// Returns the number of bytes that the windows of the stream and of the connection permit now. `left` is the
+    /// number of bytes that remain to be sent; the result can exceed it. Returns 0 if the permitted part of them is not
     /// worth a frame and the client has exhausted its small frames.
     pub fn send_capacity(&self, id: StreamId, left: u64) -> u64 {
         let Some(stream) = self.streams.get(id) else { return 0 };
@@ -136,8 +137,8 @@ impl ServerConnection {
         self.send_window.available()
     }
 
-    /// Returns the number of bytes that only the client's windows hold back; 0 while something may be sent. The caller
-    /// must set a deadline for them, because a client that does not read pins this memory (CVE-2019-9517).
+    /// Returns the number of queued bytes that only the client's windows hold back; 0 while something can be sent. The
+    /// caller must set a deadline for them, because a client that does not read pins this memory (CVE-2019-9517).
     pub fn blocked(&self) -> u64 {
         if self.may_send() { 0 } else { self.streams.queued }
     }

@@ -43,7 +43,7 @@ impl From<EncodeError> for SendError {
 /// Remaining work for a response whose head is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BodyDelivery {
-    /// None: the response has no body.
+    /// No work remains: the response has no body.
     Done,
     /// The caller must append the whole body after the frame header that is written. The response is then complete.
     Now,
@@ -55,7 +55,8 @@ pub enum BodyDelivery {
 /// Fields that passed [`check_field`].
 pub(super) type CheckedFields<'a> = SmallVec<[(LowerName, &'a [u8]); 16]>;
 
-/// Checks all fields before any is encoded, because encoding changes the dynamic table and must reach the client.
+/// Checks all fields before any is encoded. Encoding changes the dynamic table, so an encoded field would have to be
+/// sent even if a later field is invalid.
 pub(super) fn check_fields<'a>(
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
 ) -> Result<CheckedFields<'a>, EncodeError> {
@@ -93,8 +94,8 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Writes the head of the final response; with `end` there is no body. `length` becomes Content-Length. Date must
-    /// be one of `fields`.
+    /// Writes the head of the final response. If `end` is set, there is no body. `length` becomes Content-Length. Date
+    /// must be one of `fields`.
     ///
     /// # Errors
     ///
@@ -131,16 +132,16 @@ impl ServerConnection {
 
     /// Turns a stream into a tunnel after the response to an extended CONNECT (RFC 8441 §5). From now on its bytes are
     /// not an HTTP message: they have no size limit, and each side ends separately.
-    /// [`discard_body`](Self::discard_body) drops what the client still sends.
+    /// [`discard_body`](Self::discard_body) drops the bytes that the client still sends.
     pub fn begin_tunnel(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(id) {
             (stream.is_tunnel, stream.remaining_limit) = (true, u64::MAX);
         }
     }
 
-    /// Writes a prepared response head, and the header of the only DATA frame if the body fits. `body_size` is the size
-    /// of the body in bytes; 0 means no body. A body that does not fit, or that a more urgent stream precedes, is
-    /// queued.
+    /// Writes a prepared response head. If the whole body fits into one DATA frame and into the windows, writes the
+    /// header of that frame, too. `body_size` is the size of the body in bytes; 0 means no body. A body that does not
+    /// fit, or that a more urgent stream precedes, is queued.
     ///
     /// # Errors
     ///
@@ -162,7 +163,7 @@ impl ServerConnection {
         stream.state = stream.state.after(StreamTransition::HeadSent).unwrap_or(stream.state);
         let available = stream.send_window.available().min(self.send_window.available());
         let urgency = stream.priority.urgency;
-        let now = body_size <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
+        let sends_now = body_size <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
             && self.streams.scheduler.urgency().is_none_or(|ahead| ahead >= urgency);
         if self.encoder.has_sent_table_size() && head.length() <= self.client.max_frame_size as usize {
             let flags = END_HEADERS | if body_size == 0 { END_STREAM } else { 0 };
@@ -178,7 +179,7 @@ impl ServerConnection {
             self.end_response(id, out);
             return Ok(BodyDelivery::Done);
         }
-        if now {
+        if sends_now {
             self.write_data_header(id, body_size, true, out);
             return Ok(BodyDelivery::Now);
         }
@@ -186,7 +187,8 @@ impl ServerConnection {
         Ok(BodyDelivery::Later)
     }
 
-    /// Writes a prepared response head; with `end` there is no body. A body must be queued.
+    /// Writes a prepared response head. If `end` is set, there is no body. Otherwise the caller announces the body with
+    /// [`queue_body`](Self::queue_body).
     ///
     /// # Errors
     ///
@@ -248,7 +250,7 @@ impl ServerConnection {
         }
     }
 
-    /// Notes that the final head is sent.
+    /// Records that the final head is written.
     #[inline]
     fn record_head(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(id) {
@@ -282,7 +284,8 @@ impl ServerConnection {
         }
     }
 
-    /// Ends the server's side of a stream. Returns whether the client may still send a body, which is then discarded.
+    /// Ends the server's side of a stream. Returns whether the client may still send a request body, which is then
+    /// discarded. Returns `false` for a tunnel, whose other direction stays open.
     fn record_end(&mut self, id: StreamId, out: &mut Vec<u8>) -> bool {
         let Some(stream) = self.streams.get_mut(id) else {
             return false;

@@ -143,6 +143,7 @@ impl FrameHeader {
             PayloadSize::Exactly(size) => self.length == size,
             PayloadSize::AtLeast(size) => self.length >= size,
             PayloadSize::MultipleOf(size) => {
+                // Only SETTINGS has this rule, and its acknowledgement must be empty (RFC 9113 §6.5).
                 self.length.is_multiple_of(size) && (self.flags & ACK == 0 || self.length == 0)
             }
         };
@@ -150,14 +151,14 @@ impl FrameHeader {
     }
 }
 
-/// Reads a 31-bit number and ignores the reserved bit before it.
+/// Reads a 31-bit number and ignores the reserved bit before it. Returns 0 if the payload is too short.
 pub(crate) fn read_u31(payload: &[u8]) -> u32 {
     payload
         .first_chunk::<4>()
         .map_or(0, |bytes| u32::from_be_bytes(*bytes) & 0x7fff_ffff)
 }
 
-/// Reads a 32-bit number.
+/// Reads a 32-bit number. Returns 0 if the payload is too short.
 pub(crate) fn read_u32(payload: &[u8]) -> u32 {
     payload.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }

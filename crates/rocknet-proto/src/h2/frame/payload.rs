@@ -3,7 +3,7 @@
 use super::{FrameHeader, PADDED, PRIORITY, read_u31};
 use crate::h2::error::ConnectionError;
 
-/// Stream that another one depends on (RFC 7540 §5.3.1). Dependencies are obsolete; only the rule against
+/// Stream that another stream depends on (RFC 7540 §5.3.1). Dependencies are obsolete; only the rule against
 /// self-dependency is still checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Dependency(pub u32);

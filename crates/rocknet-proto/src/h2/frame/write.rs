@@ -55,7 +55,7 @@ pub(crate) fn window_update(stream: u32, by: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&by.to_be_bytes());
 }
 
-/// Field block under construction. The frame sizes are filled in when it is complete.
+/// Field block under construction. [`finish`](Self::finish) fills in the frame sizes once the block is complete.
 #[must_use = "call `finish`: the frame has no size before that"]
 pub(crate) struct BlockFrame {
     start: usize,

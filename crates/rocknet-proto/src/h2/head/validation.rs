@@ -15,7 +15,7 @@ use crate::limits::Limits;
 use crate::method::Method;
 use crate::request::{RequestIndex, TargetForm, Version};
 
-/// Fields that need special treatment. A request without any of them skips it.
+/// Fields that [`read_special_fields`] handles. A request without these fields skips that call.
 const SPECIAL_FIELDS: KnownSet = CONNECTION_FIELDS.union(KnownSet::of(&[
     Known::ContentLength,
     Known::Expect,
@@ -111,7 +111,7 @@ impl HeadSink<'_> {
     }
 }
 
-/// Reads the target of CONNECT: an authority with a port and nothing else (RFC 9113 §8.5).
+/// Reads the target of CONNECT: an authority with a port, without `:scheme` and `:path` (RFC 9113 §8.5).
 #[cold]
 fn read_connect(bytes: &[u8], index: &mut RequestIndex, parts: &HeadParts) -> Result<(), RequestHeadError> {
     if parts.has(Pseudo::Scheme) || parts.has(Pseudo::Path) || !parts.has(Pseudo::Authority) {
@@ -226,7 +226,7 @@ fn read_special_fields(
             } else {
                 b"80"
             };
-            // RFC 9113 §8.3.1: a client that names two hosts may be trying to reach a site that the first host hides.
+            // A client that names two hosts may try to bypass the access rules of one of the sites (RFC 9113 §8.3.1).
             if !authority::same(index.authority.of(bytes), host.of(bytes), port) {
                 return Err(Refusal::HostMismatch.into());
             }

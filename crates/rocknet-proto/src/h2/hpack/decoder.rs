@@ -1,12 +1,12 @@
-//! HPACK decoder: appends each field to the sink's buffer, and the sink keeps or drops it.
+//! HPACK decoder. It appends each field to the buffer of a sink, which keeps or drops the field.
 
 use super::dynamic_table::DynamicTable;
 use super::name::{NameClass, is_valid_value};
 use super::{HpackError, huffman, integer, static_table};
 
-/// Maximum number of fields in one block; above it the connection ends. A head above its own limit gets status 431, but
-/// the rest of its block must still be decoded to keep the table in sync. This limit bounds that work. Blocks of 2,000
-/// and more fields occur in attacks only.
+/// Maximum number of fields in one block. A block with more ends the connection. A head above its own limit gets status
+/// 431, but the rest of its block must still be decoded to keep the table in sync. The maximum bounds that work. Blocks
+/// of 2,000 and more fields occur in attacks only.
 const MAX_FIELDS: usize = 2048;
 
 /// Maximum number of table size updates at the start of a block: the smallest size since the last block, and the final
@@ -30,7 +30,7 @@ pub(crate) trait FieldSink {
 #[derive(Debug)]
 pub(crate) struct Decoder {
     table: DynamicTable,
-    /// Size in bytes that we announced; the peer chooses any size up to it.
+    /// Maximum size in bytes that this side announced. The peer chooses any size up to it.
     max_table_size: usize,
 }
 
@@ -46,7 +46,8 @@ impl Decoder {
         self.table.memory()
     }
 
-    /// Decodes a complete block. Memory use besides the table is bounded by the sink and by 8/5 of the block's size.
+    /// Decodes a complete block. Apart from the table, memory use is bounded by the sink and by 8/5 of the block's
+    /// size.
     pub(crate) fn decode(&mut self, block: &[u8], sink: &mut impl FieldSink) -> Result<(), HpackError> {
         let mut at = self.decode_size_updates(block)?;
         let mut fields = 0;
@@ -60,8 +61,8 @@ impl Decoder {
             } else if first & 0x40 != 0 {
                 self.decode_literal(block, at, 6, true, sink)?
             } else if first & 0x20 == 0 {
-                // Literals without indexing and never-indexed ones are treated alike, because the server re-encodes no
-                // request as HPACK.
+                // Literals without indexing and never-indexed literals are treated alike: the sink does not learn the
+                // difference, and the server itself does not encode requests.
                 self.decode_literal(block, at, 4, false, sink)?
             } else {
                 return Err(HpackError::MisplacedTableSize);
@@ -229,7 +230,7 @@ mod tests {
 
     /// RFC 7541 C.2: one field in each representation, each with a new table.
     #[test]
-    fn representations() {
+    fn decodes_every_representation() {
         for (block, field, size) in [
             (
                 "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572",
@@ -267,7 +268,7 @@ mod tests {
 
     /// RFC 7541 C.3 and C.4: three requests on one connection, without and with Huffman coding.
     #[test]
-    fn requests() {
+    fn decodes_the_request_examples() {
         for blocks in [
             [
                 "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
@@ -289,7 +290,7 @@ mod tests {
 
     /// RFC 7541 C.5 and C.6: three responses with a table of 256 bytes, so that entries are evicted.
     #[test]
-    fn responses() {
+    fn decodes_the_response_examples_with_evictions() {
         let (location, cookie) = (
             "location: https://www.example.com",
             "set-cookie: foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1",

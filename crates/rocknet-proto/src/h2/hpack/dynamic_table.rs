@@ -28,7 +28,7 @@ pub(crate) struct DynamicTable {
     max: usize,
 }
 
-/// One field. The entry takes 16 bytes besides the name and value.
+/// One field. The entry occupies 16 bytes in addition to the name and value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableEntry {
     start: u32,
@@ -139,8 +139,8 @@ impl DynamicTable {
         }
     }
 
-    /// Inserts a field as the newest entry and evicts the oldest ones as needed. A field larger than the table empties
-    /// it (RFC 7541 §4.4).
+    /// Inserts a field as the newest entry and evicts the oldest entries as needed. A field larger than the table
+    /// empties it (RFC 7541 §4.4).
     pub(crate) fn insert(&mut self, name: &[u8], value: &[u8], hash: u32, class: NameClass, value_valid: bool) {
         let size = name.len() + value.len();
         if size + ENTRY_OVERHEAD > self.max {

@@ -7,12 +7,12 @@ use super::{huffman, integer};
 use crate::fields::{Known, KnownSet};
 use crate::status::Status;
 
-/// Largest dynamic table in bytes, whatever the peer allows. A server's responses have few distinct fields, and more is
-/// memory of an idle connection.
+/// Largest dynamic table in bytes, whatever the peer allows. A server's responses have few distinct fields, and a
+/// larger table would only use memory of idle connections.
 const TABLE_MAX: usize = 4096;
 
 /// Divisor of the table size. A field above that share of the table is not indexed, because it would evict too many
-/// others.
+/// other fields.
 const MAX_ENTRY_SHARE: usize = 4;
 
 /// Fields whose value differs in nearly every response.
@@ -38,7 +38,7 @@ const SENSITIVE: KnownSet = KnownSet::of(&[
     Known::WwwAuthenticate,
 ]);
 
-/// Forms of a literal (RFC 7541 §6.2): the pattern of the first byte, and the number of bits left for the index.
+/// Forms of a literal (RFC 7541 §6.2): the pattern of the first byte, and the number of its bits for the index.
 const INCREMENTAL: (u8, u32) = (0x40, 6);
 const WITHOUT_INDEXING: (u8, u32) = (0x00, 4);
 const NEVER_INDEXED: (u8, u32) = (0x10, 4);
@@ -47,7 +47,7 @@ const NEVER_INDEXED: (u8, u32) = (0x10, 4);
 #[derive(Debug)]
 pub(crate) struct Encoder {
     table: DynamicTable,
-    /// Smallest and last table size since the last block, to be sent at the start of the next one (RFC 7541 §4.2).
+    /// Smallest and last table size since the last block, to be sent at the start of the next block (RFC 7541 §4.2).
     pending_sizes: Option<(usize, usize)>,
 }
 
@@ -81,7 +81,7 @@ impl Encoder {
         self.pending_sizes.is_none()
     }
 
-    /// Appends pending table size updates. It must be called at the start of every block, prepared ones included.
+    /// Appends pending table size updates. Must be called at the start of every block, including prepared heads.
     #[inline]
     pub(crate) fn begin_block(&mut self, out: &mut Vec<u8>) {
         if let Some((smallest, last)) = self.pending_sizes.take() {
@@ -108,7 +108,7 @@ impl Encoder {
                     return integer::encode(static_table::COUNT + 1 + position, 7, 0x80, out);
                 }
                 if entry.hash as u16 == hash as u16 && self.table.matches_name(entry, name) {
-                    // Its previous value was different, so the next one will probably be too.
+                    // The previous value of the name was different, so the next value will probably differ, too.
                     varies = true;
                     index.get_or_insert(static_table::COUNT + 1 + position);
                 }
@@ -128,8 +128,8 @@ impl Encoder {
     }
 }
 
-/// Returns a hash of the name in the lower 16 bits and of the value in the upper ones. Unequal hashes avoid comparing
-/// the bytes of most entries.
+/// Returns a hash of the name in the lower 16 bits and of the value in the upper 16 bits. Comparing hashes first avoids
+/// comparing the bytes of most entries.
 fn hash(name: &[u8], value: &[u8]) -> u32 {
     let mix = |bytes: &[u8]| {
         let sum = bytes
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_sent_twice_is_an_index() {
+    fn a_repeated_field_is_sent_as_an_index() {
         let (mut encoder, mut out) = (Encoder::new(), Vec::new());
         encoder.encode(b"x-frame-options", b"DENY", &mut out);
         let first = out.len();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses() {
+    fn statuses_are_encoded_compactly() {
         for (status, expected) in [
             (Status::OK, [0x88].as_slice()),
             (Status::NOT_FOUND, &[0x8d]),

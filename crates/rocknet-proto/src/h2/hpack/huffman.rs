@@ -40,7 +40,8 @@ fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
                 count += 8;
             }
             if at == coded.len() && count < 64 {
-                // Padding consists of ones (RFC 7541 §5.2). A lookup at the end is checked by the length of its code.
+                // Padding consists of ones (RFC 7541 §5.2). A code that reaches into these ones is longer than `count`
+                // and is rejected below.
                 bits |= u64::MAX >> count;
             }
             if count < LONGEST {
@@ -58,7 +59,7 @@ fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
     }
     while count > 0 {
         bits |= u64::MAX >> count;
-        // Fewer than eight bits, all ones, are padding, because every code of that length has a zero.
+        // Up to seven ones are padding, because every code of that length contains a zero.
         if count < 8 && bits == u64::MAX {
             return Ok(size);
         }
@@ -112,7 +113,7 @@ pub(crate) fn coded_length(string: &[u8]) -> usize {
     bits.div_ceil(8)
 }
 
-/// Appends the code of the string.
+/// Appends the coded string, padded with ones to whole bytes.
 pub(crate) fn encode(string: &[u8], out: &mut Vec<u8>) {
     let (mut bits, mut count) = (0u64, 0u32);
     for &byte in string {
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn every_symbol_at_every_bit() {
+    fn every_symbol_decodes_at_every_bit_offset() {
         for symbol in 0..=255u8 {
             for lead in 0..8 {
                 let string = [&[b'0'; 7][..lead], &[symbol, b'a', symbol]].concat();

@@ -52,7 +52,7 @@ mod tests {
 
     /// RFC 7541 appendix C.1, and the smallest and largest values.
     #[test]
-    fn examples_both_ways() {
+    fn examples_encode_and_decode() {
         let rows: &[(usize, u32, &[u8])] = &[
             (10, 5, &[0x0a]),
             (1337, 5, &[0x1f, 0x9a, 0x0a]),

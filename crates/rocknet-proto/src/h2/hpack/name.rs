@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn classifies_names() {
         let rows = [
             ("host", NameClass::Known(Known::Host)),
             ("Host", NameClass::Invalid),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn values() {
+    fn validates_values() {
         let rows: [(&[u8], bool); 12] = [
             (b"", true),
             (b"a", true),

@@ -1,7 +1,7 @@
 //! Map from stream numbers to slots.
 
 /// Hash map from stream numbers to slots, with linear probing and at most half full. A client chooses the numbers and
-/// can make them collide, but it never has more of them than streams.
+/// can make them collide, but the limit of concurrent streams bounds the number of entries.
 #[derive(Debug)]
 pub(super) struct SlotIndex {
     /// Number and slot; number 0 marks an empty bucket.
@@ -24,7 +24,7 @@ impl SlotIndex {
         self.buckets.capacity() * size_of::<(u32, u16)>()
     }
 
-    /// Returns the preferred bucket of a number. Only every other number belongs to a client.
+    /// Returns the preferred bucket of a number. The lowest bit is left out, because all numbers of a client are odd.
     #[inline]
     fn home(&self, number: u32) -> usize {
         (number >> 1) as usize & (self.buckets.len() - 1)
