@@ -4,9 +4,9 @@
 use std::env;
 use std::process::Command;
 
-/// Returns true in the process started for `test`, which is the name that the test harness uses. Elsewhere it starts
-/// that process and asserts that the test ran and passed there. The standard input of the process is empty, and its
-/// outputs are pipes.
+/// Returns true in the process that was started for `test`, which is the full name of the test in the harness. In the
+/// process of the harness, the function starts the new process, asserts that the test passed there, and returns false.
+/// The standard input of the new process is empty, and its outputs are pipes.
 pub(crate) fn in_own_process(test: &str) -> bool {
     const CHILD: &str = "ROCKNET_TEST_ISOLATED";
     if env::var_os(CHILD).is_some() {

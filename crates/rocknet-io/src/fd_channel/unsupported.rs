@@ -81,7 +81,7 @@ fn none() -> io::Error {
     )
 }
 
-/// Creates a connected byte stream.
+/// Creates a connected pair of byte-stream sockets.
 pub fn stream_pair() -> io::Result<(UnixStream, UnixStream)> {
     UnixStream::pair()
 }

@@ -1,4 +1,4 @@
-//! Files read and sent whole, in part, beyond their end, and truncated meanwhile.
+//! Tests of reading and sending files: whole, in part, beyond their end, and truncated meanwhile.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -44,7 +44,7 @@ fn reads_at_most() {
 
 #[test]
 fn reads_ranges() {
-    // length of the file, offset, length of the range, where it is truncated
+    // Length of the file, offset and length of the range, offset reported as the truncated end.
     for (length, offset, wanted, cut) in [
         (100, 0, 100, None),
         (100, 99, 1, None),
@@ -77,7 +77,7 @@ fn other_errors_are_not_truncation() {
 #[test]
 fn written_bytes_are_resident_if_the_file_system_can_tell() {
     let (named, content) = file_of(10_000);
-    // A file system in memory cannot tell, and does not need to.
+    // Does nothing on a file system in memory, which cannot report residency.
     let mut buffer = [0; 100];
     if let Some(read) = read_resident(named.as_file(), 50, &mut buffer).unwrap() {
         assert_eq!(buffer[..read], content[50..50 + read]);
@@ -168,7 +168,7 @@ fn sends_a_range_into_a_socket_that_fills() {
     drop(ours);
     theirs.read_to_end(&mut received).unwrap();
     assert!(received == content[start as usize..end as usize]);
-    assert!(full > 0, "the socket was never full, so the test is void");
+    assert!(full > 0, "the socket was never full, so the test proves nothing");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Binding next to other sockets and to stale socket files, accepting, and error messages.
+//! Tests of binding next to other sockets and to stale socket files, of accepting, and of error messages.
 
 use std::fs;
 use std::io::{self, Write};
@@ -63,7 +63,8 @@ fn addresses_are_formatted_as_in_a_url() {
 
 #[test]
 fn accepts_only_at_the_listening_address() {
-    // where it listens, where the client connects, the address that the server sees, whether that needs IPv6
+    // Address of the listener, address that the client connects to, address of the client (`None` if the connection is
+    // refused), and whether IPv6 is required.
     for (listen, connect, peer, ipv6) in [
         (Some("127.0.0.1"), "127.0.0.1", Some("127.0.0.1"), false),
         (Some("0.0.0.0"), "127.0.0.1", Some("127.0.0.1"), false),
@@ -89,7 +90,7 @@ fn accepts_only_at_the_listening_address() {
         let to = SocketAddr::new(connect.parse().unwrap(), port);
         let client = TcpStream::connect(to);
         let Some(peer) = peer else {
-            assert!(client.is_err(), "{listen:?} took a connection to {connect}");
+            assert!(client.is_err(), "{listen:?} accepted a connection to {connect}");
             continue;
         };
         let (connection, from) = next(&[&listener]);
@@ -112,7 +113,7 @@ fn the_ipv6_and_ipv4_wildcards_coexist() {
         return;
     }
     let six = Listener::bind(&tcp(Some("::"), 0), ListenOptions::default()).unwrap();
-    // Another program may hold the port on IPv4, but no socket of this process does.
+    // Another program may have bound the port on IPv4, but no socket of this process has.
     match Listener::bind(
         &tcp(Some("0.0.0.0"), six.local_port().unwrap()),
         ListenOptions::default(),
@@ -133,7 +134,7 @@ fn a_port_in_use_is_refused_and_its_owner_named() {
         (ListenOptions::default(), ListenOptions::default()),
         (ListenOptions::default(), SHARED),
         (SHARED, ListenOptions::default()),
-        // SO_REUSEPORT alone would admit this one.
+        // SO_REUSEPORT on both sockets would admit the second one.
         (SHARED, SHARED),
     ] {
         for (there, wanted) in [(loopback, loopback), (None, None), (None, loopback), (loopback, None)] {
@@ -186,7 +187,7 @@ fn siblings_share_the_connections_of_an_address() {
         let mut seen = taken(&first);
         let at_first = seen.len();
         seen.extend(taken(&second));
-        // The server's end of the handshake is complete when the client's connect returns, so all are queued.
+        // `accept` returned all connections, because each was queued before its `connect` returned.
         seen.sort_unstable();
         ports.sort_unstable();
         assert_eq!(seen, ports);
@@ -195,8 +196,8 @@ fn siblings_share_the_connections_of_an_address() {
         assert_eq!(clone.address(), first.address());
         assert_eq!(taken(&first).len() + taken(&second).len(), 1);
         assert_eq!(taken(&clone).len(), 0);
-        // A shared queue gives all connections to the first that accepts. 64 ports do not all hash to one of two
-        // queues.
+        // With a shared queue, the first listener that accepts gets all connections. With two queues, the kernel
+        // chooses by a hash of the ports, and 64 ports do not all hash to the same queue.
         assert_eq!(
             at_first == CLIENTS,
             queues == 1,
@@ -219,7 +220,7 @@ fn binds_the_next_free_port() {
         // All higher ports are in use.
         Err(error) => assert_eq!(error.address.port(), Some(u16::MAX)),
     }
-    // Only a port in use makes it try the next one.
+    // Any other error ends the search at the first port.
     let error = bind_next_free(Some("192.0.2.1".parse().unwrap()), 8080, 10, ListenOptions::default()).unwrap_err();
     assert!(
         matches!(error.kind, BindErrorKind::Unavailable) && error.address.port() == Some(8080),

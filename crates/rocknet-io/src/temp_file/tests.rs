@@ -1,4 +1,4 @@
-//! Both ways to create an unnamed file: the folder stays empty, and other users cannot open the file.
+//! Tests of both ways to create an unnamed file: the folder remains empty, and other users cannot open the file.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};

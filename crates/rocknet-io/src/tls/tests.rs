@@ -1,4 +1,4 @@
-//! TLS over a link in memory: the result does not depend on how the bytes are split.
+//! Tests of TLS over a link in memory: the result does not depend on how the bytes are split.
 
 mod client;
 mod client_hello;
@@ -22,7 +22,7 @@ use crate::sim::{self, SimLink, SimPeer};
 use crate::wheel::Wheel;
 
 const NAME: &str = "a.test";
-/// Attempts until the ClientHello is complete: one suffices, because all available bytes are read.
+/// Maximum number of polls until the ClientHello is complete. One is enough, because a poll reads all available bytes.
 const ROUNDS: usize = 10;
 
 struct TlsConfigs {
@@ -229,7 +229,7 @@ fn any_split_gives_the_same_result() {
             assert_eq!(
                 client.tls.reader().read(&mut rest).unwrap(),
                 0,
-                "close_notify was received"
+                "the client received no close_notify"
             );
         }
     }
@@ -275,7 +275,7 @@ fn an_idle_connection_keeps_only_its_keys() {
     assert!(tls.backlog.is_none());
 }
 
-/// The close_notify does not fit: it is not kept for a link that accepts nothing more.
+/// The link does not accept the close_notify, which must not be kept, because the sending direction is shut down.
 #[test]
 fn unsent_records_are_dropped_at_shutdown() {
     let configs = configs(&TLS13);
@@ -288,7 +288,7 @@ fn unsent_records_are_dropped_at_shutdown() {
     assert_eq!(tls.in_flight(), 0);
     assert!(tls.poll_recv(&mut context(), &mut [0; 10]).is_pending());
     client.tls.writer().write_all(b"late").unwrap();
-    // The response to this cannot be sent either.
+    // The response to the key update cannot be sent either.
     client.tls.refresh_traffic_keys().unwrap();
     client.tls.writer().write_all(b"r").unwrap();
     assert_eq!(receive(&mut client, &mut tls, 5, 100), b"later");
@@ -306,7 +306,7 @@ fn plaintext_is_returned_and_invalid_records_end_the_session() {
     assert!(acceptor.looks_like_http(20));
     assert_eq!(acceptor.into_parts().1, b"GET / HTTP/1.1\r\n");
 
-    // A record changed in transit: an alert, and no plaintext.
+    // A record that was changed in transit leads to an alert, and yields no plaintext.
     let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
     let mut tls = handshake(&mut client, acceptor, &configs.server);
     client.tls.writer().write_all(b"request").unwrap();
@@ -318,7 +318,7 @@ fn plaintext_is_returned_and_invalid_records_end_the_session() {
         .poll_recv(&mut context(), &mut [0; 100])
         .map(|received| received.map(drop));
     assert!(matches!(received, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::InvalidData));
-    assert!(client.transfer().is_err(), "the client received an alert");
+    assert!(client.transfer().is_err(), "the client received no alert");
     // Nothing is sent after the alert.
     let mut queue = SendQueue::default();
     queue.buffer().extend_from_slice(b"answer");
