@@ -66,14 +66,14 @@ impl FdChannel {
     ///
     /// `WouldBlock` if the queue of the other end is full and `blocking` is [`Blocking::No`]; `BrokenPipe` if the other
     /// end is closed.
-    pub fn send(&self, message: &[u8], with: Option<BorrowedFd<'_>>, blocking: Blocking) -> io::Result<()> {
+    pub fn send(&self, message: &[u8], fd: Option<BorrowedFd<'_>>, blocking: Blocking) -> io::Result<()> {
         let mut flags = SendFlags::NOSIGNAL;
         if blocking == Blocking::No {
             flags |= SendFlags::DONTWAIT;
         }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        let descriptors = with.as_slice();
+        let descriptors = fd.as_slice();
         if !descriptors.is_empty() {
             ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
         }
@@ -115,14 +115,14 @@ impl FdChannel {
     /// # Errors
     ///
     /// As [`FdChannel::send`]; `InvalidInput` for more than [`MAX_FDS`] descriptors.
-    pub fn send_with_fds(&self, message: &[u8], with: &[BorrowedFd<'_>], blocking: Blocking) -> io::Result<()> {
-        if with.len() > MAX_FDS {
+    pub fn send_with_fds(&self, message: &[u8], fds: &[BorrowedFd<'_>], blocking: Blocking) -> io::Result<()> {
+        if fds.len() > MAX_FDS {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        if !with.is_empty() {
-            ancillary.push(SendAncillaryMessage::ScmRights(with));
+        if !fds.is_empty() {
+            ancillary.push(SendAncillaryMessage::ScmRights(fds));
         }
         let mut flags = SendFlags::NOSIGNAL;
         if blocking == Blocking::No {
@@ -277,8 +277,8 @@ mod tests {
     }
 
     #[test]
-    fn an_input_of_another_kind_is_left_alone() {
-        if crate::isolated_test::in_own_process("fd_channel::tests::an_input_of_another_kind_is_left_alone") {
+    fn from_stdin_fails_without_a_seqpacket_socket() {
+        if crate::isolated_test::in_own_process("fd_channel::tests::from_stdin_fails_without_a_seqpacket_socket") {
             assert!(FdChannel::from_stdin().is_err());
         }
     }

@@ -126,9 +126,9 @@ pub fn read_resident(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<
     some_if_resident(retry(|| system::read_resident(file.as_fd(), offset, buffer)))
 }
 
-/// Reads like [`read_resident`], at most `most` bytes, into a new vector.
-pub fn read_resident_vec(file: &File, offset: u64, most: usize) -> io::Result<Option<Vec<u8>>> {
-    let mut content = Vec::with_capacity(most);
+/// Reads like [`read_resident`], at most `max` bytes, into a new vector.
+pub fn read_resident_vec(file: &File, offset: u64, max: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut content = Vec::with_capacity(max);
     let read = retry(|| system::append_resident(file.as_fd(), offset, &mut content));
     Ok(some_if_resident(read)?.map(|()| content))
 }
@@ -216,8 +216,8 @@ pub fn load_into_page_cache(file: &File, offset: u64, length: u64) {
 fn read_and_discard(file: &File, mut at: u64, end: u64) {
     let mut buffer = vec![0; DISCARD_BUFFER];
     while at < end {
-        let wanted = (end - at).min(buffer.len() as u64) as usize;
-        match retry(|| rustix::io::pread(file, &mut buffer[..wanted], at)) {
+        let count = (end - at).min(buffer.len() as u64) as usize;
+        match retry(|| rustix::io::pread(file, &mut buffer[..count], at)) {
             Ok(0) | Err(_) => return,
             Ok(read) => at += read as u64,
         }

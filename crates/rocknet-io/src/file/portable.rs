@@ -30,8 +30,8 @@ pub(super) fn sendfile(
     count: usize,
 ) -> Result<usize, Errno> {
     let mut buffer = [0; CHUNK];
-    let wanted = count.min(CHUNK);
-    let read = rustix::io::pread(file, &mut buffer[..wanted], *offset)?;
+    let length = count.min(CHUNK);
+    let read = rustix::io::pread(file, &mut buffer[..length], *offset)?;
     if read == 0 {
         return Ok(0);
     }

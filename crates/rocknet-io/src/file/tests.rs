@@ -45,7 +45,7 @@ fn reads_at_most() {
 #[test]
 fn reads_ranges() {
     // Length of the file, offset and length of the range, offset reported as the truncated end.
-    for (length, offset, wanted, cut) in [
+    for (length, offset, range, truncated) in [
         (100, 0, 100, None),
         (100, 99, 1, None),
         (100, 100, 0, None),
@@ -55,11 +55,11 @@ fn reads_ranges() {
         (100, 300, 5, Some(300)),
     ] {
         let (named, content) = file_of(length);
-        let mut buffer = vec![0; wanted];
+        let mut buffer = vec![0; range];
         let result = read_range(named.as_file(), offset, &mut buffer);
-        assert_eq!(result.err(), cut.map(|at| FileError::Truncated { at }));
-        if cut.is_none() {
-            assert_eq!(buffer, content[offset as usize..offset as usize + wanted]);
+        assert_eq!(result.err(), truncated.map(|at| FileError::Truncated { at }));
+        if truncated.is_none() {
+            assert_eq!(buffer, content[offset as usize..offset as usize + range]);
         }
     }
 }
@@ -111,7 +111,7 @@ fn a_loaded_range_is_resident() {
     type Load = fn(&File, u64, u64);
     let by_reading: Load = |file, offset, length| read_and_discard(file, offset, offset + length);
     for load_into_page_cache in [load_into_page_cache as Load, by_reading] {
-        for (length, offset, wanted) in [
+        for (length, offset, range) in [
             (10, 0, 10),
             (3_000_000, 1 << 20, 1 << 20),
             // Truncated after its size was queried.
@@ -124,8 +124,8 @@ fn a_loaded_range_is_resident() {
             let file = named.as_file();
             file.sync_all().unwrap();
             rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
-            load_into_page_cache(file, offset, wanted);
-            for at in (offset..(offset.saturating_add(wanted)).min(length as u64)).step_by(4096) {
+            load_into_page_cache(file, offset, range);
+            for at in (offset..(offset.saturating_add(range)).min(length as u64)).step_by(4096) {
                 assert!(is_resident(file, at), "byte {at} of {length}");
             }
         }

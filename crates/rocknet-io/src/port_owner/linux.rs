@@ -77,12 +77,14 @@ fn address(hex: &str) -> Option<IpAddr> {
 
 /// Returns whether a socket bound to `bound` prevents another from binding `requested`. The table does not show whether
 /// `[::]` is bound for IPv6 only, so it is assumed to occupy the port for both IP versions.
-fn conflicts(held: IpAddr, wanted: Option<IpAddr>) -> bool {
-    match wanted {
+fn conflicts(bound: IpAddr, requested: Option<IpAddr>) -> bool {
+    match requested {
         None => true,
-        Some(wanted) if wanted.is_unspecified() => wanted.is_ipv6() || held.is_ipv4() || held.is_unspecified(),
-        Some(wanted) if held.is_unspecified() => held.is_ipv6() || wanted.is_ipv4(),
-        Some(wanted) => held == wanted.to_canonical(),
+        Some(requested) if requested.is_unspecified() => {
+            requested.is_ipv6() || bound.is_ipv4() || bound.is_unspecified()
+        }
+        Some(requested) if bound.is_unspecified() => bound.is_ipv6() || requested.is_ipv4(),
+        Some(requested) => bound == requested.to_canonical(),
     }
 }
 

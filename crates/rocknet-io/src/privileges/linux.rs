@@ -37,18 +37,18 @@ pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     }
     named("prctl(PR_SET_NO_NEW_PRIVS)", thread::set_no_new_privs(true))?;
 
-    let mut now = named("getgroups", getgroups())?;
-    now.sort_unstable_by_key(|group| group.as_raw());
+    let mut current_groups = named("getgroups", getgroups())?;
+    current_groups.sort_unstable_by_key(|group| group.as_raw());
     groups.sort_unstable_by_key(|group| group.as_raw());
     let capabilities = named("capget", thread::capabilities(None))?;
     let root = (Uid::ROOT, Gid::ROOT);
-    let closed = getuid() == uid
+    let is_permanent = getuid() == uid
         && getgid() == gid
-        && now == groups
+        && current_groups == groups
         && capabilities == sets
         && thread::set_thread_res_uid(root.0, root.0, root.0).is_err()
         && thread::set_thread_res_gid(root.1, root.1, root.1).is_err();
-    if closed {
+    if is_permanent {
         Ok(())
     } else {
         Err(PrivilegeError::Reversible)

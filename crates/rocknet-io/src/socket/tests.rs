@@ -97,8 +97,8 @@ fn accepts_only_at_the_listening_address() {
         assert_eq!(from, PeerAddress::Ip(client.unwrap().local_addr().unwrap()));
         assert_eq!(from.ip(), Some(peer.parse().unwrap()));
         assert_eq!(local_address(&connection).unwrap(), Some(to));
-        let shape = SockRef::from(&connection);
-        assert!(shape.tcp_nodelay().unwrap() && shape.nonblocking().unwrap());
+        let connection_options = SockRef::from(&connection);
+        assert!(connection_options.tcp_nodelay().unwrap() && connection_options.nonblocking().unwrap());
         assert!(
             rustix::io::fcntl_getfd(&connection)
                 .unwrap()
@@ -137,9 +137,9 @@ fn a_port_in_use_is_refused_and_its_owner_named() {
         // SO_REUSEPORT on both sockets would admit the second one.
         (SHARED, SHARED),
     ] {
-        for (there, wanted) in [(loopback, loopback), (None, None), (None, loopback), (loopback, None)] {
-            let listener = Listener::bind(&tcp(there, 0), first).unwrap();
-            let address = tcp(wanted, listener.local_port().unwrap());
+        for (bound, requested) in [(loopback, loopback), (None, None), (None, loopback), (loopback, None)] {
+            let listener = Listener::bind(&tcp(bound, 0), first).unwrap();
+            let address = tcp(requested, listener.local_port().unwrap());
             let error = Listener::bind(&address, second).unwrap_err();
             assert_eq!(error.address, address);
             let BindErrorKind::InUse(Some(owner)) = &error.kind else {
@@ -173,7 +173,7 @@ fn siblings_share_the_connections_of_an_address() {
             .iter()
             .map(|client| client.local_addr().unwrap().port())
             .collect();
-        let taken = |listener: &Listener| -> Vec<u16> {
+        let accept_all = |listener: &Listener| -> Vec<u16> {
             let ends = std::iter::from_fn(|| accept(listener).ok());
             ends.map(|(_, peer)| {
                 if let PeerAddress::Ip(address) = peer {
@@ -184,18 +184,18 @@ fn siblings_share_the_connections_of_an_address() {
             })
             .collect()
         };
-        let mut seen = taken(&first);
-        let at_first = seen.len();
-        seen.extend(taken(&second));
+        let mut accepted = accept_all(&first);
+        let at_first = accepted.len();
+        accepted.extend(accept_all(&second));
         // `accept` returned all connections, because each was queued before its `connect` returned.
-        seen.sort_unstable();
+        accepted.sort_unstable();
         ports.sort_unstable();
-        assert_eq!(seen, ports);
+        assert_eq!(accepted, ports);
         // A clone has no queue of its own, so no connection is lost when it accepts nothing.
         let (clone, _waiting) = (first.try_clone().unwrap(), TcpStream::connect(to).unwrap());
         assert_eq!(clone.address(), first.address());
-        assert_eq!(taken(&first).len() + taken(&second).len(), 1);
-        assert_eq!(taken(&clone).len(), 0);
+        assert_eq!(accept_all(&first).len() + accept_all(&second).len(), 1);
+        assert_eq!(accept_all(&clone).len(), 0);
         // With a shared queue, the first listener that accepts gets all connections. With two queues, the kernel
         // chooses by a hash of the ports, and 64 ports do not all hash to the same queue.
         assert_eq!(
@@ -208,8 +208,8 @@ fn siblings_share_the_connections_of_an_address() {
 
 #[test]
 fn binds_the_next_free_port() {
-    let held = Listener::bind(&tcp(Some("127.0.0.1"), 0), ListenOptions::default()).unwrap();
-    let port = held.local_port().unwrap();
+    let occupied = Listener::bind(&tcp(Some("127.0.0.1"), 0), ListenOptions::default()).unwrap();
+    let port = occupied.local_port().unwrap();
     let ip = Some(IpAddr::from(Ipv4Addr::LOCALHOST));
     for tries in [0, 1] {
         let error = bind_next_free(ip, port, tries, ListenOptions::default()).unwrap_err();
@@ -344,15 +344,18 @@ fn connections_inherit_the_options() {
     let mut client = TcpStream::connect(("127.0.0.1", listener.local_port().unwrap())).unwrap();
     client.write_all(b"x").unwrap();
     let (connection, _) = next(&[&listener]);
-    let shape = SockRef::from(&connection);
-    assert!(shape.keepalive().unwrap());
-    assert_eq!(shape.tcp_keepalive_time().unwrap(), probing.idle);
-    assert_eq!(shape.tcp_keepalive_interval().unwrap(), probing.interval);
-    assert_eq!(shape.tcp_keepalive_retries().unwrap(), probing.count);
+    let connection_options = SockRef::from(&connection);
+    assert!(connection_options.keepalive().unwrap());
+    assert_eq!(connection_options.tcp_keepalive_time().unwrap(), probing.idle);
+    assert_eq!(connection_options.tcp_keepalive_interval().unwrap(), probing.interval);
+    assert_eq!(connection_options.tcp_keepalive_retries().unwrap(), probing.count);
     #[cfg(target_os = "linux")]
     {
-        assert_eq!(shape.tcp_user_timeout().unwrap(), Some(Duration::from_secs(61)));
-        assert_eq!(shape.tcp_notsent_lowat().unwrap(), 100_000);
+        assert_eq!(
+            connection_options.tcp_user_timeout().unwrap(),
+            Some(Duration::from_secs(61))
+        );
+        assert_eq!(connection_options.tcp_notsent_lowat().unwrap(), 100_000);
         let (unix, _) = UnixStream::pair().unwrap();
         assert!(defer_accept(&unix, Duration::from_secs(3)).is_err());
     }
@@ -360,7 +363,7 @@ fn connections_inherit_the_options() {
 
 #[test]
 fn accept_errors_are_classified() {
-    for (errno, trouble) in [
+    for (errno, expected) in [
         (Errno::AGAIN, AcceptErrorKind::WouldBlock),
         (Errno::CONNABORTED, AcceptErrorKind::ConnectionLost),
         (Errno::INTR, AcceptErrorKind::ConnectionLost),
@@ -373,7 +376,7 @@ fn accept_errors_are_classified() {
         (Errno::BADF, AcceptErrorKind::ListenerBroken),
         (Errno::INVAL, AcceptErrorKind::ListenerBroken),
     ] {
-        assert_eq!(accept_error_kind(&errno.into()), trouble, "{errno}");
+        assert_eq!(accept_error_kind(&errno.into()), expected, "{errno}");
     }
     assert_eq!(accept_error_kind(&io::Error::other("x")), AcceptErrorKind::Exhausted);
 }

@@ -145,10 +145,10 @@ impl<L: Link> ClientHelloAcceptor<L> {
     /// function chooses one.
     fn send_alert_for(&mut self, error: &Error, mut alert: AcceptedAlert) {
         let mut records = SendQueue::default();
-        let made = alert.write_all(records.buffer());
+        let written = alert.write_all(records.buffer());
         if self.is_before_tls_1_2() {
             self.send_fatal_alert(PROTOCOL_VERSION);
-        } else if made.is_err() || records.is_empty() {
+        } else if written.is_err() || records.is_empty() {
             self.send_fatal_alert(match error {
                 Error::PeerMisbehaved(_) => UNEXPECTED_MESSAGE,
                 _ => DECODE_ERROR,

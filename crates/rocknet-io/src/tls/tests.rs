@@ -36,17 +36,17 @@ fn configs(version: &'static SupportedProtocolVersion) -> TlsConfigs {
 
 /// Configurations in which the server uses `provider`; the client supports everything.
 fn configs_with(version: &'static SupportedProtocolVersion, provider: CryptoProvider) -> TlsConfigs {
-    let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let generated = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(generated.signing_key.serialize_der()).unwrap();
     let mut server = ServerConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[version])
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![generated.cert.der().clone()], key)
         .unwrap();
     server.alpn_protocols = vec![b"x/1".to_vec()];
     let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
+    roots.add(generated.cert.der().clone()).unwrap();
     let mut client = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_protocol_versions(&[version])
         .unwrap()
@@ -130,14 +130,14 @@ fn handshake(
     mut acceptor: ClientHelloAcceptor<SimLink>,
     config: &Arc<ServerConfig>,
 ) -> Tls<SimLink> {
-    let greeted = (0..ROUNDS).find_map(|_| {
+    let first_bytes = (0..ROUNDS).find_map(|_| {
         client.transfer().unwrap();
         match acceptor.poll(&mut context()) {
-            Poll::Ready(greeted) => Some(greeted.unwrap()),
+            Poll::Ready(first_bytes) => Some(first_bytes.unwrap()),
             Poll::Pending => None,
         }
     });
-    assert_eq!(greeted, Some(FirstBytes::ClientHello));
+    assert_eq!(first_bytes, Some(FirstBytes::ClientHello));
     let hello = acceptor.client_hello().unwrap();
     assert_eq!(hello.server_name(), Some(NAME));
     let mut tls = acceptor.accept(Arc::clone(config)).unwrap();

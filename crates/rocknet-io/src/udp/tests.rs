@@ -14,7 +14,7 @@ fn on_both(test: impl AsyncFn()) {
     Runtime::new(64).expect("a runtime").block_on(test());
     match io_uring_unavailable() {
         None => Runtime::with_io_uring(64).expect("a ring").block_on(test()),
-        Some(trouble) => skip(Need::IoUring, &trouble),
+        Some(reason) => skip(Need::IoUring, &reason),
     }
 }
 

@@ -33,7 +33,7 @@ fn client_of(config: &ClientConfig, size: usize) -> ClientConnection {
         let name = ServerName::try_from(NAME).unwrap();
         ClientConnection::new(Arc::new(config), name).unwrap()
     };
-    let bare = recut(&first_flight(&mut with(0)), usize::MAX).len();
+    let bare = repack(&first_flight(&mut with(0)), usize::MAX).len();
     with(size - bare)
 }
 
@@ -47,7 +47,7 @@ fn first_flight(client: &mut ClientConnection) -> Vec<u8> {
 
 /// Repacks the handshake bytes into records of at most `payload` bytes. Beyond the capacity of a record, the length in
 /// the header is truncated.
-fn recut(mut records: &[u8], payload: usize) -> Vec<u8> {
+fn repack(mut records: &[u8], payload: usize) -> Vec<u8> {
     let mut all = Vec::new();
     while let [22, _, _, high, low, rest @ ..] = records {
         let length = usize::from(*high) << 8 | usize::from(*low);
@@ -79,7 +79,7 @@ fn a_client_hello_of_any_size_and_split_is_accepted() {
             for split in [1, 1_400, usize::MAX] {
                 let (mut client, acceptor) = TestClient::new(&configs, split);
                 client.tls = client_of(&configs.client, size);
-                let hello = recut(&first_flight(&mut client.tls), payload);
+                let hello = repack(&first_flight(&mut client.tls), payload);
                 for part in hello.chunks(split) {
                     client.peer.send(part);
                 }
@@ -120,7 +120,7 @@ fn bytes_sent_for(bytes: &[u8]) -> Vec<u8> {
     loop {
         match acceptor.poll(&mut context()) {
             Poll::Ready(Err(_)) => break,
-            Poll::Ready(Ok(greeted)) => panic!("{greeted:?}"),
+            Poll::Ready(Ok(first_bytes)) => panic!("{first_bytes:?}"),
             Poll::Pending => {}
         }
     }
@@ -135,7 +135,7 @@ fn an_invalid_client_hello_gets_an_alert() {
         let (mut client, _) = TestClient::new(&configs(&TLS13), usize::MAX);
         first_flight(&mut client.tls)
     };
-    let beside = [&hello[..50], &[23, 3, 3, 0, 1, b'x']].concat();
+    let nested = [&hello[..50], &[23, 3, 3, 0, 1, b'x']].concat();
     let interleaved = [&in_records(&message(1, 100)[..50], RECORD)[..], &[23, 3, 3, 0, 1, b'x']].concat();
     let rows: &[(&str, Vec<u8>, Vec<u8>)] = &[
         (
@@ -155,7 +155,7 @@ fn an_invalid_client_hello_gets_an_alert() {
         ),
         (
             "an application record within a ClientHello record",
-            beside,
+            nested,
             CANCELED.to_vec(),
         ),
         (
