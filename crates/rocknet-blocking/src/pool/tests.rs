@@ -1,4 +1,4 @@
-//! The pool with real threads. Channels enforce every order; no test relies on sleeping.
+//! Tests of the pool with real threads. Channels enforce every order; no test relies on sleeping.
 
 use std::pin::pin;
 use std::sync::Barrier;
@@ -29,7 +29,7 @@ fn wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Keeps one thread busy until the sender is dropped; returns when the thread has started.
+/// Submits a job that keeps one thread busy until the sender is dropped. Returns when the job has started.
 fn occupy_thread(pool: &Pool) -> (Sender<()>, Job<()>) {
     let (begun, begins) = channel();
     let (release, released) = channel::<()>();
@@ -41,7 +41,7 @@ fn occupy_thread(pool: &Pool) -> (Sender<()>, Job<()>) {
     (release, job)
 }
 
-/// A job that sends its name when it runs.
+/// Submits a job that sends its name when it runs.
 fn logging_job(pool: &Pool, priority: Priority, name: &'static str, log: &Sender<&'static str>) -> Job<()> {
     let log = log.clone();
     pool.spawn(priority, move || log.send(name).unwrap())
@@ -51,7 +51,7 @@ fn counts(pool: &Pool, priority: Priority) -> PriorityCounts {
     pool.stats().by_priority[level(priority)]
 }
 
-/// Stops the pool regularly, so that its counters are final.
+/// Stops the pool, which must not drop or abandon a job. Afterwards its counters are final.
 fn finish(pool: &Pool) {
     assert_eq!(
         pool.stop(LONG),
@@ -63,7 +63,7 @@ fn finish(pool: &Pool) {
     assert_eq!(pool.stats().alive, 0);
 }
 
-/// Longer than any test takes: reaching it is a failure.
+/// Grace period that is longer than any test takes, so that reaching its end is a failure.
 const LONG: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Default)]
@@ -369,7 +369,7 @@ fn dropping_the_last_handle_ends_the_threads() {
     drop(pool);
     drop(release);
     assert_eq!((wait(blocker), wait(waiting)), (Ok(()), Ok("done")));
-    // Only the thread still holds the pool, and it releases it.
+    // Only the thread still refers to the pool, and it drops its reference when it ends.
     if let Some(shared) = shared.upgrade() {
         let state = shared
             .ended
@@ -383,7 +383,7 @@ fn dropping_the_last_handle_ends_the_threads() {
 #[test]
 fn low_priority_has_its_own_threads_in_larger_pools() {
     let pool = Pool::new(2);
-    // More jobs than there are threads, and none ends.
+    // There are more jobs than threads, and no job ends.
     let (release, blocker) = channel::<()>();
     let blocker = Arc::new(Mutex::new(blocker));
     let (begun, begins) = channel();

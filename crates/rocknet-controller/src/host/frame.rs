@@ -5,12 +5,14 @@
 //!
 //! server ─▶ Begin, Content ─▶ process      one call of `answer`
 //!        ◀─ Log …, Continue | Head, Body … | Failed | NoStatus | Refused
-//! server ─▶ Piece | End ─▶ process         one call of `take`; the same comes back
+//! server ─▶ Piece | End ─▶ process         one call of `take`
+//!        ◀─ as after `answer`
 //! server ─▶ Give ─▶ process                one call of `give`
 //!        ◀─ Log …, Body (empty: the end) | Failed
 //! ```
-//! Each side waits for the other, so nothing accumulates between them. Both sides are the same program, so the format has
-//! one version. A library may corrupt the memory of its process, so the server trusts no length and no order.
+//! Each side waits for the other, so no frames accumulate between them. Both sides are the same program, so the format
+//! has one version. A library may corrupt the memory of its process, so the server checks every length and does not
+//! rely on the order of frames.
 
 use std::fmt;
 use std::ops::Range;
@@ -24,7 +26,7 @@ pub const MAX_FRAME: usize = 2 * 1024 * 1024;
 /// Maximum size of a body frame in bytes, large enough that the cost of a frame is small per byte.
 pub const MAX_BODY: usize = 64 * 1024;
 const HEADER: usize = 5;
-/// Bytes to read if the size of the next frame is not known.
+/// Number of bytes to read if the size of the next frame is not known.
 const READ_SIZE: usize = 4 * 1024;
 /// Largest buffer in bytes that is kept while no frame is expected.
 const MAX_KEPT: usize = 64 * 1024;
@@ -49,7 +51,7 @@ pub enum ServerMessage<'a> {
 pub enum ProcessMessage<'a> {
     /// Line for the log.
     Log(Level, &'a [u8]),
-    /// More of the request body is wanted.
+    /// The controller needs more of the request body.
     Continue,
     /// Head of the response.
     Head(ResponseHead<'a>),
@@ -68,7 +70,7 @@ pub enum ProcessMessage<'a> {
 pub struct ResponseHead<'a> {
     /// Status, not yet checked.
     pub status: u32,
-    /// Number of bytes of the response body that follow at once.
+    /// Number of bytes of the response body that follow immediately.
     pub size: u32,
     fields: &'a [u8],
 }
@@ -136,7 +138,7 @@ impl ProcessMessage<'_> {
     }
 }
 
-/// Appends the head of a response, of whose body `size` bytes follow at once.
+/// Appends the head of a response. `size` bytes of the response body have to follow immediately.
 ///
 /// # Errors
 ///
@@ -206,7 +208,7 @@ fn read_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(text)
 }
 
-/// Encodes everything that a controller can read of a request: the properties, then the header fields.
+/// Encodes all parts of a request that a controller can read, except the body: the properties, then the header fields.
 pub fn encode_request(request: &dyn RequestView) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(REQUEST_SIZE);
     for what in abi::FIRST_TEXT..=abi::LAST_TEXT {
@@ -225,6 +227,7 @@ pub fn encode_request(request: &dyn RequestView) -> Vec<u8> {
 
 /// Usual size of an encoded request, in bytes.
 const REQUEST_SIZE: usize = 1024;
+/// Number of properties.
 const TEXTS: usize = (abi::LAST_TEXT - abi::FIRST_TEXT + 1) as usize;
 
 /// Request as received by the process that runs the library.
