@@ -168,12 +168,12 @@ impl Pool {
         let ended = shared.ended.wait_timeout_while(state, grace, |state| state.alive > 0);
         let (mut state, _) = ended.unwrap_or_else(PoisonError::into_inner);
         state.phase = Phase::Stopped;
-        let left: Vec<_> = state.queue.drain().collect();
+        let dropped: Vec<_> = state.queue.drain().collect();
         let abandoned = state.counts.iter().map(|counts| counts.running).sum();
         drop(state);
         shared.wake_all();
         StopReport {
-            dropped: left.len(),
+            dropped: dropped.len(),
             abandoned,
         }
     }
@@ -187,9 +187,9 @@ struct PoolHandle {
 impl Drop for PoolHandle {
     fn drop(&mut self) {
         let mut state = self.shared.close();
-        let left = state.take_stranded();
+        let stranded = state.take_stranded();
         drop(state);
-        drop(left);
+        drop(stranded);
     }
 }
 
@@ -391,9 +391,9 @@ impl Drop for ThreadSlot {
         if !matches!(self.stage, ThreadStage::Finished) {
             state.missing.push(self.number);
         }
-        let left = state.take_stranded();
+        let stranded = state.take_stranded();
         drop(state);
-        drop(left);
+        drop(stranded);
         self.shared.ended.notify_all();
     }
 }

@@ -103,10 +103,10 @@ impl<J> Queue<J> {
         now: Duration,
         is_eligible: impl Fn(&J) -> bool,
     ) -> Option<Urgency> {
-        let ((risen, _), priority, index) = self.next_where(priorities, now, is_eligible)?;
+        let ((current_level, _), priority, index) = self.next_where(priorities, now, is_eligible)?;
         let since = self.levels[level(priority)].get(index)?.since;
         Some(Urgency {
-            level: risen,
+            level: current_level,
             since,
             priority,
         })
@@ -173,10 +173,10 @@ impl<J> QueuedJob<J> {
     fn level(&self, first: usize, now: Duration) -> usize {
         let waited = now.saturating_sub(self.since);
         let mut level = first;
-        let mut due = AGE_STEP;
-        while level > 0 && waited >= due {
+        let mut threshold = AGE_STEP;
+        while level > 0 && waited >= threshold {
             level -= 1;
-            due += AGE_STEP;
+            threshold += AGE_STEP;
         }
         level
     }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_are_not_eligible_keep_their_places() {
+    fn jobs_that_are_not_eligible_keep_their_positions() {
         let mut queue = Queue::new();
         for (job, (priority, pushed)) in [(Low, 0), (Normal, 0), (Normal, 1), (High, 2)].into_iter().enumerate() {
             queue.push(priority, job, at(pushed)).unwrap();
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn low_is_served_despite_a_flood_of_high() {
+    fn a_low_job_is_served_despite_a_flood_of_high_jobs() {
         // One thread, one job per millisecond, and a new high job every millisecond: the thread is saturated.
         let mut queue = Queue::new();
         queue.push(Low, "low", at(0)).unwrap();
@@ -356,7 +356,7 @@ mod tests {
     proptest::proptest! {
         /// Compares the queue with a linear search through all waiting jobs, and checks the bound on starvation.
         #[test]
-        fn agrees_with_a_list(steps in proptest::collection::vec(step(), 0..80)) {
+        fn agrees_with_a_linear_search(steps in proptest::collection::vec(step(), 0..80)) {
             let mut queue = Queue::new();
             let mut list: Vec<(Priority, usize, u64, Ticket)> = Vec::new();
             let mut now = 0;

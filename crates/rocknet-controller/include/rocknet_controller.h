@@ -47,7 +47,7 @@ extern "C" {
    value makes the response 500. */
 enum {
     ROCKNET_OK = 0,
-    /* Returned by `answer` and `take`: the controller needs no more of the request body, and the response begins now. */
+    /* Returned by `answer` and `take`: the controller needs no more of the request body, and the response begins. */
     ROCKNET_ENOUGH = 1,
     /* The response has begun already, or this call must not change it. */
     ROCKNET_LATE = -1,
@@ -157,8 +157,8 @@ typedef struct rocknet_controller {
      */
     int64_t (*give)(rocknet_request *request, void *user, char *room, size_t size) ROCKNET_NOEXCEPT;
     /*
-     * May be NULL. Called once for every request whose state is not NULL, after all other calls for the request, however
-     * it ended; the client may have disconnected long before. The call can come on any thread.
+     * May be NULL. Called once for every request whose state is not NULL, after all other calls for the request,
+     * however it ended; the client may have disconnected long before. The call can come on any thread.
      */
     void (*end)(void *state, void *user) ROCKNET_NOEXCEPT;
 } rocknet_controller;

@@ -76,7 +76,7 @@ impl Clock for TestClock {
 }
 
 #[test]
-fn results_come_back() {
+fn jobs_return_their_results() {
     let pool = Pool::new(2);
     let jobs: Vec<_> = (0..100u32)
         .map(|number| pool.spawn(Normal, move || number * number))
@@ -96,7 +96,7 @@ fn results_come_back() {
 }
 
 #[test]
-fn results_come_back_under_tokio() {
+fn jobs_return_their_results_under_tokio() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let pool = Pool::new(1);
     let sum = runtime.block_on(async {
@@ -114,7 +114,7 @@ fn results_come_back_under_tokio() {
 }
 
 #[test]
-fn all_threads_work_at_once_and_have_names() {
+fn all_threads_run_jobs_concurrently_and_have_names() {
     let pool = Pool::new(4);
     let barrier = Arc::new(Barrier::new(4));
     let jobs: Vec<_> = (0..4)
@@ -134,7 +134,7 @@ fn all_threads_work_at_once_and_have_names() {
 }
 
 #[test]
-fn higher_priorities_go_first() {
+fn jobs_of_higher_priority_run_first() {
     let pool = Pool::with_clock(1, TestClock::default());
     let (release, blocker) = occupy_thread(&pool);
     let (log, order) = channel();
@@ -160,7 +160,7 @@ fn higher_priorities_go_first() {
 }
 
 #[test]
-fn waiting_jobs_rise() {
+fn waiting_jobs_gain_priority() {
     let clock = TestClock::default();
     let pool = Pool::with_clock(1, clock.clone());
     let (release, blocker) = occupy_thread(&pool);
@@ -281,7 +281,7 @@ fn a_started_job_runs_to_its_end() {
 }
 
 #[test]
-fn a_full_level_rejects_and_others_do_not() {
+fn a_full_level_rejects_jobs_and_other_levels_do_not() {
     let pool = Pool::new(1);
     let (release, blocker) = occupy_thread(&pool);
     let waiting: Vec<_> = (0..LEVEL_LIMIT).map(|_| pool.spawn(Low, || ())).collect();
@@ -339,7 +339,7 @@ fn a_stop_finishes_queued_jobs() {
 }
 
 #[test]
-fn a_stop_at_its_deadline_leaves_the_rest() {
+fn a_stop_drops_queued_jobs_after_the_grace_period() {
     let pool = Pool::new(1);
     let (release, blocker) = occupy_thread(&pool);
     let waiting = [High, Low].map(|priority| pool.spawn(priority, || ()));

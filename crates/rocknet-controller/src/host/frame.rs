@@ -133,7 +133,7 @@ impl ProcessMessage<'_> {
             ProcessMessage::Body(bytes) => frame(to, BODY, &[bytes]),
             ProcessMessage::Failed(code) => frame(to, FAILED, &[&code.to_le_bytes()]),
             ProcessMessage::NoStatus => frame(to, NO_STATUS, &[]),
-            ProcessMessage::Refused(why) => frame(to, REFUSED, &[&[refused_number(*why)]]),
+            ProcessMessage::Refused(reason) => frame(to, REFUSED, &[&[refused_number(*reason)]]),
         }
     }
 }
@@ -246,23 +246,23 @@ impl ReceivedRequest {
     ///
     /// Returns an error if the bytes are incomplete.
     pub fn read(bytes: &[u8]) -> Result<ReceivedRequest, InvalidFrame> {
-        let place = |part: &[u8]| {
+        let range_of = |part: &[u8]| {
             let start = part.as_ptr().addr() - bytes.as_ptr().addr();
             start..start + part.len()
         };
         let mut remaining = bytes;
         let mut texts = [const { None }; TEXTS];
-        for known in &mut texts {
-            let (&is_there, after) = remaining.split_first().ok_or(InvalidFrame)?;
+        for text in &mut texts {
+            let (&is_present, after) = remaining.split_first().ok_or(InvalidFrame)?;
             remaining = after;
-            if is_there == 1 {
-                *known = Some(place(read_text(&mut remaining).ok_or(InvalidFrame)?));
+            if is_present == 1 {
+                *text = Some(range_of(read_text(&mut remaining).ok_or(InvalidFrame)?));
             }
         }
         let mut fields = Vec::new();
         for field in read_pairs(remaining) {
             let (name, value) = field?;
-            fields.push((place(name), place(value)));
+            fields.push((range_of(name), range_of(value)));
         }
         Ok(ReceivedRequest {
             texts,
@@ -281,14 +281,14 @@ impl ReceivedRequest {
 
 impl RequestView for ReceivedRequest {
     fn read(&self, what: u32) -> Option<&[u8]> {
-        let place = what.checked_sub(abi::FIRST_TEXT)?;
-        let range = self.texts.get(place as usize)?.clone()?;
+        let index = what.checked_sub(abi::FIRST_TEXT)?;
+        let range = self.texts.get(index as usize)?.clone()?;
         Some(&self.bytes[range])
     }
 
     fn field(&self, name: &[u8], nth: usize) -> Option<&[u8]> {
-        let is_meant = |place: &Range<usize>| self.bytes[place.clone()].eq_ignore_ascii_case(name);
-        let mut all = self.fields.iter().filter(|(name, _)| is_meant(name));
+        let has_name = |range: &Range<usize>| self.bytes[range.clone()].eq_ignore_ascii_case(name);
+        let mut all = self.fields.iter().filter(|(name, _)| has_name(name));
         all.nth(nth).map(|(_, value)| &self.bytes[value.clone()])
     }
 
@@ -318,12 +318,12 @@ impl FrameReader {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
-        let wanted = self.missing().max(READ_SIZE);
-        if self.bytes.len() - self.end < wanted {
+        let needed = self.missing().max(READ_SIZE);
+        if self.bytes.len() - self.end < needed {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
-            if self.bytes.len() - self.end < wanted {
-                self.bytes.resize(self.end + wanted, 0);
+            if self.bytes.len() - self.end < needed {
+                self.bytes.resize(self.end + needed, 0);
             }
         }
         &mut self.bytes[self.end..]
@@ -423,7 +423,7 @@ impl FrameReader {
             (BODY, body) => ProcessMessage::Body(body),
             (FAILED, code) => ProcessMessage::Failed(i64::from_le_bytes(code.try_into().map_err(|_| InvalidFrame)?)),
             (NO_STATUS, []) => ProcessMessage::NoStatus,
-            (REFUSED, [why]) => ProcessMessage::Refused(refused_of(*why)),
+            (REFUSED, [reason]) => ProcessMessage::Refused(refused_of(*reason)),
             _ => return Err(InvalidFrame),
         }))
     }
