@@ -11,7 +11,7 @@ use crate::abi::{self, RawText};
 /// It also collects the response. Status, header fields and body can be set in any order.
 pub struct Request<'call> {
     raw: *mut abi::RawRequest,
-    /// The pointer stays on the thread of the call.
+    /// Binds the pointer to the lifetime of the call and to its thread.
     call: PhantomData<&'call mut abi::RawRequest>,
 }
 

@@ -1,5 +1,5 @@
-//! Runs a test in its own process, because it changes or needs state of the whole process, such as a limit or its
-//! streams.
+//! Runs a test in its own process. Used by tests that change or need state of the whole process, such as a limit or the
+//! standard streams.
 
 use std::env;
 use std::process::Command;

@@ -42,8 +42,8 @@ pub fn drop_to(user: &User) -> Result<(), PrivilegeError> {
 }
 
 /// Drops all capabilities except those to start programs under other accounts and to kill them, and blocks the signals
-/// that end programs. For the account helper, which ends when its channel to the server closes. Call this function
-/// before any thread starts.
+/// that end programs. Meant for the account helper, which ends when its channel to the server closes. Call this
+/// function before any thread starts.
 ///
 /// # Errors
 ///

@@ -247,7 +247,7 @@ impl<L: Link, S: Side> Tls<L, S> {
             && !self.closed
         {
             let room = &mut incoming[..filled + buffers::SPARE];
-            // If this fails, the records created before the error are sent nevertheless.
+            // A failure is ignored, because records that were created before the error have to be sent in any case.
             let _ = self.session.write_fatal_alert(room, outgoing.buffer());
         }
         let sent = self.send_records(context, outgoing);

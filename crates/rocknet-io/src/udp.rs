@@ -1,8 +1,8 @@
 //! UDP sockets for HTTP/3: each call sends or receives many datagrams, with their congestion mark (ECN) and local
 //! address.
 //!
-//! The sockets wait for readiness events of the runtime. Both I/O back ends deliver these events, so they share this
-//! code.
+//! The sockets wait for readiness events of the runtime. Both I/O back ends deliver these events, so this code works
+//! with either.
 
 mod control;
 mod ecn;

@@ -1,4 +1,4 @@
-//! Accepts connections and classifies the errors.
+//! Accepts connections and classifies errors of accepting.
 
 use std::io;
 use std::net::SocketAddr;
