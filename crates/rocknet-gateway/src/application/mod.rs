@@ -1,7 +1,7 @@
-//! Handler of applications that speak FastCGI, SCGI or uwsgi. An application gets every request of its route.
+//! Handler of applications that speak FastCGI, SCGI or uwsgi. All requests of a route go to its applications.
 //!
 //! ```text
-//! Exchange ─▶ group.rs: selects one ─▶ request.rs: variables in the protocol of the application
+//! Exchange ─▶ group.rs: selects an application ─▶ request.rs: variables in the protocol of the application
 //!                                                │
 //!                     Response ◀─ gateway/exchange.rs ⇄ a connection of gateway/backend.rs
 //! ```
