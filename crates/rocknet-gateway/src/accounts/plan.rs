@@ -80,9 +80,9 @@ impl AccountPlan {
         match &self.default {
             Some(name) => all.push(find(name)?),
             None => {
-                let is_free = |user: &User| user.uid != server.uid && user.uid != 0 && user.gid != 0;
-                let mut known = usual.iter().filter_map(|name| User::find(name).ok());
-                all.extend(known.find(is_free));
+                let is_permitted = |user: &User| user.uid != server.uid && user.uid != 0 && user.gid != 0;
+                let mut existing = usual.iter().filter_map(|name| User::find(name).ok());
+                all.extend(existing.find(is_permitted));
             }
         }
         let default = (!all.is_empty()).then_some(0);

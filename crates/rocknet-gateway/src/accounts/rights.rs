@@ -167,7 +167,7 @@ impl Account {
                 accounts
                     .all
                     .iter()
-                    .position(|known| (known.uid, known.gid) == (user.uid, user.gid))
+                    .position(|account| (account.uid, account.gid) == (user.uid, user.gid))
             }
         };
         let found = at.and_then(|at| Some((u8::try_from(at).ok()?, accounts.all.get(at)?)));

@@ -60,9 +60,9 @@ impl CgiCommand {
     /// Returns an error if there is no account for the program, or if it cannot be started.
     pub fn spawn(self) -> io::Result<StartedProgram> {
         let account = Account::for_scripts(self.user.as_deref())?;
-        let (their_stdin, stdin) = pipe()?;
-        let (stdout, their_stdout) = pipe()?;
-        let (stderr, their_stderr) = pipe()?;
+        let (program_stdin, stdin) = pipe()?;
+        let (stdout, program_stdout) = pipe()?;
+        let (stderr, program_stderr) = pipe()?;
         let launch = Launch {
             account,
             folder: self.file.parent().map_or_else(|| "/".into(), PathBuf::from),
@@ -70,9 +70,9 @@ impl CgiCommand {
             name: OsString::new(),
             arguments: Vec::new(),
             environment: self.environment,
-            stdin: their_stdin.into(),
-            stdout: their_stdout.into(),
-            stderr: their_stderr.into(),
+            stdin: program_stdin.into(),
+            stdout: program_stdout.into(),
+            stderr: program_stderr.into(),
             file: None,
             listener: None,
             parent_death_signal: Signal::KILL,

@@ -226,8 +226,11 @@ impl ReaperEntry {
 /// Returns whether a program may still run although a call failed. Returns false for errors of the system or the helper
 /// that mean that there is no such process.
 fn may_still_run(error: &io::Error) -> bool {
-    let is_none = [Errno::CHILD, Errno::SRCH, Errno::PERM].map(Errno::raw_os_error);
-    error.kind() != io::ErrorKind::BrokenPipe && !error.raw_os_error().is_some_and(|number| is_none.contains(&number))
+    let no_such_process = [Errno::CHILD, Errno::SRCH, Errno::PERM].map(Errno::raw_os_error);
+    error.kind() != io::ErrorKind::BrokenPipe
+        && !error
+            .raw_os_error()
+            .is_some_and(|number| no_such_process.contains(&number))
 }
 
 fn run(commands: &Receiver<ReaperCommand>) {
@@ -315,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_permit_is_held_while_the_state_of_its_program_is_unknown() {
-        for (process, goes_on) in [
+        for (process, is_watched) in [
             (Process::failing(|| io::ErrorKind::TimedOut.into()), true),
             (Process::failing(|| Errno::IO.into()), true),
             (Process::failing(|| Errno::CHILD.into()), false),
@@ -332,8 +335,8 @@ mod tests {
                 has_ended: false,
                 _permit: Box::new(()),
             };
-            assert_eq!(entry.update(now), goes_on);
-            assert_eq!(entry.update(now + LONG), goes_on, "after its time limit");
+            assert_eq!(entry.update(now), is_watched);
+            assert_eq!(entry.update(now + LONG), is_watched, "after its time limit");
         }
     }
 

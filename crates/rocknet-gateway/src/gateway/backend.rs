@@ -208,10 +208,10 @@ impl Backend {
         if oldest.is_some_and(|since| now.saturating_sub(since) >= PENDING_MS) {
             return;
         }
-        let Some(resting) = socket.into_idle() else { return };
+        let Some(parked) = socket.into_idle() else { return };
         let mut all = lock(&self.idle);
         if all.len() < max_idle {
-            all.push_back((resting, now));
+            all.push_back((parked, now));
             self.idle_count.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -384,8 +384,8 @@ impl BackendExchange {
 
     /// Called after the last byte of the response. Keeps the connection for another request if it is reusable.
     pub fn finish(&mut self) {
-        let fit = self.is_over() && !self.must_close && self.body.is_none() && self.sending.is_empty();
-        match (self.connection.take().filter(|_| fit), &self.keep_alive) {
+        let is_reusable = self.is_over() && !self.must_close && self.body.is_none() && self.sending.is_empty();
+        match (self.connection.take().filter(|_| is_reusable), &self.keep_alive) {
             (Some(connection), Some((backend, max_idle))) => backend.put_idle(connection, *max_idle),
             // `into_idle` releases a program, so that it may run on for a moment after its complete response. A
             // connection is closed.

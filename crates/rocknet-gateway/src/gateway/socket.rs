@@ -205,11 +205,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
         let listener = UnixListener::bind(&path).expect("a file to listen at");
-        let (go_on, waits) = mpsc::channel::<()>();
+        let (start_reading, may_read) = mpsc::channel::<()>();
         let application = thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a connection");
             let mut all = Vec::new();
-            waits.recv().expect("the signal to read");
+            may_read.recv().expect("the signal to read");
             stream.read_to_end(&mut all).expect("all bytes");
             all
         });
@@ -229,7 +229,7 @@ mod tests {
                 returned += usize::from(!socket.is_flushed(&mut queue) && is_taken);
             }
             assert!(returned > 0 && !queue.is_empty());
-            go_on.send(()).expect("the application");
+            start_reading.send(()).expect("a running application");
             poll_fn(|context| socket.poll_send(context, &mut queue))
                 .await
                 .expect("sent");

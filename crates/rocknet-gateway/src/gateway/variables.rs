@@ -175,14 +175,14 @@ fn connection_variables(
         host.unwrap_or("localhost")
     };
     params.put(b"SERVER_NAME", name.as_bytes())?;
-    let usual = if context.secure.is_some() { 443 } else { 80 };
+    let default_port = if context.secure.is_some() { 443 } else { 80 };
     let port_of_authority = || authority.as_ref().and_then(|authority| authority.port);
     let port = context
         .address
         .port()
         .filter(|port| *port != 0)
         .or_else(port_of_authority)
-        .unwrap_or(usual);
+        .unwrap_or(default_port);
     params.put(b"SERVER_PORT", port.to_string().as_bytes())?;
     if let Address::Tcp { ip: Some(ip), .. } = context.address {
         params.put(b"SERVER_ADDR", ip.to_string().as_bytes())?;
@@ -242,7 +242,7 @@ fn fields(params: &mut impl VariableSink, request: &Request<'_>, is_verified: bo
             name.iter()
                 .map(|byte| if *byte == b'-' { b'_' } else { byte.to_ascii_uppercase() }),
         );
-        let between: &[u8] = if name.eq_ignore_ascii_case(b"Cookie") {
+        let separator: &[u8] = if name.eq_ignore_ascii_case(b"Cookie") {
             b"; "
         } else {
             b", "
@@ -252,7 +252,7 @@ fn fields(params: &mut impl VariableSink, request: &Request<'_>, is_verified: bo
             (Some(value), None) => params.put(&variable, value)?,
             _ => {
                 let values: Vec<&[u8]> = request.fields.by_name(name).collect();
-                params.put(&variable, &values.join(between))?;
+                params.put(&variable, &values.join(separator))?;
             }
         }
     }

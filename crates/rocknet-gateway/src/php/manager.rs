@@ -87,15 +87,15 @@ impl PhpManager {
                 None => PhpProgram::Missing(version),
             };
             let pool = pool(config, program, user.clone());
-            let same = state.pools.iter().chain(&pools).find(|(_, known)| *known == pool);
-            let number = match same {
+            let existing = state.pools.iter().chain(&pools).find(|(_, other)| *other == pool);
+            let number = match existing {
                 Some((number, _)) => *number,
                 None => {
                     state.next += 1;
                     state.next
                 }
             };
-            if !pools.iter().any(|(known, _)| *known == number) {
+            if !pools.iter().any(|(other, _)| *other == number) {
                 pools.push((number, pool));
             }
             let socket = pool::socket(&folder, number);
@@ -112,7 +112,7 @@ impl PhpManager {
             if let Some(Php::Managed { version, socket }) = &mut settings.php
                 && let Some((_, path)) = sockets
                     .iter()
-                    .find(|((known, user), _)| known == version && *user == settings.user)
+                    .find(|((planned, user), _)| planned == version && *user == settings.user)
             {
                 socket.clone_from(path);
             }

@@ -181,9 +181,9 @@ mod tests {
     #[test]
     fn processes_of_a_killed_server_are_ended() {
         let state = tempfile::tempdir().unwrap();
-        let left = state.path().join(FOLDER).join("77-1");
-        fs::create_dir_all(&left).unwrap();
-        fs::write(left.join(LOCK), "").unwrap();
+        let stale = state.path().join(FOLDER).join("77-1");
+        fs::create_dir_all(&stale).unwrap();
+        fs::write(stale.join(LOCK), "").unwrap();
         let start = |name: &str, argument: String| {
             let mut command = Command::new("sleep");
             command.arg0(name).args(["1000", "0"]).stdin(Stdio::null());
@@ -191,12 +191,12 @@ mod tests {
             command.arg0(format!("{name} {argument}"));
             command.spawn().unwrap()
         };
-        let mut php = start("php-fpm: master process", format!("({}/1.conf)", left.display()));
+        let mut php = start("php-fpm: master process", format!("({}/1.conf)", stale.display()));
         let mut process = start("php-fpm: pool", "rocknet-77-1".to_owned());
-        let mut other = start("php-fpm: master process", format!("({}0/1.conf)", left.display()));
-        let mut editor = start("vi", format!("{}/1.conf", left.display()));
+        let mut other = start("php-fpm: master process", format!("({}0/1.conf)", stale.display()));
+        let mut editor = start("vi", format!("{}/1.conf", stale.display()));
         let made = RunFolder::make(state.path()).unwrap();
-        assert!(!left.exists());
+        assert!(!stale.exists());
         let ended = [&mut php, &mut process].map(|child| {
             let has_ended = (0..500).any(|_| {
                 let has_ended = child.try_wait().unwrap().is_some();

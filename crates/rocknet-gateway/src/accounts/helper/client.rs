@@ -163,10 +163,10 @@ impl Helper {
         })
     }
 
-    fn call(&self, request: HelperRequest, with: &[BorrowedFd<'_>]) -> io::Result<u64> {
+    fn call(&self, request: HelperRequest, fds: &[BorrowedFd<'_>]) -> io::Result<u64> {
         let replied = match self.lock_connection() {
             Some(mut connection) => {
-                let replied = connection.get().call(request, with, self.timeout);
+                let replied = connection.get().call(request, fds, self.timeout);
                 if !matches!(replied, Err(HelperError::Unavailable(_))) {
                     connection.get().clean_up(&self.to_forget, self.timeout);
                 }
@@ -244,12 +244,12 @@ enum HelperError {
 }
 
 impl HelperConnection {
-    fn call(&mut self, request: HelperRequest, with: &[BorrowedFd<'_>], timeout: Duration) -> Result<u64, HelperError> {
+    fn call(&mut self, request: HelperRequest, fds: &[BorrowedFd<'_>], timeout: Duration) -> Result<u64, HelperError> {
         // While an earlier reply is overdue, the call fails without waiting.
         self.receive_late_reply(Duration::ZERO)?;
         self.sequence = self.sequence.wrapping_add(1);
         self.channel
-            .send_with_fds(&request.write(self.sequence), with, Blocking::No)
+            .send_with_fds(&request.write(self.sequence), fds, Blocking::No)
             .map_err(HelperError::Unavailable)?;
         let reply = self.receive_reply(timeout);
         if matches!(&reply, Err(HelperError::Unavailable(error)) if error.kind() == io::ErrorKind::TimedOut) {

@@ -216,8 +216,8 @@ impl ProgramSpec {
             environment: read_several(from, |from| Some((read_text(from)?, read_text(from)?)))?,
         };
         let is_absolute = |text: &OsString| text.as_bytes().starts_with(b"/");
-        let is_good = is_absolute(&program.path) && is_absolute(&program.folder) && from.is_empty();
-        is_good.then_some(program)
+        let is_valid = is_absolute(&program.path) && is_absolute(&program.folder) && from.is_empty();
+        is_valid.then_some(program)
     }
 }
 
@@ -250,9 +250,9 @@ pub fn read_accounts(mut from: &[u8]) -> Option<Vec<User>> {
             home: None,
         })
     })?;
-    let is_free = |user: &User| user.uid != 0 && user.gid != 0 && user.uid != server && user.uid != u32::MAX;
-    let is_good = accounts.len() <= MAX_ACCOUNTS && accounts.iter().all(is_free) && from.is_empty();
-    is_good.then_some(accounts)
+    let is_permitted = |user: &User| user.uid != 0 && user.gid != 0 && user.uid != server && user.uid != u32::MAX;
+    let is_valid = accounts.len() <= MAX_ACCOUNTS && accounts.iter().all(is_permitted) && from.is_empty();
+    is_valid.then_some(accounts)
 }
 
 /// Reads a file that another process created. It must be a regular file, because reading it cannot block, and have at
