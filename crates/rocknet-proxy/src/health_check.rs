@@ -1,4 +1,4 @@
-//! Active health check of an upstream: one request on a connection of its own.
+//! Active health check of an upstream: one request on a separate connection.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::tls_error;
 use crate::upstream::{ConnectTarget, Upstream};
 use rocknet_handler::port_exhaustion::is_exhausted;
 
-/// Maximum size of the response head, in bytes. A health check needs no more.
+/// Maximum size of the response head in bytes. A health check reads only the status.
 const MAX_HEAD: usize = 16 * 1024;
 
 /// Value of `User-Agent`, unless the configuration sets one.
@@ -31,7 +31,7 @@ const USER_AGENT: &str = "RockNet (health check)";
 pub enum CheckError {
     /// The upstream is unhealthy, for this reason.
     Upstream(String),
-    /// No local port was free, which is not the upstream's fault.
+    /// No local port was free, for which the upstream is not to blame.
     NoLocalPort,
 }
 
@@ -63,7 +63,7 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckErro
                 None => check_h1(stream, upstream, health).await?,
                 Some((tls, name)) => {
                     if let Some(version) = upstream.proxy_protocol {
-                        // Sent in the clear, before the handshake.
+                        // The header is sent unencrypted, before the handshake.
                         let mut header = Vec::new();
                         proxy_protocol::write(version, &ProxyHeader::Local, &mut header);
                         stream.write_all(&header).await.map_err(to_text)?;
@@ -89,7 +89,7 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckErro
     }
 }
 
-/// Returns the value of `Host`: the configured one, or the host of the upstream.
+/// Returns the value of `Host`: the configured value, or the host of the upstream.
 fn host<'a>(upstream: &'a Upstream, health: &'a Health) -> &'a str {
     let mut given = health
         .headers
@@ -98,6 +98,7 @@ fn host<'a>(upstream: &'a Upstream, health: &'a Health) -> &'a str {
     given.next().map_or(&*upstream.host, |(_, host)| host)
 }
 
+/// Returns the other fields of the request: the configured fields, and `User-Agent`.
 fn fields(health: &Health) -> impl Iterator<Item = (&str, &str)> {
     let names_agent = health
         .headers

@@ -1,4 +1,4 @@
-//! Adapter from a transport to the `AsyncRead` and `AsyncWrite` that the HTTP/2 library needs.
+//! Adapter that implements `AsyncRead` and `AsyncWrite`, which the HTTP/2 library requires, for a transport.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -16,13 +16,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::transport::Transport;
 
-/// Maximum number of bytes accepted by one write. The library gathers frames up to a similar size.
+/// Maximum number of bytes accepted by one write. The library collects frames up to a similar size.
 const MAX_WRITE: usize = 64 * 1024;
 
 /// Byte stream of an HTTP/2 connection.
 pub struct H2Io {
     transport: Transport,
-    /// Received bytes in a buffer of the transport that are not read yet.
+    /// Received bytes that are still in a buffer of the transport and that the library has not read yet.
     unread: Bytes,
     out: SendQueue,
     judge: ResponseValidator,
@@ -33,15 +33,17 @@ pub struct H2Io {
 
 /// Streams whose responses break rules of HTTP/2 that the library does not enforce.
 ///
-/// They are known before the library reports the response, because its bytes are checked on their way to the library.
+/// The received bytes are checked before the library gets them. Therefore a malformed response is in this list before
+/// the library reports the response.
 #[derive(Default)]
 pub struct MalformedStreams {
     streams: RefCell<BTreeSet<u32>>,
-    /// The frames of the connection could not be parsed any more, so every stream counts as malformed.
+    /// The frames of the connection cannot be parsed any more, so every stream counts as malformed.
     unknown: Cell<bool>,
 }
 
-/// Maximum number of remembered streams: more than the concurrent streams of a connection, with room for abandoned ones.
+/// Maximum number of malformed streams that are stored. It exceeds the number of concurrent streams of a connection, so
+/// that abandoned streams do not displace those in use. Beyond it the oldest stream is removed.
 const MAX_MALFORMED: usize = 1024;
 
 impl MalformedStreams {
@@ -112,7 +114,7 @@ impl AsyncRead for H2Io {
         self.inspect(&taken);
         buffer.put_slice(&taken);
         if self.unread.is_empty() {
-            // Returns the buffer to the transport.
+            // Dropping the empty slice returns the buffer to the transport.
             self.unread = Bytes::new();
         }
         Poll::Ready(Ok(()))

@@ -1,6 +1,6 @@
-//! HTTP/2 client for upstreams: flow control, trailers, and many streams on one connection, as gRPC needs.
+//! HTTP/2 client for upstreams, with flow control, trailers, and many streams on one connection, as gRPC requires.
 //!
-//! The `h2` crate handles the frames. It runs over the same transports as HTTP/1.1, as one task for each connection.
+//! The `h2` crate handles the frames. Connections use the same transports as HTTP/1.1, and each is driven by one task.
 //!
 //! ```text
 //! head.rs ─▶ exchange.rs ─▶ pool.rs ─▶ io.rs ─▶ transport.rs
@@ -35,7 +35,7 @@ use rocknet_handler::services::Services;
 
 /// Sends a request and waits for the head of its response.
 ///
-/// An untouched request body stays in `content`, so that another upstream can get it.
+/// A request body of which nothing was consumed stays in `content`, so that it can be sent to another upstream.
 pub async fn send(
     services: &Rc<Services>,
     upstream: &Arc<Upstream>,
@@ -65,7 +65,7 @@ pub async fn send(
         };
         let error = match sent_request {
             Err(error) => {
-                // No byte of the request was sent.
+                // No byte of the request was sent, so it may be retried on another connection.
                 permit.retire();
                 match error::from_h2(error, true) {
                     ProxyError::ReusedConnectionClosed => ProxyError::Refused,
