@@ -99,18 +99,18 @@ async fn resolve_repeatedly(upstream: Weak<Upstream>, name: String, port: u16, r
             }
             resolution => resolution,
         };
-        let is_known = matches!(resolution, Resolution::Resolved(_));
+        let is_resolved = matches!(resolution, Resolution::Resolved(_));
         if let Resolution::Failed(error) = &resolution
             && !is_logged
         {
             tracing::warn!(upstream = %name, "cannot resolve the name; RockNet tries again every few seconds: {error}");
         }
-        is_logged = !is_known;
+        is_logged = !is_resolved;
         match upstream.upgrade() {
             Some(upstream) => upstream.set_resolution(resolution),
             None => return,
         }
-        let pause = match (is_known, resolve) {
+        let pause = match (is_resolved, resolve) {
             (true, Resolve::Ttl) => interval(ttl::lookup(&name).await),
             (true, Resolve::Every(interval)) => interval,
             (false, Resolve::Ttl) => RETRY_INTERVAL,

@@ -81,15 +81,15 @@ impl ConcurrencyLimit {
     /// same capacity. Requests above low priority may overtake waiting requests of low priority.
     pub fn has_capacity(&self, max: usize, priority: Priority, now_ms: u64) -> bool {
         let [low, others] = &self.waiting;
-        let is_waited_for = others.load(Ordering::SeqCst) > 0 || is_low(priority) && low.load(Ordering::SeqCst) > 0;
-        self.has_room(max, priority, now_ms) && !(is_waited_for && self.is_due_to_waiting(priority, now_ms))
+        let has_waiting = others.load(Ordering::SeqCst) > 0 || is_low(priority) && low.load(Ordering::SeqCst) > 0;
+        self.has_room(max, priority, now_ms) && !(has_waiting && self.is_due_to_waiting(priority, now_ms))
     }
 
     /// Returns true if a waiting request could use the free capacity. A request whose queue has a lower limit that is
     /// reached cannot. If `priority` is above low, waiting requests of low priority do not count.
     fn is_due_to_waiting(&self, priority: Priority, now_ms: u64) -> bool {
         let now = Duration::from_millis(now_ms);
-        let could = |queue: &Weak<dyn WaitQueue>| {
+        let usable = |queue: &Weak<dyn WaitQueue>| {
             let queue = queue.upgrade()?;
             let mut priorities = self.priorities(queue.limit(), now_ms);
             if !is_low(priority) {
@@ -97,7 +97,7 @@ impl ConcurrencyLimit {
             }
             queue.urgency(self.id, priorities, now)
         };
-        lock(&self.queues).iter().any(|queue| could(queue).is_some())
+        lock(&self.queues).iter().any(|queue| usable(queue).is_some())
     }
 
     /// Returns true if fewer than `max` requests are in flight, regardless of waiting requests.

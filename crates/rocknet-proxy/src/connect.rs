@@ -124,10 +124,10 @@ async fn connect_socket(services: &Rc<Services>, upstream: &Upstream, header: &[
             }
             ConnectTarget::Tcp(addresses) => {
                 services.connect_limiter.acquire().await;
-                let silence = services.wheel.ticks(ATTEMPT_DELAY);
+                let delay = services.wheel.ticks(ATTEMPT_DELAY);
                 let pause = async || {
                     let pause = services.wheel.deadline();
-                    pause.set(silence);
+                    pause.set(delay);
                     pause.past().await;
                 };
                 let stream = happy_eyeballs::connect(&addresses, pause).await;

@@ -295,8 +295,8 @@ impl H1Exchange {
                     let trailers = body.take_trailers().unwrap_or_default();
                     let trailers = trailers::for_request(&trailers, self.proxy_headers.as_deref().unwrap_or_default());
                     (self.body_taken, self.body) = (true, None);
-                    let is_whole = engine.finish(trailers.bytes(), out.buffer());
-                    if !is_whole.map_err(ProxyError::Encode)? {
+                    let is_body_complete = engine.finish(trailers.bytes(), out.buffer());
+                    if !is_body_complete.map_err(ProxyError::Encode)? {
                         return Err(ProxyError::RequestBody(
                             rocknet_handler::exchange::BodyError::Incomplete,
                         ));
@@ -336,13 +336,13 @@ impl H1Exchange {
         let read = if received.is_empty() {
             self.must_close = true;
             match engine.closed() {
-                Ok(ended) => {
-                    response.is_complete |= ended;
+                Ok(is_end) => {
+                    response.is_complete |= is_end;
                     Ok(())
                 }
                 Err(_) if is_unused_since_idle => return Poll::Ready(Err(ProxyError::ReusedConnectionClosed)),
                 Err(_) if !self.has_received => return Poll::Ready(Err(ProxyError::NoResponse)),
-                Err(fault) => Err(fault),
+                Err(error) => Err(error),
             }
         } else {
             self.has_received = true;
@@ -372,8 +372,8 @@ impl H1Exchange {
     /// Ends the exchange after the response. A reusable connection is returned to the pool.
     pub fn finish(&mut self) {
         let Some(permit) = self.permit.take() else { return };
-        let is_fit = self.is_complete() && !self.must_close && self.body.is_none();
-        if let Some(connection) = self.connection.take().filter(|_| is_fit) {
+        let is_reusable = self.is_complete() && !self.must_close && self.body.is_none();
+        if let Some(connection) = self.connection.take().filter(|_| is_reusable) {
             let tick_ms = u64::try_from(self.services.wheel.tick_length().as_millis()).unwrap_or(u64::MAX);
             let idle_ms = tick_ms.saturating_mul(self.times.idle.into());
             let now_ms = self.services.clock.uptime_ms();

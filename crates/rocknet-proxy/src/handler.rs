@@ -43,11 +43,11 @@ impl Handler for ProxyHandler {
             }
             let route = Arc::clone(&exchange.route);
             let services = Rc::clone(&exchange.services);
-            let answered = match forward(&services, &proxy, &request_view, &mut exchange, &route).await {
+            let result = match forward(&services, &proxy, &request_view, &mut exchange, &route).await {
                 Ok(response) => ForwardResult::Forwarded(response),
                 Err(failed) => failed.respond(&request_view, &route),
             };
-            match answered {
+            match result {
                 ForwardResult::Forwarded(mut response) => {
                     if proxy.intercepts {
                         response.error_page = ErrorPage::Always;

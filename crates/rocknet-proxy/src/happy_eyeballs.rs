@@ -115,13 +115,13 @@ mod tests {
             .local_addr()
             .map(|address| (address, answering))
             .expect("its address");
-        let (dead, reachable) = (refusing(), answering.0);
+        let (refusing, reachable) = (refusing(), answering.0);
         for addresses in [
             &[reachable][..],
             &[reachable, silent],
             &[silent, reachable],
-            &[dead, reachable],
-            &[silent, dead, reachable, dead],
+            &[refusing, reachable],
+            &[silent, refusing, reachable, refusing],
         ] {
             let stream = run(connect(addresses, async || {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -130,12 +130,12 @@ mod tests {
             assert_eq!(peer.ok(), Some(reachable), "{addresses:?}");
         }
         // After a failure the next attempt starts immediately, without the delay.
-        let stream = run(connect(&[dead, reachable], async || std::future::pending().await));
+        let stream = run(connect(&[refusing, reachable], async || std::future::pending().await));
         assert!(stream.is_ok(), "{stream:?}");
         for (addresses, expected) in [
             (&[][..], ErrorKind::AddrNotAvailable),
-            (&[dead], ErrorKind::ConnectionRefused),
-            (&[dead, dead], ErrorKind::ConnectionRefused),
+            (&[refusing], ErrorKind::ConnectionRefused),
+            (&[refusing, refusing], ErrorKind::ConnectionRefused),
         ] {
             let failed = run(connect(addresses, async || std::future::pending().await));
             assert_eq!(failed.map_err(|error| error.kind()).err(), Some(expected));

@@ -40,7 +40,7 @@ impl ResponseHead {
     /// Builds the head. If `upgrade` is given, fields that are meant for the proxy itself are dropped.
     pub fn new(
         response: &response::Response<'_>,
-        content: ResponseBodyFraming,
+        framing: ResponseBodyFraming,
         upgrade: Option<&UpgradeRequest>,
     ) -> ResponseHead {
         let nominates = response.fields.contains(Known::Connection);
@@ -53,10 +53,12 @@ impl ResponseHead {
         };
         let passed = response.fields.lines().filter(is_passed);
         let fields = FieldList::from_fields(passed);
-        let stated = response.fields.get(Known::ContentLength);
-        let length = match content {
+        let content_length = response.fields.get(Known::ContentLength);
+        let length = match framing {
             ResponseBodyFraming::Length(length) => Some(length),
-            ResponseBodyFraming::None => stated.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()),
+            ResponseBodyFraming::None => {
+                content_length.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok())
+            }
             ResponseBodyFraming::Chunked | ResponseBodyFraming::UntilClose => None,
         };
         ResponseHead {

@@ -163,9 +163,9 @@ async fn forward(
             upstream: None,
         })?;
     }
-    let mut content = Some(std::mem::replace(body, RequestBody::empty()));
+    let mut request_body = Some(std::mem::replace(body, RequestBody::empty()));
     // A copy of the request body for another try, if the body was received completely.
-    let replay = content.as_ref().and_then(RequestBody::again);
+    let replay = request_body.as_ref().and_then(RequestBody::again);
     let deadline = services.wheel.deadline();
     let mut tries = 1u8;
     let times = Timeouts::of(services, proxy);
@@ -192,7 +192,7 @@ async fn forward(
         let result = loop {
             if upstream.http2 {
                 // Boxed, because this future would make that of every HTTP/1.1 request larger.
-                let sending = http2::send(services, &upstream, proxy, &sent, &mut content, interim, &deadline);
+                let sending = http2::send(services, &upstream, proxy, &sent, &mut request_body, interim, &deadline);
                 let result = Box::pin(sending).await;
                 break result.and_then(|response| response.into_response(sent.method(), permit));
             }
@@ -205,10 +205,10 @@ async fn forward(
                 },
             };
             let mut exchange = H1Exchange::new(services, connection, times);
-            if let Err(error) = exchange.start(&upstream, &sent, &mut content, &deadline) {
+            if let Err(error) = exchange.start(&upstream, &sent, &mut request_body, &deadline) {
                 break Err(error);
             }
-            let result = poll_fn(|context| exchange.poll_head(context, &mut content, interim, &deadline)).await;
+            let result = poll_fn(|context| exchange.poll_head(context, &mut request_body, interim, &deadline)).await;
             match result {
                 Ok(()) => {
                     exchange.hold_permit(match exchange.is_tunnel() {
@@ -219,7 +219,7 @@ async fn forward(
                 }
                 // The other idle connections to this upstream may have been closed as well.
                 Err(ProxyError::ReusedConnectionClosed)
-                    if sent.is_idempotent() && restore_body(&mut content, &replay) =>
+                    if sent.is_idempotent() && restore_body(&mut request_body, &replay) =>
                 {
                     pool.forget(&upstream);
                 }
@@ -251,7 +251,7 @@ async fn forward(
         let is_lost = matches!(error, ProxyError::NoResponse | ProxyError::ConnectionLost(_)) && sent.is_idempotent();
         let may_retry = error.is_before_request() || is_lost;
         let will_retry =
-            may_retry && proxy.has_others(upstream.id) && tries < MAX_TRIES && restore_body(&mut content, &replay);
+            may_retry && proxy.has_others(upstream.id) && tries < MAX_TRIES && restore_body(&mut request_body, &replay);
         if !will_retry {
             let upstream = Some(upstream);
             return Err(ForwardError { error, upstream });
@@ -263,11 +263,11 @@ async fn forward(
 }
 
 /// Restores the request body for another try. Returns false if a part of the body was consumed and there is no copy.
-fn restore_body(content: &mut Option<RequestBody>, replay: &Option<RequestBody>) -> bool {
-    if content.is_none() {
-        *content = replay.as_ref().and_then(RequestBody::again);
+fn restore_body(request_body: &mut Option<RequestBody>, replay: &Option<RequestBody>) -> bool {
+    if request_body.is_none() {
+        *request_body = replay.as_ref().and_then(RequestBody::again);
     }
-    content.is_some()
+    request_body.is_some()
 }
 
 /// Returns the key for a balance that selects by key; `None` for other balances and for requests without the key.

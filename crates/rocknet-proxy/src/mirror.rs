@@ -32,7 +32,7 @@ impl Mirror {
     }
 
     /// Starts to copy the request if `random`, a random number, selects it.
-    pub(super) fn copy(&self, sent: &UpstreamRequest<'_>, content: &mut RequestBody, random: u64) {
+    pub(super) fn copy(&self, sent: &UpstreamRequest<'_>, body: &mut RequestBody, random: u64) {
         let is_drawn = random % u64::from(model::Mirror::ALL) < self.share;
         // Tunnels are not copied, nor are requests whose body length is known to exceed the limit.
         if !is_drawn || sent.upgrade().is_some() || sent.length().is_some_and(|length| length > self.max_body as u64) {
@@ -46,7 +46,7 @@ impl Mirror {
             return log_dropped();
         }
         match sent.has_body() {
-            true => content.tee_to(Box::new(copy)),
+            true => body.tee_to(Box::new(copy)),
             false => copy.send(),
         }
     }

@@ -269,11 +269,11 @@ async fn send_and_drain<S: AsyncRead + AsyncWrite + Unpin>(
     let mut response = ResponseDrain::new(std::mem::take(&mut copy.engine));
     let mut buffer = vec![0; 16 * 1024];
     loop {
-        let got = stream.read(&mut buffer).await.map_err(to_text)?;
-        match response.feed(&buffer[..got]) {
-            Ok(false) if got > 0 => {}
+        let length = stream.read(&mut buffer).await.map_err(to_text)?;
+        match response.feed(&buffer[..length]) {
+            Ok(false) if length > 0 => {}
             Ok(_) => return Ok(()),
-            Err(fault) => return Err(fault),
+            Err(error) => return Err(error),
         }
     }
 }
@@ -297,7 +297,7 @@ impl ResponseDrain {
     /// Parses received bytes. An empty slice means that the connection was closed. Returns true if the response is
     /// complete.
     fn feed(&mut self, bytes: &[u8]) -> Result<bool, String> {
-        let to_text = |fault: rocknet_proto::h1::ResponseError| fault.reason().to_owned();
+        let to_text = |error: rocknet_proto::h1::ResponseError| error.reason().to_owned();
         if bytes.is_empty() {
             return self.engine.closed().map(|_| true).map_err(to_text);
         }
@@ -340,20 +340,20 @@ mod tests {
 
     #[test]
     fn unfinished_copies_are_bounded_in_bytes() {
-        const CONTENT: usize = 64 * 1024;
+        const BODY_SIZE: usize = 64 * 1024;
         let to = To::at(Host::Address([127, 0, 0, 9].into(), 1));
         let upstreams = Upstreams::default();
         let upstream = upstreams.get(&to, None, Resolve::Ttl, None);
         let all = &upstreams.copies;
-        let chunk = Bytes::from(vec![b'x'; CONTENT]);
+        let chunk = Bytes::from(vec![b'x'; BODY_SIZE]);
         let mut copies = Vec::new();
-        let max_copies = MAX_BYTES / CONTENT;
+        let max_copies = MAX_BYTES / BODY_SIZE;
         loop {
             let mut copy = MirroredRequest {
                 upstream: Arc::clone(&upstream),
                 engine: ClientConnection::new(),
                 bytes: Vec::new(),
-                remaining: Some(CONTENT),
+                remaining: Some(BODY_SIZE),
                 counted: ByteCount::new(all),
             };
             copy.bytes.extend_from_slice(&chunk);
@@ -370,7 +370,7 @@ mod tests {
         last.remaining = Some(0);
         last.chunk(&chunk);
         assert_eq!((last.remaining, last.bytes.capacity()), (None, 0));
-        assert!(ByteCount::new(all).grow_to(CONTENT));
+        assert!(ByteCount::new(all).grow_to(BODY_SIZE));
         drop((last, copies));
         assert_eq!(all.bytes.load(Ordering::Relaxed), 0);
     }

@@ -202,8 +202,8 @@ impl<'p> UpstreamRequest<'p> {
         let is_nominated =
             |name: &[u8]| nominates && connection_options(fields).any(|nominated| name.eq_ignore_ascii_case(nominated));
         // Cookie fields that an HTTP/2 client has split are joined into one (RFC 9113 §8.2.3).
-        let crumbs = fields.is_repeated(Known::Cookie);
-        let cookie = if crumbs {
+        let has_several_cookies = fields.is_repeated(Known::Cookie);
+        let cookie = if has_several_cookies {
             fields.all(Known::Cookie).collect::<Vec<_>>().join(&b"; "[..])
         } else {
             Vec::new()
@@ -213,7 +213,7 @@ impl<'p> UpstreamRequest<'p> {
         let is_passed = |field: &Field<'_>| match field.known {
             Some(known) if NOT_PASSED.contains(known) => false,
             Some(Known::XRealIp) if !self.is_trusted => false,
-            Some(Known::Cookie) => !crumbs,
+            Some(Known::Cookie) => !has_several_cookies,
             Some(Known::SecWebSocketKey) if !key.is_empty() => false,
             None if is_spoofed(field.name) => false,
             _ => !is_nominated(field.name),

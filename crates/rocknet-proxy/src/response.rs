@@ -31,12 +31,12 @@ pub fn from_exchange(mut exchange: H1Exchange, method: Method, buffer_size: usiz
         exchange.finish();
         Body::Stream(Box::new(OmittedBody(length)))
     } else if exchange.is_complete() && !exchange.has_trailers() {
-        let content = exchange.take_pending();
+        let body_bytes = exchange.take_pending();
         exchange.finish();
-        if content.is_empty() {
+        if body_bytes.is_empty() {
             Body::Empty
         } else {
-            Body::Bytes(content.into())
+            Body::Bytes(body_bytes.into())
         }
     } else if buffer_size > 0 {
         let deadline = exchange.deadline();

@@ -63,11 +63,11 @@ impl ResponseReader {
                 }
                 ClientEvent::Response {
                     consumed,
-                    body: content,
+                    body: framing,
                 } => {
-                    self.head = Some(ResponseHead::new(&index.view(rest), content, None));
+                    self.head = Some(ResponseHead::new(&index.view(rest), framing, None));
                     at += consumed;
-                    if content == ResponseBodyFraming::None {
+                    if framing == ResponseBodyFraming::None {
                         self.is_complete = true;
                         return Ok(at);
                     }

@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn the_forwarded_path_is_the_path_that_rules_matched() {
         const SEGMENTS: [&str; 7] = ["", ".", "..", "%2e", ".%2E", "a", "b"];
-        let ruled = |path: &[u8]| SafePath::for_rules(path).ok();
+        let rule_path = |path: &[u8]| SafePath::for_rules(path).ok();
         for number in 0..SEGMENTS.len().pow(6) {
             let (mut raw, mut rest) = (String::new(), number);
             while rest > 0 {
@@ -116,13 +116,15 @@ mod tests {
                 raw.push_str(SEGMENTS[rest % SEGMENTS.len()]);
                 rest /= SEGMENTS.len();
             }
-            let Some(seen) = ruled(raw.as_bytes()) else { continue };
+            let Some(matched) = rule_path(raw.as_bytes()) else {
+                continue;
+            };
             let mut out = Vec::new();
             write(raw.as_bytes(), &mut out);
-            assert_eq!(ruled(&out).as_ref(), Some(&seen), "{raw}");
-            if let Some(behind) = seen.strip_prefix("/a/") {
+            assert_eq!(rule_path(&out).as_ref(), Some(&matched), "{raw}");
+            if let Some(remainder) = matched.strip_prefix("/a/") {
                 strip(&mut out, 1);
-                assert_eq!(ruled(&out), Some(format!("/{behind}")), "{raw} without /a");
+                assert_eq!(rule_path(&out), Some(format!("/{remainder}")), "{raw} without /a");
             }
         }
     }

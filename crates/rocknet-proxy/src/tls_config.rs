@@ -70,36 +70,39 @@ impl TlsClientConfigs {
                 Trust::Roots(all)
             }
         };
-        let own = model.client.as_ref().map(|(cert, key)| {
+        let certificate = model.client.as_ref().map(|(cert, key)| {
             let files = CertificateFiles {
                 cert: cert.clone(),
                 key: key.clone(),
                 ocsp: None,
             };
-            files::load(&files).map_err(|fault| format!("`cert`: {fault}"))
+            files::load(&files).map_err(|error| format!("`cert`: {error}"))
         });
-        let own = own.transpose()?;
+        let certificate = certificate.transpose()?;
         let key = TlsConfigKey {
             trust,
-            client_certificate: own.as_ref().map(|own| own.key().cert.clone()).unwrap_or_default(),
+            client_certificate: certificate
+                .as_ref()
+                .map(|certificate| certificate.key().cert.clone())
+                .unwrap_or_default(),
             http2,
         };
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let existing = all.iter().find(|(other, _)| *other == key);
-        if let Some(secure) = existing.and_then(|(_, secure)| secure.upgrade()) {
-            return Ok(secure);
+        if let Some(shared) = existing.and_then(|(_, shared)| shared.upgrade()) {
+            return Ok(shared);
         }
-        all.retain(|(_, secure)| secure.strong_count() > 0);
-        let secure = Arc::new(TlsClientConfig {
-            config: Arc::new(config(&key, own.as_ref())?),
+        all.retain(|(_, shared)| shared.strong_count() > 0);
+        let shared = Arc::new(TlsClientConfig {
+            config: Arc::new(config(&key, certificate.as_ref())?),
             id: self.ids.fetch_add(1, Ordering::Relaxed),
         });
-        all.push((key, Arc::downgrade(&secure)));
-        Ok(secure)
+        all.push((key, Arc::downgrade(&shared)));
+        Ok(shared)
     }
 }
 
-fn config(key: &TlsConfigKey, own: Option<&Certificate>) -> Result<ClientConfig, String> {
+fn config(key: &TlsConfigKey, certificate: Option<&Certificate>) -> Result<ClientConfig, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13, &TLS12])
@@ -120,8 +123,10 @@ fn config(key: &TlsConfigKey, own: Option<&Certificate>) -> Result<ClientConfig,
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate::new(&provider))),
     };
-    let mut config = match own {
-        Some(own) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own.key())))),
+    let mut config = match certificate {
+        Some(certificate) => {
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(certificate.key()))))
+        }
         None => builder.with_no_client_auth(),
     };
     // Only one protocol is offered, because the pool of the request depends on the protocol and is selected before

@@ -41,7 +41,7 @@ pub fn reason(error: &io::Error) -> String {
             ),
             error => format!("its certificate is not valid: {error}"),
         },
-        Error::AlertReceived(alert) if wants_certificate(*alert) => {
+        Error::AlertReceived(alert) if is_about_client_certificate(*alert) => {
             "the upstream requires a client certificate that it trusts".to_owned()
         }
         Error::AlertReceived(AlertDescription::UnrecognisedName) => {
@@ -73,7 +73,9 @@ pub fn hint(error: &io::Error, upstream: &str) -> String {
             }
             _ => "The upstream needs another certificate.",
         },
-        Some(Error::AlertReceived(alert)) if wants_certificate(*alert) => "Set `cert` and `key` of the proxy.",
+        Some(Error::AlertReceived(alert)) if is_about_client_certificate(*alert) => {
+            "Set `cert` and `key` of the proxy."
+        }
         Some(Error::AlertReceived(AlertDescription::UnrecognisedName)) => {
             "Set `server_name` of the proxy to a name that the upstream knows."
         }
@@ -91,14 +93,14 @@ pub fn hint(error: &io::Error, upstream: &str) -> String {
 /// Returns true if the upstream rejected our client certificate, or requires one. It has then not processed any
 /// request.
 pub fn is_client_rejected(error: &io::Error) -> bool {
-    matches!(rustls_error(error), Some(Error::AlertReceived(alert)) if wants_certificate(*alert))
+    matches!(rustls_error(error), Some(Error::AlertReceived(alert)) if is_about_client_certificate(*alert))
 }
 
 fn rustls_error(error: &io::Error) -> Option<&Error> {
     error.get_ref()?.downcast_ref()
 }
 
-fn wants_certificate(alert: AlertDescription) -> bool {
+fn is_about_client_certificate(alert: AlertDescription) -> bool {
     use AlertDescription as Alert;
     matches!(
         alert,

@@ -30,8 +30,8 @@ pub trait Dialer: Send + Sync {
 
 /// Calls a method of the link, whatever the variant of the transport.
 macro_rules! on {
-    ($wire:expr, $link:ident => $call:expr) => {
-        match $wire {
+    ($transport:expr, $link:ident => $call:expr) => {
+        match $transport {
             Transport::Plain($link) => $call,
             Transport::Tls($link) => $call,
             Transport::Dialed($link) => $call,

@@ -271,9 +271,9 @@ mod tests {
         other[0] ^= 1;
         let mut query = good.clone();
         query[2] &= !0x80;
-        let mut asks_else = good.clone();
-        asks_else[13] ^= 0x40;
-        for wrong in [&other, &query, &asks_else] {
+        let mut other_question = good.clone();
+        other_question[13] ^= 0x40;
+        for wrong in [&other, &query, &other_question] {
             assert_eq!(min_ttl(&request, wrong, A), None);
         }
         // A response that is truncated at any position is rejected, or the TTLs of its complete records count.

@@ -14,7 +14,7 @@ use rocknet_handler::tunnel::{Scratch, Splice, Tunnel};
 pub struct UpgradedTunnel {
     splice: Splice<WriteTimeout<Transport>>,
     /// Exchange that led to the tunnel. It holds the permit of the request.
-    _conversation: H1Exchange,
+    _exchange: H1Exchange,
 }
 
 impl UpgradedTunnel {
@@ -26,7 +26,7 @@ impl UpgradedTunnel {
         let link = WriteTimeout::new(connection.link, &services.wheel, exchange.times().send_stall);
         Some(UpgradedTunnel {
             splice: Splice::new(link, connection.unread),
-            _conversation: exchange,
+            _exchange: exchange,
         })
     }
 }

@@ -161,18 +161,23 @@ mod tests {
 
     #[test]
     fn only_an_offered_protocol_is_accepted() {
-        let made = requested(Method::Connect, Some("websocket")).unwrap();
-        let accept = String::from_utf8(made.key.as_ref().unwrap().accept()).unwrap();
-        let brought = requested(Method::Get, Some("foo, websocket")).unwrap();
+        let with_generated_key = requested(Method::Connect, Some("websocket")).unwrap();
+        let accept = String::from_utf8(with_generated_key.key.as_ref().unwrap().accept()).unwrap();
+        let with_client_key = requested(Method::Get, Some("foo, websocket")).unwrap();
         for (request, upgrade, accepts, expected) in [
-            (&brought, "websocket", &[][..], true),
-            (&brought, "FOO", &[], true),
-            (&brought, "bar", &[], false),
-            (&brought, "foo, websocket", &[], false),
-            (&made, "websocket", &[&*accept], true),
-            (&made, "websocket", &[], false),
-            (&made, "websocket", &["s3pPLMBiTxaQ9kYGzzhZRbK+xOo="], false),
-            (&made, "websocket", &[&*accept, &*accept], false),
+            (&with_client_key, "websocket", &[][..], true),
+            (&with_client_key, "FOO", &[], true),
+            (&with_client_key, "bar", &[], false),
+            (&with_client_key, "foo, websocket", &[], false),
+            (&with_generated_key, "websocket", &[&*accept], true),
+            (&with_generated_key, "websocket", &[], false),
+            (
+                &with_generated_key,
+                "websocket",
+                &["s3pPLMBiTxaQ9kYGzzhZRbK+xOo="],
+                false,
+            ),
+            (&with_generated_key, "websocket", &[&*accept, &*accept], false),
         ] {
             let (mut bytes, mut index) = (Vec::new(), FieldIndex::default());
             let mut put = |text: &str| {

@@ -129,12 +129,15 @@ impl Upstream {
 
     /// Records the result of a lookup. A failed lookup does not replace addresses that were found before.
     pub fn set_resolution(&self, resolution: Resolution) {
-        let UpstreamAddress::Name(known) = &self.address else {
+        let UpstreamAddress::Name(current) = &self.address else {
             return;
         };
-        let mut known = lock(known);
-        if !matches!((&*known, &resolution), (Resolution::Resolved(_), Resolution::Failed(_))) {
-            *known = resolution;
+        let mut current = lock(current);
+        if !matches!(
+            (&*current, &resolution),
+            (Resolution::Resolved(_), Resolution::Failed(_))
+        ) {
+            *current = resolution;
         }
     }
 }

@@ -71,11 +71,11 @@ impl UpstreamQueue {
         let rank = |(server, is_backup): &(Arc<Upstream>, bool)| {
             (server.is_unhealthy(), !server.is_available(millis(now)), *is_backup)
         };
-        let this = self.upstreams.iter().find(|(other, _)| other.id == server).map(rank);
+        let own_rank = self.upstreams.iter().find(|(other, _)| other.id == server).map(rank);
         let mut better = self
             .upstreams
             .iter()
-            .filter(|other| Some(rank(other)) < this)
+            .filter(|other| Some(rank(other)) < own_rank)
             .map(|(other, _)| other.id);
         let (better, another) = (better.next(), better.next());
         // A request excludes at most one upstream, so two better upstreams rule out every request.
@@ -115,17 +115,17 @@ impl UpstreamQueue {
             priority,
             ticket,
         };
-        let mut left = ticks;
+        let mut remaining = ticks;
         loop {
             // Another request may have released its permit before this request was in the queue.
             self.upstreams
                 .iter()
                 .for_each(|(server, _)| server.limit.grant_to_waiting());
-            let step = left.min(RECHECK_TICKS);
+            let step = remaining.min(RECHECK_TICKS);
             deadline.set(step);
             let permit = guard.request.permit.wait(deadline).await;
-            left -= step;
-            if permit.is_some() || left == 0 {
+            remaining -= step;
+            if permit.is_some() || remaining == 0 {
                 return permit;
             }
         }
@@ -241,12 +241,12 @@ mod tests {
     }
 
     impl Client<'_> {
-        fn look(&mut self) -> Poll<Option<Permit>> {
+        fn poll_permit(&mut self) -> Poll<Option<Permit>> {
             self.waits.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         }
 
         fn permit(&mut self) -> Option<Permit> {
-            match self.look() {
+            match self.poll_permit() {
                 Poll::Ready(permit) => Some(permit.expect("a permit before the deadline")),
                 Poll::Pending => None,
             }
@@ -456,7 +456,7 @@ mod tests {
         let mut late = client(&queue, Normal, None);
         let mut ticks = 0;
         let permit = loop {
-            match late.look() {
+            match late.poll_permit() {
                 Poll::Ready(permit) => break permit,
                 Poll::Pending => ticks += 1,
             }

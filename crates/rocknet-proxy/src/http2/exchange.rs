@@ -186,7 +186,7 @@ impl H2Response {
                 length,
                 trailers: None,
                 upload: self.upload,
-                upload_seen: 0,
+                last_sent_bytes: 0,
                 permit: self.permit,
                 _upstream_permit: upstream_permit,
             }))
@@ -214,7 +214,7 @@ struct H2Body {
     trailers: Option<FieldList>,
     upload: Option<BackgroundUpload>,
     /// Number of bytes of the request body that were sent by the last check of [`H2Body::is_idle`].
-    upload_seen: u64,
+    last_sent_bytes: u64,
     permit: StreamPermit,
     _upstream_permit: Permit,
 }
@@ -256,10 +256,10 @@ impl H2Body {
     fn is_idle(&mut self, context: &Context<'_>) -> bool {
         while self.deadline.poll_past(context.waker()) {
             let sent_bytes = self.upload.as_ref().map_or(0, |upload| upload.sent_bytes.get());
-            if sent_bytes == self.upload_seen {
+            if sent_bytes == self.last_sent_bytes {
                 return true;
             }
-            self.upload_seen = sent_bytes;
+            self.last_sent_bytes = sent_bytes;
             self.deadline.set(self.idle);
         }
         false

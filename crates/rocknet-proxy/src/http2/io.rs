@@ -25,7 +25,7 @@ pub struct H2Io {
     /// Received bytes that are still in a buffer of the transport and that the library has not read yet.
     unread: Bytes,
     out: SendQueue,
-    judge: ResponseValidator,
+    validator: ResponseValidator,
     malformed: Rc<MalformedStreams>,
     /// The socket has not accepted all bytes.
     has_backlog: bool,
@@ -39,7 +39,7 @@ pub struct H2Io {
 pub struct MalformedStreams {
     streams: RefCell<BTreeSet<u32>>,
     /// The frames of the connection cannot be parsed any more, so every stream counts as malformed.
-    unknown: Cell<bool>,
+    is_out_of_sync: Cell<bool>,
 }
 
 /// Maximum number of malformed streams that are stored. It exceeds the number of concurrent streams of a connection, so
@@ -49,7 +49,7 @@ const MAX_MALFORMED: usize = 1024;
 impl MalformedStreams {
     /// Returns true if the response on this stream is malformed.
     pub fn contains(&self, stream: StreamId) -> bool {
-        self.unknown.get() || self.streams.borrow().contains(&stream.as_u32())
+        self.is_out_of_sync.get() || self.streams.borrow().contains(&stream.as_u32())
     }
 
     fn add(&self, stream: u32) {
@@ -65,7 +65,7 @@ impl H2Io {
     /// Returns the byte stream of a transport, which records malformed responses in `malformed`.
     pub fn new(transport: Transport, malformed: Rc<MalformedStreams>) -> H2Io {
         H2Io {
-            judge: ResponseValidator::default(),
+            validator: ResponseValidator::default(),
             malformed,
             transport,
             unread: Bytes::new(),
@@ -77,8 +77,8 @@ impl H2Io {
     /// Checks received bytes before the library gets them.
     fn inspect(&mut self, bytes: &[u8]) {
         let malformed = &self.malformed;
-        if let Err(OutOfSync) = self.judge.read(bytes, |stream| malformed.add(stream)) {
-            malformed.unknown.set(true);
+        if let Err(OutOfSync) = self.validator.read(bytes, |stream| malformed.add(stream)) {
+            malformed.is_out_of_sync.set(true);
         }
     }
 
@@ -96,7 +96,7 @@ impl AsyncRead for H2Io {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.unread.is_empty() {
-            let got = match ready!(self.transport.poll_recv(context, buffer.initialize_unfilled()))? {
+            let count = match ready!(self.transport.poll_recv(context, buffer.initialize_unfilled()))? {
                 Received::Borrowed(bytes) => bytes.len(),
                 Received::Owned(bytes) => {
                     self.unread = bytes;
@@ -104,8 +104,8 @@ impl AsyncRead for H2Io {
                 }
             };
             if self.unread.is_empty() {
-                self.inspect(&buffer.initialize_unfilled()[..got]);
-                buffer.advance(got);
+                self.inspect(&buffer.initialize_unfilled()[..count]);
+                buffer.advance(count);
                 return Poll::Ready(Ok(()));
             }
         }

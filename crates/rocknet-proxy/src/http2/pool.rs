@@ -147,8 +147,8 @@ impl PendingConnection {
 
 impl H2Connection {
     fn has_room(&self) -> bool {
-        let most = self.sender.current_max_send_streams().min(MAX_STREAMS);
-        !self.is_closed.get() && self.active.get() < most
+        let max_streams = self.sender.current_max_send_streams().min(MAX_STREAMS);
+        !self.is_closed.get() && self.active.get() < max_streams
     }
 }
 
@@ -242,8 +242,8 @@ impl WorkerLocal for H2Pool {
         self.by_upstream.borrow_mut().retain(|_, entry| {
             let (idle_ms, is_used) = (entry.idle_ms, entry.upstream.strong_count() > 0);
             entry.connections.retain(|connection| {
-                let rests_ms = now_ms.saturating_sub(connection.idle_since_ms.get());
-                let is_idle = connection.active.get() == 0 && rests_ms >= idle_ms;
+                let idle_for_ms = now_ms.saturating_sub(connection.idle_since_ms.get());
+                let is_idle = connection.active.get() == 0 && idle_for_ms >= idle_ms;
                 is_used && !is_idle && !connection.is_closed.get()
             });
             !entry.connections.is_empty() || entry.pending.is_some()
