@@ -11,7 +11,7 @@ use rocknet_config::model::Priority;
 use rocknet_blocking::queue::Urgency;
 use rocknet_handler::clock::TimeSource;
 
-/// Divisor of the reserve: while other requests arrive, low priority may not use one in this many permits.
+/// Divisor of the reserve: requests of low priority may not use a quarter of the permits while other requests arrive.
 ///
 /// Without a reserve, a request of high priority could wait for the end of a low-priority request, which takes about as
 /// long as a response. A limit below this number has no reserve.
@@ -33,7 +33,8 @@ pub trait WaitQueue: Send + Sync {
     /// Returns the maximum number of concurrent requests at one upstream.
     fn limit(&self) -> usize;
 
-    /// Returns the urgency of the most urgent request of these priorities that may use the upstream `server`.
+    /// Returns the urgency of the most urgent request of these priorities that may use the upstream `server`; `None` if
+    /// there is no such request.
     fn urgency(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Urgency>;
 
     /// Grants a permit at the upstream `server` to the most urgent request of these priorities. Returns the task to
@@ -100,7 +101,7 @@ impl ConcurrencyLimit {
         lock(&self.queues).iter().any(|queue| usable(queue).is_some())
     }
 
-    /// Returns true if fewer than `max` requests are in flight, regardless of waiting requests.
+    /// Returns true if the limit `max` and the reserve permit one more request, regardless of waiting requests.
     fn has_room(&self, max: usize, priority: Priority, now_ms: u64) -> bool {
         let in_flight = self.in_flight.load(Ordering::SeqCst);
         fits(in_flight, max, is_low(priority), self.is_reserved(now_ms))
@@ -221,10 +222,12 @@ fn one(is_low: bool) -> u64 {
     1 + (u64::from(is_low) << HALF)
 }
 
+/// Returns the number of all requests in a value of `ConcurrencyLimit::in_flight`.
 fn load(in_flight: u64) -> usize {
     (in_flight & u64::from(u32::MAX)) as usize
 }
 
+/// Returns the number of requests of low priority in a value of `ConcurrencyLimit::in_flight`.
 fn low(in_flight: u64) -> usize {
     (in_flight >> HALF) as usize
 }

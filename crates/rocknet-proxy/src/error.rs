@@ -1,5 +1,5 @@
-//! Errors of the proxy, each with the status for the client, the log message, and the hint for the log and for the
-//! error page of `dev` mode.
+//! Errors of the proxy, each with its status for the client, its log message, and a hint. The log shows the hint, and
+//! the error page of `dev` mode too.
 
 use std::fmt;
 use std::io::{self, ErrorKind};

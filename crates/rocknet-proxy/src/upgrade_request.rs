@@ -62,6 +62,7 @@ fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     all.filter(|name| !name.is_empty())
 }
 
+/// Returns true if the name of a protocol begins like that of an HTTP version or of TLS.
 fn is_http_or_tls(name: &[u8]) -> bool {
     const NAMES: [&[u8]; 4] = [b"h2", b"h3", b"http", b"tls"];
     NAMES.iter().any(|known| {
@@ -73,7 +74,7 @@ fn is_http_or_tls(name: &[u8]) -> bool {
 impl WebSocketKey {
     fn new() -> WebSocketKey {
         let mut bytes = [0; 16];
-        // A failure is ignored, because the key need not be secret. It only proves that the response belongs to this
+        // A failure is ignored, because the key need not be secret: it only shows that the response belongs to this
         // request.
         let _ = rand::fill(&mut bytes);
         let mut key = [0; 24];

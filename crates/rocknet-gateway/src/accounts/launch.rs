@@ -76,9 +76,9 @@ impl Launch {
     }
 }
 
-/// Creates a pipe to or from a program. Its mode permits all accounts to open it by its path, as a shell does for
-/// `>/dev/stderr`, because the account of the program differs from the account that creates the pipe. Processes of
-/// other accounts cannot reach that path.
+/// Creates a pipe to or from a program. A program may open the pipe by its path, as a shell does for `>/dev/stderr`.
+/// The mode of the pipe permits all accounts to open it, because the program may run as another account than the
+/// server. Other processes cannot reach the path.
 ///
 /// # Errors
 ///

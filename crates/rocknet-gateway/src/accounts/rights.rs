@@ -74,8 +74,8 @@ pub fn can_switch_accounts() -> bool {
     helper().is_some() || privileges::is_root()
 }
 
-/// Returns a warning for the operator if scripts run as the account of the server although the server was started as
-/// root, or if their default account is `nobody`. `scripts`: the configuration has scripts.
+/// Returns a warning for the operator if scripts run as an unsafe account. This is the account of a server that was
+/// started as root, or the default account `nobody`. `scripts`: the configuration has scripts.
 pub fn warning(scripts: bool) -> Option<String> {
     if !scripts {
         return None;

@@ -85,6 +85,7 @@ async fn try_handle(
 
     let ticks = received.response_ticks();
     let deadline = services.wheel.deadline();
+    // An application may close an idle connection at any moment, so only requests that may be repeated use one.
     let repeatable = received.is_repeatable();
     let stderr_log = || StderrLog::new(application.protocol.key(), site, path);
     let now_ms = || services.clock.uptime_ms();

@@ -69,8 +69,8 @@ impl Permits {
         if before >= MAX_WAITING {
             return Err(BackendError::Full);
         }
-        // The permit of the folder is acquired first, so that a request that waits for it does not hold a permit of the
-        // server, which other folders could use.
+        // The permit of the folder is acquired first. Otherwise a request that waits for it would hold a permit of the
+        // server that other folders could use.
         let _own = own.acquire_owned().await.map_err(|_| BackendError::Full)?;
         let _of_all = all.acquire_owned().await.map_err(|_| BackendError::Full)?;
         Ok(ProgramPermit { _own, _of_all })

@@ -23,7 +23,7 @@ use rocknet_handler::response::UpstreamTiming;
 use rocknet_handler::services::Services;
 
 /// Maximum number of response bytes buffered while the request is still being sent. If a script writes more before it
-/// has read the request body, the response to the client begins and the rest of the request body is dropped.
+/// has read the request body, the response begins, and the remaining request body is dropped.
 const MAX_BUFFERED: usize = 2 * MAX_HEAD_SIZE;
 
 /// `FCGI_OVERLOADED`: protocol status of an application that accepts no further request.

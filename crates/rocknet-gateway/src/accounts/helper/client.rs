@@ -403,8 +403,8 @@ mod tests {
         (Helper::new(ours, child, Accounts::default(), timeout), theirs.into())
     }
 
-    /// Waits for a condition. While another test starts a program, that program holds a copy of every socket for a
-    /// moment, so the end of a closed socket is noticed later.
+    /// Waits for a condition. A program that another test is starting holds a copy of every socket for a moment.
+    /// Therefore the end of a closed socket is noticed later.
     fn until(is_so: impl Fn() -> bool) {
         let deadline = Instant::now() + LONG;
         while !is_so() {

@@ -16,7 +16,8 @@ use rustix::process::Signal;
 use super::protocol::{self, HelperReply, HelperRequest, MAX_MESSAGE, ProgramSpec, RUNNING};
 use crate::accounts::{Account, Launch, Process};
 
-/// Maximum number of programs that the helper keeps track of. CGI programs and php-fpm processes are far fewer.
+/// Maximum number of programs that the helper keeps track of. A server needs far fewer: at most 64 CGI programs, and
+/// one php-fpm for each pool.
 const MAX_PROCESSES: usize = 1024;
 /// Time that php-fpm has to end after the server has ended.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
