@@ -76,10 +76,11 @@ impl Pending {
         for (folder, counts) in &self.counts {
             let count = |rule| counts.get(&rule).copied().unwrap_or_default();
             lines.push(format!(
-                "{folder}: {} openings, {} idioms, {} long sentences, {} messages, {} type names",
+                "{folder}: {} openings, {} idioms, {} long sentences, {} wide lines, {} messages, {} type names",
                 count(Rule::Opening),
                 count(Rule::Idiom),
                 count(Rule::Length),
+                count(Rule::Width),
                 count(Rule::Message),
                 count(Rule::TypeName)
             ));

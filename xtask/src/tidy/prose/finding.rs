@@ -9,6 +9,8 @@ pub enum Rule {
     Idiom,
     /// The length of a sentence in a comment.
     Length,
+    /// The width of a line that is a comment.
+    Width,
     /// Words in messages.
     Message,
     /// Names of types; `names.rs` has this rule.

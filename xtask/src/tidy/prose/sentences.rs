@@ -16,6 +16,8 @@ pub struct Word {
     pub line: usize,
     /// True if a comma, a full stop or another mark follows.
     pub ends_clause: bool,
+    /// True if a question mark follows.
+    pub ends_question: bool,
     /// True for a later part of a compound such as `keep-alive`.
     pub is_joined: bool,
 }
@@ -177,6 +179,9 @@ fn split(text: &str, first: usize) -> Vec<Sentence> {
             let ends = !known && bare.ends_with(['.', ':', ';', '!', '?']);
             let clause = ends || raw.ends_with([',', ')', '…']);
             push(raw, first + index, clause, &mut open);
+            if let Some(last) = open.last_mut() {
+                last.ends_question = bare.ends_with('?');
+            }
             if ends && !open.is_empty() {
                 found.push(std::mem::take(&mut open));
             }
@@ -206,6 +211,7 @@ fn push(raw: &str, line: usize, clause: bool, open: &mut Sentence) {
             text: part.to_lowercase().replace('’', "'"),
             line,
             ends_clause: clause && index + 1 == count,
+            ends_question: false,
             is_joined: index > 0,
         });
     }
