@@ -11,7 +11,7 @@ pub fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// Returns the target folder of cargo, which the workspaces beside this one use too.
+/// Returns the target folder of cargo. `bench/floor`, a workspace of its own, is built into a folder below it.
 pub fn target() -> PathBuf {
     match env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => root().join(folder),
