@@ -19,7 +19,8 @@ pub fn target() -> PathBuf {
     }
 }
 
-/// Returns every file below `folder` whose name ends in `.suffix`, sorted. Build output and hidden folders are left out.
+/// Returns every file below `folder` whose name ends in `.suffix`, sorted. Build output and hidden folders are left
+/// out.
 pub fn files(folder: &Path, suffix: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     walk(folder, suffix, &mut found)?;

@@ -19,7 +19,8 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Runs one step. A failure is printed immediately and does not stop later steps, so that one run shows all failures.
+    /// Runs one step. A failure is printed immediately and does not stop later steps, so that one run shows all
+    /// failures.
     pub fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<(), Failure>) {
         self.remarked(name, || work().map(|()| None));
     }

@@ -63,7 +63,11 @@ pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Star
     let response = server.first_response(lane, port, &hello(), &scratch)?;
     let milliseconds = begin.elapsed().as_secs_f64() * 1e3;
     if response.length != content::length(Page::Hello) {
-        return Err(format!("answered {} with {:?} bytes", response.status, response.length).into());
+        return Err(format!(
+            "responded with status {} and length {:?}",
+            response.status, response.length
+        )
+        .into());
     }
     Ok(StartedServer {
         server,

@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Number of files in each of the two folders. A listing occupies a thread for milliseconds, as image scaling by a script
-/// does.
+/// Number of files in each of the two folders. A listing occupies a thread for milliseconds, as image scaling by a
+/// script does.
 const FILES: usize = 1000;
 
 /// Creates the folders `high` and `low` below `folder`.

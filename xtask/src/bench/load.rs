@@ -47,7 +47,8 @@ pub struct Target<'a> {
     pub content: Option<&'a Path>,
 }
 
-/// Duration of a round in seconds: long enough for half a million small requests, short enough for five rounds of eight servers.
+/// Duration of a round in seconds: long enough for half a million small requests, short enough for five rounds of eight
+/// servers.
 const SECONDS: u32 = 3;
 /// Duration of a round with many connections in seconds. Opening them takes a second.
 const SECONDS_MANY: u32 = 6;

@@ -227,7 +227,7 @@ fn check_lanes(names: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Fails if a program of ours is not built. Its rows would have no figures, or those of another server.
+/// Fails if a floor program or RockNet is not built. Its rows would have no figures, or ratios to another server.
 fn is_built() -> Result<(), Failure> {
     let ours = [lane::FLOOR, lane::FLOOR_URING, lane::ROCKNET, lane::ROCKNET_HANDLER];
     let missing = ours.iter().filter(|lane| lane.server.path().is_none());

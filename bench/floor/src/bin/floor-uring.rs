@@ -1,7 +1,7 @@
 //! `floor-uring PORT`: sends the same 13 bytes for every request, with io_uring.
 //!
-//! It uses one ring, multishot accepts, and receives into provided buffers. The call that waits for the next completions
-//! also submits all sends of an iteration.
+//! It uses one ring, multishot accepts, and receives into provided buffers. The call that waits for the next
+//! completions also submits all sends of an iteration.
 #![allow(unsafe_code)]
 
 use std::io;

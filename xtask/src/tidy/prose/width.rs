@@ -5,8 +5,8 @@ use super::finding::{Finding, Rule};
 /// Maximum columns of a line, as in `rustfmt.toml`.
 const MAX_COLUMNS: usize = 120;
 
-/// Returns the lines of comments that are too wide. A line without a space after its mark, such as an address, cannot be
-/// wrapped.
+/// Returns the lines of comments that are too wide. A line without a space after its mark, such as an address, cannot
+/// be wrapped.
 pub fn check(text: &str) -> Vec<Finding> {
     let lines = text.lines().enumerate();
     lines
