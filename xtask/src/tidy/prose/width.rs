@@ -1,4 +1,4 @@
-//! Width of lines that are comments: at most 120 columns, which `rustfmt` does not enforce.
+//! Checks the width of lines that are comments: at most 120 columns, which `rustfmt` does not enforce.
 
 use super::finding::{Finding, Rule};
 
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn widths() {
+    fn wide_comment_lines_are_violations() {
         let words = |columns: usize| format!("{:x<columns$}", "// a ");
         let rows = [
             (words(MAX_COLUMNS), 0),
