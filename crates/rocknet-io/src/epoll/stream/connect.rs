@@ -10,14 +10,15 @@ use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use super::EpollStream;
 
 impl EpollStream {
-    /// Connects to a TCP address. The future may be dropped to give up.
+    /// Connects to a TCP address. Dropping the future aborts the attempt.
     ///
     /// # Errors
     ///
     /// Returns the error of `connect(2)`, for example `ConnectionRefused`.
     pub async fn connect(address: SocketAddr) -> io::Result<EpollStream> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-        // Messages are written whole, so their last packet must not wait for an acknowledgement (Nagle's algorithm).
+        // Messages are written as a whole, so their last packet must not wait for an acknowledgement (Nagle's
+        // algorithm).
         socket.set_tcp_nodelay(true)?;
         EpollStream::begin(socket, &address.into()).await
     }

@@ -1,4 +1,5 @@
-//! Parked connections: resumed on the same and on another thread, on every back end, after any action of the peer.
+//! Tests that resume parked connections on the same and on another thread, on every back end, after any action of the
+//! peer.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -88,7 +89,8 @@ fn any_thread_resumes_it() {
                 let parked = link.park().expect("everything was sent");
                 if moves {
                     sent.send((parked, peer)).unwrap();
-                    // The event loop of the first thread still exists.
+                    // Blocks until the other thread has ended, so that the event loop of this thread exists all the
+                    // time.
                     assert!(ended.recv().is_err());
                 } else {
                     go_on(parked, peer).await;
@@ -109,7 +111,7 @@ fn batched_writes_are_sent_before_it_is_parked() {
         let mut received = [0; 10];
         peer.read_exact(&mut received).unwrap();
         assert!(&received == b"last words" && parked.is_some());
-        // The peer has closed, so this write fails.
+        // The peer has closed, so sending this write fails.
         let (mut link, peer) = pair();
         drop(peer);
         put(&mut link, b"lost").await;
@@ -136,12 +138,12 @@ fn it_is_given_up_after_data_or_the_end() {
                 let parked = link.park().expect("everything was sent");
                 let _peer = act(peer);
                 drain_events().await;
-                assert!(parked.resume().is_none(), "on its own thread");
+                assert!(parked.resume().is_none(), "resumed on its own thread");
                 let (link, peer) = pair();
                 let parked = link.park().expect("everything was sent");
                 let _peer = act(peer);
                 let other = thread::spawn(move || runtime().block_on(async { parked.resume().is_none() }));
-                assert!(other.join().unwrap(), "on another");
+                assert!(other.join().unwrap(), "resumed on another thread");
             });
         }
     }
