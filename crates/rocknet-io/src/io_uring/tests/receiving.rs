@@ -1,4 +1,4 @@
-//! Received data: complete, in order, and no more than is wanted.
+//! Tests that received data is complete and in order, and is not read for tasks that do not receive.
 
 use std::future::poll_fn;
 use std::io::{ErrorKind, Write};
@@ -89,7 +89,7 @@ fn no_data_is_read_for_a_task_that_does_not_receive() {
         let (mut link, mut peer) = pair(&driver);
         peer.write_all(b"first").expect("sent");
         assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"first");
-        // From now on an operation is armed, and its data is not received.
+        // From now on an operation is armed, but the task does not receive.
         let mut buffer = [0; 1];
         assert!(
             once(|context| link.poll_recv(context, &mut buffer).map(drop))
@@ -121,7 +121,7 @@ fn large_transfers_use_large_receives_and_small_ones_do_not() {
     fn receives_large(driver: &Driver) -> bool {
         driver.with_state(|state| state.slots.iter().any(|(_, slot)| slot.receive_mode.is_large()))
     }
-    /// More than a socket holds, so that it comes in many pieces.
+    /// More bytes than fit into a socket, so that they arrive in many pieces.
     const LENGTH: usize = 1_000_000;
     for small_before in [false, true] {
         on_ring(async |driver| {
@@ -142,7 +142,7 @@ fn large_transfers_use_large_receives_and_small_ones_do_not() {
                     all.extend(receive(&mut link, 65_536).await.expect("bytes"));
                 }
                 assert!(all == pattern(LENGTH));
-                assert!(receives_large(&driver), "it was received in small pieces");
+                assert!(receives_large(&driver), "the data was received in small pieces");
                 peer = sender.join().expect("a sender");
                 for _ in 0..20 {
                     send_word(&mut peer);
@@ -159,7 +159,7 @@ fn ends_and_resets_are_seen_by_large_receives() {
     for cut in [false, true] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
-            // More than one receive takes, so that the rest waits in the socket.
+            // More bytes than one receive reads, so that some remain in the socket.
             peer.write_all(&pattern(100_000)).expect("sent");
             let first = receive(&mut link, 65_536).await.expect("bytes");
             assert!(first == pattern(100_000)[..first.len()]);
