@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use rocknet_config::model::{self, ClientRange, Network, PRIVATE_NETWORKS};
 
-/// The client of a request, after trusted proxies have named it.
+/// Client of a request: the peer, or the client that a trusted proxy names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Client {
     /// A client with an IP address.
@@ -26,7 +26,7 @@ impl fmt::Display for Client {
 /// The `allow` and `deny` lists of a route.
 #[derive(Debug, Clone, Default)]
 pub struct Addresses {
-    /// `None`: all addresses.
+    /// `None` if all addresses are allowed.
     allow: Option<Ranges>,
     deny: Ranges,
 }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     proptest! {
-        /// Sorting and merging change no decision.
+        /// Asserts that sorting and merging change no decision.
         #[test]
         fn ranges_match_their_networks(
             networks in prop::collection::vec((any::<u32>(), 0_u8..=32), 0..20),

@@ -46,7 +46,7 @@ fn client(last: u8) -> Client {
     Client::Ip([192, 0, 2, last].into())
 }
 
-/// Returns the decision about a request, and true if it took the blocking pool.
+/// Returns the decision about a request, and whether it required the blocking pool.
 fn decide(access: &Access, now_ms: u64, client: Client, value: &[u8]) -> (Decision, bool) {
     match access.check(now_ms, client, Some(value)) {
         Check::Decided(decision) => (decision, false),
@@ -181,7 +181,7 @@ fn other_credentials_are_challenged() {
     for value in [&b"Bearer x"[..], b"Basic !", b""] {
         assert_eq!(decide(&access, 0, client(1), value), (expected.clone(), false));
     }
-    // An unknown name is verified as a known one is.
+    // An unknown name is verified like a known one.
     assert_eq!(
         decide(&access, 0, client(1), &basic("eve", "secret")),
         (expected.clone(), true)
@@ -213,7 +213,7 @@ fn a_guessing_client_is_throttled() {
             );
         }
     }
-    // Right and wrong passwords get the same response now, even if the right one was verified before.
+    // From now on right and wrong passwords get the same response, even if the right one was verified before.
     let throttled = Decision::Throttled { retry_after_s: 60 };
     assert_eq!(decide(&access, 0, client(1), &right), (throttled.clone(), false));
     assert_eq!(decide(&access, 0, client(1), &basic("bob", "x")), (throttled, false));
@@ -241,7 +241,7 @@ fn pending_work_is_bounded_and_released() {
     }
     assert_eq!(state.pending(), MAX_PENDING);
     assert_eq!(decide(&access, 0, client(2), &right), (BUSY, false));
-    // The first verifies, and the others find its result.
+    // The first attempt verifies the password, and the others find the result.
     assert_eq!(waiting.pop().unwrap().run(), granted("bob"));
     assert_eq!(waiting.pop().unwrap().run(), granted("bob"));
     drop(waiting);

@@ -81,7 +81,7 @@ fn a_file_is_read_again_when_it_has_changed() {
     users.check_file();
     assert_eq!(found(&users, "cat"), "user");
 
-    // A file replaced by a rename, with the same size.
+    // The file is replaced by a rename, and has the same size.
     let other = folder.path().join("new");
     fs::write(&other, format!("eve:{HASH}\n")).unwrap();
     fs::rename(&other, &path).unwrap();
