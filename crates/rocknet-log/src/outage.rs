@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
     Healthy,
-    /// Its reader is slow; reported only when lines are lost.
+    /// The reader is slow, which is reported only when lines are lost.
     Slow,
     Failing,
 }
@@ -47,7 +47,7 @@ impl Outage {
         is_first_told || self.lost > self.reported_lost
     }
 
-    /// Returns the report and whether it is bad news. `time` formats a time in milliseconds.
+    /// Returns the report, with `true` if it is bad news. `time` formats a time in milliseconds.
     pub(super) fn take_report(&mut self, health: Health, time: impl Fn(u64) -> String) -> (bool, String) {
         let (lost, since) = (lines(self.lost), time(self.since_ms));
         let news = if self.lost > self.reported_lost {

@@ -1,4 +1,4 @@
-//! The whole logger with real files, pipes and devices.
+//! Tests of the whole logger with real files, pipes and devices.
 
 mod errors;
 mod stuck;
@@ -63,7 +63,7 @@ fn log(folder: &Path, rotate: Rotate) -> Log {
     }
 }
 
-/// A record with `number` in its last column.
+/// Returns a record whose last column is `number + 1`.
 fn record(number: u64) -> Record<'static> {
     Record {
         client: "10.0.0.1",
@@ -197,7 +197,7 @@ fn rotation_by_size_keeps_every_line_of_the_youngest() {
     });
     let sink = bench.sink("a.log");
     let mut writer = bench.logger.writer();
-    // Ten lines are some 700 bytes, so every second flush begins a new file.
+    // Ten lines have about 700 bytes, so every flush after the first begins a new file.
     for part in 0..4 {
         write(&mut writer, sink, part * 10, 10);
         bench.sync();
@@ -219,7 +219,7 @@ fn a_failed_rotation_loses_nothing_and_is_reported() {
         age: None,
         keep: 1,
     });
-    // A folder that has the name of the rotated log.
+    // A folder occupies the name of the rotated log.
     fs::create_dir_all(bench.path("a.log.1/x")).expect("makes a folder");
     let sink = bench.sink("a.log");
     let mut writer = bench.logger.writer();

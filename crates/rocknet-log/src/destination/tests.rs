@@ -1,4 +1,4 @@
-//! One log with simulated times and failures: rotation by age, retries, limits, and reports.
+//! Tests of one log with simulated times and failures: rotation by age, retries, limits, and reports.
 
 use std::fs;
 
@@ -40,7 +40,7 @@ impl TestLog {
         }
     }
 
-    /// A log on a disk that is full until `mend`.
+    /// Returns a log on a disk that is full until `mend` is called.
     fn full() -> TestLog {
         let folder = tempfile::tempdir().expect("a folder");
         std::os::unix::fs::symlink("/dev/full", folder.path().join("a.log")).expect("links");
@@ -100,7 +100,7 @@ fn rotation_by_age() {
     bench.destination.upkeep(&DAILY, bench.at(day));
     assert_eq!(bench.files(), ["", "a\n"], "without a new line too");
     bench.destination.upkeep(&DAILY, bench.at(2 * day));
-    assert_eq!(bench.files(), ["", "a\n"], "an empty log stays");
+    assert_eq!(bench.files(), ["", "a\n"], "an empty log is not rotated");
     bench.push("b\n", &DAILY, 2 * day + 1);
     bench.push("c\n", &DAILY, 3 * day + 2);
     assert_eq!(bench.files(), ["c\n", "b\n", "a\n"]);
@@ -191,7 +191,7 @@ fn lines_held_for_a_failed_log_are_bounded() {
         bench.push(&("x".repeat(size - 1) + "\n"), &NEVER, 1);
         assert_eq!(bench.destination.take_dropped(), dropped, "{size} bytes");
         bench.push("\n", &NEVER, 1);
-        assert_eq!(bench.destination.take_dropped(), 1 - dropped, "a byte behind {size}");
+        assert_eq!(bench.destination.take_dropped(), 1 - dropped, "one byte after {size}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The error log: its lines, levels and limits, and its move to another file.
+//! Tests of the error log: its lines, levels and limits, and its move to another file.
 
 use std::io;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,5 @@
-//! Logs that cannot be written: a full disk, a pipe without a reader, a reader that is slow, or closes and reopens.
+//! Tests of logs that cannot be written: a full disk, a pipe without a reader, and a reader that is slow or reopens the
+//! pipe.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
@@ -99,7 +100,7 @@ fn lines_for_a_pipe_without_a_reader_are_held_and_then_counted() {
     );
     assert!(
         !bench.logger.flush_and_stop(Duration::ZERO),
-        "what is held is lost at the end"
+        "held lines are lost when the thread stops"
     );
     assert_eq!(bench.logger.drops(), 40_000);
 }
@@ -117,14 +118,18 @@ fn a_slow_pipe_never_blocks_a_worker_and_gets_whole_lines() {
     assert!(start.elapsed() < LIMIT, "writing to memory takes milliseconds");
     write(&mut writer, good, 0, 10);
     bench.sync();
-    assert_eq!(numbers(&bench.read("good.log")), count_to(10), "another log goes on");
+    assert_eq!(
+        numbers(&bench.read("good.log")),
+        count_to(10),
+        "the other log continues"
+    );
     assert!(bench.logger.drops() > 0);
 
     // The reader resumes: the held lines arrive complete and in order.
     let mut text = Vec::new();
     let start = Instant::now();
     while LINES - bench.logger.drops() > text.iter().filter(|byte| **byte == b'\n').count() as u64 {
-        assert!(start.elapsed() < LIMIT, "the held lines do not come");
+        assert!(start.elapsed() < LIMIT, "the held lines do not arrive");
         let mut part = [0; 65_536];
         match reader.read(&mut part) {
             Ok(count) => text.extend_from_slice(&part[..count]),
