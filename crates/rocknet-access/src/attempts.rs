@@ -152,11 +152,11 @@ impl Generations {
 
     /// Returns the guesses of a client in the current rate window.
     fn entry(&mut self, key: u128, now_ms: u64) -> &mut Guesses {
-        let known = self.current.remove(&key).or_else(|| self.previous.remove(&key));
+        let stored = self.current.remove(&key).or_else(|| self.previous.remove(&key));
         if self.current.len() >= MAX_GENERATION {
             self.previous = std::mem::take(&mut self.current);
         }
-        let guesses = known
+        let guesses = stored
             .filter(|guesses| now_ms < guesses.until_ms)
             .unwrap_or_else(|| Guesses::new(now_ms));
         self.current.entry(key).insert_entry(guesses).into_mut()
@@ -179,7 +179,7 @@ impl Guesses {
     }
 
     fn position(&self, tag: u64) -> Option<usize> {
-        self.tags[..self.count.into()].iter().position(|known| *known == tag)
+        self.tags[..self.count.into()].iter().position(|stored| *stored == tag)
     }
 
     fn is_wrong(&self, at: usize) -> bool {
@@ -188,10 +188,10 @@ impl Guesses {
 
     /// Adds the tag of credentials. Returns false if there is no room.
     fn push(&mut self, tag: u64) -> bool {
-        let Some(place) = self.tags.get_mut(usize::from(self.count)) else {
+        let Some(free) = self.tags.get_mut(usize::from(self.count)) else {
             return false;
         };
-        *place = tag;
+        *free = tag;
         self.count += 1;
         true
     }

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn both_parts_have_bounds() {
+    fn name_and_password_have_a_maximum_length() {
         let value =
             |user: usize, password: usize| encoded(format!("{}:{}", "u".repeat(user), "p".repeat(password)).as_bytes());
         assert!(parts(&value(MAX_USER_BYTES, MAX_PASSWORD_BYTES)).is_some());
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn no_output_holds_the_password() {
+    fn debug_output_does_not_contain_the_password() {
         let credentials = Credentials::parse(&encoded(b"bob:swordfish")).unwrap();
         assert!(!format!("{credentials:?}").contains("swordfish"));
     }
@@ -157,7 +157,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_accepted(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn parsing_any_bytes_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             Credentials::parse(&bytes);
             Credentials::parse(&encoded(&bytes));
         }

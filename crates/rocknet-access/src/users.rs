@@ -161,19 +161,19 @@ impl UserFile {
                 *seen = Some(stamp);
                 self.table.store(Some(Arc::new(Table::new(users.into_iter()))));
             }
-            Err(fault) => {
+            Err(error) => {
                 *seen = Stamp::of(&self.path).ok();
-                self.report(&fault);
+                self.report(&error);
             }
         }
     }
 
-    fn report(&self, fault: &PasswordFileError) {
+    fn report(&self, error: &PasswordFileError) {
         let effect = match self.table.load().is_some() {
             true => "its previous users stay in effect",
             false => "none of its users can log in",
         };
-        tracing::error!("the password file {} {fault}; {effect}", self.path.display());
+        tracing::error!("the password file {} {error}; {effect}", self.path.display());
     }
 }
 

@@ -87,8 +87,8 @@ mod tests {
             verified.insert(fingerprint(number), number as u64);
         }
         assert_eq!(verified.entries.load().len(), MAX_ENTRIES);
-        let known = |number| verified.contains(&fingerprint(number), MAX_ENTRIES as u64);
-        assert!(!known(0) && !known(1) && known(2) && known(MAX_ENTRIES + 1));
+        let is_cached = |number| verified.contains(&fingerprint(number), MAX_ENTRIES as u64);
+        assert!(!is_cached(0) && !is_cached(1) && is_cached(2) && is_cached(MAX_ENTRIES + 1));
         // Expired entries are removed before others, and all of them at the same time.
         verified.insert(fingerprint(0), 2 * MAX_AGE_MS);
         assert_eq!(verified.entries.load().len(), 1);

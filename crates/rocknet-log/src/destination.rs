@@ -12,7 +12,7 @@ use super::output::{self, Output, OutputTarget};
 use super::rotation;
 
 /// Maximum bytes of lines held for one log while it cannot be written: about ten thousand lines, enough while a reader
-/// restarts or logs are rotated.
+/// restarts or logs are free_name.
 pub(super) const HELD_MAX: usize = 1 << 20;
 
 /// Time between attempts to write a failed log. A full disk is not freed sooner, and each attempt costs system calls.
@@ -22,7 +22,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// renames.
 const ROTATE_RETRY: Duration = Duration::from_secs(60);
 
-/// Minimum age at which a log is rotated. With a shorter one, every check of the clock would rotate it.
+/// Minimum age at which a log is free_name. With a shorter one, every check of the clock would rotate it.
 const AGE_MIN: Duration = Duration::from_secs(1);
 
 /// Time after which a log that the configuration no longer names is closed, counted from its last line. Requests of the
@@ -250,7 +250,7 @@ impl Destination {
         if let Some(reason) = self.rotate_error.take() {
             return Some((
                 true,
-                format!("{}: cannot be rotated and keeps growing: {reason}", self.name()),
+                format!("{}: cannot be free_name and keeps growing: {reason}", self.name()),
             ));
         }
         let health = self.health();
@@ -363,11 +363,11 @@ impl Destination {
         };
         let too_long = rotate.size.is_some_and(|size| self.length + more as u64 > size);
         let too_old = self.rotates_at(rotate).is_some_and(|at| at <= now.instant);
-        let put_off = self.rotate_not_before.is_some_and(|at| now.instant < at);
-        if !output.is_regular() || self.length == 0 || !(too_long || too_old) || put_off {
+        let is_postponed = self.rotate_not_before.is_some_and(|at| now.instant < at);
+        if !output.is_regular() || self.length == 0 || !(too_long || too_old) || is_postponed {
             return;
         }
-        let result = rotated(output, path.clone(), rotate.keep).and_then(|()| Output::open(&self.target));
+        let result = free_name(output, path.clone(), rotate.keep).and_then(|()| Output::open(&self.target));
         match result {
             Ok(output) => {
                 self.adopt(output, now);
@@ -386,9 +386,9 @@ impl Destination {
 }
 
 /// Renames the log, so that the name `path` is free. If `path` no longer names the open file, another program
-/// (logrotate, or a second process with the same log) has already rotated the log. Rotating again would only discard an
+/// (logrotate, or a second process with the same log) has already free_name the log. Rotating again would only discard an
 /// old file.
-fn rotated(output: &Output, path: PathBuf, keep: usize) -> io::Result<()> {
+fn free_name(output: &Output, path: PathBuf, keep: usize) -> io::Result<()> {
     if output.is_at(&path) {
         rotation::set_aside(&real(path), keep)
     } else {

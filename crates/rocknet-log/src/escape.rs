@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn text_rows() {
+    fn text_is_escaped() {
         for (bytes, between_quotes, as_word) in [
             (&b""[..], "", ""),
             (b"/index.html?q=1", "/index.html?q=1", "/index.html?q=1"),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn json_rows() {
+    fn json_strings_are_escaped() {
         for (bytes, expected) in [
             (&b""[..], r#""""#),
             (b"plain text", r#""plain text""#),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn printable_rows() {
+    fn messages_are_escaped() {
         for (text, bare, within_quotes) in [
             ("plain \"text\"", "plain \"text\"", "plain \\\"text\\\""),
             ("a\nb\r\x1B[0m\x7F", r"a\x0Ab\x0D\x1B[0m\x7F", r"a\x0Ab\x0D\x1B[0m\x7F"),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_values() {
+    fn only_simple_values_need_no_quotes() {
         for (value, bare) in [
             ("", false),
             ("/a/b.html", true),

@@ -134,9 +134,9 @@ impl Logger {
     /// Waits, for at most `limit`, until all lines logged before are written, or are held for a slow reader or a failed
     /// log. Returns false if the limit has passed.
     pub fn sync(&self, limit: Duration) -> bool {
-        let (done, answer) = sync_channel(1);
+        let (done, reply) = sync_channel(1);
         self.command(Command::Sync(done));
-        answer.recv_timeout(limit).is_ok()
+        reply.recv_timeout(limit).is_ok()
     }
 
     /// Writes all lines, waits for slow readers for at most `limit`, and stops the thread. Returns whether every line
@@ -147,12 +147,12 @@ impl Logger {
             return true;
         }
         throttle::report_all();
-        let (done, answer) = sync_channel(1);
+        let (done, reply) = sync_channel(1);
         let Some(deadline) = Instant::now().checked_add(limit) else {
             return false;
         };
         self.command(Command::Stop(deadline, done));
-        let all_written = answer.recv_timeout(limit.saturating_add(STOP_GRACE)).unwrap_or(false);
+        let all_written = reply.recv_timeout(limit.saturating_add(STOP_GRACE)).unwrap_or(false);
         self.shared.stopped.store(true, Ordering::Release);
         all_written
     }

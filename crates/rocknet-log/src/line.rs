@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn line_rows() {
+    fn a_line_has_time_level_message_and_fields() {
         let stamp = "2000-10-10T13:55:36.789+00:00";
         for (level, message, fields, expected) in [
             (Level::Info, "ready", &[][..], "INFO  ready"),

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_widths() {
+    fn numbers_have_fixed_widths() {
         for (value, expected) in [
             (0, *b"000"),
             (7, *b"007"),

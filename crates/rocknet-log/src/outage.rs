@@ -39,12 +39,12 @@ impl Outage {
     }
 
     pub(super) fn has_news(&self, health: Health) -> bool {
-        let is_first_told = match health {
+        let state_is_unreported = match health {
             Health::Healthy => self.was_reported,
             Health::Slow => false,
             Health::Failing => !self.was_reported,
         };
-        is_first_told || self.lost > self.reported_lost
+        state_is_unreported || self.lost > self.reported_lost
     }
 
     /// Returns the report, with `true` if it is bad news. `time` formats a time in milliseconds.

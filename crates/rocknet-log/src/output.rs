@@ -182,7 +182,7 @@ pub(super) fn is_unread_pipe(target: &OutputTarget, error: &io::Error) -> bool {
 
 /// Describes for the error log why a log cannot be written.
 pub(super) fn reason(error: &io::Error) -> String {
-    let known = match error.kind() {
+    let text = match error.kind() {
         io::ErrorKind::WouldBlock => "its reader does not keep up",
         io::ErrorKind::BrokenPipe => "its reader is gone",
         io::ErrorKind::StorageFull => "no space left on device",
@@ -199,7 +199,7 @@ pub(super) fn reason(error: &io::Error) -> String {
             };
         }
     };
-    known.to_owned()
+    text.to_owned()
 }
 
 #[cfg(test)]
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons() {
+    fn reasons_are_described_for_the_operator() {
         let os = |errno: Errno| io::Error::from_raw_os_error(errno.raw_os_error());
         for (error, expected) in [
             (os(Errno::NOSPC), "no space left on device"),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_made_private_and_appended_to() {
+    fn files_are_created_private_and_appended_to() {
         let folder = tempfile::tempdir().expect("a folder");
         let target = OutputTarget::File(folder.path().join("a.log"));
         for text in ["one\n", "two\n"] {

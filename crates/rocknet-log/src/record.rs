@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn golden_rows() {
+    fn each_format_has_its_expected_line() {
         let frank = Record {
             user: Some(b"frank"),
             referer: Some(b"http://www.example.com/start.html"),

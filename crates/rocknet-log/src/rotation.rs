@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn rotation_rows() {
+    fn old_files_are_shifted_and_removed() {
         check(&[(0, "a")], 3, &[(1, "a")]);
         check(&[(0, "b"), (1, "a")], 3, &[(1, "b"), (2, "a")]);
         check(

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stamp_rows() {
+    fn stamps_show_local_time_and_offset() {
         let zone = |minutes: i32| Offset::from_seconds(minutes * 60).expect("an offset").to_time_zone();
         for (minutes, unix_ms, clf, millis) in [
             (

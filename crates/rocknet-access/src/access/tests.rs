@@ -16,12 +16,12 @@ const HASH: &str = "$2y$04$RwBnJOpDEQZiy2VKUT52Q.YEkrK.DMrhbaOu12VTXkM2GvfW0CUZW
 
 /// Returns the settings of a site with these keys.
 fn settings(keys: &str) -> Settings {
-    let world = Memory {
+    let machine = Memory {
         any_directory: true,
         ..Memory::default()
     };
     let text = format!("[site.\"a.test\"]\nroot = \"/w\"\n{keys}\n");
-    let loaded = rocknet_config::parse(&text, Path::new("/r.toml"), &world);
+    let loaded = rocknet_config::parse(&text, Path::new("/r.toml"), &machine);
     loaded
         .unwrap_or_else(|report| panic!("{text}{report}"))
         .config
@@ -85,7 +85,7 @@ fn an_open_route_has_no_access_control() {
 }
 
 #[test]
-fn addresses_come_before_passwords() {
+fn addresses_are_checked_before_passwords() {
     let access = access(&format!("deny = \"192.0.2.1\"\nauth = {{ bob = \"{HASH}\" }}"));
     assert_eq!(
         decide(&access, 0, client(1), &basic("bob", "secret")),
@@ -172,7 +172,7 @@ fn a_reload_verifies_no_password_again() {
 }
 
 #[test]
-fn other_credentials_are_challenged() {
+fn missing_malformed_and_unknown_credentials_are_challenged() {
     let access = access(&format!(
         "auth = {{ realm = 'a \"b\" \\', users = {{ bob = \"{HASH}\" }} }}"
     ));
@@ -283,7 +283,7 @@ fn concurrent_guesses_are_bounded() {
 }
 
 #[test]
-fn a_user_removed_from_the_file_is_out_within_a_second() {
+fn a_user_removed_from_the_file_is_refused_within_a_second() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("htpasswd");
     fs::write(&path, format!("ann:{HASH}\nbob:{HASH}\n")).unwrap();
@@ -310,7 +310,7 @@ fn a_user_removed_from_the_file_is_out_within_a_second() {
 }
 
 #[test]
-fn without_a_file_no_password_is_rejected() {
+fn an_unreadable_file_makes_access_unavailable() {
     let mut settings = settings("auth = { file = \"x\" }");
     settings.auth.as_mut().unwrap().file = Some("/nowhere/htpasswd".into());
     let access = Access::new(&settings, &State::new([1; 32])).unwrap().unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 
 fn check(text: &str, password: &str) {
-    let hash = PasswordHash::parse(text).unwrap_or_else(|fault| panic!("{text} {fault}"));
+    let hash = PasswordHash::parse(text).unwrap_or_else(|error| panic!("{text} {error}"));
     assert!(verify(&hash, password), "{text}: {password:?}");
     for wrong in [
         format!("{password}x"),

@@ -27,11 +27,12 @@ pub struct Listing {
     pub truncated: bool,
 }
 
-/// Reads at most `max_entries` names of `directory`. `look` returns the attributes of the target of a link.
+/// Reads at most `max_entries` names of `directory`. `stat_target` returns the attributes of the target of the link
+/// with the given name.
 pub(super) fn read(
     directory: OwnedFd,
     max_entries: usize,
-    look: impl Fn(&[u8]) -> Result<Meta, OpenError>,
+    stat_target: impl Fn(&[u8]) -> Result<Meta, OpenError>,
 ) -> Result<Listing, OpenError> {
     let mut stream = Dir::new(directory)?;
     let mut listing = Listing::default();
@@ -49,7 +50,7 @@ pub(super) fn read(
         }
         seen += 1;
         let meta = match rustix::fs::statat(stream.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if meta::is_link(&stat) => look(name),
+            Ok(stat) if meta::is_link(&stat) => stat_target(name),
             Ok(stat) => Meta::from_stat(&stat),
             // The file was removed after its name had been read.
             Err(Errno::NOENT) => continue,
@@ -73,7 +74,7 @@ mod tests {
     use crate::confined_fs::{FileKind, Symlinks};
 
     #[test]
-    fn lists_what_could_be_opened() {
+    fn lists_only_entries_that_can_be_opened() {
         let tree = TestTree::new();
         tree.link("sub/inside", "../file");
         tree.link("sub/inside_directory", "..");

@@ -232,7 +232,7 @@ fn follows_as_many_links_as_the_kernel() {
 }
 
 #[test]
-fn a_root_behind_a_link_has_both_names() {
+fn a_root_opened_through_a_link_is_known_by_both_names() {
     let tree = TestTree::new();
     let alias = tree.directory.path().join("alias");
     symlink(tree.root(), &alias).unwrap();
@@ -281,17 +281,17 @@ fn follows_links_to_files_of_the_same_owner() {
     ];
     // Only root can give a file to another user.
     if rustix::process::getuid().is_root() {
-        const SOMEBODY: u32 = 65_534;
+        const OTHER_USER: u32 = 65_534;
         rustix::fs::chownat(
             CWD,
             tree.root().join("to_root_user"),
-            Some(rustix::fs::Uid::from_raw(SOMEBODY)),
+            Some(rustix::fs::Uid::from_raw(OTHER_USER)),
             None,
             AtFlags::SYMLINK_NOFOLLOW,
         )
         .unwrap();
         fs::write(tree.root().join("theirs"), "theirs").unwrap();
-        chown(tree.root().join("theirs"), Some(SOMEBODY), None).unwrap();
+        chown(tree.root().join("theirs"), Some(OTHER_USER), None).unwrap();
         tree.link("to_theirs", "theirs");
         tree.link("chain", "own_chain");
         tree.link("own_chain", "theirs");
@@ -361,7 +361,7 @@ fn reports_size_time_and_identity() {
 }
 
 #[test]
-fn probes_for_neighbours() {
+fn may_contain_finds_only_regular_files() {
     let tree = TestTree::new();
     tree.link("link", "file");
     tree.link("dangling", "none");
@@ -381,7 +381,7 @@ fn probes_for_neighbours() {
 }
 
 #[test]
-fn opens_from_memory_what_was_just_looked_up() {
+fn opens_a_path_from_the_cache_after_a_lookup() {
     /// Number of attempts. One is not enough, because the kernel drops a name between two calls if memory is short.
     const TRIES: usize = 100;
     let tree = TestTree::new();

@@ -139,15 +139,16 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Replaces the link `name` by the components of its target. `met` is the error that suggested a link.
-    fn follow_link(&mut self, name: &[u8], met: Errno) -> Result<(), OpenError> {
+    /// Replaces the link `name` by the components of its target. `error` is the error of the open that suggested a
+    /// link.
+    fn follow_link(&mut self, name: &[u8], error: Errno) -> Result<(), OpenError> {
         self.links += 1;
         if self.links > MAX_LINKS {
             return Err(OpenError::NotFound);
         }
         let (target, uid) = match system::read_link(self.current(), name)? {
             LinkTarget::Link { target, uid } => (target, uid),
-            LinkTarget::NotALink if met == Errno::NOTDIR => return Err(OpenError::NotFound),
+            LinkTarget::NotALink if error == Errno::NOTDIR => return Err(OpenError::NotFound),
             // The name was a link a moment ago, so the step is repeated.
             LinkTarget::NotALink => {
                 self.steps.push_front(WalkStep::Name(name.to_vec()));

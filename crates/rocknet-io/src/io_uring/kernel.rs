@@ -280,11 +280,13 @@ impl Kernel {
 
     /// Waits for a completion, for at most `timeout`. Returns `Ok` also if no completion arrived, and otherwise the
     /// same errors as `enter`.
-    pub fn enter_within(&mut self, most: Duration) -> io::Result<()> {
+    pub fn enter_within(&mut self, timeout: Duration) -> io::Result<()> {
         match self {
             Kernel::Ring(ring) => {
-                let most = Timespec::from(most);
-                let waited = ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&most));
+                let timeout = Timespec::from(timeout);
+                let waited = ring
+                    .submitter()
+                    .submit_with_args(1, &SubmitArgs::new().timespec(&timeout));
                 match waited {
                     Err(error) if Errno::from_io_error(&error) == Some(Errno::TIME) => Ok(()),
                     waited => waited.map(drop),

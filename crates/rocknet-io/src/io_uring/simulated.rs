@@ -422,11 +422,11 @@ impl SimulatedKernel {
                 false
             }
             Operation::Receive(_) => {
-                let mut goes_on = self.receive(started);
-                while goes_on && self.rng.chance(80) {
-                    goes_on = self.receive(started);
+                let mut in_progress = self.receive(started);
+                while in_progress && self.rng.chance(80) {
+                    in_progress = self.receive(started);
                 }
-                goes_on
+                in_progress
             }
             Operation::Send { .. } | Operation::Cancel(_) => unreachable!("these operations end when they are started"),
         }

@@ -53,7 +53,7 @@ impl UringStream {
     fn socket(&self) -> io::Result<BorrowedFd<'_>> {
         match (&self.socket, &self.fallback) {
             (Some(socket), _) => Ok(socket.as_fd()),
-            (None, Some(tcp)) => Ok(tcp.as_fd()),
+            (None, Some(stream)) => Ok(stream.as_fd()),
             (None, None) => Err(io::ErrorKind::NotConnected.into()),
         }
     }

@@ -71,7 +71,7 @@ fn no_fault_of_the_ring_loses_data_or_leaks() {
         println!("{name}: {total:?}");
         assert!(
             total.received > 1_000_000 && total.sent > 1_000_000,
-            "little happened: {total:?}"
+            "too little was transferred: {total:?}"
         );
         assert!(total.large_receives > 100, "few large receives: {total:?}");
         assert!(total.piped > 100_000, "few bytes went through pipes: {total:?}");
@@ -114,7 +114,7 @@ fn the_real_kernel_passes_the_same_scenarios() {
     }
     assert!(
         total.received > 1_000_000 && total.sent > 1_000_000 && total.file_operations > 100,
-        "little happened: {total:?}"
+        "too little was transferred: {total:?}"
     );
 }
 

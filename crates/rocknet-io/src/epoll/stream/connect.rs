@@ -40,15 +40,15 @@ impl EpollStream {
             Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => true,
             Err(error) => return Err(error),
         };
-        let mut tcp = EpollStream::new(socket.into())?;
-        tcp.expect_nothing();
+        let mut stream = EpollStream::new(socket.into())?;
+        stream.expect_nothing();
         if is_under_way {
-            let _ = tcp.socket.writable().await?;
-            if let Some(error) = SockRef::from(tcp.socket.get_ref()).take_error()? {
+            let _ = stream.socket.writable().await?;
+            if let Some(error) = SockRef::from(stream.socket.get_ref()).take_error()? {
                 return Err(error);
             }
         }
-        Ok(tcp)
+        Ok(stream)
     }
 }
 

@@ -7,7 +7,7 @@ use super::*;
 use crate::runtime::Runtime;
 
 #[test]
-fn the_peer_sees_a_reset() {
+fn a_link_that_was_reset_sends_a_reset_to_the_peer() {
     for reset in [true, false] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

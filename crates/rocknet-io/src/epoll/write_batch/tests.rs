@@ -64,11 +64,11 @@ async fn send_batched(link: &mut EpollStream, bytes: &[u8]) -> bool {
 }
 
 /// Returns whether data is available. Waits for data if `wait` is true, which blocks the thread and so its runtime.
-fn has_come(peer: &mut TcpStream, patient: bool) -> bool {
-    peer.set_nonblocking(!patient).unwrap();
-    let come = peer.peek(&mut [0]).is_ok();
+fn has_arrived(peer: &mut TcpStream, wait: bool) -> bool {
+    peer.set_nonblocking(!wait).unwrap();
+    let arrived = peer.peek(&mut [0]).is_ok();
     peer.set_nonblocking(false).unwrap();
-    come
+    arrived
 }
 
 fn read(peer: &mut TcpStream, length: usize) -> Vec<u8> {
@@ -84,7 +84,7 @@ fn the_batch_is_sent_when_the_event_loop_is_idle() {
         let (mut two, mut second) = pair();
         assert!(send_batched(&mut one, b"one").await && send_batched(&mut two, b"two").await);
         assert!(
-            !has_come(&mut first, false) && !has_come(&mut second, false),
+            !has_arrived(&mut first, false) && !has_arrived(&mut second, false),
             "sent although the event loop was not idle"
         );
         let (sent, received) = tokio::sync::oneshot::channel();
@@ -134,7 +134,7 @@ fn the_batch_is_sent_before_any_other_action_of_its_link() {
             let (mut link, mut peer) = pair();
             assert!(send_batched(&mut link, b"answer").await);
             once(|context| act(&mut link, context)).await;
-            assert!(has_come(&mut peer, true), "{number}");
+            assert!(has_arrived(&mut peer, true), "{number}");
             drop(link);
             let mut all = Vec::new();
             peer.read_to_end(&mut all).unwrap();

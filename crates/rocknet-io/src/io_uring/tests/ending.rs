@@ -11,7 +11,7 @@ use crate::link::Link;
 use crate::runtime::drain_events;
 
 #[test]
-fn a_link_may_be_dropped_at_any_moment() {
+fn a_link_can_be_dropped_at_any_moment() {
     /// Acts as a connection does: receives one message, sends two, and repeats.
     async fn talk(mut link: UringStream) {
         for _ in 0..4 {
@@ -32,7 +32,7 @@ fn a_link_may_be_dropped_at_any_moment() {
     for polls in 0..12 {
         on_ring(async |driver| {
             let before = driver.counts();
-            for ends_first in [false, true] {
+            for peer_ends_first in [false, true] {
                 let (link, mut peer) = pair(&driver);
                 let mut talk = Box::pin(talk(link));
                 peer.set_nonblocking(true).expect("an option");
@@ -49,7 +49,7 @@ fn a_link_may_be_dropped_at_any_moment() {
                         drain_events().await;
                     }
                 }
-                if ends_first {
+                if peer_ends_first {
                     let _ = peer.write(b"unread");
                     drop(peer);
                     drop(talk);
@@ -76,7 +76,7 @@ fn a_link_may_be_dropped_at_any_moment() {
 }
 
 #[test]
-fn a_peer_that_closes_is_an_end_or_an_error() {
+fn a_closed_peer_is_reported_as_an_end_or_an_error() {
     on_ring(async |driver| {
         // The peer closes while the link sends more than the socket has room for.
         let (mut link, peer) = pair(&driver);

@@ -33,10 +33,10 @@ fn after_a_failure_connections_continue_with_epoll() {
 }
 
 #[test]
-fn a_low_memlock_limit_is_no_obstacle_or_is_the_reason() {
+fn a_low_memlock_limit_has_no_effect_or_is_given_as_the_reason() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
-    if !in_own_process("io_uring::tests::failure::a_low_memlock_limit_is_no_obstacle_or_is_the_reason") {
+    if !in_own_process("io_uring::tests::failure::a_low_memlock_limit_has_no_effect_or_is_given_as_the_reason") {
         return;
     }
     let before = io_uring_unavailable();

@@ -49,7 +49,7 @@ fn files_are_read_ahead() {
 }
 
 #[test]
-fn reads_may_be_dropped_and_are_bounded() {
+fn reads_can_be_dropped_and_their_number_is_limited() {
     on_ring(async |driver| {
         let before = driver.counts();
         let file = cold_file(1_000_000);
@@ -76,7 +76,7 @@ fn reads_may_be_dropped_and_are_bounded() {
 }
 
 #[test]
-fn a_ring_that_fails_ends_its_reads() {
+fn a_failing_ring_ends_its_reads() {
     on_ring(async |driver| {
         let file = cold_file(1_000_000);
         let mut waiting = read_ahead(&file, 0, 1_000_000).expect("room");

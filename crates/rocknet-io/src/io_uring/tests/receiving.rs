@@ -12,7 +12,7 @@ use crate::link::Link;
 use crate::runtime::drain_events;
 
 #[test]
-fn all_arrives_in_order_whatever_is_offered() {
+fn all_data_arrives_in_order_for_every_buffer_size() {
     for (offered, length, piece) in [
         (1, 3000, 7),
         (100, 100_000, 9000),
@@ -34,7 +34,7 @@ fn all_arrives_in_order_whatever_is_offered() {
 }
 
 #[test]
-fn an_end_that_comes_with_the_bytes_is_seen() {
+fn an_end_that_arrives_with_data_is_reported() {
     for (length, is_waiting) in [(1, true), (3000, true), (1, false), (3000, false), (100_000, false)] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
@@ -58,7 +58,7 @@ fn an_end_that_comes_with_the_bytes_is_seen() {
 }
 
 #[test]
-fn more_data_than_all_buffers_hold_arrives() {
+fn data_that_exceeds_all_buffers_arrives() {
     const LINKS: usize = 150;
     const EACH: usize = 100_000;
     on_ring(async |driver| {
@@ -155,7 +155,7 @@ fn large_transfers_use_large_receives_and_small_ones_do_not() {
 }
 
 #[test]
-fn ends_and_resets_are_seen_by_large_receives() {
+fn large_receives_report_ends_and_resets() {
     for cut in [false, true] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);

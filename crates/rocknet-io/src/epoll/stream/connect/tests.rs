@@ -57,8 +57,8 @@ fn without_a_listener_the_error_of_the_system_is_returned() {
     bound.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     let address = bound.local_addr().unwrap().as_socket().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let left = folder.path().join("stale");
-    drop(UnixListener::bind(&left).unwrap());
+    let stale = folder.path().join("stale");
+    drop(UnixListener::bind(&stale).unwrap());
     Runtime::new(8).unwrap().block_on(async {
         let kind = |connected: io::Result<EpollStream>| connected.map(drop).map_err(|error| error.kind());
         assert_eq!(
@@ -66,7 +66,7 @@ fn without_a_listener_the_error_of_the_system_is_returned() {
             Err(ErrorKind::ConnectionRefused)
         );
         assert_eq!(
-            kind(EpollStream::connect_to_file(&left).await),
+            kind(EpollStream::connect_to_file(&stale).await),
             Err(ErrorKind::ConnectionRefused)
         );
         let none = folder.path().join("none");
@@ -83,7 +83,7 @@ fn without_a_listener_the_error_of_the_system_is_returned() {
 }
 
 #[test]
-fn a_full_backlog_is_an_error_at_once() {
+fn a_full_backlog_is_an_immediate_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let listener = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();

@@ -61,12 +61,12 @@ async fn talk(link: &mut EpollStream, peer: &mut UnixStream) {
 }
 
 #[test]
-fn any_thread_resumes_it() {
+fn any_thread_resumes_a_parked_connection() {
     for runtime in back_ends() {
         for moves in [false, true] {
             let (sent, taken) = std::sync::mpsc::channel::<(ParkedConnection, UnixStream)>();
             let (back, ended) = std::sync::mpsc::channel::<()>();
-            let go_on = move |parked: ParkedConnection, mut peer: UnixStream| async move {
+            let resume_and_talk = move |parked: ParkedConnection, mut peer: UnixStream| async move {
                 let mut link = parked.resume().expect("an open connection");
                 for _ in 0..3 {
                     talk(&mut link, &mut peer).await;
@@ -79,7 +79,7 @@ fn any_thread_resumes_it() {
             };
             let other = thread::spawn(move || {
                 if let Ok((parked, peer)) = taken.recv() {
-                    runtime().block_on(go_on(parked, peer));
+                    runtime().block_on(resume_and_talk(parked, peer));
                 }
                 drop(back);
             });
@@ -93,7 +93,7 @@ fn any_thread_resumes_it() {
                     // time.
                     assert!(ended.recv().is_err());
                 } else {
-                    go_on(parked, peer).await;
+                    resume_and_talk(parked, peer).await;
                     drop(sent);
                 }
             });
@@ -103,7 +103,7 @@ fn any_thread_resumes_it() {
 }
 
 #[test]
-fn batched_writes_are_sent_before_it_is_parked() {
+fn batched_writes_are_sent_before_parking() {
     Runtime::new(8).unwrap().block_on(async {
         let (mut link, mut peer) = pair();
         put(&mut link, b"last words").await;
@@ -120,7 +120,7 @@ fn batched_writes_are_sent_before_it_is_parked() {
 }
 
 #[test]
-fn it_is_given_up_after_data_or_the_end() {
+fn a_parked_connection_is_discarded_after_data_or_the_end() {
     let acts: [fn(UnixStream) -> Option<UnixStream>; 2] = [
         |mut peer| {
             peer.write_all(b"x").unwrap();
