@@ -355,7 +355,7 @@ impl SendQueue {
     ///
     /// # Panics
     ///
-    /// May panic if the queue holds fewer bytes.
+    /// May panic if the queue contains fewer bytes.
     pub fn advance(&mut self, bytes: usize) {
         if self.segments.is_empty() {
             self.sent += bytes;
@@ -376,7 +376,7 @@ impl SendQueue {
             left -= length;
             self.segments.pop_front();
         }
-        debug_assert_eq!(left, 0, "more bytes left than were queued");
+        debug_assert_eq!(left, 0, "advanced by more bytes than were queued");
         if self.segmented == self.written.len() {
             self.written.clear();
             (self.segmented, self.sent) = (0, 0);

@@ -173,7 +173,7 @@ impl Wheel {
             for &index in &waiting {
                 let entry = &mut entries[index as usize];
                 if entry.is_in_slot && entry.slot_tick.is_later(now) {
-                    // The entry belongs to a later round of the wheel, or is also in a slot that comes later.
+                    // The entry belongs to a later round of the wheel, or is also in a later slot.
                     if entry.slot_tick.slot() == now.slot() {
                         later.push((now.slot(), index));
                     }
@@ -245,7 +245,7 @@ impl Deadline {
         let mut entries = self.wheel.entries.borrow_mut();
         let entry = &mut entries[self.index as usize];
         let past = entry.state == DeadlineState::Past;
-        if !past && !entry.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+        if !past && !entry.waker.as_ref().is_some_and(|current| current.will_wake(waker)) {
             entry.waker = Some(waker.clone());
         }
         past
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_for_each_of_many_requests_does_not_fill_the_slots() {
+    fn deadlines_of_many_requests_do_not_fill_the_slots() {
         let wheel = wheel();
         for request in 0..10_000 {
             let (connect, answer) = (wheel.deadline(), wheel.deadline());

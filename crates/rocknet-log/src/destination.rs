@@ -12,7 +12,7 @@ use super::output::{self, Output, OutputTarget};
 use super::rotation;
 
 /// Maximum bytes of lines held for one log while it cannot be written: about ten thousand lines, enough while a reader
-/// restarts or logs are free_name.
+/// restarts or a disk is exchanged.
 pub(super) const HELD_MAX: usize = 1 << 20;
 
 /// Time between attempts to write a failed log. A full disk is not freed sooner, and each attempt costs system calls.
@@ -22,7 +22,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// renames.
 const ROTATE_RETRY: Duration = Duration::from_secs(60);
 
-/// Minimum age at which a log is free_name. With a shorter one, every check of the clock would rotate it.
+/// Minimum age at which a log is rotated. With a shorter one, every check of the clock would rotate it.
 const AGE_MIN: Duration = Duration::from_secs(1);
 
 /// Time after which a log that the configuration no longer names is closed, counted from its last line. Requests of the
@@ -386,7 +386,7 @@ impl Destination {
 }
 
 /// Renames the log, so that the name `path` is free. If `path` no longer names the open file, another program
-/// (logrotate, or a second process with the same log) has already free_name the log. Rotating again would only discard an
+/// (logrotate, or a second process with the same log) has already rotated the log. Rotating again would only discard an
 /// old file.
 fn free_name(output: &Output, path: PathBuf, keep: usize) -> io::Result<()> {
     if output.is_at(&path) {

@@ -237,7 +237,10 @@ mod tests {
         assert!(!table.admit(&cause("a", ""), 1, 5_000));
         assert!(table.take_over(5_000)[0].1.contains(": 2 more"));
         assert!(table.admit(&cause("a", ""), 1, 5_001));
-        assert!(table.admit(&cause("a", ""), 1, 6_001), "nothing was left out meanwhile");
+        assert!(
+            table.admit(&cause("a", ""), 1, 6_001),
+            "nothing was left out in the meantime"
+        );
     }
 
     #[test]

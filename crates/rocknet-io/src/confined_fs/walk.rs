@@ -191,6 +191,6 @@ impl Walk<'_> {
 
 /// Maximum number of links in one lookup, as in Linux (`MAXSYMLINKS`).
 const MAX_LINKS: u32 = 40;
-/// Maximum number of directories that one walk holds open. Websites are far less deep, and the usual limit is 1,024
+/// Maximum number of directories that one walk keeps open. Websites are far less deep, and the usual limit is 1,024
 /// descriptors.
 const MAX_DEPTH: usize = 128;

@@ -112,8 +112,8 @@ impl ProvidedBuffers {
     /// Adds a buffer to the kernel's queue of free ones.
     fn add(&mut self, id: u16) {
         let address = self.at(id) as u64;
-        // Overwrites the buffer, so that tests detect later reads of it by wrong bytes. SAFETY: within the mapping, and
-        // owned by this process until the store below.
+        // Overwrites the buffer, so that tests detect later reads of it by wrong bytes.
+        // SAFETY: within the mapping, and owned by this process until the store below.
         #[cfg(test)]
         unsafe {
             self.at(id).write_bytes(POISON, BUFFER_BYTES);

@@ -246,7 +246,7 @@ impl SimulatedKernel {
         Ok(moved)
     }
 
-    /// Asserts that no receive operation of the socket is in flight, and fails if the connection is to be lost.
+    /// Asserts that no receive operation of the socket is in flight. Fails at random, after breaking the connection.
     fn before_direct_call(&mut self, socket: RawFd) -> Result<(), Errno> {
         let receives = |started: &StartedOperation| {
             matches!(started.operation, Operation::Receive(_)) && inode(started.file.as_fd()) == inode(borrow(socket))

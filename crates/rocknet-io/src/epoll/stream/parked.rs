@@ -29,8 +29,8 @@ impl EpollStream {
 }
 
 impl ParkedConnection {
-    /// Resumes the connection on this thread. Returns `None` if the peer has closed it or sent unexpected data
-    /// meanwhile.
+    /// Resumes the connection on this thread. Returns `None` if the peer has closed the connection or sent unexpected
+    /// data in the meantime.
     pub fn resume(self) -> Option<EpollStream> {
         if self.thread == thread::current().id() {
             let mut stream = EpollStream {
