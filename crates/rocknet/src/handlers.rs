@@ -1,7 +1,7 @@
 //! The table of handlers: name, keys, constructor and description of each.
 //!
-//! [`choose`] selects the handler of a route, and `Endpoint::entry_for` the handler of a path. The server, `sites` and
-//! `explain` call them.
+//! [`choose`] selects the handler of a route, and `Endpoint::entry_for` the handler of a path. The server and `rocknet
+//! explain` use both.
 
 use std::error::Error;
 use std::path::Path;
@@ -23,11 +23,11 @@ use crate::proxy::{Proxy, ProxyHandler};
 use crate::registries::Registries;
 use crate::route::Route;
 
-/// One entry of the table.
+/// A kind of handler: an entry of the table.
 pub struct HandlerEntry {
     /// Name of the handler.
     pub name: &'static str,
-    /// Keys of a route that the handler needs. One of `fastcgi`, `scgi` and `uwsgi` is enough.
+    /// Keys that a route must have to get this handler. Of `fastcgi`, `scgi` and `uwsgi`, one is enough.
     pub keys: &'static [&'static str],
     /// Kind of the site as `sites` shows it.
     pub kind: SiteKind,
@@ -41,7 +41,7 @@ pub struct HandlerEntry {
 
 type HandlerResult = Result<Arc<dyn Handler>, Box<dyn Error>>;
 
-/// Everything that a handler is built from.
+/// The values from which a handler is built.
 pub struct HandlerContext<'a> {
     /// Settings of the route in the configuration.
     pub settings: &'a Settings,
@@ -55,7 +55,7 @@ pub struct HandlerContext<'a> {
     pub config_file: Option<&'a Path>,
 }
 
-/// All handlers that a configuration can choose for a route, in order of precedence. The last matches every route.
+/// All handlers that a configuration can choose for a route, in order of precedence. The last one matches every route.
 pub const HANDLERS: &[&HandlerEntry] = &[
     &CONTROLLER,
     &APPLICATION,
@@ -76,7 +76,7 @@ pub fn choose(settings: &Settings) -> &'static HandlerEntry {
 }
 
 impl HandlerEntry {
-    /// Makes the handler.
+    /// Builds the handler.
     ///
     /// # Errors
     ///
@@ -153,7 +153,7 @@ const PROXY: HandlerEntry = HandlerEntry {
     },
 };
 
-/// Scripts and the files beside them, both looked up in the same directory tree.
+/// PHP scripts and static files, both looked up in the same directory tree.
 const PHP: HandlerEntry = HandlerEntry {
     name: "php",
     keys: &["root", "php"],
@@ -211,7 +211,8 @@ const WELCOME: HandlerEntry = HandlerEntry {
     describe: |_| Some("the welcome page".to_owned()),
 };
 
-/// Route with redirects only. The redirects belong to the route and are applied before every handler.
+/// Routes that have only redirects. The redirects belong to the route and are applied before its handler, so the
+/// handler itself responds with 404.
 const REDIRECT: HandlerEntry = HandlerEntry {
     name: "redirect",
     keys: &["redirects"],
@@ -232,7 +233,7 @@ const NOTHING: HandlerEntry = HandlerEntry {
     describe: |_| None,
 };
 
-/// A handler of the embedding program. No key selects it.
+/// A handler that the embedding program mounts. No key selects it.
 pub const EMBEDDED: HandlerEntry = HandlerEntry {
     name: "embedded",
     keys: &[],
