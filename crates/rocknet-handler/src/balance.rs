@@ -68,7 +68,7 @@ const MAX_SAMPLES: usize = 6;
 
 /// Picks the server with the least load per weight. Servers with equal load alternate in proportion to their weights.
 ///
-/// `turn`: number of this choice, counted up by the caller.
+/// `turn` is the number of this choice; the caller increments it.
 pub fn least_loaded(all: &[Candidate], turn: usize) -> Option<usize> {
     let first = round_robin(all, turn)?;
     let first = all.iter().find(|candidate| candidate.index == first)?;
@@ -85,7 +85,7 @@ pub fn least_loaded(all: &[Candidate], turn: usize) -> Option<usize> {
 
 /// Picks the servers in turn, in proportion to their weights, evenly interleaved.
 ///
-/// `turn`: number of this choice, counted up by the caller.
+/// `turn` is the number of this choice; the caller increments it.
 pub fn round_robin(all: &[Candidate], turn: usize) -> Option<usize> {
     let first = all.first()?;
     if all.iter().all(|candidate| candidate.weight == first.weight) {
@@ -131,8 +131,8 @@ impl Candidate {
 
 /// Picks `other` if its load per weight, with this request added, does not exceed that of `one` without it; else `one`.
 ///
-/// If the difference is smaller, the choice by weight, which is `one`, stands. Comparing loads directly would starve a
-/// light server while the others are nearly idle, or prefer it whenever it is idle.
+/// If the difference is smaller, the server chosen by weight, which is `one`, is kept. Comparing loads directly would
+/// starve a light server while the others are nearly idle, or prefer it whenever it is idle.
 fn less_loaded<'c>(one: &'c Candidate, other: &'c Candidate) -> &'c Candidate {
     if other.cost_of_one_more() <= one.cost() {
         other

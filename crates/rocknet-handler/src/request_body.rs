@@ -209,8 +209,8 @@ impl RequestBody {
         self.extras.get_or_insert_default().tee = Some(tee);
     }
 
-    /// Receives chunks until they have at least `size` bytes or the body has ended. They are kept, and the next
-    /// [`RequestBody::chunk`] returns them as one.
+    /// Receives chunks until they have at least `size` bytes or the body has ended. The next call of
+    /// [`RequestBody::chunk`] returns them as one chunk.
     ///
     /// # Errors
     ///

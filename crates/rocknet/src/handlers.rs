@@ -1,7 +1,7 @@
 //! The table of handlers: name, keys, constructor and description of each.
 //!
-//! [`choose`] selects the handler of a route, and `Endpoint::entry_for` the handler of a path. The server and `rocknet
-//! explain` use both.
+//! [`choose`] selects the handler of a route, and `Endpoint::entry_for` the handler of a path. The server and the
+//! command `explain` use both.
 
 use std::error::Error;
 use std::path::Path;

@@ -33,8 +33,8 @@ use crate::worker::Shared;
 const MAX_AUTO_WORKERS: usize = 128;
 /// Descriptors reserved for logs, for files that are being looked up, and for other uses that are not counted.
 const RESERVED_DESCRIPTORS: u64 = 384;
-/// Descriptors of a worker: its listening socket, a copy of that for a restart, event queue, timer and ring, with a
-/// margin.
+/// Descriptors of a worker: its listening socket, a copy of the socket for a restart, event queue, timer and ring, with
+/// a margin.
 const WORKER_DESCRIPTORS: u64 = 10;
 /// Maximum wait until all workers have closed the sockets of a removed address. A running worker closes its socket in
 /// its next poll. A failed worker is restarted within this time, and then closes its socket.
@@ -96,7 +96,8 @@ impl Server {
         // Determined once, because the default is another folder after `before_threads` has changed the user.
         let state_folder = state_folder(&config);
         let certificates = CertificateManager::start(&config, &state_folder).map_err(StartError::Setup)?;
-        // Private keys are read before privileges are dropped. They remain in memory until the snapshot refers to them.
+        // Private keys are read before privileges are dropped. The variable keeps them in memory until the snapshot
+        // refers to them.
         let _files = certificates.read_files(&config);
         before_threads().map_err(StartError::Setup)?;
         // Checked with the privileges that the workers will have.
@@ -229,7 +230,7 @@ impl Server {
         result
     }
 
-    /// Records the error of a configuration that was rejected before [`Server::reload`].
+    /// Records the error of a configuration that was rejected before [`Server::reload`] was called.
     pub fn reload_failed(&self, error: String) {
         self.state().last_reload_error = Some(error);
     }
@@ -245,7 +246,8 @@ impl Server {
             ..
         } = &self.shared;
         let snapshot = Arc::new(Snapshot::new(config, &self.mounts, logger, certificates, registries).map_err(setup)?);
-        // The configuration in use has working certificates, so it is kept if a site would lose TLS by the new one.
+        // A site without a usable certificate would lose TLS. The configuration in use has working certificates, so the
+        // new one is rejected.
         let errors: Vec<_> = snapshot
             .certificate_errors()
             .take(MAX_REPORTED_ERRORS)

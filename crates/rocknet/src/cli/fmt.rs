@@ -12,8 +12,8 @@ use super::{ExitStatus, Failure, print, search};
 
 /// Format a configuration; comments and order are kept
 ///
-/// The file is replaced atomically: after a crash, either the old or the new file exists. Included files are not changed.
-/// With - as FILE, standard input is formatted to standard output.
+/// The file is replaced atomically: after a crash, either the old or the new file exists. Included files are not
+/// changed. With - as FILE, standard input is formatted to standard output.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]

@@ -29,7 +29,7 @@ const MAX_IDLE: usize = MAX_CALLS;
 /// must not fill the disk.
 const MAX_LOG_LINE: usize = 2 * 1024;
 const MAX_LINES_PER_SECOND: u32 = 100;
-/// Bytes of output read at once.
+/// Maximum bytes of output per read.
 const READ_SIZE: usize = 4 * 1024;
 /// Time for a process to exit after it has closed its socket. The process is then killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
