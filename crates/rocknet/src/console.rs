@@ -97,7 +97,7 @@ impl Read for TerminalInput {
 
 /// Returns true if another job is in the foreground of the terminal, and false if standard input is not a terminal.
 fn in_background() -> bool {
-    rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|front| front != rustix::process::getpgrp())
+    rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground != rustix::process::getpgrp())
 }
 
 /// Maximum length of a line in bytes; commands have at most six letters.

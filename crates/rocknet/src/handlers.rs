@@ -98,10 +98,10 @@ const CONTROLLER: HandlerEntry = HandlerEntry {
     serves_files: false,
     is_chosen: |settings| settings.controller.is_some(),
     make: |context| {
-        let Some(wanted) = &context.settings.controller else {
+        let Some(configured) = &context.settings.controller else {
             return not_found();
         };
-        let handler = ControllerHandler::new(wanted, context.settings, &context.registries.libraries)?;
+        let handler = ControllerHandler::new(configured, context.settings, &context.registries.libraries)?;
         Ok(Arc::new(handler))
     },
     describe: |settings| Some(format!("the controller {}", settings.controller.as_ref()?)),
@@ -114,20 +114,20 @@ const APPLICATION: HandlerEntry = HandlerEntry {
     serves_files: false,
     is_chosen: |settings| settings.application.is_some(),
     make: |context| {
-        let Some(wanted) = &context.settings.application else {
+        let Some(configured) = &context.settings.application else {
             return not_found();
         };
         let root = context.settings.root.as_deref();
-        let application = ApplicationGroup::new(wanted, root, &context.registries.backends);
+        let application = ApplicationGroup::new(configured, root, &context.registries.backends);
         Ok(Arc::new(ApplicationHandler::new(application)))
     },
     describe: |settings| {
         let application = settings.application.as_ref()?;
-        let places: Vec<String> = application.to.iter().map(ToString::to_string).collect();
+        let addresses: Vec<String> = application.to.iter().map(ToString::to_string).collect();
         Some(format!(
             "an application by {} at {}",
             application.protocol,
-            places.join(" or ")
+            addresses.join(" or ")
         ))
     },
 };
@@ -139,11 +139,11 @@ const PROXY: HandlerEntry = HandlerEntry {
     serves_files: false,
     is_chosen: |settings| settings.proxy.is_some(),
     make: |context| {
-        let Some(wanted) = &context.settings.proxy else {
+        let Some(configured) = &context.settings.proxy else {
             return not_found();
         };
-        let send_stall = context.route.server.send_timeout;
-        let proxy = Proxy::new(wanted, &context.registries.upstreams, send_stall)?;
+        let send_timeout = context.route.server.send_timeout;
+        let proxy = Proxy::new(configured, &context.registries.upstreams, send_timeout)?;
         Ok(Arc::new(ProxyHandler::new(proxy)))
     },
     describe: |settings| {

@@ -164,7 +164,7 @@ fn local_ca(config: &Config, checks: &mut Vec<Check>) {
 fn backend(config: &Config) -> Check {
     match BackendChoice::new(config.server.backend) {
         Ok(choice) => Check::good("sockets", choice.to_string()),
-        Err(trouble) => Check::bad("sockets", trouble),
+        Err(error) => Check::bad("sockets", error),
     }
 }
 

@@ -349,13 +349,13 @@ fn render(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> Strin
         let _ = writeln!(out, "{PROBLEM:keys$}  {}", without_controls(problem));
     }
     out.push('\n');
-    for (key, value, place) in &rows {
+    for (key, value, location) in &rows {
         let _ = writeln!(
             out,
             "{:keys$}  {:values$}  {}",
             without_controls(key),
             without_controls(value),
-            without_controls(place)
+            without_controls(location)
         );
     }
     out
