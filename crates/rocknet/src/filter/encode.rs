@@ -1,8 +1,8 @@
 //! Applies a content coding to the response of any handler.
 //!
 //! A response qualifies if its type is text or another compressible type, and its length is at least 1 KiB or unknown.
-//! It must not have a coding, a range, `no-transform` or a signature. A response that qualifies has `Vary:
-//! Accept-Encoding` even if the client accepts no coding, because a shared cache must keep both forms apart.
+//! It must not have a coding, a range, `no-transform` or a signature. If a response qualifies, `Accept-Encoding` is
+//! added to `Vary` even if the client accepts no coding, because a shared cache must keep both forms apart.
 //!
 //! A strong `ETag` becomes weak: the coded bytes differ from those that the handler tagged. A later request has
 //! `If-None-Match: W/"x"`, which the handler compares weakly (RFC 9110 §13.1.2), so it responds with 304 as before.
@@ -41,7 +41,7 @@ use stream::{CodedStream, MAX_INLINE, SinglePiece, UnsentBody};
 /// sent. A longer body is sent while it is encoded, because the job would take more than 20 ms while the client waits.
 const MAX_WHOLE: usize = 1024 * 1024;
 
-/// The filter. All workers share it, and with it the limit on the memory of encoders.
+/// The filter that applies content codings. All workers share it, and with it the limit on the memory of encoders.
 pub struct Encode {
     encoders: Encoders,
 }
