@@ -129,7 +129,7 @@ pub(super) fn roots(files: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, S
     if roots.is_empty() {
         let names = files.iter().map(|path| path.display().to_string());
         return Err(format!(
-            "{}: no certificate found; name a PEM file that contains the root certificates",
+            "{}: contains no certificate",
             names.collect::<Vec<_>>().join(", ")
         ));
     }
