@@ -93,8 +93,8 @@ impl FileStorage {
         &self.path
     }
 
-    /// Creates RockNet's own folders and changes their owner to an account and their mode to 0700. Call this function as
-    /// root, before the process changes to that account.
+    /// Creates RockNet's own folders and changes their owner to an account and their mode to 0700. Call this function
+    /// as root, before the process changes to that account.
     ///
     /// If the storage folder also contains other entries, it keeps its owner and mode, because it may belong to the
     /// system.

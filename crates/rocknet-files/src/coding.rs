@@ -17,8 +17,8 @@ const GZIP_LEVEL: u32 = 5;
 const BROTLI_OUTPUT: usize = 4096;
 
 /// Distance within which an encoder searches for repetitions, which determines the memory of the encoder. Brotli uses
-/// 7.6 MiB with a large window and 1.7 MiB with a small window. The output for 1 MB of text is 8 % longer with the small
-/// window (measured). The window of gzip always has 32 KiB.
+/// 7.6 MiB with a large window and 1.7 MiB with a small window. The output for 1 MB of text is 8 % longer with the
+/// small window (measured). The window of gzip always has 32 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// For content that is encoded once and cached, and for files.

@@ -105,7 +105,8 @@ impl DiskLookup {
         self.open(root, relative, symlinks).ok()
     }
 
-    /// Reads the content of a file up to the length that it had when it was opened, because the file may grow meanwhile.
+    /// Reads the content of a file up to the length that it had when it was opened, because the file may grow
+    /// meanwhile.
     pub fn read(&self, opened: OpenedFile) -> io::Result<Vec<u8>> {
         let (size, inode) = (opened.meta.size, opened.meta.inode);
         if self.blocks {

@@ -53,8 +53,8 @@ struct EncodeState {
 }
 
 impl EncodedFile {
-    /// Starts encoding a file. Returns `None` if the limit is reached or the coding is identity; the file should then be
-    /// sent unencoded.
+    /// Starts encoding a file. Returns `None` if the limit is reached or the coding is identity; the file should then
+    /// be sent unencoded.
     ///
     /// # Errors
     ///

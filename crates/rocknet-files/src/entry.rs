@@ -13,8 +13,8 @@ use rocknet_handler::open_file::OpenFile;
 use rocknet_handler::response::FieldList;
 use rocknet_proto::PreparedHeads;
 
-/// Age from which a use of an entry starts its revalidation in the background, in milliseconds. Younger entries are used
-/// without a check.
+/// Age from which a use of an entry starts its revalidation in the background, in milliseconds. Younger entries are
+/// used without a check.
 pub const REFRESH_AFTER_MS: u64 = 400;
 /// Age from which a response waits for the revalidation, in milliseconds. With this age and the clock's tick, a change
 /// on disk is visible within a second.

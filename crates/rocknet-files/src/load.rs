@@ -27,8 +27,8 @@ use rocknet_handler::open_file::OpenFile;
 use rocknet_handler::response::{Body, FieldList};
 use rocknet_proto::PreparedHeads;
 
-/// Looks up `path` in `tree`. Returns `None` if the result equals `previous`, if a shortage of resources prevents a check
-/// of `previous`, or if the lookup would block ([`DiskLookup::would_block`]).
+/// Looks up `path` in `tree`. Returns `None` if the result equals `previous`, if a shortage of resources prevents a
+/// check of `previous`, or if the lookup would block ([`DiskLookup::would_block`]).
 pub fn load(lookup: &DiskLookup, tree: &Tree, path: &str, previous: Option<&Entry>) -> Option<Entry> {
     let now = uptime_ms();
     let target = resolve::resolve(lookup, tree, path);
@@ -219,9 +219,9 @@ fn asset(
     Ok(asset)
 }
 
-/// Returns the latest time that `Last-Modified` may contain, in seconds since 1970. The field must not be later than the
-/// response's `Date` (RFC 9110 §8.8.2.1), which lags by up to a tick of the worker's clock. A file that was unpacked from
-/// an archive of another time zone can have a modification time in the future.
+/// Returns the latest time that `Last-Modified` may contain, in seconds since 1970. The field must not be later than
+/// the response's `Date` (RFC 9110 §8.8.2.1), which lags by up to a tick of the worker's clock. A file that was
+/// unpacked from an archive of another time zone can have a modification time in the future.
 fn latest_modification() -> u64 {
     let now = SystemTime::now().checked_sub(MAX_TICK);
     now.and_then(|now| now.duration_since(UNIX_EPOCH).ok())
@@ -282,8 +282,8 @@ pub fn coded(tree: &Tree, asset: &Asset, coding: Coding, encoded: Vec<u8>) -> Va
     variant(tree, asset.status, &asset.fields, coding, asset.tag(coding), content)
 }
 
-/// Reads the content of a file, or keeps the file open if it is too large to be cached in memory. `is_shared` is true if
-/// the file is served for many paths.
+/// Reads the content of a file, or keeps the file open if it is too large to be cached in memory. `is_shared` is true
+/// if the file is served for many paths.
 fn content(lookup: &DiskLookup, tree: &Tree, opened: OpenedFile, is_shared: bool) -> std::io::Result<Content> {
     let size = opened.meta.size;
     if size > tree.max_cached_file {

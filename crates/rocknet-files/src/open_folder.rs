@@ -16,8 +16,8 @@ use rocknet_handler::clock::uptime_ms;
 /// Divisor of the process's descriptor limit: open folders use at most 1/16, half of the share of cached files.
 const DESCRIPTOR_SHARE: u64 = 16;
 /// Maximum number of open folders regardless of the descriptor limit. A lookup on a thread of the pool opens a closed
-/// folder again, and cached responses need no open folder. Therefore only folders that are used continuously are worth a
-/// descriptor.
+/// folder again, and cached responses need no open folder. Therefore only folders that are used continuously are worth
+/// a descriptor.
 const MAX_OPEN_FOLDERS: u64 = 2048;
 /// Minimum number of open folders, enough for the sites of a small server.
 const MIN_OPEN_FOLDERS: u64 = 16;
@@ -65,8 +65,8 @@ impl Folder {
         &self.path
     }
 
-    /// Returns the folder that is at the path now, and opens it if necessary. The folder may be created after the server
-    /// has started. Blocks on the disk.
+    /// Returns the folder that is at the path now, and opens it if necessary. The folder may be created after the
+    /// server has started. Blocks on the disk.
     ///
     /// # Errors
     ///

@@ -95,9 +95,9 @@ fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
     }
 }
 
-/// Handles a request for a variant that is not cached. The variant of an open file is encoded while it is sent and never
-/// cached, so its preconditions are evaluated here. For content in memory, the preconditions are evaluated once the
-/// variant exists, because encoding may not make the content shorter, and then the plain variant is sent.
+/// Handles a request for a variant that is not cached. The variant of an open file is encoded while it is sent and
+/// never cached, so its preconditions are evaluated here. For content in memory, the preconditions are evaluated once
+/// the variant exists, because encoding may not make the content shorter, and then the plain variant is sent.
 fn not_encoded<'a>(asset: &Asset, request: &Request<'_>, coding: Coding) -> Choice<'a> {
     let Some(etag) = asset
         .tag(coding)

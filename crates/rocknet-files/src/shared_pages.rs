@@ -25,7 +25,8 @@ impl SharedPages {
         Some(content.clone())
     }
 
-    /// Stores the content of a file and replaces its earlier content. If there are `MAX_PAGES` files, removes the oldest.
+    /// Stores the content of a file and replaces its earlier content. If there are `MAX_PAGES` files, removes the
+    /// oldest.
     pub fn insert(&self, identity: FileIdentity, content: &Bytes) {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pages.retain(|(known, _)| (known.device, known.inode) != (identity.device, identity.inode));

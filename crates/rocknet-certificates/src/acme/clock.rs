@@ -31,8 +31,8 @@ impl Clock {
         self.0.moved.notify_one();
     }
 
-    /// Waits until `then`, until the clock is advanced, or for `MAX_SLEEP`, whichever comes first. The maximum makes the
-    /// caller notice a changed system clock or a suspended machine, so callers must check the clock again.
+    /// Waits until `then`, until the clock is advanced, or for `MAX_SLEEP`, whichever comes first. The maximum makes
+    /// the caller notice a changed system clock or a suspended machine, so callers must check the clock again.
     pub async fn wait_until(&self, then: SystemTime) {
         let left = then.duration_since(self.now()).unwrap_or_default();
         tokio::select! {

@@ -142,8 +142,8 @@ impl FailureRecord {
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    /// Saves the failures, or removes the stored record if there were no failures. Errors are ignored, because they lose
-    /// only the record of a failure.
+    /// Saves the failures, or removes the stored record if there were no failures. Errors are ignored, because they
+    /// lose only the record of a failure.
     pub fn save(&self, storage: &dyn Storage, name: &str) {
         if self.last.is_empty() {
             let _ = storage.remove(&failures_item(name));

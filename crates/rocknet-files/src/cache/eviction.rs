@@ -1,5 +1,5 @@
-//! The eviction queues of the cache, one for each bound: total bytes and entries, open files, and the bytes of the kinds
-//! whose paths clients choose.
+//! The eviction queues of the cache, one for each bound: total bytes and entries, open files, and the bytes of the
+//! kinds whose paths clients choose.
 
 use super::eviction_queue::{EvictionQueue, Position};
 use super::key::{Key, MAX_ENTRIES};

@@ -1,5 +1,5 @@
-//! The channel for entries that workers load themselves and insert into the shared cache. The cache thread is woken once
-//! for many inserts, because a wake-up for each insert would cost more than loading the entry.
+//! The channel for entries that workers load themselves and insert into the shared cache. The cache thread is woken
+//! once for many inserts, because a wake-up for each insert would cost more than loading the entry.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

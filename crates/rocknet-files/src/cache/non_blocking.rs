@@ -15,8 +15,8 @@ use rocknet_handler::clock::uptime_ms;
 /// Maximum number of read-ahead rounds per lookup before a thread of the pool takes over. A lookup can need a round for
 /// each path that it tries, and one for the content.
 const MAX_ROUNDS: usize = 16;
-/// Maximum number of lookups of all workers that wait for a read-ahead. Each lookup can keep a few files open. Without a
-/// limit, a disk that hangs would use up the descriptors that connections need. Further lookups wait for a thread of
+/// Maximum number of lookups of all workers that wait for a read-ahead. Each lookup can keep a few files open. Without
+/// a limit, a disk that hangs would use up the descriptors that connections need. Further lookups wait for a thread of
 /// the pool.
 const MAX_LOOKUPS: usize = 128;
 
@@ -43,8 +43,8 @@ impl Drop for LookupPermit<'_> {
     }
 }
 
-/// Looks up a path without another thread; `None` if that is impossible. Concurrent lookups of one path repeat the work,
-/// but the kernel reads the data only once.
+/// Looks up a path without another thread; `None` if that is impossible. Concurrent lookups of one path repeat the
+/// work, but the kernel reads the data only once.
 pub(super) async fn look_up(limit: &LookupLimit, tree: &Tree, path: &str) -> Option<Arc<Entry>> {
     let mut pending = match try_load(tree, path) {
         Ok(entry) => return Some(entry),

@@ -42,7 +42,8 @@ const MAX_QUERIES: usize = 16 * 1024;
 const MAX_QUERY_BYTES: u64 = 16 << 20;
 /// Below this number of slots a table does not shrink.
 const MIN_TABLE: usize = 1024;
-/// Divisor of the process's descriptor limit: cached files use at most 1/8, because most descriptors are for connections.
+/// Divisor of the process's descriptor limit: cached files use at most 1/8, because most descriptors are for
+/// connections.
 const DESCRIPTOR_SHARE: u64 = 8;
 /// Maximum number of open files regardless of the descriptor limit, equal to the number of paths that a worker caches.
 /// Opening a file again costs little compared to sending it.
@@ -177,8 +178,8 @@ impl FileCache {
         self.query(tree, path, insert).await
     }
 
-    /// Queries only the shared cache, for paths that the first level of the worker does not cache: the shared cache most
-    /// likely contains them. Returns `None` if the server is overloaded.
+    /// Queries only the shared cache, for paths that the first level of the worker does not cache: the shared cache
+    /// most likely contains them. Returns `None` if the server is overloaded.
     pub async fn look_up_shared(&self, tree: &Arc<Tree>, path: &Arc<str>) -> LookupResult {
         self.query(tree, path, None).await
     }
