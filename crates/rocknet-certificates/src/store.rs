@@ -13,8 +13,8 @@ type Table<T> = HashMap<Box<str>, Arc<T>, RandomState>;
 /// Callback for a server name that belongs to a site but that no certificate covers.
 type MissingCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Maximum number of pending challenges of each kind. An issuer processes a few orders at a time, so the limit is
-/// reached only by mistake.
+/// Maximum number of pending challenges of each kind. An issuer processes a few orders at a time, so only an error
+/// can cause more.
 const MAX_CHALLENGES: usize = 1_024;
 
 /// Certificates and challenge responses, which handshakes and requests look up without a lock. Issuers replace the

@@ -104,7 +104,7 @@ impl AcmeClient {
         })
     }
 
-    /// Queries the suggested renewal window of a certificate and the delay before the next query (ARI, RFC 9773), in
+    /// Queries the suggested renewal window of a certificate and the delay before the next query (ARI, RFC 9773), at
     /// the first CA that responds. Returns `None` if no CA responds.
     pub async fn renewal_window(&self, record: &StoredCertificate) -> Option<((SystemTime, SystemTime), Duration)> {
         let id = CertificateIdentifier::try_from(&record.leaf).ok()?;

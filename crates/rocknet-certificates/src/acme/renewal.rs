@@ -314,7 +314,7 @@ impl NameState {
             None
         });
         let mut failures = FailureRecord::load(storage, name);
-        // The operator has probably changed something before starting the server.
+        // A long delay is shortened, because the operator has probably fixed something before starting the server.
         failures.next_try = failures.next_try.min(unix(now + MAX_DELAY_AT_START));
         let jitter = random_fraction();
         let mut entry = NameState {
@@ -366,22 +366,25 @@ impl NameState {
         self.failures.next_try = unix(now + pause);
         self.failures.last.clone_from(&failed.reason);
         self.failures.save(storage, name);
-        let again = pause.as_secs().div_ceil(60);
+        let minutes = pause.as_secs().div_ceil(60);
         let left = self
             .validity()
             .map(|validity| validity.not_after.duration_since(now).unwrap_or_default().as_secs() / 86_400);
         match left {
             Some(days) if days > ERROR_DAYS => {
                 tracing::warn!(
-                    "renewing the certificate for {name} failed, next attempt in {again} min: {}",
+                    "renewing the certificate for {name} failed, next attempt in {minutes} min: {}",
                     failed.reason
                 );
             }
             Some(days) => tracing::error!(
-                "renewing the certificate for {name} failed with {days} days left, next attempt in {again} min: {}",
+                "renewing the certificate for {name} failed with {days} days left, next attempt in {minutes} min: {}",
                 failed.reason
             ),
-            None => tracing::error!("no certificate for {name}, next try in {again} min: {}", failed.reason),
+            None => tracing::error!(
+                "no certificate for {name}, next attempt in {minutes} min: {}",
+                failed.reason
+            ),
         }
     }
 }
@@ -394,7 +397,7 @@ fn unix(time: SystemTime) -> u64 {
 /// does not exceed rate limits.
 const MAX_TASKS: usize = 4;
 
-/// Maximum time between two checks of what is due.
+/// Maximum time between two checks for due tasks.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Interval between attempts to take the lock from a process that has ended.

@@ -40,8 +40,8 @@ const MIN_TABLE: usize = 64;
 /// again.
 const MAX_PATH_LENGTH: usize = 512;
 
-/// Flag in the number of a site that has rules. It marks paths after rewriting, which only requests to which the rules
-/// have been applied look up.
+/// Flag in the number of a site that has rules. It marks paths after rewriting. Only requests to which the rules have
+/// been applied look up such paths.
 pub const AFTER_RULES: u32 = 1 << 31;
 
 /// First level of the file cache of one worker.

@@ -24,7 +24,7 @@ pub struct WorkerCache {
 }
 
 impl WorkerCache {
-    /// Creates the cache of a worker. `memory`: size of the shared cache in bytes, as configured.
+    /// Creates the cache of a worker. `memory` is the configured size of the shared cache in bytes.
     pub fn new(cache: FileCache, encoder_limit: EncoderLimit, memory: u64, generation: u64) -> WorkerCache {
         WorkerCache {
             cache,
