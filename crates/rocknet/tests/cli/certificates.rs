@@ -88,7 +88,7 @@ fn broken() -> Vec<Broken> {
             |dir| drop(dir.write("x.pem", "")),
             "there is no certificate",
         ),
-        ("an empty key", |dir| write_key(dir, ""), "holds no private key"),
+        ("an empty key", |dir| write_key(dir, ""), "contains no private key"),
         (
             "a key for a certificate",
             |dir| drop(dir.write("x.pem", &good().key)),
