@@ -64,8 +64,8 @@ impl Endpoint {
         if settings.runs_programs() {
             // Checked once here instead of for each script. Without scripts `user` has no effect, whatever it names.
             let user = settings.user.as_deref();
-            let of = user.map_or_else(|| "scripts".to_owned(), |user| format!("user = \"{user}\""));
-            Account::for_scripts(user).map_err(|error| format!("{of}: {error}"))?;
+            let subject = user.map_or_else(|| "scripts".to_owned(), |user| format!("user = \"{user}\""));
+            Account::for_scripts(user).map_err(|error| format!("{subject}: {error}"))?;
         }
         let entry = handlers::choose(settings);
         let route = Arc::new(context.route(settings, headers)?);

@@ -32,18 +32,18 @@ pub(super) fn make(settings: &Settings, registries: &Registries) -> Result<Arc<d
 struct AccessGuard(Access);
 
 impl Guard for AccessGuard {
-    fn check(&self, arriving: &GuardContext<'_>) -> Check {
-        let now_ms = arriving.services.clock.uptime_ms();
-        let (client, authorization) = (sender(arriving.client), authorization(arriving.request.fields));
+    fn check(&self, context: &GuardContext<'_>) -> Check {
+        let now_ms = context.services.clock.uptime_ms();
+        let (client, authorization) = (sender(context.client), authorization(context.request.fields));
         match self.0.check(now_ms, client, authorization) {
             AccessCheck::Decided(decision) => Check::Decided(admission(decision)),
-            AccessCheck::Verify(pending) => Check::Deferred(Box::pin(verify(arriving.services.pool.clone(), pending))),
+            AccessCheck::Verify(pending) => Check::Deferred(Box::pin(verify(context.services.pool.clone(), pending))),
         }
     }
 
-    fn admit_cached(&self, arriving: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
-        let now_ms = arriving.services.clock.uptime_ms();
-        let (client, authorization) = (sender(arriving.client), authorization(arriving.request.fields));
+    fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
+        let now_ms = context.services.clock.uptime_ms();
+        let (client, authorization) = (sender(context.client), authorization(context.request.fields));
         self.0.granted(now_ms, client, authorization)
     }
 }

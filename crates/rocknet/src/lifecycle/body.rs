@@ -103,7 +103,8 @@ impl BodySource {
         matches!(self.source, Some(Source::File(_) | Source::Parts(..)))
     }
 
-    /// Returns the bytes that a file has left. For several files and other sources, at least as many as any window allows.
+    /// Returns the bytes that a file has left. For several files and other sources, at least as many as any window
+    /// allows.
     pub fn left(&self) -> u64 {
         match &self.source {
             Some(Source::File(file)) => file.left(),
@@ -121,11 +122,12 @@ impl BodySource {
         self.ready = Piece::None;
     }
 
-    /// Makes the next piece ready, of a file at most `most` bytes; `None` at the end. Called only when nothing is ready.
-    pub fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<()>>> {
+    /// Makes the next piece ready, of a file at most `max_bytes` bytes; `None` at the end. Called only when nothing is
+    /// ready.
+    pub fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, max_bytes: u64) -> Poll<Option<io::Result<()>>> {
         let piece = match &mut self.source {
             None => return Poll::Ready(None),
-            Some(source) => ready!(source.poll(task, pool, most)),
+            Some(source) => ready!(source.poll(task, pool, max_bytes)),
         };
         Poll::Ready(match piece {
             None => {
@@ -159,12 +161,12 @@ impl Source {
         }
     }
 
-    fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<Piece>>> {
+    fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, max_bytes: u64) -> Poll<Option<io::Result<Piece>>> {
         match self {
-            Source::File(file) => file.poll(task, pool, most),
+            Source::File(file) => file.poll(task, pool, max_bytes),
             Source::Parts(parts, current, delivery) => loop {
                 if let Some(file) = current {
-                    if let Some(piece) = ready!(file.poll(task, pool, most)) {
+                    if let Some(piece) = ready!(file.poll(task, pool, max_bytes)) {
                         return Poll::Ready(Some(piece));
                     }
                     *current = None;

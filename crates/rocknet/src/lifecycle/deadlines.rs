@@ -37,8 +37,9 @@ pub enum Wait {
 /// Unacknowledged bytes after which the client has taken everything: a sent FIN counts as one.
 pub const FIN_ONLY: u64 = 1;
 
-/// Unacknowledged bytes that are left to the kernel when a connection closes at the client's request. A response that was just
-/// sent is rarely acknowledged yet, and waiting for the acknowledgement would cost every such connection a system call.
+/// Unacknowledged bytes that are left to the kernel when a connection closes at the client's request. A response that
+/// was just sent is rarely acknowledged yet, and waiting for the acknowledgement would cost every such connection a
+/// system call.
 pub const LEFT_TO_KERNEL: u64 = 64 * 1024;
 
 /// Longest deadline in ticks: months, after which it is set again.
@@ -53,7 +54,7 @@ pub struct Deadlines {
     /// Unacknowledged bytes in the kernel when the window began.
     held: u64,
     /// Ticks left of a window for the request body that a handler has interrupted; 0 if none was interrupted.
-    rest: u32,
+    interrupted: u32,
     /// Timeout of the handler of this request in ticks; `None`: the general timeout.
     handler_timeout: Option<u32>,
 }
@@ -66,7 +67,7 @@ impl Deadlines {
             wait: Wait::Unset,
             moved: 0,
             held: 0,
-            rest: 0,
+            interrupted: 0,
             handler_timeout: None,
         }
     }
@@ -91,21 +92,21 @@ impl Deadlines {
     pub fn begin(&mut self, wait: Wait, ticks: u32) {
         self.wait = wait;
         self.moved = 0;
-        self.rest = 0;
+        self.interrupted = 0;
         self.deadline.set(ticks);
     }
 
-    /// Waits for a client that has ended its side to acknowledge what was sent. This mostly takes one round trip, so the first
-    /// check comes with the next tick. Returns the ticks until that check, for [`Deadlines::extend_drain`].
+    /// Waits for a client that has ended its side to acknowledge what was sent. This mostly takes one round trip, so
+    /// the first check comes with the next tick. Returns the ticks until that check, for [`Deadlines::extend_drain`].
     pub fn begin_drain(&mut self) -> u32 {
         self.begin(Wait::Linger, 1);
         1
     }
 
-    /// Doubles the `waited` ticks until the next check, up to `most` in total. Returns the ticks from the beginning to that check;
-    /// `None`: the time is over.
-    pub fn extend_drain(&mut self, waited: u32, most: u32) -> Option<u32> {
-        let ticks = waited.min(most.saturating_sub(waited));
+    /// Doubles the `waited` ticks until the next check, up to `max_ticks` in total. Returns the ticks from the
+    /// beginning to that check; `None`: the time is over.
+    pub fn extend_drain(&mut self, waited: u32, max_ticks: u32) -> Option<u32> {
+        let ticks = waited.min(max_ticks.saturating_sub(waited));
         if ticks == 0 {
             return None;
         }
@@ -143,13 +144,13 @@ impl Deadlines {
         self.wait = wait;
     }
 
-    /// Waits for the request body. A window that a handler interrupted goes on, because a handler that is slow over each chunk
-    /// would otherwise give the client a new window with each of them.
+    /// Waits for the request body. A window that a handler interrupted goes on, because a handler that is slow over
+    /// each chunk would otherwise give the client a new window with each of them.
     pub fn enter_request_body(&mut self, ticks: u32) {
-        if self.wait == Wait::Handler && self.rest > 0 {
+        if self.wait == Wait::Handler && self.interrupted > 0 {
             self.wait = Wait::RequestBody;
-            self.deadline.set(self.rest);
-            self.rest = 0;
+            self.deadline.set(self.interrupted);
+            self.interrupted = 0;
         }
         self.enter(Wait::RequestBody, ticks);
     }
@@ -157,20 +158,20 @@ impl Deadlines {
     /// Waits for a handler or the disk. The client's window for the request body stands still meanwhile.
     pub fn enter_handler(&mut self, ticks: u32) {
         // A deadline that has passed was not checked yet: it is checked when the request body is waited for again.
-        let rest = if self.wait == Wait::RequestBody {
+        let interrupted = if self.wait == Wait::RequestBody {
             self.deadline.left().max(1)
         } else {
             0
         };
         let moved = self.moved;
         self.enter(Wait::Handler, ticks);
-        if rest > 0 {
-            (self.rest, self.moved) = (rest, moved);
+        if interrupted > 0 {
+            (self.interrupted, self.moved) = (interrupted, moved);
         }
     }
 
-    /// Waits for a tunnel: without a deadline, unless the server stops or one side of the tunnel has ended. A client that does not
-    /// take what it is sent keeps its deadline.
+    /// Waits for a tunnel: without a deadline, unless the server stops or one side of the tunnel has ended. A client
+    /// that does not take what it is sent keeps its deadline.
     pub fn enter_tunnel(&mut self, is_half: bool, is_stopping: bool, ticks: &Ticks) {
         if is_stopping {
             return self.enter(Wait::TunnelGrace, ticks.tunnel_close_grace);
@@ -185,7 +186,8 @@ impl Deadlines {
         }
     }
 
-    /// Begins or continues the window of a client that takes no more of a tunnel for now. `moved`: bytes that it took before.
+    /// Begins or continues the window of a client that takes no more of a tunnel for now. `moved`: bytes that it took
+    /// before.
     pub fn stall_tunnel(&mut self, moved: u64, ticks: u32, in_flight: impl FnOnce() -> u64) {
         match self.wait {
             Wait::Send => self.moved(moved),
@@ -227,9 +229,9 @@ impl Deadlines {
         self.poll_rate(waker, |_| (1, 0), || 0)
     }
 
-    /// Returns true if the deadline has passed; if enough bytes were moved in its window, another window begins. `rate` returns
-    /// the bytes of a window of this wait and its ticks, and is called for a passed deadline alone. `in_flight` returns the bytes
-    /// that the kernel holds now: a slow client takes from these before the server can send again.
+    /// Returns true if the deadline has passed; if enough bytes were moved in its window, another window begins. `rate`
+    /// returns the bytes of a window of this wait and its ticks, and is called for a passed deadline alone. `in_flight`
+    /// returns the bytes that the kernel holds now: a slow client takes from these before the server can send again.
     #[inline]
     pub fn poll_rate(&mut self, waker: &Waker, rate: impl Fn(Wait) -> (u64, u32), in_flight: impl Fn() -> u64) -> bool {
         while self.deadline.poll_past(waker) {
@@ -289,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_asks_for_enough() {
+    fn a_window_requires_the_minimum_number_of_bytes() {
         check(Wait::RequestBody, 0, &[(100, 0, false), (250, 0, false), (99, 0, true)]);
         check(Wait::Send, 0, &[(100, 0, false), (0, 0, true)]);
         // The socket took nothing more, but the client took from what the kernel held.
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_interrupts_a_window_and_begins_none() {
+    fn a_handler_suspends_the_window_of_the_request_body() {
         const TICKS: u32 = 4;
         let wheel = Wheel::new(Duration::from_millis(250), 1);
         let mut deadlines = Deadlines::new(&wheel);
@@ -330,7 +332,10 @@ mod tests {
             for _ in 0..tick_in_handler {
                 wheel.advance();
             }
-            assert!(!past(&mut deadlines), "the time of the handler is not the client's");
+            assert!(
+                !past(&mut deadlines),
+                "time in the handler does not count for the client"
+            );
             deadlines.enter_request_body(TICKS);
             wheel.advance();
             assert_eq!(past(&mut deadlines), too_slow);

@@ -56,9 +56,9 @@ impl ActiveExchange {
                 state: ResponseState::Ready(response),
                 close,
             },
-            Ok(CompletedResponse::Cached(known, request)) => {
+            Ok(CompletedResponse::Cached(entry, request)) => {
                 let started = catch_unwind(AssertUnwindSafe(|| {
-                    pipeline::respond_from_entry(worker, Rc::clone(&context), &known, &request.view(), responder)
+                    pipeline::respond_from_entry(worker, Rc::clone(&context), &entry, &request.view(), responder)
                 }));
                 match started {
                     Ok(started) => started,

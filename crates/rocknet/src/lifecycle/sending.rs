@@ -22,19 +22,20 @@ pub enum Progress {
 }
 
 impl ActiveExchange {
-    /// Sends the next piece of the body; a piece of a file has at most `most` bytes. Called only if no piece is ready.
+    /// Sends the next piece of the body; a piece of a file has at most `max_bytes` bytes. Called only if no piece is
+    /// ready.
     pub fn poll_body<R: Responder>(
         &mut self,
         task: &mut Context<'_>,
         worker: &Worker,
         info: &mut ConnectionInfo,
-        most: u64,
+        max_bytes: u64,
         responder: &mut R,
     ) -> Poll<Progress> {
         let Stage::Sending { body, .. } = &mut self.stage else {
             return Poll::Ready(Progress::Done);
         };
-        let polled = catch_unwind(AssertUnwindSafe(|| body.poll(task, &worker.shared.pool, most)));
+        let polled = catch_unwind(AssertUnwindSafe(|| body.poll(task, &worker.shared.pool, max_bytes)));
         let polled = match polled {
             Ok(polled) => ready!(polled),
             Err(_) => {

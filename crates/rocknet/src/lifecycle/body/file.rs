@@ -16,8 +16,8 @@ use crate::blocking::{Job, JobError, Pool};
 use crate::open_file::OpenFile;
 use crate::response::FilePart;
 
-/// Size of a piece where the response has the link to itself, which is as much as a link sends of files in one turn. The pool reads
-/// half a megabyte from a disk at once, and other connections get their turn between two pieces.
+/// Size of a piece where the response has the link to itself, which is as much as a link sends of files in one turn.
+/// The pool reads half a megabyte from a disk at once, and other connections get their turn between two pieces.
 const DIRECT_PIECE: u64 = 512 << 10;
 
 /// Largest piece that is framed. The next one is prepared once the last has been framed.
@@ -33,7 +33,7 @@ pub struct FileSource {
     /// Brings the next piece into memory.
     preparing: Option<Preparing>,
     /// The next piece was just read into memory. If it is gone again, sending it waits for the disk.
-    is_here: bool,
+    is_loaded: bool,
     /// Time that is noted in the file if it is in memory as a whole.
     note: Option<u64>,
 }
@@ -42,7 +42,7 @@ enum Preparing {
     /// The worker's own loop reads into the kernel's memory.
     ReadAhead(ReadAhead),
     /// A thread of the pool does.
-    BringIn(Job<()>),
+    Load(Job<()>),
     /// A thread of the pool reads into the server's memory.
     Read(Job<io::Result<Bytes>>),
 }
@@ -54,7 +54,7 @@ impl FileSource {
             part,
             delivery,
             preparing: None,
-            is_here: false,
+            is_loaded: false,
             note: None,
         }
     }
@@ -68,7 +68,7 @@ impl FileSource {
         };
         let is_one_piece = delivery == Delivery::Direct && file.length <= DIRECT_PIECE;
         FileSource {
-            is_here: is_one_piece && file.was_resident(now_ms),
+            is_loaded: is_one_piece && file.was_resident(now_ms),
             note: is_one_piece.then_some(now_ms),
             ..FileSource::new(part, delivery)
         }
@@ -79,14 +79,14 @@ impl FileSource {
         self.part.length
     }
 
-    /// Returns the next piece, of at most `most` bytes where it is framed; `None` at the end.
-    pub fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<Piece>>> {
+    /// Returns the next piece, of at most `max_bytes` bytes where it is framed; `None` at the end.
+    pub fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, max_bytes: u64) -> Poll<Option<io::Result<Piece>>> {
         if self.part.length == 0 {
             return Poll::Ready(None);
         }
         loop {
             let found = match &mut self.preparing {
-                None => match self.find(most) {
+                None => match self.find(max_bytes) {
                     Ok(None) => {
                         if let Some(ahead) = read_ahead(&self.part.file.file, self.part.offset, self.piece()) {
                             self.preparing = Some(Preparing::ReadAhead(ahead));
@@ -97,26 +97,26 @@ impl FileSource {
                     found => found,
                 },
                 Some(Preparing::ReadAhead(ahead)) => {
-                    self.is_here = ready!(ahead.as_mut().poll(task));
+                    self.is_loaded = ready!(ahead.as_mut().poll(task));
                     self.preparing = None;
-                    self.find(most)
+                    self.find(max_bytes)
                 }
-                Some(Preparing::BringIn(job)) => {
-                    let brought = ready!(Pin::new(job).poll(task));
+                Some(Preparing::Load(job)) => {
+                    let loaded = ready!(Pin::new(job).poll(task));
                     self.preparing = None;
-                    match brought {
+                    match loaded {
                         Err(error @ JobError::Rejected) => Err(io::Error::other(error)),
                         Ok(()) | Err(_) => {
-                            self.is_here = true;
-                            self.find(most)
+                            self.is_loaded = true;
+                            self.find(max_bytes)
                         }
                     }
                 }
                 Some(Preparing::Read(job)) => {
                     let read = ready!(Pin::new(job).poll(task));
                     self.preparing = None;
-                    // With thousands of jobs waiting for the disk, this response is cut: if the event loop read in place of the
-                    // pool, all its clients would wait for the disk.
+                    // With thousands of jobs waiting for the disk, this response is cut: if the event loop read in
+                    // place of the pool, all its clients would wait for the disk.
                     let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
                     read.map(|read| Some(Piece::Owned(read)))
                 }
@@ -128,7 +128,7 @@ impl FileSource {
                     return Poll::Ready(Some(Ok(piece)));
                 }
                 // The event loop cannot read it, or the kernel could not keep it in memory.
-                Ok(None) => self.preparing = Some(self.by_a_thread(pool, most)),
+                Ok(None) => self.preparing = Some(self.load_in_pool(pool, max_bytes)),
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
@@ -142,16 +142,16 @@ impl FileSource {
     }
 
     /// Returns the part of the next piece that is in memory; `None` if its beginning is not.
-    fn find(&mut self, most: u64) -> io::Result<Option<Piece>> {
+    fn find(&mut self, max_bytes: u64) -> io::Result<Option<Piece>> {
         match self.delivery {
             Delivery::Direct => Ok(self.find_direct()),
-            Delivery::Framed => self.find_framed(most),
+            Delivery::Framed => self.find_framed(max_bytes),
         }
     }
 
     fn find_direct(&mut self) -> Option<Piece> {
         let length = self.piece();
-        if !std::mem::take(&mut self.is_here) {
+        if !std::mem::take(&mut self.is_loaded) {
             if !file::is_resident(&self.part.file.file, self.part.offset + length - 1) {
                 return None;
             }
@@ -162,8 +162,8 @@ impl FileSource {
         Some(Piece::File(self.next_part(length)))
     }
 
-    fn find_framed(&self, most: u64) -> io::Result<Option<Piece>> {
-        let part = self.next_part(self.piece().min(most));
+    fn find_framed(&self, max_bytes: u64) -> io::Result<Option<Piece>> {
+        let part = self.next_part(self.piece().min(max_bytes));
         if part.length >= FROM_FILE && file::check_resident(&part.file.file, part.offset + part.length - 1)? {
             return Ok(Some(Piece::File(part)));
         }
@@ -180,15 +180,15 @@ impl FileSource {
         }
     }
 
-    fn by_a_thread(&self, pool: &Pool, most: u64) -> Preparing {
+    fn load_in_pool(&self, pool: &Pool, max_bytes: u64) -> Preparing {
         match self.delivery {
             Delivery::Direct => {
                 let part = self.next_part(self.piece());
-                let bring_in = move || file::load_into_page_cache(&part.file.file, part.offset, part.length);
-                Preparing::BringIn(pool.spawn(Priority::Normal, bring_in))
+                let load = move || file::load_into_page_cache(&part.file.file, part.offset, part.length);
+                Preparing::Load(pool.spawn(Priority::Normal, load))
             }
             Delivery::Framed => {
-                let part = self.next_part(self.piece().min(most));
+                let part = self.next_part(self.piece().min(max_bytes));
                 Preparing::Read(pool.spawn(Priority::Normal, move || read(&part)))
             }
         }
@@ -210,7 +210,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_pool_without_room_cuts_the_response_and_halts_nothing() {
+    fn a_full_pool_cuts_the_response_instead_of_blocking_the_event_loop() {
         // Neither is ever noted as being in memory.
         for (delivery, path) in [(Delivery::Direct, "."), (Delivery::Framed, "/proc/self/status")] {
             let file = File::open(path).expect("a file");
