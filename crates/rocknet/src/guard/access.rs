@@ -48,7 +48,8 @@ impl Guard for AccessGuard {
     }
 }
 
-/// Verifies a password in the pool, at low priority, so that guesses from many addresses delay no file.
+/// Verifies a password in the blocking pool. The priority is low, so that password guesses from many addresses do not
+/// delay file reads.
 async fn verify(pool: Pool, pending: access::Pending) -> Admission {
     let job = pool.spawn(Priority::Low, move || pending.run());
     admission(job.await.unwrap_or(Decision::Unavailable {
@@ -56,7 +57,7 @@ async fn verify(pool: Pool, pending: access::Pending) -> Admission {
     }))
 }
 
-/// Delay after which a client may try again when the pool was full or a job failed.
+/// Delay in seconds after which a client may retry if the pool was full or the job failed.
 const RETRY_AFTER_S: u64 = 1;
 
 fn sender(client: Client) -> access::Client {
@@ -66,8 +67,8 @@ fn sender(client: Client) -> access::Client {
     }
 }
 
-/// Returns the value of the field. A request with several has none, because applications differ about which of them
-/// counts.
+/// Returns the value of the `Authorization` field. Returns `None` if the field is repeated, because applications
+/// disagree about which value counts.
 fn authorization(fields: Fields<'_>) -> Option<&[u8]> {
     fields
         .get(Known::Authorization)

@@ -23,7 +23,7 @@ pub struct HandlerPoll {
 }
 
 impl ActiveExchange {
-    /// Polls the handler. No buffer of the worker may be borrowed, because handlers use the buffers.
+    /// Polls the handler. The caller must not borrow a buffer of the worker, because handlers use the buffers.
     pub fn poll_handler(&mut self, task: &mut Context<'_>) -> HandlerPoll {
         let Stage::Waiting(pending) = &mut self.stage else {
             return HandlerPoll {

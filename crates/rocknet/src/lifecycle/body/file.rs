@@ -1,4 +1,5 @@
-//! Range of a file that is sent in pieces, each of which is in memory before it is sent.
+//! Source of a file range that is sent in pieces. Each piece is loaded into memory before it is sent, so that the event
+//! loop does not wait for the disk.
 
 use std::future::Future;
 use std::io;
@@ -16,34 +17,37 @@ use crate::blocking::{Job, JobError, Pool};
 use crate::open_file::OpenFile;
 use crate::response::FilePart;
 
-/// Size of a piece where the response has the link to itself, which is as much as a link sends of files in one turn.
-/// The pool reads half a megabyte from a disk at once, and other connections get their turn between two pieces.
+/// Maximum size of a piece if the response has the link to itself. A link sends as many bytes of files in one turn. The
+/// pool reads such a piece from the disk in one job, and other connections are served between two pieces.
 const DIRECT_PIECE: u64 = 512 << 10;
 
-/// Largest piece that is framed. The next one is prepared once the last has been framed.
+/// Maximum size of a framed piece. The next piece is prepared once the previous one has been framed.
 const FRAMED_PIECE: u64 = 64 * 1024;
 
-/// Smaller pieces are copied before they are framed, because sending one from its file takes further system calls.
+/// Minimum size of a framed piece that is sent from its file. Smaller pieces are copied, because sending from a file
+/// requires further system calls.
 const FROM_FILE: u64 = 8 * 1024;
 
 /// Source of the pieces of a file.
 pub struct FileSource {
     part: FilePart,
     delivery: Delivery,
-    /// Brings the next piece into memory.
+    /// Operation that loads the next piece into memory.
     preparing: Option<Preparing>,
-    /// The next piece was just read into memory. If it is gone again, sending it waits for the disk.
+    /// True if the next piece was just found in memory or loaded. It is sent without another check: if the kernel has
+    /// evicted it since, sending it waits for the disk.
     is_loaded: bool,
-    /// Time that is noted in the file if it is in memory as a whole.
+    /// Uptime in ms that is noted in the file when the file is found in memory; `None` if the file is sent in more than
+    /// one piece.
     note: Option<u64>,
 }
 
 enum Preparing {
-    /// The worker's own loop reads into the kernel's memory.
+    /// The event loop of the worker reads the piece into the page cache.
     ReadAhead(ReadAhead),
-    /// A thread of the pool does.
+    /// A thread of the pool reads the piece into the page cache.
     Load(Job<()>),
-    /// A thread of the pool reads into the server's memory.
+    /// A thread of the pool reads the piece into a buffer.
     Read(Job<io::Result<Bytes>>),
 }
 
@@ -59,7 +63,8 @@ impl FileSource {
         }
     }
 
-    /// Sends a whole file, which may have been found in memory just now.
+    /// Makes the source of a whole file. A file of one piece that was found in memory within the last second is not
+    /// checked again.
     pub fn whole(file: &Arc<OpenFile>, delivery: Delivery, now_ms: u64) -> FileSource {
         let part = FilePart {
             file: Arc::clone(file),
@@ -74,12 +79,12 @@ impl FileSource {
         }
     }
 
-    /// Returns the number of bytes that are still to be returned.
+    /// Returns the number of bytes that [`FileSource::poll`] has not returned yet.
     pub fn left(&self) -> u64 {
         self.part.length
     }
 
-    /// Returns the next piece, of at most `max_bytes` bytes where it is framed; `None` at the end.
+    /// Returns the next piece; `None` at the end. A framed piece has at most `max_bytes` bytes.
     pub fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, max_bytes: u64) -> Poll<Option<io::Result<Piece>>> {
         if self.part.length == 0 {
             return Poll::Ready(None);
@@ -105,7 +110,10 @@ impl FileSource {
                     let loaded = ready!(Pin::new(job).poll(task));
                     self.preparing = None;
                     match loaded {
+                        // The pool is full: thousands of jobs wait for the disk already. The response is cut, because
+                        // reading in the event loop would let all its clients wait for the disk.
                         Err(error @ JobError::Rejected) => Err(io::Error::other(error)),
+                        // After a panic or a stop of the pool, the piece is sent although this may wait for the disk.
                         Ok(()) | Err(_) => {
                             self.is_loaded = true;
                             self.find(max_bytes)
@@ -115,8 +123,7 @@ impl FileSource {
                 Some(Preparing::Read(job)) => {
                     let read = ready!(Pin::new(job).poll(task));
                     self.preparing = None;
-                    // With thousands of jobs waiting for the disk, this response is cut: if the event loop read in
-                    // place of the pool, all its clients would wait for the disk.
+                    // A full pool cuts the response here too.
                     let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
                     read.map(|read| Some(Piece::Owned(read)))
                 }
@@ -127,7 +134,7 @@ impl FileSource {
                     self.part.length -= piece.length();
                     return Poll::Ready(Some(Ok(piece)));
                 }
-                // The event loop cannot read it, or the kernel could not keep it in memory.
+                // The event loop cannot load the piece, or the kernel could not keep it in memory.
                 Ok(None) => self.preparing = Some(self.load_in_pool(pool, max_bytes)),
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
@@ -141,7 +148,7 @@ impl FileSource {
         })
     }
 
-    /// Returns the part of the next piece that is in memory; `None` if its beginning is not.
+    /// Returns the next piece if it is in memory. A framed piece is cut to its beginning if only that is in memory.
     fn find(&mut self, max_bytes: u64) -> io::Result<Option<Piece>> {
         match self.delivery {
             Delivery::Direct => Ok(self.find_direct()),
@@ -211,7 +218,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_pool_cuts_the_response_instead_of_blocking_the_event_loop() {
-        // Neither is ever noted as being in memory.
+        // Neither a folder nor a file of procfs is ever found in memory.
         for (delivery, path) in [(Delivery::Direct, "."), (Delivery::Framed, "/proc/self/status")] {
             let file = File::open(path).expect("a file");
             let part = FilePart {
