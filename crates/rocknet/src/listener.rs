@@ -73,14 +73,14 @@ impl ActiveListener {
         let first = sockets.first().ok_or(io::ErrorKind::InvalidInput)?;
         let socket = first.try_clone()?;
         let mut workers = Vec::with_capacity(sockets.len());
-        for (number, own) in sockets.into_iter().enumerate() {
+        for (number, worker_socket) in sockets.into_iter().enumerate() {
             let (commands, received) = unbounded_channel();
             let label = socket
                 .local_port()
                 .map_or_else(|| "unix".to_owned(), |port| port.to_string());
             let slot = WorkerSlot {
                 address: address.clone(),
-                listener: Some(own),
+                listener: Some(worker_socket),
                 connections,
                 shared: shared.clone(),
                 counters: metrics.register(),
@@ -248,8 +248,8 @@ impl WorkerSlot {
     }
 }
 
-/// Joins `threads` within `deadline`. Returns true if all have ended in time and none has cut a connection.
-pub fn join_within(threads: Vec<JoinHandle<bool>>, deadline: Duration) -> bool {
+/// Joins `threads` within `timeout`. Returns true if all have ended in time and none has cut a connection.
+pub fn join_within(threads: Vec<JoinHandle<bool>>, timeout: Duration) -> bool {
     let (done, all_done) = mpsc::channel();
     thread::spawn(move || {
         let mut clean = true;
@@ -258,5 +258,5 @@ pub fn join_within(threads: Vec<JoinHandle<bool>>, deadline: Duration) -> bool {
         }
         let _ = done.send(clean);
     });
-    all_done.recv_timeout(deadline).unwrap_or(false)
+    all_done.recv_timeout(timeout).unwrap_or(false)
 }

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_both_are_joined() {
+    fn fields_of_the_application_are_added_to_those_that_describe_the_file() {
         let mut own = FieldList::default();
         for (name, value) in [
             ("Content-Type", "text/csv"),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found() {
+    fn file_references_are_found_in_the_fields() {
         for (field, value, expected) in [
             ("X-Accel-Redirect", "/a", Some(FileReference::Path("/a".into()))),
             ("x-sendfile", "/srv/a", Some(FileReference::Disk("/srv/a".into()))),

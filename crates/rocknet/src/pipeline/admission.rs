@@ -91,10 +91,10 @@ impl Decisions {
         None
     }
 
-    /// Returns the decision of a guard that has decided before, so that it decides once about a request. A rejection is moved
-    /// out, because the request ends with it.
+    /// Returns the decision of a guard that has decided before, so that it decides once about a request. A rejection is
+    /// moved out, because the request ends with it.
     fn made_by(&mut self, guard: &Arc<dyn Guard>) -> Option<Admission> {
-        let at = self.made.iter().position(|(known, _)| Arc::ptr_eq(known, guard))?;
+        let at = self.made.iter().position(|(decided, _)| Arc::ptr_eq(decided, guard))?;
         Some(match &self.made[at].1 {
             Ok(user) => Ok(user.clone()),
             Err(_) => self.made.swap_remove(at).1,
@@ -126,12 +126,12 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
     routes: &SiteRoutes,
-    remembered: &Hit,
+    hit: &Hit,
 ) -> Option<Option<Arc<str>>> {
     let raw = incoming.request.path;
     let resolved = route::resolve(routes, raw).ok()?;
-    let of_file = match remembered {
-        Hit::Entry(known) => endpoint_of_entry(routes, &known.tree, &known.entry),
+    let of_file = match hit {
+        Hit::Entry(cached) => endpoint_of_entry(routes, &cached.tree, &cached.entry),
         Hit::Endpoint(_) => None,
     };
     let guard_context = guard_context(worker, incoming);
@@ -197,9 +197,9 @@ async fn handle_guarded(
         None => handler.handle(exchange).await,
     };
     if let HandlerOutput::Cached(entry) = &output
-        && let Some(known) = entry.downcast_ref::<CachedPath>()
+        && let Some(cached) = entry.downcast_ref::<CachedPath>()
     {
-        context.set_user(enter_file(worker, &known.tree, &known.entry, context).await?);
+        context.set_user(enter_file(worker, &cached.tree, &cached.entry, context).await?);
     }
     Ok(output)
 }

@@ -62,19 +62,19 @@ impl<'a> From<&'a Arc<Endpoint>> for AppliedRoute<'a> {
 }
 
 impl<'a> From<&'a CachedEntry> for AppliedRoute<'a> {
-    fn from(known: &'a CachedEntry) -> AppliedRoute<'a> {
+    fn from(cached: &'a CachedEntry) -> AppliedRoute<'a> {
         AppliedRoute {
-            route: &known.tree.route,
-            pages: Some(&known.tree),
+            route: &cached.tree.route,
+            pages: Some(&cached.tree),
         }
     }
 }
 
 impl<'a> From<&'a CachedEndpoint> for AppliedRoute<'a> {
-    fn from(place: &'a CachedEndpoint) -> AppliedRoute<'a> {
+    fn from(cached: &'a CachedEndpoint) -> AppliedRoute<'a> {
         AppliedRoute {
-            route: &place.route,
-            pages: place.pages.as_ref(),
+            route: &cached.route,
+            pages: cached.pages.as_ref(),
         }
     }
 }

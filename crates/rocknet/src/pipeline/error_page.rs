@@ -76,8 +76,8 @@ const CONTENT_FIELDS: [&str; 13] = [
 
 /// Adds the plain page to an error response without a body; a response with a body keeps it.
 pub fn fill(response: &mut Response) {
-    let is_own = response.error_page != ErrorPage::Never;
-    if response.status.code() < 400 || !is_own || !matches!(response.body, Body::Empty) {
+    let allows_page = response.error_page != ErrorPage::Never;
+    if response.status.code() < 400 || !allows_page || !matches!(response.body, Body::Empty) {
         return;
     }
     let page = fixed::error(response.status);

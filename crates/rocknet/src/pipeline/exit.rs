@@ -23,8 +23,8 @@ pub enum Exit {
     Filter(Box<dyn DeferredFilter>, usize),
 }
 
-/// Applies the phases after the handler until one has to wait; [`complete`] applies the rest. `request`: `None` if it is
-/// no longer known; filters that need it then leave the response unchanged.
+/// Applies the phases after the handler until one has to wait; [`complete`] applies the rest. `request`: `None` if it
+/// is no longer known; filters that need it then leave the response unchanged.
 pub fn begin(
     worker: &Worker,
     route: Option<&Arc<Route>>,
@@ -50,14 +50,14 @@ fn filter(
     response: &mut Response,
     next: usize,
 ) -> Exit {
-    let passing = FilterContext {
+    let context = FilterContext {
         services: worker,
         route,
         request,
     };
     for (number, filter) in worker.shared.registries.filters.iter().enumerate().skip(next) {
-        if let Some(later) = filter.apply(&passing, response) {
-            return Exit::Filter(later, number + 1);
+        if let Some(deferred) = filter.apply(&context, response) {
+            return Exit::Filter(deferred, number + 1);
         }
     }
     Exit::Done
@@ -74,8 +74,8 @@ pub async fn complete(worker: Rc<Worker>, context: Rc<RequestContext>, mut exit:
                 error_page::fill(response);
                 0
             }
-            Exit::Filter(later, next) => {
-                later.complete(response).await;
+            Exit::Filter(deferred, next) => {
+                deferred.complete(response).await;
                 next
             }
         };

@@ -36,11 +36,11 @@ pub(super) fn redirect_with_slash(request: &Request<'_>) -> Response {
 pub(super) fn list_directory(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
-    known: &CachedEntry,
+    cached: &CachedEntry,
     relative: &[u8],
     request: &Request<'_>,
 ) -> ResponseState {
-    let (tree, path, relative) = (Arc::clone(&known.tree), Arc::clone(&known.path), relative.to_vec());
+    let (tree, path, relative) = (Arc::clone(&cached.tree), Arc::clone(&cached.path), relative.to_vec());
     let query = request.query.unwrap_or_default().to_vec();
     let accept = request
         .fields

@@ -45,8 +45,13 @@ pub(super) fn finish(
     response: Response,
 ) -> ResponseState {
     let mut response = Box::new(response);
-    let kept = context.request.as_ref().map(|request| request.view());
-    let exit = exit::begin(worker, context.route.as_ref(), request.or(kept.as_ref()), &mut response);
+    let in_context = context.request.as_ref().map(|request| request.view());
+    let exit = exit::begin(
+        worker,
+        context.route.as_ref(),
+        request.or(in_context.as_ref()),
+        &mut response,
+    );
     if matches!(exit, Exit::Done) {
         return ResponseState::Ready(response);
     }

@@ -44,7 +44,7 @@ pub(super) fn redirect(status: u16, location: &[u8]) -> Response {
 
 /// Adds a route to the worker cache for a path whose handler has responded at once. Their number is bounded by the
 /// configuration, so clients cannot fill the cache with them.
-pub(super) fn remember(
+pub(super) fn cache_endpoint(
     worker: &Worker,
     key: u32,
     request: &Request<'_>,
@@ -58,31 +58,31 @@ pub(super) fn remember(
     }
     let is_plain = path.as_bytes() == request.path && matches!(request.method, Method::Get | Method::Head);
     if is_plain && routes.has_exact_route(path) {
-        let place = CachedEndpoint {
+        let cached = CachedEndpoint {
             route: Arc::clone(&endpoint.route),
             handler: Arc::clone(endpoint.handler(path)),
             pages: endpoint.pages.clone(),
             path: path.into(),
             is_file_path,
         };
-        let lead = Hit::Endpoint(Rc::new(place));
-        worker.files.l1().insert(key, request.path, lead);
+        let hit = Hit::Endpoint(Rc::new(cached));
+        worker.files.l1().insert(key, request.path, hit);
     }
 }
 
 /// Responds to a request for a path whose handler has responded at once before.
-pub(super) fn from_remembered<F: Fn() -> Rc<OwnedRequest>>(
+pub(super) fn from_cached_endpoint<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
-    place: &CachedEndpoint,
+    cached: &CachedEndpoint,
     incoming: &IncomingRequest<'_, F>,
     user: Option<&str>,
 ) -> Option<Response> {
-    let mut response = place.handler.handle_now(&ExchangeRef {
+    let mut response = cached.handler.handle_now(&ExchangeRef {
         services: worker,
         request: incoming.request,
         has_body: incoming.has_body,
-        path: &place.path,
-        is_file_path: place.is_file_path,
+        path: &cached.path,
+        is_file_path: cached.is_file_path,
         client: incoming.client(worker),
         tls: incoming.secure.map(|secure| &**secure.facts()),
         user,

@@ -33,15 +33,15 @@ impl NotFoundReason {
 
 /// Logs a 404 for a file, from the cache or after a lookup.
 #[inline]
-pub(super) fn log_file(known: &CachedEntry, status: Status) {
+pub(super) fn log_file(cached: &CachedEntry, status: Status) {
     if status == Status::NOT_FOUND && Level::INFO <= LevelFilter::current() {
-        log_path(known);
+        log_path(cached);
     }
 }
 
 #[cold]
-fn log_path(known: &CachedEntry) {
-    failure_log::not_found(&known.tree, &known.path);
+fn log_path(cached: &CachedEntry) {
+    failure_log::not_found(&cached.tree, &cached.path);
 }
 
 /// Logs a 404 with another reason, once a second for each site and reason: at debug, and in `dev` mode at info. Other

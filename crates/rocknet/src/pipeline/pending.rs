@@ -122,7 +122,7 @@ impl PendingResponse {
     /// Polls the work, and takes its response through the remaining phases.
     pub fn poll(&mut self, task: &mut Context<'_>) -> Poll<CompletedResponse> {
         loop {
-            let answer = match &mut self.work {
+            let output = match &mut self.work {
                 PendingWork::Response(work) => ready!(work.as_mut().poll(task)),
                 PendingWork::Routing(work) => match ready!(work.as_mut().poll(task)) {
                     RoutingResult::Response(response) => return Poll::Ready(CompletedResponse::Response(response)),
@@ -133,7 +133,7 @@ impl PendingResponse {
                 },
             };
             let exit = self.exit.take();
-            let mut response = match answer {
+            let mut response = match output {
                 handler::HandlerOutput::Response(response) => response,
                 handler::HandlerOutput::Cached(entry) => match cached_response(entry, exit.as_ref()) {
                     Some(cached) => return Poll::Ready(cached),

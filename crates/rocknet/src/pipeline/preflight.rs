@@ -38,8 +38,8 @@ pub fn check(
     let site = site.and_then(|number| config.snapshot.sites.get(number as usize));
     match secure {
         Some(secure) => {
-            let trust = site.and_then(|site| site.secure.as_ref()).map(|site| &site.policy);
-            if trust.is_some_and(|trust| secure.may_request(trust)) {
+            let policy = site.and_then(|site| site.secure.as_ref()).map(|site| &site.policy);
+            if policy.is_some_and(|policy| secure.may_request(policy)) {
                 return None;
             }
             Some(fixed::error(Status::MISDIRECTED_REQUEST))
@@ -53,12 +53,12 @@ fn challenge(worker: &Worker, request: &Request<'_>) -> Option<Response> {
     if !matches!(request.method, Method::Get | Method::Head) {
         return None;
     }
-    let answer = worker
+    let key_authorization = worker
         .shared
         .certificates
         .store
         .http_challenge(std::str::from_utf8(token).ok()?)?;
-    let content = answer.as_bytes().to_vec();
+    let content = key_authorization.as_bytes().to_vec();
     Some(
         Response::new(Status::OK)
             .with("Content-Type", "application/octet-stream")

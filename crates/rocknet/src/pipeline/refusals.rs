@@ -96,7 +96,7 @@ mod tests {
     use crate::response::Body;
 
     #[test]
-    fn pages_say_each_thing_once() {
+    fn the_page_adds_the_reason_only_if_it_does_not_state_it_already() {
         for (refusal, expected) in [
             (
                 Refusal::ContentTooLarge,

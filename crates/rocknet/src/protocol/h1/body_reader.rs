@@ -126,7 +126,7 @@ mod tests {
     use crate::exchange::RequestBody;
 
     /// Sends a request body at once, and checks the pieces that are read and how the body ends.
-    fn check(content: &str, expected: &[&str], ends: &str) -> Option<FieldList> {
+    fn check(content: &str, expected: &[&str], expected_end: &str) -> Option<FieldList> {
         let head = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
         let (mut engine, limits, mut request) = (ServerConnection::new(), Limits::default(), RequestIndex::default());
         assert!(matches!(
@@ -152,7 +152,7 @@ mod tests {
             match event {
                 Poll::Ready(Ok(BodyEvent::Chunk(chunk))) => pieces.push(String::from_utf8_lossy(&chunk).into_owned()),
                 Poll::Ready(Ok(BodyEvent::End)) => break "end",
-                Poll::Ready(Ok(BodyEvent::Disconnected)) => break "left",
+                Poll::Ready(Ok(BodyEvent::Disconnected)) => break "disconnected",
                 Poll::Ready(Ok(BodyEvent::Refused(_))) => break "refused",
                 Poll::Ready(Err(_)) | Poll::Pending => break "stuck",
             }
@@ -161,24 +161,24 @@ mod tests {
             (&pieces[..], found),
             (
                 &expected.iter().map(|piece| (*piece).to_owned()).collect::<Vec<_>>()[..],
-                ends
+                expected_end
             )
         );
         handler.take_trailers()
     }
 
     #[test]
-    fn what_arrives_at_once_is_one_piece_however_small_its_chunks() {
+    fn bytes_received_together_become_one_piece_however_small_the_chunks_are() {
         let many = "1\r\nx\r\n".repeat(5000);
         check(&format!("{many}0\r\n\r\n"), &[&"x".repeat(5000)], "end");
-        check(&many, &[&"x".repeat(5000)], "left");
+        check(&many, &[&"x".repeat(5000)], "disconnected");
         check("0\r\n\r\n", &[], "end");
-        check("2\r\nab\r\n3\r\nc", &["abc"], "left");
+        check("2\r\nab\r\n3\r\nc", &["abc"], "disconnected");
         check("2\r\nab\r\nno size\r\n", &[], "refused");
     }
 
     #[test]
-    fn trailers_come_with_the_end() {
+    fn trailers_are_available_at_the_end_of_the_body() {
         for (content, expected) in [
             ("0\r\n\r\n", None),
             (

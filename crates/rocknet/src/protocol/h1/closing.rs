@@ -27,13 +27,13 @@ impl<L: Link> Connection<L> {
         let worker = self.core.worker();
         // If the client did not request the end, it may have sent more. Closing with unread bytes is a reset, which
         // discards what the client has not read yet.
-        let is_ours = self.core.is_old(&worker, &worker.config());
+        let is_server_close = self.core.is_old(&worker, &worker.config());
         // More bytes may also have arrived while a response did not fit into the socket.
-        let meanwhile = self.core.deadlines.wait() == Wait::Send;
-        let linger = linger || is_ours || meanwhile || !self.core.unread.is_empty();
+        let was_blocked = self.core.deadlines.wait() == Wait::Send;
+        let linger = linger || is_server_close || was_blocked || !self.core.unread.is_empty();
         // The unacknowledged bytes cannot exceed the sent bytes, so for small responses the kernel is not queried.
-        let is_little = u64::from(self.sent) <= LEFT_TO_KERNEL;
-        if linger || !is_little && self.core.link.in_flight() > LEFT_TO_KERNEL {
+        let is_small = u64::from(self.sent) <= LEFT_TO_KERNEL;
+        if linger || !is_small && self.core.link.in_flight() > LEFT_TO_KERNEL {
             return Poll::Ready(self.core.begin_linger());
         }
         self.core.link.finish();
@@ -64,7 +64,7 @@ impl<L: Link> Connection<L> {
         let (worker, channel) = (self.core.worker(), serving.channel.as_deref());
         match serving
             .exchange
-            .expire(&worker, &self.core.deadlines, channel, self.ended)
+            .expire(&worker, &self.core.deadlines, channel, self.client_has_closed)
         {
             Expiry::Respond if self.engine.may_respond() => {
                 let ActiveExchange { context, stage, .. } = serving.exchange;

@@ -32,7 +32,7 @@ pub struct Connection<L: Link> {
     pub(super) engine: ServerConnection,
     pub(super) state: State,
     /// The client has closed its side while it waited for a response.
-    pub(super) ended: bool,
+    pub(super) client_has_closed: bool,
     /// Bytes written to the link so far; `u32::MAX` if more, or unknown.
     pub(super) sent: u32,
 }
@@ -64,7 +64,7 @@ impl<L: Link> Connection<L> {
             core,
             engine: ServerConnection::new(),
             state: State::Reading,
-            ended: false,
+            client_has_closed: false,
             sent: 0,
         }
     }

@@ -23,7 +23,7 @@ impl<L: Link> Connection<L> {
         config: &Rc<WorkerConfig>,
         head: &[u8],
         index: &RequestIndex,
-        content: BodyFraming,
+        framing: BodyFraming,
         output: &mut SendQueue,
     ) {
         let close = self.core.is_old(worker, config);
@@ -34,7 +34,7 @@ impl<L: Link> Connection<L> {
             &mut self.core.info,
             &index.view(head),
             || Rc::new(OwnedRequest::copy(head, index)),
-            content != BodyFraming::None,
+            framing != BodyFraming::None,
             &mut responder,
         );
         let written = responder.written;

@@ -256,14 +256,14 @@ impl<L: Link> Connection<L> {
     /// Watches the client while it waits. A reset is an error; a closed side shortens the deadline. Pipelined requests
     /// are kept up to a bound, and after that stay in the kernel.
     fn watch_client(&mut self, context: &mut Context<'_>, config: &WorkerConfig, input: &mut [u8]) -> io::Result<()> {
-        while !self.ended && self.core.unread.len() < WATCHED_BYTES_BOUND {
+        while !self.client_has_closed && self.core.unread.len() < WATCHED_BYTES_BOUND {
             let room = input.len().min(WATCHED_BYTES_BOUND - self.core.unread.len());
             let Poll::Ready(received) = self.core.link.poll_recv(context, &mut input[..room]) else {
                 break;
             };
             let received = received?;
             if received.is_empty() {
-                self.ended = true;
+                self.client_has_closed = true;
                 self.core.deadlines.begin(Wait::Handler, self.response_ticks(config));
             }
             self.core.unread.extend_from_slice(&received);
@@ -274,7 +274,7 @@ impl<L: Link> Connection<L> {
     /// Returns the timeout in ticks for a response, or for its next piece.
     pub(super) fn response_ticks(&self, config: &WorkerConfig) -> u32 {
         let ticks = self.core.deadlines.handler_ticks(config.ticks.answer);
-        if self.ended {
+        if self.client_has_closed {
             ticks.min(config.ticks.half_closed)
         } else {
             ticks

@@ -113,15 +113,15 @@ impl<L: Link> Connection<L> {
                 Ok(ServerEvent::More { consumed }) => return at + consumed,
                 Ok(ServerEvent::Request {
                     consumed,
-                    body: content,
+                    body: framing,
                 }) => {
                     let head = &bytes[at..at + consumed];
                     at += consumed;
-                    self.handle_request(worker, config, head, request, content, output);
+                    self.handle_request(worker, config, head, request, framing, output);
                     if !matches!(self.state, State::Reading) {
                         return at;
                     }
-                    if at == bytes.len() && content == BodyFraming::None {
+                    if at == bytes.len() && framing == BodyFraming::None {
                         return at;
                     }
                     if output.len() >= OUTPUT_BOUND {

@@ -69,13 +69,13 @@ impl PipelineIo for H1Responder<'_> {
     #[inline]
     fn send(&mut self, head: &PreparedHeads, variant: Option<(&CachedEntry, &Variant)>) {
         let length = Length::Exact(head.length);
-        let Some((known, variant)) = variant else {
+        let Some((cached, variant)) = variant else {
             let (framing, next) = self.engine.respond_complete(head.status, length, self.close);
             head.h1.write(&self.date, framing.connection, self.output.buffer());
             self.written.next = Some(next);
             return;
         };
-        match (&variant.content, known.content(variant)) {
+        match (&variant.content, cached.content(variant)) {
             (Content::Memory(_), Some(bytes)) => {
                 let (framing, next) = self.engine.respond_complete(head.status, length, self.close);
                 head.h1.write(&self.date, framing.connection, self.output.buffer());
