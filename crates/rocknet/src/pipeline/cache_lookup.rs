@@ -1,4 +1,4 @@
-//! Responds from the worker cache: cached files, and remembered routes that respond at once.
+//! Responds from the worker cache: with cached files, or by cached endpoints that respond immediately.
 
 use std::rc::Rc;
 
@@ -63,7 +63,8 @@ where
             let owned = || Rc::new((incoming.owned)().with_lookup_target(&target));
             respond_cached(worker, config, key, &incoming.with(&rewritten, owned), io)
         }
-        // Handled by the slow path, like rewritten paths of a site with guards, where two routes are checked.
+        // The slow path handles these. It also handles rewritten paths of a site with guards, because two routes have
+        // to be checked.
         RuleOutcome::Rewritten(_) | RuleOutcome::Redirect { .. } | RuleOutcome::Respond { .. } => None,
     }
 }
@@ -128,7 +129,7 @@ where
     }
     cached.entry.touch(now);
     worker.counters.cache_hits.add(1);
-    // The access log takes the name of a user from a context.
+    // A request with a user needs a context, from which the access log reads the name of the user.
     if user.is_none()
         && let Found::Asset(asset) = &cached.entry.found
         && let Choice::Send(head, variant) = representation::choose(asset, request)
@@ -140,7 +141,7 @@ where
         return Some(Outcome::Sent { status, site });
     }
     if let Found::Script(_) = cached.entry.found {
-        // A script runs for each request and needs more than the entry holds.
+        // A script runs for each request and needs more data than the entry has.
         return None;
     }
     let cached = Rc::clone(cached);
@@ -174,7 +175,7 @@ fn announce_preloads(cached: &CachedEntry, request: &Request<'_>, head: &Prepare
     }
 }
 
-/// Responds from a cache entry. The context must hold the request.
+/// Responds from a cache entry. The context must contain the request.
 pub fn respond_from_entry(
     worker: &Rc<Worker>,
     context: Rc<RequestContext>,
@@ -193,7 +194,7 @@ pub fn respond_from_entry(
             Choice::Respond(response) => finish(worker, &context, Some(request), *response),
             Choice::Encode(coding) => {
                 let coded = encoded_variant::create(worker, &context, cached, asset, coding);
-                // A variant that is still being encoded comes back here once it is complete.
+                // If the coded form is still being created, this function is called again once it is complete.
                 if !matches!(coded, Some(ResponseState::Pending(_))) {
                     not_found_log::log_file(cached, asset.status);
                 }
@@ -205,7 +206,7 @@ pub fn respond_from_entry(
         },
         Found::WithoutSlash => finish(worker, &context, Some(request), files::redirect_with_slash(request)),
         Found::Failed(status) => finish(worker, &context, Some(request), fixed::error(*status)),
-        // The script has just replaced a file, and this request was not prepared for a script.
+        // The script has just replaced a file, and this request was not prepared for running a script.
         Found::Script(_) => finish(
             worker,
             &context,

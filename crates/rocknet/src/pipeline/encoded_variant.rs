@@ -1,4 +1,4 @@
-//! Creates encoded variants of cached files: encoded once and kept, or encoded while they are sent.
+//! Creates coded forms of cached files: encoded once and stored, or encoded while they are sent.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,8 +15,9 @@ use crate::handler::HandlerOutput;
 use crate::response::{Body, Response};
 use crate::worker::Worker;
 
-/// Encodes a file. The variant is kept if the plain file is in memory; otherwise it is encoded while it is sent.
-/// Returns `None` if too many files are being encoded, or if the encoder fails; the caller then sends the plain file.
+/// Encodes a file. The coded form is stored if the plain file is in memory; otherwise the file is encoded while it is
+/// sent. Returns `None` if too many files are being encoded, or if the encoder fails; the caller then sends the plain
+/// file.
 pub(super) fn create(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
@@ -30,7 +31,7 @@ pub(super) fn create(
             let (cache, path) = (worker.shared.cache.clone(), Arc::clone(&cached.path));
             let job = worker.shared.pool.spawn(tree.route.priority, move || {
                 let Found::Asset(asset) = &entry.found else { return };
-                // Several requests may have started a job at once; the first job encodes for all of them.
+                // Several requests may have started a job at the same time; the first job encodes for all of them.
                 if asset.encoded(coding).is_some() {
                     return;
                 }

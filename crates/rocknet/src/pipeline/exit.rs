@@ -13,7 +13,7 @@ use crate::response::Response;
 use crate::route::Route;
 use crate::worker::Worker;
 
-/// State of a response after the phases that need no wait.
+/// State of a response after the phases that do not wait.
 pub enum Exit {
     /// The response has passed all phases.
     Done,
@@ -24,7 +24,7 @@ pub enum Exit {
 }
 
 /// Applies the phases after the handler until one has to wait; [`complete`] applies the rest. `request`: `None` if it
-/// is no longer known; filters that need it then leave the response unchanged.
+/// is no longer available; filters that need it then leave the response unchanged.
 pub fn begin(
     worker: &Worker,
     route: Option<&Arc<Route>>,
@@ -84,7 +84,8 @@ pub async fn complete(worker: Rc<Worker>, context: Rc<RequestContext>, mut exit:
     }
 }
 
-/// Applies the phases after the handler with the plain error page, because the route's own page may block.
+/// Applies the phases after the handler without waiting. An error gets the plain page, because reading the route's own
+/// page may wait for the disk. Filters are applied only to the head.
 pub fn apply_without_page(worker: &Worker, route: Option<&Arc<Route>>, response: &mut Response) {
     match route {
         Some(route) => {

@@ -14,7 +14,7 @@ use crate::fixed;
 use crate::response::Response;
 use crate::worker::Worker;
 
-/// Returns 308 to the same path with a trailing slash. The location is relative, so that it is right with any proxy
+/// Returns 308 to the same path with a trailing slash. The location is relative, so that it is correct for any proxy
 /// prefix and host name.
 pub(super) fn redirect_with_slash(request: &Request<'_>) -> Response {
     let is_unrewritten = split_target(request.target).0.ends_with(request.path);
@@ -63,7 +63,7 @@ pub(super) fn list_directory(
     ))
 }
 
-/// A full or stopped pool is 503; a job that panicked is 500.
+/// Returns 503 for a full or stopped pool, and 500 for a job that panicked.
 fn status_of(error: &JobError) -> Status {
     match error {
         JobError::Panicked => Status::INTERNAL_SERVER_ERROR,
