@@ -264,8 +264,8 @@ fn redirect(site: &model::Site) -> Option<u16> {
         model::Listen::Tcp { port, .. } if *port != 0 => Some(*port),
         _ => None,
     });
-    let wanted = site.tls.as_ref().is_some_and(|tls| tls.redirect);
-    ports.min_by_key(|port| *port != HTTPS_PORT).filter(|_| wanted)
+    let is_enabled = site.tls.as_ref().is_some_and(|tls| tls.redirect);
+    ports.min_by_key(|port| *port != HTTPS_PORT).filter(|_| is_enabled)
 }
 
 /// Default port of `https` URLs.

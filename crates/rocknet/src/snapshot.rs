@@ -139,8 +139,8 @@ impl Snapshot {
             .iter()
             .flat_map(Site::endpoints)
             .any(|endpoint| endpoint.buffers_request_body());
-        let is_written = self.config.server.spool.folder.is_some();
-        (is_needed || is_written)
+        let is_configured = self.config.server.spool.folder.is_some();
+        (is_needed || is_configured)
             .then(|| self.server.spool.check_folder())
             .flatten()
     }
@@ -153,10 +153,10 @@ impl Snapshot {
             .filter_map(|site| Some((site.name.as_str(), site.secure.as_ref()?.error()?)))
     }
 
-    /// Returns the folders that cannot be opened now, with site and error. With more than `most` sites, no folder is
-    /// tried.
-    pub fn missing_folders(&self, most: usize) -> Vec<(&str, &Path, io::Error)> {
-        if self.sites.len() > most {
+    /// Returns the folders that cannot be opened now, with site and error. With more than `max_sites` sites, no folder
+    /// is tried.
+    pub fn missing_folders(&self, max_sites: usize) -> Vec<(&str, &Path, io::Error)> {
+        if self.sites.len() > max_sites {
             return Vec::new();
         }
         let trees = self.sites.iter().flat_map(|site| {

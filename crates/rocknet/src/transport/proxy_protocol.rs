@@ -23,8 +23,8 @@ pub async fn read(
     sender: Client,
     local: Option<IpAddr>,
 ) -> Option<(Client, Option<IpAddr>)> {
-    let announced = match header(worker, link).await {
-        Ok(announced) => announced,
+    let header = match header(worker, link).await {
+        Ok(header) => header,
         Err(error) => {
             // A load balancer without the header omits it on all of its connections, so this is logged at most once a
             // second.
@@ -41,7 +41,7 @@ pub async fn read(
             return None;
         }
     };
-    Some(match announced {
+    Some(match header {
         ProxyHeader::Local | ProxyHeader::Unknown => (sender, local),
         ProxyHeader::Client { source, destination } => {
             let client = Client::Ip {
@@ -61,9 +61,9 @@ async fn header(worker: &Rc<Worker>, link: &mut Stream) -> io::Result<ProxyHeade
     let mut header = Vec::new();
     loop {
         let wanted = match proxy_protocol::parse(&header) {
-            Ok(ParseProgress::Complete(announced)) => return Ok(announced),
+            Ok(ParseProgress::Complete(header)) => return Ok(header),
             Ok(ParseProgress::More { wanted }) => wanted,
-            Err(fault) => return Err(io::Error::new(io::ErrorKind::InvalidData, fault.reason())),
+            Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error.reason())),
         };
         poll_fn(|context| {
             let input = &mut worker.buffers.borrow_mut().input;

@@ -175,9 +175,9 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
                 name: None,
             });
         }
-        let view = worker.config();
-        let (site, is_own) = view.site_of_server_name(self.local, name.as_deref())?;
-        let site = view.snapshot.sites.get(site as usize)?;
+        let config = worker.config();
+        let (site, is_own) = config.site_of_server_name(self.local, name.as_deref())?;
+        let site = config.snapshot.sites.get(site as usize)?;
         let secure = site.secure.as_ref()?;
         let Some(settings) = secure.server_config(&certificates.store, name.as_deref().filter(|_| is_own)) else {
             log_missing_certificate(site, secure);

@@ -60,9 +60,9 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
     if allows_h2c && unread.starts_with(PREFACE) {
         let core = core.with_unread(unread).with_header_ticks(left);
         Box::pin(h2::Connection::new(core)).await;
-    } else if let Some((settings, used)) = upgrade(&worker, &unread) {
+    } else if let Some((upgraded, used)) = upgrade(&worker, &unread) {
         unread.drain(..used);
-        Box::pin(h2::Connection::upgraded(core.with_unread(unread), settings)).await;
+        Box::pin(h2::Connection::upgraded(core.with_unread(unread), upgraded)).await;
     } else {
         let core = core.with_unread(unread).with_header_ticks(left);
         Box::pin(h1::Connection::new(core)).await;
@@ -72,12 +72,12 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
 /// Returns the HTTP/2 settings of a first request that is complete, has no body, and requests the upgrade; and its size
 /// in bytes. Any other request may be served without the upgrade (RFC 9110 §7.8).
 fn upgrade(worker: &Worker, unread: &[u8]) -> Option<(Upgraded, usize)> {
-    let view = worker.config();
-    if !view.h2c_upgrade {
+    let config = worker.config();
+    if !config.h2c_upgrade {
         return None;
     }
     let index = &mut worker.buffers.borrow_mut().request;
-    let received = ServerConnection::new().receive(&view.head_limits, unread, index);
+    let received = ServerConnection::new().receive(&config.head_limits, unread, index);
     let Ok(ServerEvent::Request {
         consumed,
         body: BodyFraming::None,
@@ -85,5 +85,5 @@ fn upgrade(worker: &Worker, unread: &[u8]) -> Option<(Upgraded, usize)> {
     else {
         return None;
     };
-    Upgraded::from_request(&unread[..consumed], index).map(|agreed| (agreed, consumed))
+    Upgraded::from_request(&unread[..consumed], index).map(|upgraded| (upgraded, consumed))
 }

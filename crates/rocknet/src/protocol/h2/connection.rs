@@ -104,13 +104,13 @@ impl<L: Link> Connection<L> {
 
     /// Makes the connection after an accepted `Upgrade: h2c`. The upgrade request is held, and starts in the first
     /// round.
-    pub fn upgraded(core: ConnectionCore<L>, agreed: Upgraded) -> Connection<L> {
+    pub fn upgraded(core: ConnectionCore<L>, accepted: Upgraded) -> Connection<L> {
         let mut connection = Connection::new(core);
         let mut queue = SendQueue::default();
         queue.buffer().extend_from_slice(upgrade::SWITCHING_PROTOCOLS);
         connection.core.backlog = Some(Box::new(queue));
-        connection.engine = agreed.engine;
-        connection.hold_upgrade_request(agreed.id, agreed.request);
+        connection.engine = accepted.engine;
+        connection.hold_upgrade_request(accepted.id, accepted.request);
         connection
     }
 

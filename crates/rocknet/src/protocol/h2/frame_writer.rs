@@ -30,8 +30,8 @@ impl<L: Link> Connection<L> {
         self.is_urgent_pending = self.send_budget.is_limited() && self.is_urgent_response_pending();
         let bound = self.send_budget.round(self.is_urgent_pending);
         while output.len() < bound {
-            let most = frame.min(bound - output.len());
-            let Some(grant) = self.engine.next_data(most, output.buffer()) else {
+            let max_length = frame.min(bound - output.len());
+            let Some(grant) = self.engine.next_data(max_length, output.buffer()) else {
                 break;
             };
             let Some(entry) = self.streams.get_mut(grant.stream) else {

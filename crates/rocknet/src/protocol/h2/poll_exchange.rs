@@ -107,8 +107,8 @@ impl<L: Link> Connection<L> {
                     } else if !is_file || *room > 0 {
                         let output = &mut worker.buffers.borrow_mut().output;
                         let (mut responder, info) = self.responder(worker, &entry.stream, RequestBody::None, output);
-                        let most = allowance.min(*room);
-                        match exchange.poll_body(context, worker, info, most, &mut responder) {
+                        let max_bytes = allowance.min(*room);
+                        match exchange.poll_body(context, worker, info, max_bytes, &mut responder) {
                             Poll::Pending if is_file => entry
                                 .deadlines
                                 .enter_handler(entry.deadlines.handler_ticks(config.ticks.answer)),

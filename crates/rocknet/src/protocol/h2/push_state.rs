@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pushed_is_bounded() {
+    fn the_size_of_a_pushed_file_and_the_pushed_bytes_of_a_connection_are_limited() {
         let (mut pushes, page) = (PushState::default(), page());
         assert!(!pushes.reserve(Status::OK, Some(1)), "nothing was promised");
         pushes.seen(&page.view());

@@ -120,10 +120,10 @@ impl<L: Link> Connection<L> {
         let now = worker.clock.uptime_ms();
         let mut at = 0;
         loop {
-            let rest = &bytes[at..];
+            let unparsed = &bytes[at..];
             let received = self
                 .engine
-                .receive(&config.head_limits, now, rest, head, output.buffer());
+                .receive(&config.head_limits, now, unparsed, head, output.buffer());
             at += received.consumed;
             match received.event {
                 ConnectionEvent::More => return at,
@@ -150,7 +150,7 @@ impl<L: Link> Connection<L> {
                     end,
                     last,
                 } => {
-                    let piece = &rest[start..end];
+                    let piece = &unparsed[start..end];
                     match self.streams.get_mut(stream) {
                         Some(entry) if entry.stream.body.is_some() => {
                             entry.deadlines.moved(piece.len() as u64);
@@ -174,12 +174,8 @@ impl<L: Link> Connection<L> {
                         body.end_with_trailers(FieldList::from_fields(trailers.lines()));
                     }
                 }
-                ConnectionEvent::Reset {
-                    stream,
-                    code,
-                    error: fault,
-                } => {
-                    tracing::debug!(client = %self.core.info.client, ?code, ?fault, "a stream was reset");
+                ConnectionEvent::Reset { stream, code, error } => {
+                    tracing::debug!(client = %self.core.info.client, ?code, ?error, "a stream was reset");
                     if let Some(entry) = self.streams.take(stream) {
                         entry.stream.fail(BodyError::Incomplete);
                         if let Active(exchange) = &entry.state {
@@ -187,12 +183,12 @@ impl<L: Link> Connection<L> {
                         }
                     }
                 }
-                ConnectionEvent::Rejected { error: fault } => {
-                    tracing::debug!(client = %self.core.info.client, ?fault, "a request was rejected");
+                ConnectionEvent::Rejected { error } => {
+                    tracing::debug!(client = %self.core.info.client, ?error, "a request was rejected");
                 }
                 ConnectionEvent::GoAway { .. } | ConnectionEvent::Pong { .. } => {}
-                ConnectionEvent::Closed { error: fault } => {
-                    tracing::debug!(client = %self.core.info.client, ?fault, "a connection was closed");
+                ConnectionEvent::Closed { error } => {
+                    tracing::debug!(client = %self.core.info.client, ?error, "a connection was closed");
                     return bytes.len();
                 }
             }

@@ -112,12 +112,12 @@ impl PipelineIo for H2Responder<'_> {
         if self.id.is_promised() && !self.pushes.reserve(head.status, Some(head.length)) {
             return self.engine.reset(self.id, ErrorCode::Cancel, self.output.buffer());
         }
-        let Some((known, variant)) = variant.filter(|_| !self.head_only && head.length > 0) else {
+        let Some((cached, variant)) = variant.filter(|_| !self.head_only && head.length > 0) else {
             // A stream that is gone needs no response.
             let _ = self.send_prepared(head, 0);
             return;
         };
-        match (&variant.content, known.content(variant)) {
+        match (&variant.content, cached.content(variant)) {
             (Content::Memory(_), Some(bytes)) => {
                 let length = head.length as usize;
                 match self.send_prepared(head, head.length) {
@@ -317,5 +317,5 @@ fn is_connection_specific(name: &[u8]) -> bool {
         b"content-length",
     ]
     .iter()
-    .any(|known| name.eq_ignore_ascii_case(known))
+    .any(|field| name.eq_ignore_ascii_case(field))
 }

@@ -97,7 +97,8 @@ impl SendBudget {
         self.limit < UNLIMITED
     }
 
-    /// Returns the limit for [`rocknet_io::link::Link::limit_unsent`] if it has to change before `queued` bytes are sent.
+    /// Returns the limit for [`rocknet_io::link::Link::limit_unsent`] if it has to change before `queued` bytes are
+    /// sent.
     pub fn kernel_limit_change(&mut self, queued: u64, urgent_pending: bool) -> Option<Option<u32>> {
         if self.sent <= INITIAL_LIMIT {
             self.sent = self.sent.saturating_add(queued);
@@ -105,18 +106,18 @@ impl SendBudget {
                 return None;
             }
         }
-        let wanted = if urgent_pending && self.is_limited() {
+        let new_limit = if urgent_pending && self.is_limited() {
             MIN_LIMIT
         } else {
             self.limit
         };
         // A system call for every small difference would cost more than it gains.
-        let is_near = wanted * 4 >= self.kernel_limit * 3 && wanted * 3 <= self.kernel_limit * 4;
-        if is_near && (wanted < UNLIMITED) == (self.kernel_limit < UNLIMITED) {
+        let is_near = new_limit * 4 >= self.kernel_limit * 3 && new_limit * 3 <= self.kernel_limit * 4;
+        if is_near && (new_limit < UNLIMITED) == (self.kernel_limit < UNLIMITED) {
             return None;
         }
-        self.kernel_limit = wanted;
-        Some(u32::try_from(wanted).ok().filter(|_| wanted < UNLIMITED))
+        self.kernel_limit = new_limit;
+        Some(u32::try_from(new_limit).ok().filter(|_| new_limit < UNLIMITED))
     }
 
     /// Returns true if the limit in the kernel must be removed: the end of a TLS session is sent once and does not wait
@@ -171,8 +172,8 @@ impl SendBudget {
         }
         let nanoseconds = self.full.as_nanos().max(1);
         let limit = u128::from(self.bytes) * BUDGET_TIME.as_nanos() / nanoseconds;
-        let most = (self.limit * GROWTH).min(UNLIMITED);
-        let limit = u64::try_from(limit).unwrap_or(u64::MAX).clamp(MIN_LIMIT, most);
+        let max_limit = (self.limit * GROWTH).min(UNLIMITED);
+        let limit = u64::try_from(limit).unwrap_or(u64::MAX).clamp(MIN_LIMIT, max_limit);
         if self.is_limited() || limit < LIMITED_AGAIN {
             self.limit = limit;
         }
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_is_what_the_link_sends_in_its_time() {
+    fn the_limit_is_what_the_link_sends_in_the_budget_time() {
         // Bytes and time of one step, steps, bound.
         for (bytes, time, steps, expected) in [
             (12_500, 10 * MILLISECOND, 100, 25_000),
@@ -218,18 +219,25 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_on_the_way_does_not_look_like_a_fast_link() {
+    fn a_buffer_on_the_network_path_does_not_look_like_a_fast_link() {
         let mut budget = SendBudget::default();
         drain(&mut budget, 16, INITIAL_LIMIT / 2 - 1, MILLISECOND / 100);
-        assert_eq!(budget.limit, INITIAL_LIMIT, "500 KB at once");
+        assert_eq!(
+            budget.limit, INITIAL_LIMIT,
+            "a burst of 500 KB does not raise the limit"
+        );
         drain(&mut budget, 1, INITIAL_LIMIT / 2, MILLISECOND / 100);
-        assert_eq!(budget.limit, INITIAL_LIMIT * GROWTH, "one sample raises it this far");
+        assert_eq!(
+            budget.limit,
+            INITIAL_LIMIT * GROWTH,
+            "one sample doubles the limit at most"
+        );
         drain(&mut budget, 1, 62_500, 50 * MILLISECOND);
-        assert_eq!(budget.limit, 25_000, "and the next one corrects it");
+        assert_eq!(budget.limit, 25_000, "the next sample corrects the limit");
     }
 
     #[test]
-    fn a_fast_link_has_to_become_much_slower() {
+    fn a_fast_link_gets_a_limit_again_only_if_it_becomes_much_slower() {
         let mut budget = SendBudget::default();
         drain(&mut budget, 100, 200_000, 10 * MILLISECOND);
         assert!(!budget.is_limited());
@@ -257,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_grow_on_a_link_that_takes_all() {
+    fn rounds_grow_if_the_link_takes_them_completely() {
         let mut budget = SendBudget::default();
         let mut rounds = 0;
         while budget.round(false) < OUTPUT_BOUND {
@@ -272,12 +280,12 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_limit_is_set_once_and_when_it_matters() {
+    fn the_kernel_limit_is_set_only_if_it_changes_noticeably() {
         let mut budget = SendBudget::default();
         assert_eq!(
             budget.kernel_limit_change(INITIAL_LIMIT, false),
             None,
-            "small connections cost no call"
+            "a connection with little data costs no system call"
         );
         assert_eq!(budget.kernel_limit_change(1, false), Some(Some(INITIAL_LIMIT as u32)));
         assert_eq!(budget.kernel_limit_change(1 << 30, false), None);
@@ -299,7 +307,7 @@ mod tests {
         assert!(budget.kernel_limit_change(1, false).is_some());
         assert!(
             budget.clear_kernel_limit(),
-            "the last bytes go in whatever the limit was"
+            "the limit is removed before the last bytes"
         );
         assert!(!budget.clear_kernel_limit());
     }

@@ -131,13 +131,13 @@ impl StreamLink<'_> {
         if self.ready.ready() > 0 {
             return Ok(Poll::Pending);
         }
-        let most = self
+        let max_bytes = self
             .engine
             .send_capacity(self.id, queue.len())
             .min(*self.room)
             .min(PIECE);
-        if most > 0 {
-            let piece = queue.take(most as usize);
+        if max_bytes > 0 {
+            let piece = queue.take(max_bytes as usize);
             let size = piece.len() as u64;
             *self.room -= size;
             self.engine
