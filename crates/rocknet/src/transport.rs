@@ -1,4 +1,4 @@
-//! Turns an accepted socket into a connection with a protocol.
+//! Starts the protocol of an accepted socket: TLS, HTTP/1, or one of the HTTP versions without TLS.
 
 mod proxy_protocol;
 mod secure;
@@ -54,7 +54,7 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Res
     Ok(())
 }
 
-/// Starts serving a connection whose client is known. `open` counts the connection once.
+/// Starts serving a connection whose client is known. `open` counts it as open.
 fn begin(open: OpenConnection, link: Stream, client: Client, local: Option<IpAddr>) {
     let config = open.worker().config();
     if config.is_secure {

@@ -1,4 +1,4 @@
-//! HTTP/2 connections: the engine's events on one side, exchanges on the other.
+//! HTTP/2 connections: connect the protocol engine with exchanges.
 
 mod closing;
 mod connection;
