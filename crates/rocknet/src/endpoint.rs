@@ -52,7 +52,8 @@ pub struct EndpointContext<'a> {
 }
 
 impl Endpoint {
-    /// Makes the endpoint of a route. `headers`: the configured response header fields, and those that the server adds.
+    /// Creates the endpoint of a route. `headers`: the configured response header fields, and those that the server
+    /// adds.
     ///
     /// # Errors
     ///
@@ -97,7 +98,7 @@ impl Endpoint {
         })
     }
 
-    /// Makes the endpoint of a handler of the embedding program.
+    /// Creates the endpoint of a handler of the embedding program.
     ///
     /// # Errors
     ///
@@ -180,8 +181,8 @@ impl EndpointContext<'_> {
         )
     }
 
-    /// Makes the directory tree of the error pages for a handler that serves no files. Returns `None` if the route has
-    /// no root or no error pages.
+    /// Creates the directory tree of the error pages for a handler that serves no files. Returns `None` if the route
+    /// has no root or no error pages.
     fn pages(&self, settings: &Settings, route: &Arc<Route>) -> Option<Arc<Tree>> {
         let root = settings.root.as_deref().filter(|_| !settings.errors.is_empty())?;
         Some(Arc::new(self.tree(root, settings, route).for_pages()))

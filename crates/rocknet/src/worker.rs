@@ -147,7 +147,7 @@ impl Deref for Worker {
 }
 
 impl Worker {
-    /// Makes the worker of the listening address `address`.
+    /// Creates the worker of the listening address `address`.
     pub fn new(
         address: Address,
         shared: Shared,

@@ -19,7 +19,7 @@ pub(super) fn is_needed(settings: &Settings) -> bool {
     !settings.is_open()
 }
 
-/// Makes the guard of a route.
+/// Creates the guard of a route.
 ///
 /// # Errors
 ///

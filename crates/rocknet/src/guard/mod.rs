@@ -28,7 +28,7 @@ const GUARDS: &[GuardEntry] = &[GuardEntry {
 /// The guards of one route. Empty if every request may enter.
 pub type Guards = Box<[Arc<dyn Guard>]>;
 
-/// Makes the guards of a route.
+/// Creates the guards of a route.
 ///
 /// # Errors
 ///

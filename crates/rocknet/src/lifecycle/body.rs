@@ -37,7 +37,7 @@ enum Source {
 }
 
 impl BodySource {
-    /// Makes the source of a response body.
+    /// Creates the source of a response body.
     pub fn new(body: Body, delivery: Delivery) -> BodySource {
         let (ready, source) = match body {
             // A tunnel carries no response body.
@@ -50,7 +50,7 @@ impl BodySource {
         BodySource { ready, source }
     }
 
-    /// Makes a source without bytes.
+    /// Creates a source without bytes.
     pub fn empty() -> BodySource {
         BodySource {
             ready: Piece::None,
@@ -58,7 +58,7 @@ impl BodySource {
         }
     }
 
-    /// Makes a body of the first `length` bytes of an entry of the worker cache.
+    /// Creates a body of the first `length` bytes of an entry of the worker cache.
     pub fn shared(bytes: &SharedBytes, length: usize) -> BodySource {
         let ready = Piece::Shared {
             bytes: Rc::clone(bytes),
@@ -68,7 +68,7 @@ impl BodySource {
         BodySource { ready, source: None }
     }
 
-    /// Makes a body of a whole file of the cache. `now_ms`: current uptime, which is noted in the file if the whole
+    /// Creates a body of a whole file of the cache. `now_ms`: current uptime, which is noted in the file if the whole
     /// file is in memory.
     pub fn file(file: &Arc<OpenFile>, delivery: Delivery, now_ms: u64) -> BodySource {
         BodySource {

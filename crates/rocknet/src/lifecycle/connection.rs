@@ -139,8 +139,8 @@ impl<L: Link> ConnectionCore<L> {
         }
     }
 
-    /// Returns true if the deadline has passed. If the wait has a rate window, the client must also have moved too few
-    /// bytes in that window.
+    /// Returns true if the deadline has passed. During a wait with a rate window, returns true only if the client has
+    /// also moved too few bytes in that window.
     #[inline]
     pub fn poll_past(&mut self, context: &mut Context<'_>) -> bool {
         let (worker, link) = (self.open.worker(), &self.link);
@@ -205,7 +205,8 @@ impl<L: Link> ConnectionCore<L> {
         self.deadlines.begin_send(ticks, self.link.in_flight());
     }
 
-    /// Returns bytes that the link had taken but could not send to the backlog. Returns true if there were any.
+    /// Moves the bytes that the link had taken but could not send back into the backlog. Returns true if there were
+    /// any.
     #[inline(always)]
     fn take_back(&mut self) -> bool {
         let Some(unsent) = self.link.take_unsent() else {

@@ -37,7 +37,7 @@ struct AccessLogContext<'a> {
 }
 
 impl ConnectionInfo {
-    /// Makes the info of a connection in clear text.
+    /// Creates the info of a connection in clear text.
     pub fn new(client: Client, local: Option<Box<IpAddr>>) -> ConnectionInfo {
         ConnectionInfo {
             client,

@@ -42,8 +42,8 @@ pub const FIN_ONLY: u64 = 1;
 /// connections a system call.
 pub const LEFT_TO_KERNEL: u64 = 64 * 1024;
 
-/// Ticks of a wait without a deadline. The wheel limits them to a time of weeks or more, after which the deadline is
-/// set again.
+/// Ticks of a wait without a deadline. The wheel limits them to a time of at least weeks; when this time has passed,
+/// the deadline is set again.
 const NEVER: u32 = u32::MAX;
 
 /// Deadline of one connection or stream.
@@ -61,7 +61,7 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
-    /// Makes a deadline that is not set.
+    /// Creates a deadline that is not set.
     pub fn new(wheel: &Rc<Wheel>) -> Deadlines {
         Deadlines {
             deadline: wheel.deadline(),

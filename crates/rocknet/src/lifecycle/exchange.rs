@@ -39,7 +39,7 @@ pub struct QueuedPiece {
 }
 
 impl ActiveExchange {
-    /// Makes an exchange that has sent no bytes.
+    /// Creates an exchange that has sent no bytes.
     pub fn new(stage: Stage, context: Rc<RequestContext>, close: bool) -> ActiveExchange {
         ActiveExchange {
             stage,

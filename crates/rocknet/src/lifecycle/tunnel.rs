@@ -27,7 +27,7 @@ pub struct ActiveTunnel {
 }
 
 impl ActiveTunnel {
-    /// Makes a tunnel. `status`: status of the response that accepted the tunnel.
+    /// Creates a tunnel. `status`: status of the response that accepted the tunnel.
     pub fn new(worker: &Rc<Worker>, tunnel: Box<dyn Tunnel>, status: Status) -> ActiveTunnel {
         ActiveTunnel {
             tunnel,

@@ -81,7 +81,7 @@ impl<'a> From<&'a CachedEndpoint> for AppliedRoute<'a> {
 }
 
 impl RequestContext {
-    /// Makes the context of received bytes that are not a request. They are logged for the default site.
+    /// Creates the context of received bytes that are not a request. They are logged for the default site.
     pub fn unparsed(config: &Rc<WorkerConfig>, local: Option<IpAddr>) -> Rc<RequestContext> {
         Rc::new(RequestContext {
             config: Rc::clone(config),
@@ -99,8 +99,8 @@ impl RequestContext {
         })
     }
 
-    /// Makes the context of a request. `local`, `is_secure`: local address of its connection, and true for TLS. `owned`
-    /// is called if the access log needs the request.
+    /// Creates the context of a request. `local`, `is_secure`: local address of its connection, and true for TLS.
+    /// `owned` is called if the access log needs the request.
     pub fn new(
         config: &Rc<WorkerConfig>,
         site: Option<u32>,

@@ -99,13 +99,13 @@ pub fn refusal_response(
     finish(worker, context, None, refusals::refusal_page(refusal))
 }
 
-/// Makes the response to a request whose handler has panicked or whose deadline has passed.
+/// Creates the response to a request whose handler has panicked or whose deadline has passed.
 #[cold]
 pub fn error_response(worker: &Rc<Worker>, context: &Rc<RequestContext>, status: Status) -> ResponseState {
     finish(worker, context, None, fixed::error(status))
 }
 
-/// Makes an error response with the plain page without waiting, for instance if the error page of the route was not
+/// Creates an error response with the plain page without waiting, for instance if the error page of the route was not
 /// read in time.
 #[cold]
 pub fn plain_error_response(worker: &Worker, context: &RequestContext, status: Status) -> Box<Response> {

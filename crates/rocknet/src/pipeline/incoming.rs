@@ -13,7 +13,7 @@ use crate::worker::Worker;
 /// Request that has not been copied, with data of its connection.
 pub struct IncomingRequest<'a, F> {
     pub request: &'a Request<'a>,
-    /// Makes a copy of the request that outlives the buffer. Immediate responses do not need the copy.
+    /// Creates a copy of the request that outlives the buffer. Immediate responses do not need the copy.
     pub owned: F,
     /// True if the request has a body, or is an extended CONNECT followed by tunnel data.
     pub has_body: bool,

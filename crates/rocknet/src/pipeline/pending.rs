@@ -72,7 +72,8 @@ fn cached_response(entry: Rc<dyn Any>, exit: Option<&(Rc<Worker>, Rc<RequestCont
 }
 
 impl PendingResponse {
-    /// Makes a response that waits for a handler. The phases after the handler are then applied to its output.
+    /// Creates a pending response that waits for a handler. The phases after the handler are then applied to its
+    /// output.
     pub fn handler(worker: &Rc<Worker>, context: &Rc<RequestContext>, work: HandlerFuture) -> PendingResponse {
         PendingResponse {
             work: PendingWork::Response(work),
@@ -88,7 +89,7 @@ impl PendingResponse {
         }
     }
 
-    /// Makes a response that waits for `work`, which also applies all remaining phases.
+    /// Creates a pending response that waits for `work`, which also applies all remaining phases.
     pub fn finished(work: impl Future<Output = Box<Response>> + 'static) -> PendingResponse {
         PendingResponse {
             work: PendingWork::Response(Box::pin(async { handler::HandlerOutput::Response(work.await) })),
@@ -101,7 +102,7 @@ impl PendingResponse {
         }
     }
 
-    /// Makes a response that waits for the selection of its handler. Nothing is pushed or announced before.
+    /// Creates a pending response that waits for the selection of its handler. Nothing is pushed or announced before.
     pub fn routing(work: impl Future<Output = RoutingResult> + 'static) -> PendingResponse {
         PendingResponse {
             work: PendingWork::Routing(Box::pin(work)),

@@ -52,7 +52,7 @@ enum Preparing {
 }
 
 impl FileSource {
-    /// Makes the source of a range of a file.
+    /// Creates the source of a range of a file.
     pub fn new(part: FilePart, delivery: Delivery) -> FileSource {
         FileSource {
             part,
@@ -63,7 +63,7 @@ impl FileSource {
         }
     }
 
-    /// Makes the source of a whole file. A file of one piece that was found in memory within the last second is not
+    /// Creates the source of a whole file. A file of one piece that was found in memory within the last second is not
     /// checked again.
     pub fn whole(file: &Arc<OpenFile>, delivery: Delivery, now_ms: u64) -> FileSource {
         let part = FilePart {

@@ -20,7 +20,7 @@ pub struct StreamSource {
 type Next = Pin<Box<dyn Future<Output = (Box<dyn Stream>, Option<io::Result<Bytes>>)>>>;
 
 impl StreamSource {
-    /// Makes the source of a streamed body.
+    /// Creates the source of a streamed body.
     pub fn new(stream: Box<dyn Stream>) -> StreamSource {
         StreamSource {
             stream: Some(stream),

@@ -58,7 +58,7 @@ pub(super) struct CurrentExchange {
 }
 
 impl<L: Link> Connection<L> {
-    /// Makes a connection that waits for its first request.
+    /// Creates a connection that waits for its first request.
     pub fn new(core: ConnectionCore<L>) -> Connection<L> {
         Connection {
             core,

@@ -86,7 +86,7 @@ pub(super) enum State {
 }
 
 impl<L: Link> Connection<L> {
-    /// Makes a connection that waits for the preface of the client.
+    /// Creates a connection that waits for the preface of the client.
     pub fn new(core: ConnectionCore<L>) -> Connection<L> {
         Connection {
             core,
@@ -102,7 +102,7 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Makes the connection after an accepted `Upgrade: h2c`. The upgrade request is held, and starts in the first
+    /// Creates the connection after an accepted `Upgrade: h2c`. The upgrade request is held, and starts in the first
     /// round.
     pub fn upgraded(core: ConnectionCore<L>, accepted: Upgraded) -> Connection<L> {
         let mut connection = Connection::new(core);

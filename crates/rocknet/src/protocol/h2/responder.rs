@@ -62,7 +62,7 @@ pub struct Written {
 }
 
 impl<'a> H2Responder<'a> {
-    /// Makes the writer of the response on `stream`. `bound`: length of the send queue in bytes from which on a body
+    /// Creates the writer of the response on `stream`. `bound`: length of the send queue in bytes from which on a body
     /// waits for its turn by priority.
     pub fn new(
         engine: &'a mut ServerConnection,

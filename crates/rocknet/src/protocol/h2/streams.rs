@@ -46,7 +46,7 @@ pub enum ExchangeState {
 }
 
 impl RequestStream {
-    /// Makes a stream without a request body. `head_only`: the request was HEAD.
+    /// Creates a stream without a request body. `head_only`: the request was HEAD.
     pub fn new(id: StreamId, head_only: bool) -> RequestStream {
         RequestStream {
             id,
@@ -98,7 +98,7 @@ pub struct BodyReceiver {
 }
 
 impl BodyReceiver {
-    /// Makes a receiver. `expects_continue`: the client waits for 100 (Continue).
+    /// Creates a receiver. `expects_continue`: the client waits for 100 (Continue).
     pub fn new(channel: Rc<BodyChannel>, expects_continue: bool) -> BodyReceiver {
         BodyReceiver {
             channel,
