@@ -346,8 +346,8 @@ impl WorkerConfig {
         find(&self.hosts, authority)
     }
 
-    /// Returns the default site, for requests without a host or that cannot be parsed: the site for every name, or the
-    /// first.
+    /// Returns the default site, for requests that have no host or cannot be parsed: the site for every name, or the
+    /// first site.
     pub fn default_site(&self, local: Option<IpAddr>) -> Option<u32> {
         let own = self.by_ip.iter().find(|(ip, _)| Some(*ip) == local);
         own.and_then(|(_, hosts)| hosts.default_value())

@@ -1,7 +1,7 @@
 //! Admission: checks a request against the guards of every route that it leads to, before any other part of these
 //! routes acts.
 //!
-//! A request is checked at the route of its path and, if a rule rewrites it, at the route of the new path. It is
+//! A request is checked at the route of its path and, if a rule rewrites it, at the route of the new path. It is also
 //! checked at further routes, because the path does not always name the resource that is served:
 //! - an index file, `try`, `fallback` or a script: the route of that file;
 //! - a script or program followed by path info: the routes of all prefixes that can be the script, and of the path

@@ -63,8 +63,8 @@ where
             let owned = || Rc::new((incoming.owned)().with_lookup_target(&target));
             respond_cached(worker, config, key, &incoming.with(&rewritten, owned), io)
         }
-        // The slow path handles these. It also handles rewritten paths of a site with guards, because two routes have
-        // to be checked.
+        // The slow path handles these outcomes. It also handles rewritten paths of a site with guards, because two
+        // routes have to be checked.
         RuleOutcome::Rewritten(_) | RuleOutcome::Redirect { .. } | RuleOutcome::Respond { .. } => None,
     }
 }

@@ -43,7 +43,7 @@ pub enum Outcome {
     Started(StartedExchange),
 }
 
-/// Exchange whose response is not handled by [`Outcome::Sent`].
+/// Exchange after the pipeline: its context, and the state of its response.
 pub struct StartedExchange {
     pub context: Rc<RequestContext>,
     pub state: ResponseState,

@@ -1,4 +1,4 @@
-//! HTTP/1.0 and HTTP/1.1 connections: connect the protocol engine with exchanges.
+//! HTTP/1.0 and HTTP/1.1 connections: they pass requests from the protocol engine to exchanges, and responses back.
 
 mod body_reader;
 mod closing;

@@ -1,4 +1,4 @@
-//! HTTP/2 connections: connect the protocol engine with exchanges.
+//! HTTP/2 connections: they pass requests from the protocol engine to exchanges, and responses back.
 
 mod closing;
 mod connection;

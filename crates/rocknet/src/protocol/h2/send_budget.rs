@@ -40,7 +40,7 @@ const SAMPLE_TIME: Duration = Duration::from_millis(50);
 /// immediately looks like a fast link; it raises the limit only if it holds eight times the limit.
 const SAMPLE_LIMITS: u64 = 8;
 
-/// Maximum factor by which one sample raises the limit, for the same reason.
+/// Maximum factor by which one sample raises the limit, because a buffer on the network path can look like a fast link.
 const GROWTH: u64 = 2;
 
 /// Number of consecutive full rounds that the link must take completely before the size of a round doubles.
