@@ -47,7 +47,7 @@ struct Table {
 #[derive(Debug)]
 struct UserFile {
     path: PathBuf,
-    /// Users of the last valid version of the file; `None` if there was none.
+    /// Users of the last valid version of the file; `None` before the first one.
     table: ArcSwapOption<Table>,
     next_check_ms: AtomicU64,
     /// Stamp of the file at the last check; an unchanged file is not read again. `None` if the file was not readable.

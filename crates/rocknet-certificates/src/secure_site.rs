@@ -112,7 +112,7 @@ impl SecureSite {
         has_set && self.config.is_ok()
     }
 
-    /// Returns the error in the client authentication or the site's current files; `None` if there is none.
+    /// Returns the error in the client authentication or the site's current files; `None` if there is no error.
     pub fn error(&self) -> Option<String> {
         if let Err(error) = &self.config {
             return Some(error.clone());

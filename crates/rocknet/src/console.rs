@@ -12,7 +12,7 @@ use rocknet_control::{Command, SiteList, UnknownCommand};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-/// A line of the input: a command, or text that is none.
+/// A line of the input: a command, or other text.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ConsoleLine {
     Command(Command),

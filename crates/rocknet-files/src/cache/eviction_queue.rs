@@ -17,7 +17,7 @@ pub(super) struct EvictionQueue {
     max_len: usize,
 }
 
-/// Identifies a queued entry. Positions have 64 bits, so none is used twice.
+/// Identifies a queued entry. Positions have 64 bits, so each is used only once.
 pub(super) type Position = u64;
 
 pub(super) struct QueuedEntry {

@@ -2,7 +2,7 @@
 //! unnamed file.
 //!
 //! ```text
-//! RequestBody ─▶ writer.rs: held in memory, written by the pool ─▶ SpooledBody (body.rs): read again, once or more often
+//! RequestBody ─▶ writer.rs: held in memory, written by the pool ─▶ SpooledBody (body.rs): read, once or more
 //!                       └─▶ store.rs: total of all requests, and its bounds
 //! ```
 //! All disk access happens in the blocking pool, except for reads from the page cache. A file never has a name, so it

@@ -215,7 +215,7 @@ impl SimulatedKernel {
         }
         self.work(self.profile.slow);
         if wait && self.ready.is_empty() {
-            // Completes every operation that can complete. If there is none, this call returns as if a signal had ended
+            // Completes every operation that can complete. If there is no such operation, this call returns as if a signal had ended
             // the wait.
             self.work(0);
         }

@@ -7,7 +7,7 @@ use crate::response::FieldList;
 
 /// Fields that describe the uncoded body, and are removed when a coding is applied. A digest would have to cover the
 /// coded body (RFC 9530 §2, §3; RFC 3230; RFC 1864). Ranges of the coded body cannot be requested, because each
-/// response is encoded anew.
+/// response is encoded again.
 const OF_PLAIN_CONTENT: [&str; 6] = [
     "Accept-Ranges",
     "Content-Digest",
