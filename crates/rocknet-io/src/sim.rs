@@ -16,7 +16,7 @@ use crate::link::{Link, Received};
 use crate::pipe::Pipe;
 use crate::queue::{MAX_SLICES, SendQueue};
 
-/// Bytes of a file or pipe read for one write.
+/// Maximum number of bytes that one write takes from a file or pipe in the queue.
 const READ_STEP: usize = 16 * 1024;
 
 /// End of the link that the code under test uses.
@@ -287,8 +287,8 @@ impl Link for SimLink {
     }
 }
 
-/// Copies the bytes that one system call would send from the front of the queue to `out`, at most `room`. Returns their
-/// number.
+/// Simulates one system call: copies at most `room` bytes from the front of the queue to `out`, and returns the number
+/// of bytes copied. The queue is not advanced.
 fn copy_front(queue: &mut SendQueue, room: usize, out: &mut Vec<u8>) -> io::Result<usize> {
     let before = out.len();
     if let Some(plain) = queue.plain() {

@@ -250,7 +250,7 @@ impl Destination {
         if let Some(reason) = self.rotate_error.take() {
             return Some((
                 true,
-                format!("{}: cannot be free_name and keeps growing: {reason}", self.name()),
+                format!("{}: cannot be rotated and keeps growing: {reason}", self.name()),
             ));
         }
         let health = self.health();

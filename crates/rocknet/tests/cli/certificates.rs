@@ -116,7 +116,7 @@ fn broken() -> Vec<Broken> {
                 let with = SITES.replace("key = \"x.key\"", "key = \"x.key\", client_ca = \"ca.pem\"");
                 dir.write("rocknet.toml", &with);
             },
-            "ca.pem: there is no certificate",
+            "ca.pem: contains no certificate",
         ),
     ]
 }
@@ -158,7 +158,7 @@ fn check_warns_of_certificates_that_clients_reject() {
             "not yet valid",
             pair(&["a.test"], (3000, 4000), true),
             "",
-            "not valid yet",
+            "is not valid before",
         ),
         (
             "another name",
