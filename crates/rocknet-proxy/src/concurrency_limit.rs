@@ -51,7 +51,7 @@ pub struct ConcurrencyLimit {
     in_flight: AtomicU64,
     /// Number of tunnels that the limit does not count. They are part of the load.
     tunnels: AtomicUsize,
-    /// Time of the last request above low priority, in milliseconds of uptime; 0 if there was none.
+    /// Time of the last request above low priority, in milliseconds of uptime; 0 before the first one.
     higher_ms: AtomicU64,
     /// Number of waiting requests: first of low priority, then of all other priorities.
     waiting: [AtomicUsize; 2],

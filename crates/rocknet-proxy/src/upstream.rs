@@ -43,7 +43,7 @@ pub struct Upstream {
     /// `breaker` has recorded a failure. While this is false, `breaker` need not be locked.
     has_failures: AtomicBool,
     breaker: Mutex<Breaker>,
-    /// Time of the last recovery, in milliseconds of uptime; 0 if there was none.
+    /// Time of the last recovery, in milliseconds of uptime; 0 before the first one.
     recovered_ms: AtomicU64,
 }
 

@@ -55,7 +55,7 @@ pub struct Backend {
     breaker: Mutex<Breaker>,
     /// Set by the first response; the PHP supervisor reads it before it restarts php-fpm.
     responded: Option<Arc<AtomicBool>>,
-    /// Uptime in milliseconds of the last successful connection, plus one; 0 if there was none.
+    /// Uptime in milliseconds of the last successful connection, plus one; 0 before the first one.
     last_reached_ms: AtomicU64,
 }
 

@@ -2,7 +2,7 @@
 //! the server ends.
 //!
 //! ```text
-//! Config ─▶ manager.rs: plans pools, sockets ─▶ supervisor.rs, a thread ─▶ fpm_process.rs: one php-fpm with its restarts
+//! Config ─▶ manager.rs: plans pools, sockets ─▶ supervisor.rs, a thread ─▶ fpm_process.rs: restarts one php-fpm
 //!                          │                          │
 //!                     installed.rs                run_folder.rs: sockets, and cleanup after a killed server
 //! ```

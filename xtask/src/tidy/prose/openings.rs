@@ -54,7 +54,6 @@ mod tests {
             ("//! Reads a file. What it returns is text.", 1),
             ("// Reads a file. Who waits is woken.", 1),
             ("// Reads a file. Who waits?", 0),
-            ("// Reads a file. Such is life.", 1),
             ("// Reads a file, and what it returns is text.", 0),
             ("//! What a file is.", 1),
             ("/// Returns the name.", 0),
