@@ -43,8 +43,8 @@ pub fn open(port: u16) -> io::Result<TcpStream> {
     }
 }
 
-/// Returns a frame with a payload of `size` bytes, as a browser sends it. Above [`MAX_SHORT_PAYLOAD`], it returns only
-/// bytes for a payload, because no server of the bench parses frames.
+/// Returns a frame with a payload of `size` bytes, as a browser sends it. For sizes above
+/// [`MAX_SHORT_PAYLOAD`], returns bytes without a frame header, because no server of the bench parses frames.
 pub fn message(size: u32) -> Vec<u8> {
     let size = size as usize;
     if size > MAX_SHORT_PAYLOAD {

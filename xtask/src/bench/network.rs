@@ -1,8 +1,8 @@
 //! Runs the bench over loopback with Linux's default congestion control, even if the machine uses another one.
 //!
-//! If a sender keeps its socket full, BBR paces it by timers and moves its work to the receiver's core. A server that
-//! is faster than the load generator then gets the worse figure. If the machine uses another congestion control, the
-//! run continues in a network namespace.
+//! BBR paces a sender that keeps its socket full. The pacing uses timers and moves the sender's work to the receiver's
+//! core. A server that is faster than the load generator then gets the worse figure. If the machine uses another
+//! congestion control, the run continues in a network namespace.
 
 use crate::Failure;
 use crate::command::{command, find, output, run as run_command};

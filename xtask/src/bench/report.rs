@@ -65,7 +65,7 @@ enum Outcome {
 
 impl Results {
     pub fn new(run: &Run, group: &'static Group, machine: Machine) -> Self {
-        // Describes each lane once. Other variants are left out, because the name of a lane shows the option that
+        // Describes each lane once. Lanes of other variants are left out, because their names show the option that
         // differs.
         let mut lanes: Vec<Lane> = Vec::new();
         let all = group.rows.iter().flat_map(|row| row.lanes);

@@ -141,7 +141,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Returns every module that may define the name `path`, as seen from `module`.
+    /// Returns every module that may define the name to which `path` leads, as seen from `module`.
     fn definers(&self, module: usize, path: &[String], steps: usize) -> Vec<NamePath> {
         if steps > MAX_STEPS {
             return Vec::new();
