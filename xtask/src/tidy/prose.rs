@@ -1,4 +1,4 @@
-//! Plain English in comments and messages: openings of comments, idioms, the length of sentences, and the
+//! Checks for plain English in comments and messages: openings of comments, idioms, the length of sentences, and the
 //! width of lines.
 
 mod blocks;
@@ -33,7 +33,7 @@ pub fn comments(words: &Words, text: &str) -> Vec<Finding> {
     found
 }
 
-/// Returns the violations in the messages of `code`, which has no test code.
+/// Returns the violations in the messages of `code`, from which test code must have been removed.
 pub fn messages(words: &Words, code: &[Token<'_>]) -> Vec<Finding> {
     messages::check(words, code)
 }

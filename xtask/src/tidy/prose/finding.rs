@@ -13,7 +13,7 @@ pub enum Rule {
     Width,
     /// Words in messages.
     Message,
-    /// Names of types; `names.rs` has this rule.
+    /// Names of types, which `names.rs` checks.
     TypeName,
 }
 

@@ -1,4 +1,4 @@
-//! Openings of doc comments: a noun, or a verb in the third person.
+//! Checks the openings of doc comments, which begin with a noun or a verb in the third person, and of later sentences.
 
 use super::blocks::Block;
 use super::finding::{Finding, Rule};
@@ -26,7 +26,7 @@ pub fn check(words: &Words, block: &Block, sentences: &[Sentence]) -> Option<Fin
 }
 
 /// Returns the violation of the first sentence that begins with a relative clause. The first sentence of a doc comment
-/// is that of [`check`].
+/// is left to [`check`].
 pub fn check_later(words: &Words, block: &Block, sentences: &[Sentence]) -> Option<Finding> {
     sentences.iter().skip(usize::from(block.is_doc)).find_map(|sentence| {
         if sentence.last().is_some_and(|word| word.ends_question) {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beginnings() {
+    fn listed_openings_are_violations() {
         let words = Words::new().unwrap();
         let rows = [
             ("//! Reads a file. What it returns is text.", 1),

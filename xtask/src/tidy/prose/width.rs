@@ -1,12 +1,12 @@
-//! Width of lines that are comments: at most 120 columns, which `rustfmt` does not enforce.
+//! Checks the width of lines that are comments: at most 120 columns, which `rustfmt` does not enforce.
 
 use super::finding::{Finding, Rule};
 
 /// Maximum columns of a line, as in `rustfmt.toml`.
 const MAX_COLUMNS: usize = 120;
 
-/// Returns the lines of comments that are too wide. A line without a space after its mark, such as an address, cannot be
-/// wrapped.
+/// Returns the lines of comments that are too wide. A line without a space after its mark, such as an address, cannot
+/// be wrapped.
 pub fn check(text: &str) -> Vec<Finding> {
     let lines = text.lines().enumerate();
     lines
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn widths() {
+    fn wide_comment_lines_are_violations() {
         let words = |columns: usize| format!("{:x<columns$}", "// a ");
         let rows = [
             (words(MAX_COLUMNS), 0),

@@ -85,7 +85,7 @@ impl Pattern {
         }
     }
 
-    /// Number of words that a match has.
+    /// Returns the number of words in a match.
     pub fn len(&self) -> usize {
         self.choices.len()
     }
@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn broken_lists() {
+    fn broken_lists_are_errors() {
         for list in ["a = b", "[openings]\na", "[other]\na = b"] {
             assert!(Words::read(list).is_err(), "{list}");
         }
     }
 
     #[test]
-    fn matches() {
+    fn patterns_match_the_beginning_of_a_sentence() {
         let rows = [
             ("told", "Told the worker.", true),
             ("told", "Untold the worker.", false),
