@@ -1,6 +1,6 @@
 //! Limits on the size of received heads, bodies, trailers and chunk extensions.
 
-/// Default of [`Limits::head_size`] in bytes, the default of Node.js, too; nginx accepts four buffers of 8 KiB.
+/// Default of [`Limits::head_size`] in bytes. Node.js has the same default, and nginx accepts four buffers of 8 KiB.
 /// Browsers with full cookie jars stay below 12 KiB.
 pub const HEAD_SIZE: usize = 16 * 1024;
 
@@ -28,8 +28,8 @@ pub const HEAD_SIZE_CEILING: usize = (1 << 24) - 1;
 pub const FIELDS_CEILING: usize = u16::MAX as usize;
 
 /// Limits of one connection. A request that exceeds a limit is refused with the status that follows its description.
-/// In the role of a client, a response that exceeds a limit is an error, and `target_size` and `body_size` have no
-/// effect.
+/// On connections to upstreams, a response that exceeds a limit is an error; `target_size` and `body_size` have no
+/// effect there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum size of a head in bytes, including empty lines before it. Status 431, or 414 if the request line is

@@ -50,7 +50,7 @@ pub struct Framing {
     /// Value of Content-Length, unless `chunked`.
     pub content_length: Option<u64>,
     /// False if the message cannot have body bytes: a request without a body, a response to HEAD, 2xx to CONNECT, 1xx,
-    /// 204, 205 or 304. True for other responses, even if their length is 0.
+    /// 204, 205 or 304. True for other messages, even if their length is 0.
     pub has_body: bool,
 }
 

@@ -368,7 +368,7 @@ impl ServerConnection {
 
     /// Frames interim responses, and the two responses after which the connection no longer carries HTTP: 101, and 2xx
     /// to CONNECT (RFC 9110 §9.3.6). Returns `None` for other responses, and for 2xx to a CONNECT with an unread body,
-    /// because bytes of the body and of the tunnel could not be told apart.
+    /// because bytes of the body and of the tunnel could not be distinguished.
     #[cold]
     fn respond_interim_or_switch(&mut self, status: Status) -> Option<Framing> {
         let mut framing = Framing {

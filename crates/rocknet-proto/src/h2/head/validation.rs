@@ -189,7 +189,7 @@ fn read_target(
 }
 
 /// Rejects connection-specific fields, checks TE, and reads Content-Length, Expect and Priority. Host must equal
-/// `:authority`, or replaces it if it is missing.
+/// `:authority`; without `:authority`, Host is the authority.
 fn read_special_fields(
     bytes: &[u8],
     index: &mut RequestIndex,

@@ -15,7 +15,7 @@ const TABLE_MAX: usize = 4096;
 /// other fields.
 const MAX_ENTRY_SHARE: usize = 4;
 
-/// Fields whose value differs in nearly every response, or in nearly every request, which a PUSH_PROMISE contains.
+/// Fields whose value differs in nearly every response, or in nearly every promised request.
 const VARYING: KnownSet = KnownSet::of(&[
     Known::Age,
     Known::ContentLength,
