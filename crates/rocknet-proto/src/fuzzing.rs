@@ -59,7 +59,8 @@ pub fn h1_response(data: &[u8]) {
     });
 }
 
-/// Parses any bytes as frames after a valid preface; checks that every split yields the same events and frames.
+/// Parses any bytes as frames after a valid preface, and as the frames of an upstream; checks that every split yields
+/// the same events and frames.
 pub fn h2_frames(data: &[u8]) {
     let mut bytes = PREFACE.to_vec();
     bytes.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
@@ -68,7 +69,7 @@ pub fn h2_frames(data: &[u8]) {
     same_in_all_splits(data, h2::validated);
 }
 
-/// Turns any bytes into mostly valid frames and parses them.
+/// Turns any bytes into mostly valid frames and parses them like [`h2_frames`].
 pub fn h2_connection(data: &[u8]) {
     let frames = h2::frames_from_bytes(data);
     let mut bytes = PREFACE.to_vec();
@@ -85,10 +86,10 @@ fn h2_in_all_configurations(bytes: &[u8]) {
         connection_window: 0,
         connect_protocol: true,
     };
-    let (plain, all) = (Config::default(), Limits::default());
+    let (default_limits, default_config) = (Limits::default(), Config::default());
     for (limits, config, timing) in [
-        (all, plain, H2ResponseTiming::AfterHead),
-        (all, plain, H2ResponseTiming::AfterBody),
+        (default_limits, default_config, H2ResponseTiming::AfterHead),
+        (default_limits, default_config, H2ResponseTiming::AfterBody),
         (SMALL, small, H2ResponseTiming::AfterBody),
         (SMALL, small, H2ResponseTiming::Never),
     ] {
@@ -126,6 +127,7 @@ pub fn proxy_protocol(data: &[u8]) {
         loop {
             match parse(&data[..available]) {
                 Ok(ParseProgress::Complete(header)) => return (Some(Ok(header)), available),
+                // The splits may find an error after different numbers of bytes.
                 Err(error) => return (Some(Err(error)), 0),
                 Ok(ParseProgress::More { wanted }) => {
                     assert!(wanted > 0 && wanted <= MAX_V2_PAYLOAD);

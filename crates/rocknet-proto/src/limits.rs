@@ -1,7 +1,7 @@
 //! Limits on the size of received heads, bodies, trailers and chunk extensions.
 
-/// Default of [`Limits::head_size`] in bytes: within the 8–32 KiB that nginx and Apache accept by default. Browsers
-/// with full cookie jars stay below 12 KiB.
+/// Default of [`Limits::head_size`] in bytes. Node.js has the same default, and nginx accepts four buffers of 8 KiB.
+/// Browsers with full cookie jars stay below 12 KiB.
 pub const HEAD_SIZE: usize = 16 * 1024;
 
 /// Default of [`Limits::fields`]: browsers send 15–30 field lines and chains of proxies add ten. Apache allows 100,
@@ -21,13 +21,15 @@ pub const CHUNK_EXTENSION: usize = 4 * 1024;
 /// Default of [`Limits::body_size`] in bytes.
 pub const BODY_SIZE: u64 = 100 * 1024 * 1024;
 
-/// Ceiling of `head_size` and `trailer_size` in bytes, because offsets into a head are kept in 24 and 32 bits.
+/// Ceiling of `head_size` and `trailer_size` in bytes, because a field index keeps the length of a name in 24 bits.
 pub const HEAD_SIZE_CEILING: usize = (1 << 24) - 1;
 
 /// Ceiling of `fields`, because indices of field lines are kept in 16 bits.
 pub const FIELDS_CEILING: usize = u16::MAX as usize;
 
 /// Limits of one connection. A request that exceeds a limit is refused with the status that follows its description.
+/// On connections to upstreams, a response that exceeds a limit is an error; `target_size` and `body_size` have no
+/// effect there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum size of a head in bytes, including empty lines before it. Status 431, or 414 if the request line is

@@ -8,7 +8,8 @@ use crate::request::{RequestIndex, TargetForm, Version};
 use crate::response::ResponseIndex;
 use crate::status::Status;
 
-/// Time at which the server responds to a request. The response is always an empty 200.
+/// Time at which the server responds to a request with an empty 200. Requests for an upgrade get 101 at once, and
+/// refused requests the status of the refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResponseTiming {
     /// After the head, so that the body is received and discarded.
@@ -123,7 +124,8 @@ fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
 }
 
 /// Returns the events of a client that receives `pieces` after one request, in the form of [`server_transcript`].
-/// `upgrade`: value of the request's `Upgrade` field.
+/// `upgrade`: value of the request's `Upgrade` field. The last line is `reusable`, or the way in which the connection
+/// ends.
 pub fn client_transcript(pieces: &[&[u8]], limits: &Limits, method: &str, upgrade: Option<&str>) -> Vec<String> {
     let (mut connection, mut response) = (ClientConnection::new(), ResponseIndex::default());
     let mut transcript = Transcript::default();

@@ -27,7 +27,8 @@ const SMALL: u64 = 5;
 const BIG: u64 = 100_000;
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
-/// Returns the streams whose responses the validator rejects, and `out of step` if it loses the frame boundaries.
+/// Returns a line for each stream whose response the validator rejects, and `out of step` if the validator cannot
+/// continue.
 pub(super) fn validated(pieces: &[&[u8]]) -> Vec<String> {
     let (mut validator, mut lines) = (ResponseValidator::default(), Vec::new());
     for piece in pieces {
@@ -40,9 +41,11 @@ pub(super) fn validated(pieces: &[&[u8]]) -> Vec<String> {
     lines
 }
 
-/// Returns the events of a server that receives these pieces, one line each, and then a line for each frame that the
-/// server sent. WINDOW_UPDATE is omitted, because it depends on the split of the body. Response bodies are sent at the
-/// end, so that the lines do not depend on the split.
+/// Returns the events of a server that receives these pieces, one line each. The state of the connection follows
+/// (`closed`, `idle` or `more`), and then a line for each frame that the server sent.
+///
+/// The server's SETTINGS are omitted, and WINDOW_UPDATE, because it depends on the split of the body. Queued response
+/// bodies are sent at the end, so that the lines do not depend on the split.
 pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing: H2ResponseTiming) -> Vec<String> {
     let mut caller = Caller {
         connection: ServerConnection::new(config),

@@ -27,7 +27,7 @@ impl Hpack {
         self.encoder.set_max_table_size(size);
     }
 
-    /// Decodes a block. Returns the fields before the first error, and true if there is no error.
+    /// Decodes a block. Returns the fields before the first error, at most 256, and true if there is no error.
     pub fn decode(&mut self, block: &[u8]) -> (Vec<OwnedField>, bool) {
         let mut found = FieldCollector::default();
         let is_valid = self.decoder.decode(block, &mut found).is_ok();

@@ -61,7 +61,7 @@ pub(crate) struct BodyReader {
 const MAX_SIZE_DIGITS: usize = 16;
 
 /// Trailer fields that would change the meaning of the message if they were merged into its head (RFC 9110 §6.5.1):
-/// framing, routing, request modifiers, credentials and content processing.
+/// framing, routing, request modifiers, response controls, credentials and content processing.
 pub(crate) const FORBIDDEN_TRAILERS: KnownSet = KnownSet::of(&[
     Known::Host,
     Known::Connection,
@@ -126,7 +126,7 @@ impl BodyReader {
     }
 
     /// Begins a body of at most `limit` bytes. The length is checked only in `read`, because [`limit`](Self::limit) can
-    /// change the limit before.
+    /// still raise the limit before the first `read`.
     pub(crate) fn start(&mut self, framing: BodyFraming, limit: u64) {
         (self.state, self.left) = match framing {
             BodyFraming::None => (BodyState::Done, 0),

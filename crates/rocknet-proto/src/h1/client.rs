@@ -7,6 +7,8 @@
 //! receiving:  Idle ──encode_request──► Head ──Response──► Body ──End──► Idle
 //!                                      Head ──Interim──► Head       Head ──Switched──► Closed
 //! ```
+//!
+//! Without a body, the state `Body` is skipped.
 
 use memchr::memchr;
 
@@ -28,7 +30,7 @@ use crate::request::Version;
 use crate::response::ResponseIndex;
 use crate::status::Status;
 
-/// Maximum number of interim responses before the final one: 100, 102 and some 103. curl has a similar limit.
+/// Maximum number of interim responses before the final one: 100, 102 and some 103. Go's client has long allowed 5.
 pub const MAX_INTERIM: u8 = 16;
 
 /// Framing of a response body.
@@ -214,8 +216,8 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Accounts for `size` bytes of the request body that the caller is about to send, and writes the chunk header
-    /// before them.
+    /// Accounts for `size` bytes of the request body that the caller is about to send. If the body is chunked, writes
+    /// the chunk header before them.
     ///
     /// # Errors
     ///

@@ -49,8 +49,8 @@ pub struct Framing {
     pub chunked: bool,
     /// Value of Content-Length, unless `chunked`.
     pub content_length: Option<u64>,
-    /// False if the message ends with the head: a request without a body, a response to HEAD, 2xx to CONNECT, 1xx, 204,
-    /// 205 or 304.
+    /// False if the message cannot have body bytes: a request without a body, a response to HEAD, 2xx to CONNECT, 1xx,
+    /// 204, 205 or 304. True for other messages, even if their length is 0.
     pub has_body: bool,
 }
 
@@ -63,7 +63,7 @@ pub enum EncodeError {
     FieldValue,
     /// A field that frames the message or controls the connection. Only [`Framing`] sets such fields.
     FramingField,
-    /// A method that is not a token, or a target with forbidden bytes.
+    /// A method that is not a token, a target that is empty or has forbidden bytes, or an invalid host.
     RequestLine,
     /// A field that is not allowed in trailers.
     ForbiddenTrailer,
@@ -81,7 +81,7 @@ impl fmt::Display for EncodeError {
             Self::FieldName => "a field name is not a token",
             Self::FieldValue => "a field value contains a control character",
             Self::FramingField => "a field that only the connection may set",
-            Self::RequestLine => "a method or target that is not allowed in a request line",
+            Self::RequestLine => "a method, target or host that is not allowed in a request",
             Self::ForbiddenTrailer => "a field that is forbidden in trailers",
             Self::BodyTooLong => "more body bytes than announced",
             Self::BodyForbidden => "body bytes of a message without a body",
@@ -92,8 +92,8 @@ impl fmt::Display for EncodeError {
 
 impl std::error::Error for EncodeError {}
 
-/// Fields that only [`Framing`] writes. `Keep-Alive` and `Proxy-Connection` are obsolete, but proxies must not forward
-/// them (RFC 9110 §7.6.1).
+/// Fields that callers must not pass. [`Framing`] decides the first three. The obsolete `Keep-Alive` and
+/// `Proxy-Connection` are never sent, because proxies must not forward them (RFC 9110 §7.6.1).
 const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,

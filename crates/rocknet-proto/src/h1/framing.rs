@@ -16,7 +16,8 @@ pub enum BodyFraming {
     Chunked,
 }
 
-/// Returns the framing that Content-Length or Transfer-Encoding declares; `None` if the head has neither field.
+/// Returns the framing that Content-Length or Transfer-Encoding declares; `None` if the head has neither field. A
+/// Content-Length of 0 is `Some(BodyFraming::None)`.
 pub(crate) fn declared_body(fields: Fields<'_>, version: Version) -> Result<Option<BodyFraming>, FramingError> {
     let length = fields.get(Known::ContentLength);
     if fields.contains(Known::TransferEncoding) {

@@ -1,8 +1,8 @@
 //! Parses the field lines of a head or a trailer section. Valid lines take one pass; only an invalid line is read
 //! again, to find its error.
 //!
-//! A line is accepted or refused only after its LF has been received, and only by its own bytes. So the result does not
-//! depend on how the bytes were split.
+//! A line is accepted or refused only after its LF has been received. Only its own bytes and the number of lines before
+//! it matter, so the result does not depend on how the bytes were split.
 
 use memchr::memchr;
 
@@ -28,7 +28,8 @@ impl<E> ParseError<E> {
     }
 }
 
-/// Parses field lines up to and including the empty line, and returns the position after it.
+/// Parses field lines from `at` up to and including the empty line, and returns the position after it. `limit` is the
+/// maximum number of lines.
 ///
 /// ```text
 /// field-line = field-name ":" OWS field-value OWS          RFC 9112 §5, without obs-fold

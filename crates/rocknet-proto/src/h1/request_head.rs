@@ -198,7 +198,8 @@ fn is_https(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"https")
 }
 
-/// Requires exactly one valid Host, which only HTTP/1.0 may omit (RFC 9112 §3.2).
+/// Requires exactly one valid Host, which only HTTP/1.0 may omit (RFC 9112 §3.2). Host becomes the authority of the
+/// request, or must equal the authority of the target.
 #[inline]
 fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
     let Some(span) = index.fields.value_span(Known::Host) else {
@@ -305,6 +306,7 @@ fn classify(line: &[u8], limits: &Limits) -> Refusal {
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit() => {
             Refusal::Version
         }
+        // `PRI * …` may be a damaged preface of HTTP/2, see `Refusal::may_be_preface`.
         _ if is_target(target) && method != b"PRI" => Refusal::VersionSyntax,
         _ => Refusal::UnknownProtocol,
     }

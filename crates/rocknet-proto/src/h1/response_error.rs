@@ -7,13 +7,14 @@ use crate::refusal::{ChunkError, FieldError, FramingError};
 pub enum ResponseError {
     /// Bytes without a request, such as a response planted for the next client of a shared connection.
     Unsolicited,
-    /// A status line that is not `HTTP-version SP 3DIGIT SP reason CRLF` (RFC 9112 §4).
+    /// A status line that is not `HTTP-version SP 3DIGIT [ SP reason ] CRLF` (RFC 9112 §4).
     StatusLine,
     /// A status line with a bare LF or CR.
     StatusLineEnd,
     /// A version other than 1.0 and 1.1.
     Version,
-    /// 101 without a request for an upgrade, or to a protocol that was not requested (RFC 9110 §15.2.2).
+    /// 101 without a request for an upgrade, in HTTP/1.0, or without Upgrade and its option in Connection (RFC 9110
+    /// §7.8, §15.2.2).
     UnsolicitedUpgrade,
     /// More than [`MAX_INTERIM`](super::MAX_INTERIM) interim responses.
     TooManyInterim,
@@ -28,7 +29,7 @@ pub enum ResponseError {
 }
 
 impl ResponseError {
-    /// Returns a noun phrase for logs, without any bytes of the upstream.
+    /// Returns a phrase for logs, without any bytes of the upstream.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Unsolicited => "a response without a request",

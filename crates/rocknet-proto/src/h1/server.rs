@@ -255,7 +255,7 @@ impl ServerConnection {
     }
 
     /// Sets the limit of the request body in bytes, once its site is known. A chunked body above it is refused by
-    /// `receive`.
+    /// `receive`. Bytes and chunk sizes that were read before this call do not count.
     ///
     /// # Errors
     ///
@@ -284,8 +284,8 @@ impl ServerConnection {
         self.writing == WriteState::Pending
     }
 
-    /// Returns true if interim responses (103) may be written: the client uses HTTP/1.1 and the response is not
-    /// started.
+    /// Returns true if interim responses (103) may be written: the client uses HTTP/1.1, the request is not refused,
+    /// and the response is not started.
     pub fn may_send_interim(&self) -> bool {
         self.writing == WriteState::Pending && self.version != Version::Http10 && self.reading != ReadState::Closed
     }
@@ -295,7 +295,8 @@ impl ServerConnection {
         self.wants_upgrade && self.writing == WriteState::Pending
     }
 
-    /// Returns true between two requests. Closing the connection then discards at most an incomplete head.
+    /// Returns true before the first request and between two requests. If `receive` has returned `More`, closing the
+    /// connection discards at most an incomplete head.
     pub fn is_idle(&self) -> bool {
         self.reading == ReadState::Head && self.writing == WriteState::Idle
     }
@@ -308,7 +309,7 @@ impl ServerConnection {
     /// Starts the response and returns its framing. If `close` is true, the connection closes after the response.
     ///
     /// An interim response (1xx except 101) has no body and changes no state. 101 closes the connection unless
-    /// `may_upgrade` returned true. A response without a request, such as 408 for an incomplete head, closes the
+    /// `may_upgrade` returned true. Any response without a request, such as 408 for an incomplete head, closes the
     /// connection.
     #[inline]
     pub fn respond(&mut self, status: Status, length: Length, close: bool) -> Framing {
@@ -366,7 +367,8 @@ impl ServerConnection {
     }
 
     /// Frames interim responses, and the two responses after which the connection no longer carries HTTP: 101, and 2xx
-    /// to CONNECT (RFC 9110 §9.3.6). Returns `None` for other responses.
+    /// to CONNECT (RFC 9110 §9.3.6). Returns `None` for other responses, and for 2xx to a CONNECT with an unread body,
+    /// because bytes of the body and of the tunnel could not be distinguished.
     #[cold]
     fn respond_interim_or_switch(&mut self, status: Status) -> Option<Framing> {
         let mut framing = Framing {
@@ -391,7 +393,8 @@ impl ServerConnection {
         Some(framing)
     }
 
-    /// Combines `respond` and `finish`, for a response that is sent whole.
+    /// Combines `respond` and `finish`, for a final response whose body the caller sends as a whole: `length` is not
+    /// [`Length::Unknown`], and the bytes are not announced by `begin_data`.
     #[inline]
     pub fn respond_complete(&mut self, status: Status, length: Length, close: bool) -> (Framing, AfterResponse) {
         let framing = self.respond(status, length, close);
@@ -401,8 +404,8 @@ impl ServerConnection {
         (framing, self.after_response())
     }
 
-    /// Accounts for `size` bytes of the response body that the caller is about to send, and writes the chunk header
-    /// before them.
+    /// Accounts for `size` bytes of the response body that the caller is about to send. If the body is chunked, writes
+    /// the chunk header before them.
     ///
     /// # Errors
     ///
@@ -447,7 +450,7 @@ impl ServerConnection {
     }
 
     /// Aborts a started response. The client detects it because the connection closes before the announced end of the
-    /// body.
+    /// body. Only an HTTP/1.0 response of unknown length announces no end.
     pub fn abort(&mut self) -> AfterResponse {
         (self.persists, self.reading, self.writing) = (false, ReadState::Closed, WriteState::Idle);
         self.response_body = BodyWriter::empty();

@@ -7,7 +7,8 @@
 //!
 //! ```text
 //! reading:   Preface ──► Settings ──► Frames ──error──► Closed
-//! draining:  Active ──begin_drain──► Announced ──PING acknowledged, or finish_drain──► Final
+//! draining:  Active ──begin_drain──► Announced ──PING acknowledged──► Final
+//!            any ──finish_drain, error──► Final
 //! ```
 
 mod control;
@@ -48,8 +49,8 @@ pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// recommends at least 100.
 pub const MAX_STREAMS: u32 = 128;
 
-/// Default flow-control window of a stream, in bytes. It allows 2 MB/s at a round trip of 100 ms. The 128 streams of a
-/// connection cannot multiply this memory, because the connection's own window bounds them together.
+/// Default flow-control window of a stream, in bytes. It allows 2.6 MB/s at a round trip of 100 ms. The 128 streams of
+/// a connection cannot multiply this memory, because the connection's own window bounds them together.
 pub const STREAM_WINDOW: u32 = 256 * 1024;
 
 /// Default flow-control window of a connection, in bytes, for all its streams together.
@@ -115,6 +116,7 @@ pub enum ConnectionEvent {
         expects_continue: bool,
     },
     /// The caller must respond to the request with the status of the refusal. The request body, if any, is discarded.
+    /// The event replaces [`Request`](Self::Request), or follows it if the body exceeds its limit.
     Refused {
         /// Stream of the request.
         stream: StreamId,
@@ -152,7 +154,7 @@ pub enum ConnectionEvent {
         /// Error of the client.
         error: StreamError,
     },
-    /// The client sent GOAWAY (RFC 9113 §6.8). It opens no more streams, and pushes are no longer allowed.
+    /// The client sent GOAWAY (RFC 9113 §6.8): it is about to close the connection, and pushes are no longer allowed.
     GoAway {
         /// Reason given by the client.
         code: ErrorCode,
@@ -256,7 +258,7 @@ struct Context<'a> {
     out: &'a mut Vec<u8>,
 }
 
-/// Result of reading one frame.
+/// Result of reading one frame; `None` if the frame causes no event.
 type FrameResult = Result<Option<ConnectionEvent>, ConnectionError>;
 
 impl ServerConnection {
@@ -396,7 +398,8 @@ impl ServerConnection {
         }
     }
 
-    /// Returns whether no response is pending and no frame of a request has arrived in part.
+    /// Returns whether no response is pending, no field block waits for CONTINUATION, and no DATA frame has arrived in
+    /// part. Bytes that [`receive`](Self::receive) has not consumed are not considered.
     pub fn is_idle(&self) -> bool {
         self.streams.pending_responses() == 0 && self.block.is_none() && !self.open_data.is_under_way()
     }

@@ -268,7 +268,7 @@ pub enum Malformed {
     PathEmpty,
     /// The method is not a token (RFC 9110 §9.1).
     Method,
-    /// CONNECT lacks an authority, or has `:scheme` or `:path` (RFC 9113 §8.5).
+    /// CONNECT without `:protocol` lacks an authority, or has `:scheme` or `:path` (RFC 9113 §8.5).
     Connect,
     /// `:protocol` is used without CONNECT, or extended CONNECT is not enabled (RFC 8441 §4).
     Protocol,

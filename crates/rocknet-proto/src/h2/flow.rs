@@ -24,7 +24,7 @@ pub(crate) const USEFUL_FRAME: u64 = 512;
 pub(crate) const CREDITED_FRAME: u64 = 32;
 
 /// Lower bound in bytes of a useful payload where windows are small. No client needs windows below twice this size. A
-/// stream whose window stays smaller is reset after `limits.send_stall`.
+/// stream whose window stays below this size is reset after `limits.send_stall`.
 const MIN_USEFUL_FRAME: u64 = 16;
 
 /// Window for sending: the number of bytes that the peer still permits. Negative after the peer has reduced its initial
@@ -32,7 +32,7 @@ const MIN_USEFUL_FRAME: u64 = 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SendWindow {
     size: i64,
-    /// Largest size the window has had.
+    /// Largest size the window has had, less all later reductions of the initial window.
     largest: i64,
 }
 
@@ -75,7 +75,7 @@ impl SendWindow {
             return Err(WindowOverflow);
         }
         self.size = size;
-        // A smaller initial window limits all later sizes.
+        // After a reduction of the initial window, the peer grants smaller windows.
         self.largest = self.largest.saturating_add(by.min(0)).max(size);
         Ok(())
     }

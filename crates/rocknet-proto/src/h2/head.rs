@@ -66,7 +66,8 @@ impl From<Refusal> for RequestHeadError {
     }
 }
 
-/// Capacity in bytes that is kept between heads. The memory of a larger head is freed when the next one starts.
+/// Capacity in bytes that is kept between heads. A buffer that has grown larger shrinks to `Limits::head_size` when the
+/// next head starts.
 const MAX_SPARE_CAPACITY: usize = 64 * 1024;
 
 impl DecodedHead {
@@ -89,8 +90,8 @@ impl DecodedHead {
         self.index.view(&self.bytes)
     }
 
-    /// Returns the value of `:scheme` as the client sent it: `http` or `https`. Empty for a CONNECT without `:protocol`
-    /// (RFC 9113 §8.5).
+    /// Returns the value of `:scheme` as the client sent it: `http` or `https`, in upper or lower case. Empty for a
+    /// CONNECT without `:protocol` (RFC 9113 §8.5).
     pub fn scheme(&self) -> &[u8] {
         self.value(Pseudo::Scheme)
     }

@@ -24,8 +24,9 @@ impl Priority {
         incremental: true,
     };
 
-    /// Parses a Dictionary with the members `u` and `i` (RFC 9218 §4, RFC 9651 §4.2.2). Unknown members are ignored,
-    /// and an invalid field counts as empty, because a priority is advice.
+    /// Parses a Dictionary with the members `u` and `i` (RFC 9218 §4, RFC 9651 §4.2.2). Unknown and invalid members are
+    /// ignored, because a priority is advice. Without `u` the urgency is 3, and without `i` the response is not
+    /// incremental.
     pub fn parse(field: &[u8]) -> Priority {
         let mut priority = Priority {
             urgency: 3,

@@ -19,8 +19,8 @@ const TABLE_SIZE: usize = 4096;
 const MAX_BLOCK_SIZE: usize = 128 * 1024;
 
 /// Maximum number of remembered streams whose response has started and not ended. The server never ends a stream that
-/// the client has reset, so the oldest streams are dropped. The only loss is that `:status` in their trailers is not
-/// detected.
+/// the client has reset, so the streams with the lowest numbers are dropped. If a dropped stream is still open, its
+/// trailers are taken for a head: `:status` in them is not detected, and trailers without it count as malformed.
 const MAX_STREAMS: usize = 1024;
 
 /// Error for bytes that break HPACK or the order of frames, so that the validator cannot continue. The client library

@@ -16,8 +16,8 @@ use super::priority::Priority;
 ///      any ── RST_STREAM, sent or received ─► Closed
 /// ```
 ///
-/// Idle and closed streams use no memory: a number above the last opened stream is idle, and any other number that is
-/// not in the table is closed.
+/// Idle and closed streams are not in the stream table: a number above the last opened stream is idle, and any other
+/// number that is not in the table is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StreamState {
     ReservedLocal,

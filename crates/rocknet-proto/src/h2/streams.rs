@@ -32,8 +32,8 @@ impl StreamId {
     }
 }
 
-/// Maximum number of streams of a connection, whatever the configuration says. Slots have 16 bits, and no client needs
-/// more.
+/// Maximum number of concurrent streams that the client opens, and of those that the server pushes, whatever the
+/// configuration says. Slots have 16 bits, and no client needs more.
 pub(crate) const STREAMS_CEILING: usize = 1 << 12;
 
 /// Number of DATA frames of a connection that the client's windows may cut below a useful size. Each larger frame
@@ -41,7 +41,7 @@ pub(crate) const STREAMS_CEILING: usize = 1 << 12;
 /// data waits until the windows admit a useful frame.
 const SMALL_FRAMES: u8 = 64;
 
-/// Number of slots that a connection without streams keeps when it is trimmed.
+/// Maximum number of slots that a connection without streams keeps when it is trimmed; if it has more, all are freed.
 const SPARE_SLOTS: usize = 4;
 
 /// Number of streams reset by the server that are remembered, so that frames in flight to them are ignored. It equals

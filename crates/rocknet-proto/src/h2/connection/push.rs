@@ -25,7 +25,7 @@ pub struct PushRequest<'a> {
 impl ServerConnection {
     /// Returns whether the client accepts a push on this stream (RFC 9113 §8.4). The client must have push enabled, and
     /// neither side may have sent GOAWAY. The client must have opened the stream, and its response must not have ended.
-    /// The limit of concurrent pushes must not be reached.
+    /// The limit of concurrent pushes must not be reached, and a stream number must be left.
     pub fn may_push(&self, id: StreamId) -> bool {
         let parent = self.streams.get(id);
         let pushed = self.streams.live() - self.streams.client_initiated();
@@ -63,7 +63,7 @@ impl ServerConnection {
             (b":authority", request.authority),
             (b":path", request.path),
         ];
-        // A client treats a promise that it could not have requested itself as a connection error.
+        // A malformed promised request is an error at the client (RFC 9113 §8.1.1).
         let is_target = request.path.first() == Some(&b'/') && !request.path.contains(&b'#');
         if !is_target || !pseudo.iter().all(|(_, value)| !value.is_empty() && all(value, TARGET)) {
             return Err(EncodeError::RequestLine.into());

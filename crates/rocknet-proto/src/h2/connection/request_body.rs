@@ -103,7 +103,8 @@ impl ServerConnection {
         Ok(event)
     }
 
-    /// Reports the next piece of the open DATA frame.
+    /// Reports the next piece of the open DATA frame. Returns `None` if no byte of it has arrived, or if the piece is
+    /// discarded.
     #[inline]
     pub(super) fn read_data(&mut self, context: &mut Context<'_>, unread: &[u8], at: &mut usize) -> FrameResult {
         if self.skip > 0 {
@@ -242,7 +243,8 @@ impl ServerConnection {
     }
 
     /// Sets the maximum size of the request body in bytes, once the route is known. A body that exceeds it later is
-    /// reported as [`ConnectionEvent::Refused`], or by a reset once the response has started.
+    /// reported as [`ConnectionEvent::Refused`], or by a reset once the response has started. DATA frames that were
+    /// received before this call do not count.
     ///
     /// # Errors
     ///

@@ -48,8 +48,10 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Writes the header of the next DATA frame, with a payload of at most `max_size` bytes. Returns `None` if nothing
+    /// Writes the header of the next DATA frame, with a payload of at most `max_size` bytes. Returns `None` if no data
     /// can be sent. The order of streams follows their priorities (RFC 9218 §10).
+    ///
+    /// First it writes RST_STREAM for streams whose last frame was written while their request body is discarded.
     #[inline]
     pub fn next_data(&mut self, max_size: u64, out: &mut Vec<u8>) -> Option<DataGrant> {
         self.reset_ended(out);
@@ -112,7 +114,7 @@ impl ServerConnection {
         frame::data_header(id.number, length as usize, end, out);
     }
 
-    /// Returns whether [`next_data`](Self::next_data) has a frame to write.
+    /// Returns whether a stream has data to send, and the windows admit a frame of the stream that sends next.
     #[inline]
     pub fn may_send(&self) -> bool {
         self.streams.next_to_send().is_some_and(|(_, window, queued)| {
@@ -148,7 +150,8 @@ impl ServerConnection {
         self.streams.get(id).map_or(0, |stream| stream.queued)
     }
 
-    /// Returns whether this stream is more urgent than the stream that sends next.
+    /// Returns whether this stream is more urgent than the stream that sends next; `false` if no stream has data to
+    /// send.
     pub fn precedes_next(&self, id: StreamId) -> bool {
         let urgency = self.streams.get(id).map(|stream| stream.priority.urgency);
         urgency

@@ -16,9 +16,10 @@ pub enum SendError {
     /// The stream no longer exists, or its response has ended.
     Gone,
     /// The part is out of order: a second final head, a body before the head, an interim response after it, or trailers
-    /// before the whole body is sent.
+    /// before the whole body is sent. A status that the method does not accept, or a push that is not allowed, is out
+    /// of order, too.
     OutOfOrder,
-    /// A field must not be sent.
+    /// A field, or the request of a push, must not be sent.
     Field(EncodeError),
 }
 
@@ -71,8 +72,8 @@ impl ServerConnection {
     ///
     /// # Errors
     ///
-    /// [`SendError::Gone`] if the stream no longer exists, [`SendError::OutOfOrder`] after the final head or for a
-    /// status that is not interim, and [`SendError::Field`] if a field is invalid.
+    /// [`SendError::Gone`] if the stream no longer exists, [`SendError::OutOfOrder`] after the final head, for 101 or
+    /// for a status that is not interim, and [`SendError::Field`] if a field is invalid.
     pub fn send_interim<'a>(
         &mut self,
         id: StreamId,
@@ -94,8 +95,8 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Writes the head of the final response. If `end` is set, there is no body. `length` becomes Content-Length. Date
-    /// must be one of `fields`.
+    /// Writes the head of the final response. If `end` is set, there is no body. `length` becomes Content-Length. No
+    /// Date is added, so `fields` should contain it.
     ///
     /// # Errors
     ///

@@ -48,6 +48,7 @@ impl HeadSink<'_> {
         }
         index.version = Version::Http2;
         if let Some(refusal) = parts.refusal {
+            // `RequestIndex::clear` keeps these spans, which belong to the previous request.
             (index.method_name, index.target) = (Span::default(), Span::default());
             return Err(refusal.into());
         }
@@ -187,8 +188,8 @@ fn read_target(
     Ok(())
 }
 
-/// Rejects connection-specific fields, compares Host with `:authority`, and reads Content-Length, Expect, Priority and
-/// TE.
+/// Rejects connection-specific fields, checks TE, and reads Content-Length, Expect and Priority. Host must equal
+/// `:authority`; without `:authority`, Host is the authority.
 fn read_special_fields(
     bytes: &[u8],
     index: &mut RequestIndex,

@@ -371,7 +371,7 @@ mod tests {
         check(&mut decoder, "400161 0162 be", &["a: b", "a: b"], 34);
     }
 
-    /// A full sink receives no copies, yet the table stays correct.
+    /// A full sink receives only fields that enter the table, and the table stays correct.
     #[test]
     fn skipped_fields_still_enter_the_table() {
         let mut decoder = Decoder::new(4096);

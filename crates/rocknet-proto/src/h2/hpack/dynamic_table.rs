@@ -31,8 +31,11 @@ pub(crate) struct DynamicTable {
 /// One field. The entry occupies 16 bytes in addition to the name and value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableEntry {
+    /// Position of the name, counted like `DynamicTable::head`. The value follows the name.
     start: u32,
+    /// Length of the name in bytes.
     name: u16,
+    /// Length of the value in bytes.
     value: u16,
     /// Chosen by the owner of the table. The encoder looks fields up by it.
     pub hash: u32,
@@ -42,6 +45,7 @@ pub(crate) struct TableEntry {
 }
 
 impl TableEntry {
+    /// Returns the length of the name and the value together, without [`ENTRY_OVERHEAD`].
     #[inline]
     pub(crate) fn size(&self) -> usize {
         usize::from(self.name) + usize::from(self.value)

@@ -15,7 +15,7 @@ const TABLE_MAX: usize = 4096;
 /// other fields.
 const MAX_ENTRY_SHARE: usize = 4;
 
-/// Fields whose value differs in nearly every response.
+/// Fields whose value differs in nearly every response, or in nearly every promised request.
 const VARYING: KnownSet = KnownSet::of(&[
     Known::Age,
     Known::ContentLength,
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn statuses_are_encoded_compactly() {
-        for (status, expected) in [
+        for (status, reference) in [
             (Status::OK, [0x88].as_slice()),
             (Status::NOT_FOUND, &[0x8d]),
             (Status::FORBIDDEN, &[0x08, 0x03, b'4', b'0', b'3']),
@@ -280,7 +280,7 @@ mod tests {
             let (mut decoder, mut coded) = (Decoder::new(0), DecodedFields::default());
             assert_eq!(decoder.decode(&out, &mut coded), Ok(()));
             assert_eq!(coded.fields, [(b":status".to_vec(), status.digits().to_vec())]);
-            assert!(out.len() <= expected.len(), "{status}");
+            assert!(out.len() <= reference.len(), "{status}");
         }
     }
 

@@ -22,6 +22,8 @@ pub(crate) const fn decoded_bound(coded: usize) -> usize {
     coded * 8 / SHORTEST as usize
 }
 
+/// Decodes `coded` into `room` and returns the number of bytes written. `room` has [`decoded_bound`] bytes, so it is
+/// never exhausted.
 fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
     // The next bits are at the top of `bits`. After the first `count` bits, `bits` holds bits of uncounted bytes, or
     // ones.
@@ -30,6 +32,7 @@ fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
     let mut size = 0;
     loop {
         if let Some(chunk) = coded.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+            // Adds as many whole bytes as fit, so that `count` becomes 56 to 63. Its low three bits do not change.
             bits |= u64::from_be_bytes(*chunk) >> count;
             at += ((63 - count) >> 3) as usize;
             count |= 56;
@@ -136,7 +139,7 @@ const SHORTEST: u32 = 5;
 const LONGEST: u32 = 30;
 
 /// Codes up to this length in bits are found with one lookup in a table of 2 KiB, which stays in the L1 cache. They
-/// include all letters, digits and the punctuation of URLs.
+/// include all letters and digits, and most punctuation of paths and queries.
 const SHORT_BITS: u32 = 10;
 
 /// Length of each symbol's code in bits (RFC 7541 appendix B). The code is canonical: codes of equal length follow the
@@ -299,11 +302,12 @@ mod tests {
             (&[0xff], HpackError::HuffmanPadding), // a whole byte of padding
             (&[0x64, 0x02, 0xff], HpackError::HuffmanPadding),
             (&[0b0000_0000], HpackError::HuffmanPadding), // '0' and three zeros
-            (&[0xff, 0xff, 0xff, 0xff], HpackError::HuffmanPadding), // EOS cut by the end
+            (&[0xff, 0xff, 0xff, 0xff], HpackError::HuffmanPadding), // EOS, which is 30 ones, with two ones after it
             (&[0xff, 0xff, 0xff, 0xfc, 0, 0, 0, 0, 0], HpackError::HuffmanEos),
         ];
         for &(coded, error) in rows {
             let found = decoded(coded);
+            // Either error is right for EOS at the end.
             assert!(
                 found == Err(error) || found == Err(HpackError::HuffmanEos),
                 "{coded:?}: {found:?}, not {error:?}"

@@ -1,4 +1,5 @@
-//! Classification of field names and validation of field values. The HPACK tables store both results with each entry.
+//! Classification of field names and validation of field values. The dynamic table stores both results with each entry.
+//! The static table stores the class; its values are all valid.
 
 use crate::bytes::{TOKEN, find_control, is};
 use crate::fields::Known;
