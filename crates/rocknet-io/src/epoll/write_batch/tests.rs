@@ -116,7 +116,7 @@ fn the_batch_is_sent_while_tasks_keep_waking_themselves() {
 }
 
 #[test]
-fn the_batch_is_sent_before_any_other_action_of_its_link() {
+fn the_batch_is_sent_before_other_output_of_its_link() {
     type Act = fn(&mut EpollStream, &mut Context<'_>);
     let acts: [(Act, &[u8]); 3] = [
         (|link, _| link.flush(), b""),
@@ -179,7 +179,7 @@ fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
                 (link, SendQueue::default())
             })
             .collect();
-        // The first two peers read nothing until all messages have been sent.
+        // The first two peers read nothing until all messages have been queued.
         let slow: Vec<_> = readers.drain(..2).collect();
         let mut threads: Vec<_> = readers.into_iter().map(thread::spawn).collect();
         for number in 0..MESSAGES {
@@ -263,13 +263,13 @@ fn unsent_bytes_wake_their_task() {
 }
 
 #[test]
-fn the_writes_of_a_dropped_link_are_sent_and_reach_no_other_socket() {
+fn a_dropped_link_sends_its_writes_and_unsent_bytes_reach_no_other_link() {
     on_each(async || {
         let (mut link, mut peer) = pair();
         assert!(send_batched(&mut link, b"last words").await);
         drop(link);
         assert_eq!(read(&mut peer, 10), b"last words");
-        // The peer of this connection has reset it.
+        // The peer of the next connection resets it.
         let (mut link, peer) = pair();
         SockRef::from(&peer)
             .set_linger(Some(std::time::Duration::ZERO))
@@ -277,10 +277,13 @@ fn the_writes_of_a_dropped_link_are_sent_and_reach_no_other_socket() {
         drop(peer);
         assert!(send_batched(&mut link, b"lost").await);
         link.flush();
-        let (mut other, mut listener) = pair();
+        let (mut other, mut other_peer) = pair();
         assert!(other.take_unsent().is_none() && send_batched(&mut other, b"mine").await);
         other.flush();
-        assert_eq!((read(&mut listener, 4), other.take_unsent()), (b"mine".to_vec(), None));
+        assert_eq!(
+            (read(&mut other_peer, 4), other.take_unsent()),
+            (b"mine".to_vec(), None)
+        );
         assert_eq!(link.take_unsent().as_deref(), Some(&b"lost"[..]));
     });
 }
