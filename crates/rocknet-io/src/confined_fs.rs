@@ -3,7 +3,8 @@
 //!
 //! The directory is opened once, and every path is resolved from that descriptor. On Linux `openat2` with
 //! `RESOLVE_BENEATH` confines the lookup. The kernel refuses absolute links, even those that point back inside the
-//! directory. For these links, and on other systems, the path is walked component by component over open descriptors.
+//! directory. For these links, under [`Symlinks::Owner`], and on other systems, the path is walked component by
+//! component over open descriptors.
 
 use std::fs::File;
 use std::io;

@@ -12,7 +12,7 @@ use super::output::{self, Output, OutputTarget};
 use super::rotation;
 
 /// Maximum bytes of lines held for one log while it cannot be written: about ten thousand lines, enough while a reader
-/// restarts or a disk is exchanged.
+/// restarts or logs are rotated.
 pub(super) const HELD_MAX: usize = 1 << 20;
 
 /// Time between attempts to write a failed log. A full disk is not freed sooner, and each attempt costs system calls.

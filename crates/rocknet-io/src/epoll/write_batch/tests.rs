@@ -87,9 +87,9 @@ fn the_batch_is_sent_when_the_event_loop_is_idle() {
             !has_arrived(&mut first, false) && !has_arrived(&mut second, false),
             "sent although the event loop was not idle"
         );
-        let (sent, received) = tokio::sync::oneshot::channel();
-        thread::spawn(move || sent.send((read(&mut first, 3), read(&mut second, 3))));
-        assert_eq!(received.await.expect("both"), (b"one".to_vec(), b"two".to_vec()));
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        thread::spawn(move || sender.send((read(&mut first, 3), read(&mut second, 3))));
+        assert_eq!(receiver.await.expect("both"), (b"one".to_vec(), b"two".to_vec()));
     });
 }
 
@@ -104,12 +104,12 @@ fn the_batch_is_sent_while_tasks_keep_waking_themselves() {
             let _ = busy.poll_send(context, &mut SendQueue::default());
             Poll::Pending
         }));
-        let (sent, mut received) = tokio::sync::oneshot::channel();
-        thread::spawn(move || sent.send(read(&mut peer, 6)));
+        let (sender, mut receiver) = tokio::sync::oneshot::channel();
+        thread::spawn(move || sender.send(read(&mut peer, 6)));
         let response = poll_fn(|context| {
             // Keeps the event loop from becoming idle, by waking the root task as well.
             context.waker().wake_by_ref();
-            std::pin::Pin::new(&mut received).poll(context)
+            std::pin::Pin::new(&mut receiver).poll(context)
         });
         assert_eq!(response.await.expect("a response"), b"answer");
     });
@@ -236,11 +236,11 @@ fn unsent_bytes_wake_their_task() {
         while once(|context| link.poll_send(context, &mut queue)).await.is_ready() {
             queue.buffer().resize(1 << 20, 0);
         }
-        let (sent, mut past) = tokio::sync::oneshot::channel::<()>();
+        let (alarm, mut past) = tokio::sync::oneshot::channel::<()>();
         let (done, ended) = std::sync::mpsc::channel::<()>();
         let clock = thread::spawn(move || {
             let _ = ended.recv_timeout(PATIENCE);
-            drop(sent);
+            drop(alarm);
         });
         // Consumes all earlier events, so that none of them ends the sleep of the runtime.
         for _ in 0..10 {
