@@ -43,7 +43,7 @@ pub enum Decision {
         /// Value of `WWW-Authenticate`.
         www_authenticate: Arc<str>,
     },
-    /// 429: the client tried too many wrong passwords.
+    /// 429: the client tried too many wrong passwords. Passwords that are being verified count too.
     Throttled {
         /// Value of `Retry-After`, in seconds.
         retry_after_s: u64,
@@ -240,7 +240,8 @@ fn tag(fingerprint: &Fingerprint) -> u64 {
     u64::from_le_bytes(first)
 }
 
-/// Work for the blocking pool that leads to a decision. If it is dropped without being run, it has no effect.
+/// Work for the blocking pool that leads to a decision. If it is dropped without being run, no guess is counted. If it
+/// contains a check of the password file, that check is then left to a request of the next second.
 pub struct Pending {
     step: Step,
     credentials: Credentials,
@@ -263,8 +264,8 @@ struct PendingRequest {
 }
 
 impl Pending {
-    /// Runs the work: checks the file if that is due, and verifies the password, which costs from tens of milliseconds
-    /// to about a second of a core.
+    /// Runs the work: checks the file if that is due, and verifies the password, which costs from milliseconds to
+    /// about a second of a core.
     pub fn run(self) -> Decision {
         let PendingRequest { basic, client, now_ms } = self.request;
         let step = match self.step {
@@ -276,6 +277,7 @@ impl Pending {
         };
         match step {
             Step::Decided(decision) => decision,
+            // `Basic::step` never returns this step.
             Step::CheckFile => BUSY,
             Step::Verify(attempt) => match attempt.run(&self.credentials, now_ms) {
                 Some(user) => granted(&user),

@@ -1,8 +1,9 @@
 //! Throttle of failed attempts: limits the passwords that a client address can try per minute.
 //!
 //! It counts distinct credentials, not requests: a browser that sends the same wrong password with every image of a
-//! page has made one guess. Failed credentials are not verified again within the rate window. A success does not reset
-//! the count; otherwise an attacker with an account could log in between guesses and never be throttled.
+//! page has made one guess. The guesses of a client are counted in a window of one minute, which begins with the first
+//! of them; failed credentials are not verified again within it. A success does not reset the count; otherwise an
+//! attacker with an account could log in between guesses and never be throttled.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,11 +12,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::addresses::Client;
 
-/// Maximum number of distinct wrong credentials in a rate window: more than a user mistypes, and 14,400 a day for a
-/// program.
+/// Maximum number of distinct wrong credentials in a window: more than a user mistypes, and 14,400 a day for a program.
 pub const MAX_GUESSES: usize = 10;
 
-/// Length of the rate window in milliseconds. A client that reaches the maximum is throttled until the window ends.
+/// Length of the window in milliseconds. A client that reaches the maximum is throttled until the window ends.
 pub const WINDOW_MS: u64 = 60_000;
 
 /// Maximum number of addresses in one generation: the capacity of a hash table with 8,192 slots.
@@ -34,7 +34,7 @@ pub(crate) enum Admission {
     /// The attempt may be made and counts as a guess. The caller must end it with [`Attempts::succeed`],
     /// [`Attempts::fail`] or [`Attempts::cancel`].
     Attempt,
-    /// The credentials were already found wrong within the rate window.
+    /// The credentials were already found wrong within the window.
     KnownWrong,
     Throttled {
         retry_after_s: u64,
@@ -44,7 +44,7 @@ pub(crate) enum Admission {
 /// Credentials that one client address tried within a window.
 #[derive(Debug, Clone, Copy)]
 struct Guesses {
-    /// End of the rate window.
+    /// End of the window.
     until_ms: u64,
     /// Tags of the credentials; the first `count` are in use.
     tags: [u64; MAX_GUESSES],
@@ -94,7 +94,7 @@ impl Attempts {
         }
     }
 
-    /// Returns true if these credentials were already found wrong within the rate window.
+    /// Returns true if these credentials were already found wrong within the window.
     pub fn is_wrong(&self, client: Client, tag: u64, now_ms: u64) -> bool {
         let tables = self.lock();
         let guesses = tables.find(key(client)).filter(|guesses| now_ms < guesses.until_ms);
@@ -121,7 +121,7 @@ impl Attempts {
         if guesses.position(tag).is_some_and(|at| guesses.is_wrong(at)) {
             return None;
         }
-        // The rate window may have ended in the meantime. This is then the first guess of a new one.
+        // The window may have ended in the meantime. This is then the first guess of a new one.
         if guesses.position(tag).is_none() {
             guesses.push(tag);
         }
@@ -150,7 +150,7 @@ impl Generations {
         }
     }
 
-    /// Returns the guesses of a client in the current rate window.
+    /// Returns the guesses of a client in the current window.
     fn entry(&mut self, key: u128, now_ms: u64) -> &mut Guesses {
         let stored = self.current.remove(&key).or_else(|| self.previous.remove(&key));
         if self.current.len() >= MAX_GENERATION {
@@ -253,7 +253,7 @@ mod tests {
         );
         assert_eq!(attempts.throttled_s(one, 60_999), Some(1));
         assert_eq!(attempts.throttled_s(client("192.0.2.2"), 2_500), None);
-        // The rate window has ended.
+        // The window has ended.
         assert_eq!(attempts.throttled_s(one, 61_000), None);
         assert_eq!(attempts.begin(one, 10, 61_000), Admission::Attempt);
     }
@@ -268,7 +268,7 @@ mod tests {
         }
         fail(&attempts, one, 8..16, 1);
         assert_eq!(attempts.throttled_s(one, 1), None);
-        // In the next rate window the credentials are verified again.
+        // In the next window the credentials are verified again.
         assert!(!attempts.is_wrong(one, 7, WINDOW_MS));
         assert_eq!(attempts.begin(one, 7, WINDOW_MS), Admission::Attempt);
     }

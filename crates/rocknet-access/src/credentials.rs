@@ -21,8 +21,8 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Parses the value of an `Authorization` header field. Returns `None` for another scheme, and for credentials that
-    /// no user can have.
+    /// Parses the value of an `Authorization` header field. Returns `None` for another scheme, for a malformed
+    /// value, and for credentials that no user can have.
     pub fn parse(value: &[u8]) -> Option<Credentials> {
         let (scheme, rest) = value.split_at_checked(BASIC.len())?;
         if !scheme.eq_ignore_ascii_case(BASIC) || !rest.starts_with(b" ") {

@@ -194,7 +194,7 @@ impl Table {
     }
 }
 
-/// Returns the decoy for a server without users: argon2id at the cost of `rocknet hash-password`, with a digest for
+/// Returns the decoy for a route without users: argon2id at the cost of `rocknet hash-password`, with a digest for
 /// which no password is known.
 fn no_user() -> Arc<User> {
     let text = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";

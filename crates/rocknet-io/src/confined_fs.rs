@@ -1,8 +1,10 @@
-//! Root-confined file system: opens files below a directory so that no path, symbolic link or race leads outside it.
+//! Root-confined file system: opens files below a directory so that no path or race leads outside it. The same holds
+//! for symbolic links, unless the policy [`Symlinks`] permits a way out.
 //!
 //! The directory is opened once, and every path is resolved from that descriptor. On Linux `openat2` with
 //! `RESOLVE_BENEATH` confines the lookup. The kernel refuses absolute links, even those that point back inside the
-//! directory. For these links, and on other systems, the path is walked component by component over open descriptors.
+//! directory. For these links, under [`Symlinks::Owner`], and on other systems, the path is walked component by
+//! component over open descriptors.
 
 use std::fs::File;
 use std::io;
@@ -125,8 +127,8 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// Returns [`OpenError::WouldBlock`] if a name is not cached, or if the lookup needs more than one system call.
-    /// Otherwise returns the errors of [`Root::open_file`].
+    /// Returns [`OpenError::WouldBlock`] if a name is not cached, if the lookup needs more than one system call, or if
+    /// [`Root::has_cached_lookup`] is false. Otherwise returns the errors of [`Root::open_file`].
     pub fn open_cached(&self, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
         let relative = validated(relative)?;
         // Checking the owner of each link requires several system calls, some of which could block.
@@ -153,8 +155,8 @@ impl Root {
 
     /// Starts loading the names that `open_cached` needs into the kernel's cache, on the event loop of this thread.
     ///
-    /// Returns `None` if the event loop has no such operation, or if `open_cached` never succeeds below this root or
-    /// with this policy.
+    /// Returns `None` if the event loop cannot start such an operation. Also returns `None` if `open_cached` never
+    /// succeeds below this root, with this policy or for this path.
     pub fn prefetch_names(self: &Arc<Self>, relative: &[u8], symlinks: Symlinks) -> Option<ReadAhead> {
         if symlinks == Symlinks::Owner {
             return None;
@@ -184,8 +186,8 @@ impl Root {
         })
     }
 
-    /// Lists at most `max_entries` names of a directory, in no particular order. Names that could not be opened are
-    /// left out.
+    /// Lists the files and folders of a directory, in no particular order, and stops after `max_entries` names. Other
+    /// kinds of files, and links that lead nowhere or may not be followed, are left out but count as names.
     ///
     /// # Errors
     ///

@@ -44,9 +44,9 @@ pub trait Link {
     /// Returns the error of the connection, for example `ConnectionReset`.
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>>;
 
-    /// Returns true if neither data nor the end of the stream has arrived. Data that has arrived is discarded, so this
-    /// method is meant for pooled connections, which are useless once anything has arrived. The task is not woken when
-    /// data arrives later.
+    /// Returns true if neither data, nor the end of the stream, nor an error has arrived. Data that has arrived
+    /// is discarded, so this method is meant for pooled connections, which are useless once anything has arrived. The
+    /// task is not woken when data arrives later.
     fn is_idle(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         self.poll_recv(&mut context, &mut [0]).is_pending()
@@ -61,8 +61,8 @@ pub trait Link {
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>>;
 
     /// Moves the available bytes into an empty pipe, so that they never enter the memory of this process. Returns their
-    /// number, or 0 if nothing was moved; `poll_recv` then returns the reason. Links whose `sends_files` returns false
-    /// always return 0.
+    /// number, or 0 if nothing was moved. After 0 the caller calls `poll_recv`, which receives the data, the end or the
+    /// error, or waits for it. Links whose `sends_files` returns false always return 0.
     ///
     /// # Errors
     ///

@@ -53,8 +53,8 @@ pub enum Segment {
     },
 }
 
-/// Size in bytes below which data is copied into the queue's buffer, because the kernel sends one buffer for less than
-/// two. On loopback, copying was faster up to about 4 KiB.
+/// Size in bytes below which data is copied into the queue's buffer, because sending one buffer costs the kernel less
+/// than sending two. On loopback, copying was faster up to about 4 KiB.
 pub const COPY_BELOW: usize = 4096;
 
 /// Maximum number of buffers in one `sendmsg` call: far below `IOV_MAX` (1024), so that their array fits on the stack.
@@ -141,7 +141,7 @@ impl SendQueue {
     ///
     /// # Panics
     ///
-    /// Panics if the range lies outside of the bytes and is copied.
+    /// Panics if the range lies outside of the bytes and is copied. Sending panics if such a range was not copied.
     pub fn push_shared(&mut self, bytes: &SharedBytes, start: usize, end: usize) {
         let all: &[u8] = (**bytes).as_ref();
         if end - start < COPY_BELOW {
@@ -176,7 +176,7 @@ impl SendQueue {
         }
     }
 
-    /// Returns bytes to the front of the queue, because a batched write could not send them.
+    /// Puts bytes back at the front of the queue, after a batched write could not send them.
     pub fn put_back(&mut self, bytes: Vec<u8>) {
         self.segment_written();
         self.queued += bytes.len() as u64;
@@ -225,8 +225,8 @@ impl SendQueue {
         rest
     }
 
-    /// Returns the unsent bytes if all of them are in the queue's own buffer, which is the common case and requires one
-    /// `send`.
+    /// Returns the unsent bytes if there are no segments, so that all bytes are in the queue's own buffer. This is the
+    /// common case, and requires one `send`.
     #[inline]
     pub(crate) fn plain(&self) -> Option<&[u8]> {
         self.segments.is_empty().then(|| &self.written[self.sent..])
@@ -317,8 +317,8 @@ impl SendQueue {
     }
 
     #[cfg(unix)]
-    /// Moves the bytes of another queue to the end of this one. The other queue must contain only bytes in its own
-    /// buffer.
+    /// Moves the bytes of another queue to the end of this one. The other queue must have no segments, because their
+    /// data would be discarded.
     pub(crate) fn append_written(&mut self, other: &mut SendQueue) {
         if let Some(plain) = other.plain() {
             self.written.extend_from_slice(plain);
@@ -329,6 +329,8 @@ impl SendQueue {
     #[cfg(unix)]
     /// Returns whether any data follows a range of a file.
     pub(crate) fn has_data_after_file(&self) -> bool {
+        // The end of the queue is skipped, because no data follows it. It is the unsegmented bytes if there are any,
+        // otherwise the last segment.
         let ends = usize::from(self.segmented.max(self.sent) == self.written.len());
         let mut following = self.segments.iter().rev().skip(ends);
         following.any(|segment| matches!(segment, Segment::File { .. }))
@@ -456,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_order_for_every_write_size() {
+    fn keeps_order_when_sent_in_parts() {
         let large: SharedBytes = Rc::new(vec![b's'; COPY_BELOW + 10]);
         for step in [1, 7, 4096, 1 << 20] {
             for moves in [1, 3, usize::MAX] {
@@ -473,6 +475,7 @@ mod tests {
                     expected.extend_from_slice(b"small");
                 }
                 assert_eq!(queue.len(), expected.len() as u64);
+                // Smaller steps are left out, because each step copies all remaining data.
                 if step * 2000 > expected.len() {
                     assert!(drain(queue, step, moves) == expected, "step {step} moves {moves}");
                 }

@@ -1,4 +1,4 @@
-//! Timer wheel: deadlines that are cheap to move and accurate to one tick.
+//! Timer wheel: deadlines that are cheap to move, and that expire never early and less than two ticks late.
 //!
 //! ```text
 //! slot:   0    1    2  …  255       a deadline waits in the slot of the tick it was first set to;
@@ -33,7 +33,7 @@ const MAX_TICKS: u32 = i32::MAX as u32;
 pub struct Tick(u32);
 
 impl Tick {
-    /// Returns the moment `ticks` later (see [`Wheel::ticks`]).
+    /// Returns the moment `ticks` later (see [`Wheel::ticks`]). More than half of the range is shortened to it.
     #[inline]
     pub fn after(self, ticks: u32) -> Tick {
         Tick(self.0.wrapping_add(ticks.min(MAX_TICKS)))
@@ -101,8 +101,8 @@ pub struct Deadline {
 }
 
 impl Wheel {
-    /// Creates a wheel. `tick` is the time between two calls of [`Wheel::advance`], at least 1 ms; `connections` is the
-    /// number of deadlines for which memory is reserved.
+    /// Creates a wheel. `tick` is the time between two calls of [`Wheel::advance`]; less than 1 ms counts as 1 ms.
+    /// `connections` is the number of deadlines for which memory is reserved.
     pub fn new(tick: Duration, connections: usize) -> Rc<Wheel> {
         let tick = tick.max(Duration::from_millis(1));
         Rc::new(Wheel {
@@ -131,7 +131,8 @@ impl Wheel {
         self.entries.borrow().len() == self.free.borrow().len()
     }
 
-    /// Returns the number of ticks from now that last at least `time`, so that a deadline never expires early.
+    /// Returns the number of ticks from now that last at least `time`, so that a deadline never expires early. Times
+    /// beyond half of the range are shortened to it.
     pub fn ticks(&self, time: Duration) -> u32 {
         // Every request calls this, and a division of 128-bit numbers would call a slow library function.
         let Ok(nanos) = u64::try_from(time.as_nanos()) else {

@@ -12,7 +12,7 @@ use super::output::{self, Output, OutputTarget};
 use super::rotation;
 
 /// Maximum bytes of lines held for one log while it cannot be written: about ten thousand lines, enough while a reader
-/// restarts or a disk is exchanged.
+/// restarts or logs are rotated.
 pub(super) const HELD_MAX: usize = 1 << 20;
 
 /// Time between attempts to write a failed log. A full disk is not freed sooner, and each attempt costs system calls.
@@ -96,7 +96,7 @@ impl Destination {
     }
 
     /// Writes whole lines. If the log cannot be written, holds them, or drops them if more than [`HELD_MAX`] or `room`
-    /// bytes would be held.
+    /// bytes would be held. If some of the bytes were written, holds the rest regardless of these limits.
     pub(super) fn push(&mut self, bytes: &[u8], lines: u64, room: usize, rotate: &Rotate, now: Now) {
         self.last_line = now.instant;
         if bytes.is_empty() {
@@ -166,6 +166,7 @@ impl Destination {
             if self.length > 0 {
                 self.rotate_if_due(0, rotate, now);
             } else {
+                // An empty log is not rotated, and its age is counted from now.
                 self.opened = now.instant;
                 self.age_when_opened = Duration::ZERO;
             }
@@ -187,7 +188,11 @@ impl Destination {
         [retry, rotation, self.closes_at()].into_iter().flatten().min()
     }
 
-    /// Closes the file and opens it again by its name. On failure the old file remains in use.
+    /// Replaces the open file by the file that now has its name, if that is another one. Retries a failed log at once.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be opened; the old file then remains in use.
     pub(super) fn reopen(&mut self, rotate: &Rotate, now: Now) -> io::Result<()> {
         if let Some(failure) = &mut self.failure {
             failure.retry_at = now.instant;

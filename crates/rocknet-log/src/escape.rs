@@ -1,14 +1,14 @@
 //! Escapes bytes chosen by a client, so that they cannot leave their field and line of a log.
 //!
 //! The text formats of the access log escape the quote, the backslash and everything except printable ASCII as `\xHH`.
-//! A reader can therefore restore the bytes of any field. JSON has its own escapes. The error log, which people read,
-//! keeps printable text of any script.
+//! A reader can therefore restore the bytes of any field that was not cut. JSON has its own escapes. The error log,
+//! which people read, keeps printable text of any script.
 
 use std::fmt;
 
 /// Maximum length of a field in bytes, before escaping; further bytes are replaced by [`CUT`]. The limit equals the
-/// default limit of a request target, so only unusual clients exceed it. A record also remains far below the limit of a
-/// buffer.
+/// default limit of a request target, so only unusual clients exceed it. A record also remains below the limit of the
+/// lines that are held for one log.
 pub(super) const FIELD_MAX: usize = 8 * 1024;
 
 /// Maximum length of a message or field value of the error log in bytes: enough for the longest path, but not for a

@@ -2,8 +2,8 @@
 //!
 //! Access log lines go from an [`AccessWriter`] to the thread through a bounded channel. Error lines and commands go
 //! through a separate inbox. Lines that cannot be written are held up to a limit, and counted as lost beyond it. The
-//! error log reports the number of lost lines, with the time of the first loss and the reason. Text chosen by a client
-//! is escaped in every format (see `escape`).
+//! error log reports the number of lost lines, with the start of the outage and the reason. Text chosen by a client is
+//! escaped in every format (see `escape`).
 #![forbid(unsafe_code)]
 
 mod destination;
@@ -109,14 +109,15 @@ impl Logger {
         AccessWriter::new(Arc::clone(&self.shared), self.messages.clone())
     }
 
-    /// Closes every file and opens it again by name, after another program has renamed it. Returns before the files
-    /// have been reopened.
+    /// Reopens every log file that no longer has its name, because another program has renamed it. Returns before the
+    /// files have been reopened.
     pub fn reopen(&self) {
         self.command(Command::Reopen);
     }
 
     /// Applies the level, error log and rotation of a new configuration, whose access logs are then opened by
-    /// [`Logger::sink`]. A log that is not requested again is closed after some time without lines.
+    /// [`Logger::sink`]. The level remains if `ROCKNET_LOG` has set it. A log that is not requested again is closed
+    /// after some time without lines.
     ///
     /// # Errors
     ///
@@ -131,17 +132,18 @@ impl Logger {
         Ok(())
     }
 
-    /// Waits, for at most `limit`, until all lines logged before are written, or are held for a slow reader or a failed
-    /// log. Returns false if the limit has passed.
+    /// Waits, for at most `limit`, until all lines logged before are written, held for a slow reader or a failed log,
+    /// or counted as lost. Returns false if the limit has passed.
     pub fn sync(&self, limit: Duration) -> bool {
         let (done, reply) = sync_channel(1);
         self.command(Command::Sync(done));
         reply.recv_timeout(limit).is_ok()
     }
 
-    /// Writes all lines, waits for slow readers for at most `limit`, and stops the thread. Returns whether every line
-    /// was written. All writers must be flushed before this call. Later access lines are counted as lost, and error
-    /// lines go to standard error. A second call has no effect.
+    /// Writes all lines, waits for slow readers for at most `limit`, and stops the thread. Returns false if held lines
+    /// could not be written, or if the thread does not reply in time; lines that were lost earlier do not count. All
+    /// writers must be flushed before this call. Later access lines are counted as lost, and error lines go to standard
+    /// error. A second call has no effect and returns true.
     pub fn flush_and_stop(&self, limit: Duration) -> bool {
         if self.shared.stopped.load(Ordering::Acquire) {
             return true;

@@ -156,7 +156,8 @@ impl Output {
     }
 }
 
-/// Waits until one of `descriptors` is writable. Returns `WouldBlock` if none becomes writable within `limit`.
+/// Waits until one of `descriptors` is writable. Returns `WouldBlock` if none becomes writable within `limit`, or if a
+/// signal ends the wait.
 pub(super) fn wait_writable(descriptors: &[BorrowedFd<'_>], limit: Duration) -> io::Result<()> {
     let mut polled: Vec<PollFd<'_>> = descriptors
         .iter()

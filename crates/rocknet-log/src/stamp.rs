@@ -1,4 +1,4 @@
-//! Time stamps: formatted once per tick of a worker, and copied into every record until the next tick.
+//! Time stamps: formatted at most once per tick of a worker, and copied into every record until the next tick.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -89,8 +89,8 @@ fn rfc3339(local: DateTime, offset: i32) -> [u8; 25] {
     stamp
 }
 
-/// Returns the local time and its offset in seconds. Times after the year 9999 are shown as 1970, because a clock can
-/// have any value.
+/// Returns the local time and its offset in seconds. Times after the year 9999 are shown as 1970, because neither
+/// format has room for a longer year.
 fn local(zone: &TimeZone, unix_ms: u64) -> (DateTime, i32) {
     let instant = i64::try_from(unix_ms)
         .ok()

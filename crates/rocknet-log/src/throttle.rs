@@ -17,7 +17,7 @@ use rocknet_io::uptime::uptime_ms;
 
 /// Time in milliseconds within which further lines of a cause are only counted.
 const WINDOW_MS: u64 = 1_000;
-/// Maximum number of causes with an entry. Further causes share one entry, so that the table remains below 640 KiB.
+/// Maximum number of causes with an entry. Further causes share one entry, so that the table remains below 1 MiB.
 const MAX_CAUSES: usize = 1_024;
 /// Maximum length in bytes of a site or subject that is stored for the report.
 const MAX_LABEL: usize = 256;
@@ -36,7 +36,7 @@ pub struct Cause<'c> {
 }
 
 impl Cause<'_> {
-    /// Returns whether a line may be logged now. If not, counts it as left out.
+    /// Returns whether a line may be logged now. If not, counts it as left out, unless its level is off.
     pub fn may_be_logged(&self) -> bool {
         self.level <= LevelFilter::current() && lock().admit(self, 1, uptime_ms())
     }

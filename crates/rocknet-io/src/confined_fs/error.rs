@@ -17,8 +17,8 @@ pub enum OpenError {
     Forbidden,
     /// The path leads out of the root.
     Escapes,
-    /// The process or the system has no descriptor or memory left, so it is unknown whether the file exists. The
-    /// response is 503.
+    /// The process or the system has no descriptor or memory left, or the walk would keep too many directories open. It
+    /// is therefore unknown whether the file exists. The response is 503.
     Resources,
     /// The lookup would have to read the disk; the caller repeats it where blocking is allowed. Returned by
     /// `open_cached` only.
@@ -109,6 +109,7 @@ mod tests {
                     open(b"file", Symlinks::Owner),
                     open(b"file", Symlinks::All),
                     open(b"absolute", Symlinks::Inside),
+                    // The root that only walks has no cached lookup.
                     outcome(root.open_cached(b"file", Symlinks::All)).replace("WouldBlock", "Resources"),
                     listed.unwrap_err(),
                 ]

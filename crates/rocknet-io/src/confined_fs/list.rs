@@ -1,4 +1,4 @@
-//! Lists the files and folders of a directory that can be served.
+//! Lists the files and folders of a directory, and the links to files and folders that may be followed.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -74,7 +74,7 @@ mod tests {
     use crate::confined_fs::{FileKind, Symlinks};
 
     #[test]
-    fn lists_only_entries_that_can_be_opened() {
+    fn lists_only_files_folders_and_links_that_may_be_followed() {
         let tree = TestTree::new();
         tree.link("sub/inside", "../file");
         tree.link("sub/inside_directory", "..");

@@ -1,4 +1,4 @@
-//! Attributes of an opened file: size, times, owner and identity.
+//! Attributes of a file: kind, size, modification time, permissions, owner and identity.
 
 use std::os::fd::BorrowedFd;
 

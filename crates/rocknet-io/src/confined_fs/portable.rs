@@ -1,4 +1,4 @@
-//! Lookups on systems whose kernel cannot confine them to a directory: every lookup uses the walk.
+//! Lookups on systems whose kernel cannot confine them to a directory: every confined lookup uses the walk.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;

@@ -408,6 +408,7 @@ fn remote_file_systems_have_no_cached_lookup() {
     let remote = Root::open("/proc").expect("a folder");
     assert!(!remote.has_cached_lookup());
     assert_eq!(outcome(remote.open_cached(b"version", Symlinks::Inside)), "WouldBlock");
+    // A cached lookup from a local root fails as well, because the kernel revalidates names in `/proc`.
     let above = Root::open("/").expect("a folder");
     for symlinks in [Symlinks::Inside, Symlinks::All] {
         assert_eq!(outcome(above.open_cached(b"proc/version", symlinks)), "WouldBlock");

@@ -122,7 +122,7 @@ impl Link for EpollStream {
             match receive(readiness.get_inner().as_fd(), buffer) {
                 Ok(got) => {
                     // Events are edge-triggered. A short read means that the socket is empty, which saves the next call
-                    // a system call that returns EAGAIN.
+                    // a system call that returns EAGAIN. The end is no further event, so it leaves the socket readable.
                     if got > 0 && got < room {
                         readiness.clear_ready();
                     }
@@ -308,7 +308,8 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize
     rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(got, _)| got)
 }
 
-/// Sends as much as the socket accepts. Returns true if the queue is empty, false if the budget for files is used up.
+/// Sends as much as the socket accepts. Returns true if the queue is empty, false if the budget for files is used up,
+/// and the error `WouldBlock` if the socket is full.
 #[inline]
 pub(crate) fn send_queue(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
     // HTTP/2 frames are sent between ranges of files. Without a cork, each call would send a packet of its own, at a

@@ -30,7 +30,7 @@ const CAPACITY_BYTES: usize = 64 * 1024;
 /// Tasks that keep waking each other must not delay the responses of other tasks.
 const STEPS_PER_FLUSH: u32 = 256;
 
-/// Suppresses SIGPIPE when the peer has closed the connection. On systems without such a flag, the process ignores the
+/// Suppresses SIGPIPE when the peer has closed the connection. On systems other than Linux, the process ignores the
 /// signal, because the standard library sets that at start.
 #[cfg(target_os = "linux")]
 pub(crate) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;

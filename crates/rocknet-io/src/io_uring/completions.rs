@@ -97,7 +97,7 @@ impl RingState {
                     self.starved.push(index);
                     return;
                 }
-                // This driver has cancelled the operation, or another attempt will succeed.
+                // The slot is released, this driver has cancelled the operation, or another attempt will succeed.
                 Errno::NOBUFS | Errno::CANCELED | Errno::AGAIN | Errno::INTR => {}
                 error => slot.end = Some(ReceiveEnd::Failed(error)),
             },

@@ -15,8 +15,9 @@ use super::user_data::{OperationKind, encode};
 use super::write_batch::MAX_WRITE_BYTES;
 use crate::epoll::write_batch;
 
-/// Number of steps of connections after which the ring makes a turn although tasks are still running. Tasks that keep
-/// waking each other must not delay all others.
+/// Number of steps after which the ring makes a turn although tasks are still running. Tasks that keep waking each
+/// other must not delay all others. Each poll of a receive is one step; a send without the ring or a large receive adds
+/// more.
 const STEPS_PER_TURN: u32 = 256;
 /// Number of steps that a send without the ring adds, because it may send half a megabyte of a file.
 const SEND_STEPS: u32 = 8;
@@ -157,8 +158,9 @@ impl Driver {
         self.state.borrow_mut().slots.insert(slot)
     }
 
-    /// Releases a slot. The socket is closed once no queued operation refers to its number, because a new socket may
-    /// then get the same number. `socket` is `None` if it remains in use without this ring.
+    /// Releases a slot. The socket is closed once no queued operation refers to its descriptor number, because a socket
+    /// that is opened after the close may get the same number. `socket` is `None` if epoll has taken it over after a
+    /// failure of the ring.
     pub(super) fn release(&self, index: usize, socket: Option<OwnedFd>) {
         self.flush(index);
         let mut state = self.state.borrow_mut();

@@ -34,7 +34,7 @@ const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAIT
 /// Operation for the kernel. Each of its completions returns its `user_data`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operation {
-    /// Receives into provided buffers until it is cancelled.
+    /// Receives into provided buffers until it is cancelled, no buffer is free, or the stream ends or fails.
     Receive(RawFd),
     /// Waits until one of the events occurs.
     Wait { descriptor: RawFd, events: u32 },

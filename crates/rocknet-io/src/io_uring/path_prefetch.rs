@@ -20,7 +20,7 @@ use super::{Driver, current};
 pub struct PathPrefetch(FileOperation);
 
 /// Looks a path up below `directory` on this thread's ring, with the restrictions `resolve`. Returns `None` if there is
-/// no ring, or if the ring has too many operations.
+/// no ring, if the ring has too many operations, or if the path contains a NUL byte.
 pub(crate) fn prefetch_path(directory: Arc<dyn AsFd>, relative: &[u8], resolve: ResolveFlags) -> Option<PathPrefetch> {
     prefetch_path_on(&current()?, directory, relative, resolve)
 }

@@ -84,7 +84,7 @@ impl ProvidedBuffers {
         self.add(id);
     }
 
-    /// Gives back the buffer of a completion without bytes.
+    /// Gives back the buffer of a completion that contains no bytes, or bytes for a released connection.
     pub fn give_back_empty(&mut self, id: u16) {
         if id < self.in_use {
             self.add(id);

@@ -109,6 +109,8 @@ impl Drop for SimulatedKernel {
                 } => {
                     files::read(file, into, length as usize, offset);
                 }
+                // The driver must have waited for this completion, to close the descriptor. It cannot wait for a broken
+                // ring.
                 Operation::Open { path, how, .. } if !self.broken && !std::thread::panicking() => {
                     panic!("an opened descriptor is never closed: {}", files::open(file, path, how));
                 }
@@ -134,8 +136,8 @@ fn inode(descriptor: BorrowedFd<'_>) -> u64 {
 
 #[allow(unsafe_code)]
 fn borrow<'a>(descriptor: RawFd) -> BorrowedFd<'a> {
-    // SAFETY: the result is used only within the current call, which checks by the inode that the descriptor is the
-    // right one.
+    // SAFETY: the result is used only within the current call, during which the driver has to keep the descriptor open.
+    // `start` checks by the inode that the descriptor of an operation has not been reused.
     unsafe { BorrowedFd::borrow_raw(descriptor) }
 }
 
@@ -215,8 +217,8 @@ impl SimulatedKernel {
         }
         self.work(self.profile.slow);
         if wait && self.ready.is_empty() {
-            // Completes every operation that can complete. If there is no such operation, this call returns as if a signal had ended
-            // the wait.
+            // Completes every operation that can complete. If there is no such operation, this call returns without a
+            // completion, because the test has a single thread.
             self.work(0);
         }
         Ok(())
@@ -279,7 +281,7 @@ impl SimulatedKernel {
         true
     }
 
-    /// Returns the number of operations that keep a file open.
+    /// Returns the number of operations that were pushed and have not ended.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len() + self.queue.len()
     }
@@ -475,6 +477,7 @@ impl SimulatedKernel {
         // SAFETY: a buffer in the queue belongs to the kernel and has this length.
         let buffer = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, most) };
         let got = recv(&started.file, buffer, RecvFlags::DONTWAIT).map(|(got, _)| got);
+        // The kernel may select a buffer even if nothing is received into it.
         let lend = got.is_ok_and(|got| got > 0) || self.rng.chance(50);
         if lend {
             stock.lent.insert(id, true);

@@ -37,7 +37,7 @@ pub(super) struct RingState {
     pub closing: Vec<OwnedFd>,
     /// Tasks to wake at the end of the turn.
     pub wakers: Vec<Waker>,
-    /// Number of operations that are in flight or about to be submitted.
+    /// Number of operations that are in flight or about to be submitted, without sends and cancellations.
     pub operations: usize,
     /// Descriptor of the runtime's epoll.
     pub epoll: RawFd,
@@ -105,8 +105,9 @@ impl RingState {
         true
     }
 
-    /// Submits all queued operations and batched writes. Makes one system call, several if the writes do not fit into
-    /// the submission queue, and none if there is nothing to submit and nothing to process.
+    /// Submits all queued operations and batched writes, and waits for a completion if `wait` is true. Makes one system
+    /// call, or several if the writes do not fit into the submission queue. Without `wait`, makes none if there is
+    /// nothing to submit and nothing to process. Errors that the next turn can overcome are not returned.
     pub fn enter(&mut self, wait: bool) -> io::Result<()> {
         if let Some(error) = self.submit_error.take() {
             return Err(error);

@@ -44,8 +44,8 @@ impl WriteBatch {
         }
     }
 
-    /// Adds bytes of the connection at `index`, whose write in the batch is `write`. Returns `None` if the batch has to
-    /// be sent first.
+    /// Adds bytes of the connection at `index`, whose write in the batch is `write`. Returns the index of the write
+    /// that contains them, or `None` if the batch has to be sent first.
     pub fn push(&mut self, index: usize, write: WriteIndex, bytes: &[u8]) -> Option<u32> {
         let end = self.used + bytes.len();
         let room = self.memory.get_mut(self.used..end)?;

@@ -87,9 +87,9 @@ fn the_batch_is_sent_when_the_event_loop_is_idle() {
             !has_arrived(&mut first, false) && !has_arrived(&mut second, false),
             "sent although the event loop was not idle"
         );
-        let (sent, received) = tokio::sync::oneshot::channel();
-        thread::spawn(move || sent.send((read(&mut first, 3), read(&mut second, 3))));
-        assert_eq!(received.await.expect("both"), (b"one".to_vec(), b"two".to_vec()));
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        thread::spawn(move || sender.send((read(&mut first, 3), read(&mut second, 3))));
+        assert_eq!(receiver.await.expect("both"), (b"one".to_vec(), b"two".to_vec()));
     });
 }
 
@@ -104,19 +104,19 @@ fn the_batch_is_sent_while_tasks_keep_waking_themselves() {
             let _ = busy.poll_send(context, &mut SendQueue::default());
             Poll::Pending
         }));
-        let (sent, mut received) = tokio::sync::oneshot::channel();
-        thread::spawn(move || sent.send(read(&mut peer, 6)));
+        let (sender, mut receiver) = tokio::sync::oneshot::channel();
+        thread::spawn(move || sender.send(read(&mut peer, 6)));
         let response = poll_fn(|context| {
             // Keeps the event loop from becoming idle, by waking the root task as well.
             context.waker().wake_by_ref();
-            std::pin::Pin::new(&mut received).poll(context)
+            std::pin::Pin::new(&mut receiver).poll(context)
         });
         assert_eq!(response.await.expect("a response"), b"answer");
     });
 }
 
 #[test]
-fn the_batch_is_sent_before_any_other_action_of_its_link() {
+fn the_batch_is_sent_before_other_output_of_its_link() {
     type Act = fn(&mut EpollStream, &mut Context<'_>);
     let acts: [(Act, &[u8]); 3] = [
         (|link, _| link.flush(), b""),
@@ -179,7 +179,7 @@ fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
                 (link, SendQueue::default())
             })
             .collect();
-        // The first two peers read nothing until all messages have been sent.
+        // The first two peers read nothing until all messages have been queued.
         let slow: Vec<_> = readers.drain(..2).collect();
         let mut threads: Vec<_> = readers.into_iter().map(thread::spawn).collect();
         for number in 0..MESSAGES {
@@ -236,11 +236,11 @@ fn unsent_bytes_wake_their_task() {
         while once(|context| link.poll_send(context, &mut queue)).await.is_ready() {
             queue.buffer().resize(1 << 20, 0);
         }
-        let (sent, mut past) = tokio::sync::oneshot::channel::<()>();
+        let (alarm, mut past) = tokio::sync::oneshot::channel::<()>();
         let (done, ended) = std::sync::mpsc::channel::<()>();
         let clock = thread::spawn(move || {
             let _ = ended.recv_timeout(PATIENCE);
-            drop(sent);
+            drop(alarm);
         });
         // Consumes all earlier events, so that none of them ends the sleep of the runtime.
         for _ in 0..10 {
@@ -263,13 +263,13 @@ fn unsent_bytes_wake_their_task() {
 }
 
 #[test]
-fn the_writes_of_a_dropped_link_are_sent_and_reach_no_other_socket() {
+fn a_dropped_link_sends_its_writes_and_unsent_bytes_reach_no_other_link() {
     on_each(async || {
         let (mut link, mut peer) = pair();
         assert!(send_batched(&mut link, b"last words").await);
         drop(link);
         assert_eq!(read(&mut peer, 10), b"last words");
-        // The peer of this connection has reset it.
+        // The peer of the next connection resets it.
         let (mut link, peer) = pair();
         SockRef::from(&peer)
             .set_linger(Some(std::time::Duration::ZERO))
@@ -277,10 +277,13 @@ fn the_writes_of_a_dropped_link_are_sent_and_reach_no_other_socket() {
         drop(peer);
         assert!(send_batched(&mut link, b"lost").await);
         link.flush();
-        let (mut other, mut listener) = pair();
+        let (mut other, mut other_peer) = pair();
         assert!(other.take_unsent().is_none() && send_batched(&mut other, b"mine").await);
         other.flush();
-        assert_eq!((read(&mut listener, 4), other.take_unsent()), (b"mine".to_vec(), None));
+        assert_eq!(
+            (read(&mut other_peer, 4), other.take_unsent()),
+            (b"mine".to_vec(), None)
+        );
         assert_eq!(link.take_unsent().as_deref(), Some(&b"lost"[..]));
     });
 }

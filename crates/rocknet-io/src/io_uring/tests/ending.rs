@@ -12,7 +12,7 @@ use crate::runtime::drain_events;
 
 #[test]
 fn a_link_can_be_dropped_at_any_moment() {
-    /// Acts as a connection does: receives one message, sends two, and repeats.
+    /// Acts as a connection does: receives one message, sends three, and repeats.
     async fn talk(mut link: UringStream) {
         for _ in 0..4 {
             if receive(&mut link, 100).await.is_err() {

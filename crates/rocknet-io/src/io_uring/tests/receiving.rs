@@ -98,11 +98,11 @@ fn no_data_is_read_for_a_task_that_does_not_receive() {
         );
         peer.set_nonblocking(true).expect("an option");
         let (content, mut sent) = (pattern(50_000_000), 0);
-        let mut send_error = 0;
-        while send_error < 10 {
+        let mut blocked_writes = 0;
+        while blocked_writes < 10 {
             match peer.write(&content[sent..]) {
                 Ok(more) => sent += more,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => send_error += 1,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => blocked_writes += 1,
                 Err(error) => panic!("{error}"),
             }
             drain_events().await;

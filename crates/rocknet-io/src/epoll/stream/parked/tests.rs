@@ -64,7 +64,7 @@ async fn talk(link: &mut EpollStream, peer: &mut UnixStream) {
 fn any_thread_resumes_a_parked_connection() {
     for runtime in back_ends() {
         for moves in [false, true] {
-            let (sent, taken) = std::sync::mpsc::channel::<(ParkedConnection, UnixStream)>();
+            let (sender, receiver) = std::sync::mpsc::channel::<(ParkedConnection, UnixStream)>();
             let (back, ended) = std::sync::mpsc::channel::<()>();
             let resume_and_talk = move |parked: ParkedConnection, mut peer: UnixStream| async move {
                 let mut link = parked.resume().expect("an open connection");
@@ -78,7 +78,7 @@ fn any_thread_resumes_a_parked_connection() {
                 }
             };
             let other = thread::spawn(move || {
-                if let Ok((parked, peer)) = taken.recv() {
+                if let Ok((parked, peer)) = receiver.recv() {
                     runtime().block_on(resume_and_talk(parked, peer));
                 }
                 drop(back);
@@ -88,13 +88,13 @@ fn any_thread_resumes_a_parked_connection() {
                 talk(&mut link, &mut peer).await;
                 let parked = link.park().expect("everything was sent");
                 if moves {
-                    sent.send((parked, peer)).unwrap();
+                    sender.send((parked, peer)).unwrap();
                     // Blocks until the other thread has ended, so that the event loop of this thread exists all the
                     // time.
                     assert!(ended.recv().is_err());
                 } else {
                     resume_and_talk(parked, peer).await;
-                    drop(sent);
+                    drop(sender);
                 }
             });
             other.join().expect("the other thread");
