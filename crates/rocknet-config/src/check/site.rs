@@ -88,6 +88,7 @@ fn check_user(
             server::refuse_server_account(check, node, user);
         }
     } else if !check.has_other_errors() {
+        // With other errors there is no warning, because one of them may concern `php` or `cgi`.
         check.warning(
             Code::Useless,
             node.span,
