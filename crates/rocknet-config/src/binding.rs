@@ -108,7 +108,8 @@ impl<'p> SettingRows<'p> {
     }
 
     /// Adds a key, and the keys of its table. An unset key is not added. `defaults`: the value with every key at its
-    /// default, by which unwritten defaults are left out unless they are shown; `None`: nothing is left out.
+    /// default. A key at its default is added only if it was written or `show_defaults` is set. `None`: every set key
+    /// is added.
     pub fn key<T>(&mut self, key: &BoundKey<T>, value: &T, defaults: Option<&T>) {
         let binding = key.binding;
         let shown = (binding.render)(value, key.kind);
