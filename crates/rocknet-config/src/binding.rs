@@ -107,14 +107,16 @@ impl<'p> SettingRows<'p> {
         self.prefix.truncate(outer);
     }
 
-    /// Adds a key, and the keys of its table. `defaults`: the value with every key at its default; `None` to add the
-    /// key in any case.
+    /// Adds a key, and the keys of its table. An unset key is not added. `defaults`: the value with every key at its
+    /// default. A key at its default is added only if it was written or `show_defaults` is set. `None`: every set key
+    /// is added.
     pub fn key<T>(&mut self, key: &BoundKey<T>, value: &T, defaults: Option<&T>) {
         let binding = key.binding;
         let shown = (binding.render)(value, key.kind);
         let is_default = defaults.is_some_and(|defaults| (binding.render)(defaults, key.kind) == shown);
         let name = format!("{}{}", self.prefix, key.name);
         match shown {
+            // The entries of a map of the site or route have rows of their own, because each has its own position.
             Rendered::Entries(entries) if self.prefix.is_empty() => {
                 for (entry, value) in entries {
                     self.push(format!("{name}.{entry}"), value);

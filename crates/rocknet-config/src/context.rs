@@ -25,7 +25,7 @@ pub(crate) struct Check<'a> {
     pub report: &'a mut Report,
     /// Errors that keep a single site from being served; used only for [`Purpose::Start`].
     pub site_errors: Report,
-    /// Number of site errors in `report`; counted only for [`Purpose::Check`].
+    /// Number of site errors reported, including those that `report` omitted; counted only for [`Purpose::Check`].
     pub site_error_count: usize,
     pub purpose: Purpose,
 }
@@ -122,7 +122,7 @@ impl Check<'_> {
         }
     }
 
-    /// Returns a path as an absolute path. A relative path starts at the folder of the file that contains `span`.
+    /// Resolves a path: a relative path starts at the folder of the file that contains `span`.
     pub fn resolve(&self, span: Span, path: &str) -> PathBuf {
         let folder = self.sources.path(span.file).parent().unwrap_or(Path::new(""));
         folder.join(path).components().collect()

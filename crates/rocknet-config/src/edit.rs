@@ -131,7 +131,7 @@ impl Editor {
         table.remove(key).is_some()
     }
 
-    /// Adds a site with a root at the end.
+    /// Adds a site with this root folder, after the other sites.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl Editor {
         self.set(&["site", name, "root"], &text(root))
     }
 
-    /// Returns the value of a key as TOML; `None` if the key does not exist.
+    /// Returns the value of a key as TOML; `None` if the key does not exist, or is a table with a header.
     pub fn value(&self, path: &[&str]) -> Option<String> {
         let mut item = self.document.as_item();
         for part in path {

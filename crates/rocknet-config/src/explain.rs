@@ -31,7 +31,7 @@ pub fn explain<'c>(config: &'c Config, host: &str, port: Option<u16>, path: &str
 }
 
 /// Returns the site of a host name: the site with that name, else the site with the longest matching wildcard, else the
-/// site for every name.
+/// site for every name. If a port is given, only sites that listen on it are considered.
 pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c Site> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let address = host.trim_matches(['[', ']']).parse().ok();
@@ -44,6 +44,7 @@ pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c
             HostPattern::Exact(name) if *name == host => Some(usize::MAX),
             HostPattern::Wildcard(name) => {
                 let below = host.strip_suffix(name.as_str())?;
+                // Sites for every name have the ranks 0 and 1.
                 (below.len() > 1 && below.ends_with('.')).then_some(name.len() + 2)
             }
             HostPattern::Exact(_) => None,
@@ -60,7 +61,8 @@ pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c
         .map(|(_, site)| site)
 }
 
-/// Returns the most specific route of a path: exact, then the longest prefix, then the glob with the most characters.
+/// Returns the most specific route of a path: exact, then the longest prefix, then the glob with the most characters
+/// other than `*`.
 pub fn route<'c>(site: &'c Site, path: &str) -> Option<&'c Route> {
     let rank = |pattern: &Pattern| match pattern {
         Pattern::Exact(_) => (3, 0),
@@ -73,7 +75,8 @@ pub fn route<'c>(site: &'c Site, path: &str) -> Option<&'c Route> {
     matching.rev().max_by_key(|route| rank(&route.pattern))
 }
 
-/// Returns the rules whose `path` matches a path, each rendered with its conditions and its action.
+/// Returns the rules that may apply to a path: those whose `path` matches, and those without `path`. Each is rendered
+/// with its conditions and its action.
 pub fn rules(site: &Site, path: &str) -> impl Iterator<Item = EffectiveSetting> {
     let numbered = site.rules.iter().zip(1..);
     let matching = numbered.filter(move |(rule, _)| {

@@ -8,7 +8,8 @@ use crate::source::Span;
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub value: Value,
-    /// Span of the value; for a table with a header, the span of the last key of that header.
+    /// Span of the value. A table that a header or a dotted key defines, and a value that is not closed, have the span
+    /// of their key.
     pub span: Span,
 }
 
@@ -45,7 +46,7 @@ impl Text {
 /// Syntax that defined a table. TOML allows a table to be defined only once, and only in one of these ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Parent of another table: `a` in `[a.b]`.
+    /// Parent of another table: `a` in `[a.b]`. A later `[a]` may still define it.
     Implied,
     /// `[a]`
     Header,

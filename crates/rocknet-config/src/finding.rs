@@ -301,8 +301,8 @@ const YELLOW: &str = "\x1b[1;33m";
 const CYAN: &str = "\x1b[1;36m";
 const DIM: &str = "\x1b[2m";
 
-/// Replaces control characters, because messages quote values and paths whose escape sequences a terminal would
-/// interpret.
+/// Replaces control characters other than newlines, because messages quote values and paths whose escape sequences a
+/// terminal would interpret.
 fn sanitized(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c })
@@ -367,6 +367,7 @@ mod tests {
         assert_eq!((report.findings.len(), report.omitted), (MAX_FINDINGS, 7));
         assert_eq!(report.json()["omitted"], 7);
 
+        // An error replaces a warning.
         let warning = Finding {
             severity: Severity::Warning,
             ..finding()

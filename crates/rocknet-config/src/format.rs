@@ -7,18 +7,18 @@ use crate::finding::{Code, Finding, Report, Severity};
 use crate::source::{MAX_FILE_BYTES, Sources};
 use crate::syntax;
 
-/// Number of spaces by which lines are indented for each enclosing list.
+/// Number of spaces by which lines are indented for each enclosing list or inline table.
 const INDENT: usize = 4;
 
 /// Formats a configuration uniformly.
 ///
-/// There is one space around `=` and after each comma, and none at the end of a line or before a key or header. A
-/// header has one blank line before it, and there are never two blank lines in a row. Spaces between a value and a
-/// comment on the same line are kept. Formatting is idempotent.
+/// There is one space around `=` and after each comma, and none at the end of a line. Lines are indented only inside
+/// lists and inline tables. A header that follows a key has a blank line before it, and there are never two blank lines
+/// in a row. Spaces between a value and a comment on the same line are kept. Formatting is idempotent.
 ///
 /// # Errors
 ///
-/// Returns the syntax errors if the text is not TOML or is too large.
+/// Returns the syntax errors if the text is not TOML, or one error if it is larger than a file may be.
 pub fn format(text: &str) -> Result<String, Report> {
     let mut report = Report::default();
     if text.len() > MAX_FILE_BYTES {

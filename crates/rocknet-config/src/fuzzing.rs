@@ -7,7 +7,7 @@ use crate::finding::{MAX_FINDINGS, Report};
 use crate::htpasswd;
 use crate::model::PasswordHash;
 
-/// Reads any bytes as a configuration file.
+/// Reads bytes as a configuration file. Bytes that are not UTF-8 are ignored.
 pub fn config(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         let _ = config_text(text);

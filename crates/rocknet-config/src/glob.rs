@@ -6,7 +6,7 @@ pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// Returns true if a file name matches. As in a shell, a leading dot must be matched explicitly.
+/// Returns true if a file name matches. As in a shell, a leading dot must be matched explicitly. `?` matches one byte.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;

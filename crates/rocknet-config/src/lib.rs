@@ -32,7 +32,7 @@
 //! 4. `value`: parsers of single values.
 //! 5. `keys`: the table of keys, whose entries bind these parsers to the model.
 //! 6. `check`: checks a configuration against the table of keys, and the rules between keys.
-//! 7. `explain`, `reference`: generated from the table of keys.
+//! 7. `explain`, `reference`: render settings and documentation by the table of keys.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -104,8 +104,8 @@ pub fn check(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     read_configuration(env, Purpose::Check, |reader| reader.file(path))
 }
 
-/// Reads a text as [`load`] reads a file. `name`: path of the file that the text represents. Relative paths in the text
-/// are relative to the folder of that file.
+/// Reads a text as [`load`] reads a file. `name`: absolute path of the file that the text represents. Relative paths in
+/// the text are relative to the folder of that file.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Local host names, for which public authorities issue no certificates.
+//! Host names that get no certificate from a public authority: local names and IP addresses.
 
 use std::net::IpAddr;
 
@@ -16,8 +16,8 @@ const PRIVATE_SUFFIXES: &[&str] = &[
     "localdomain",
 ];
 
-/// Returns true if a host name, with or without `*.` before it, is local: an address, a name without a dot, or a name
-/// in a domain for private use.
+/// Returns true if a host name in lower case, with or without `*.` before it, is local: an address, a name without a
+/// dot, or a name in a domain for private use.
 pub fn is_local_name(name: &str) -> bool {
     let name = name.strip_prefix("*.").unwrap_or(name);
     let name = name.strip_suffix('.').unwrap_or(name);

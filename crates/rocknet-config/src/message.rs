@@ -28,7 +28,8 @@ pub(crate) fn short(text: &str) -> String {
 /// Returns the word that is nearest to a mistyped one; `None` if none is similar enough.
 pub(crate) fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let lower = word.to_ascii_lowercase();
-    // One typing error per three letters is allowed, and at most three. A worse match would mislead more than help.
+    // One typing error per three letters is allowed, at least one and at most three. A worse match would mislead more
+    // than help.
     let allowed = (lower.chars().count() / 3).clamp(1, 3);
     words
         .map(|candidate| {

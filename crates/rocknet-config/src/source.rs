@@ -148,6 +148,7 @@ impl Sources {
         };
         let column = chars_before(span.start);
         let width = chars_before(span.end).saturating_sub(column).max(1);
+        // If the first characters of the line do not show the span, the excerpt begins shortly before the span.
         let skipped = if column + width.min(MAX_EXCERPT_CHARS / 2) > MAX_EXCERPT_CHARS {
             column - MAX_EXCERPT_CHARS / 4
         } else {
@@ -171,7 +172,8 @@ impl Sources {
     }
 }
 
-/// Returns a path without `.`, and without `..` after a folder name or the root, so that each file has one path.
+/// Returns a path without `.`, and without `..` after a folder name or the root, so that different spellings of a path
+/// are equal. Symbolic links are not resolved.
 pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
     for part in path.components() {

@@ -108,7 +108,7 @@ fn leading_number(text: &str) -> Option<(u64, &str)> {
     Some((digits.parse().ok()?, rest))
 }
 
-/// Formats a duration exactly, in the largest units.
+/// Formats a duration in the largest units: exactly, apart from fractions of a millisecond.
 pub(crate) fn format_duration(duration: Duration) -> String {
     let mut left = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     if left == 0 {
@@ -134,7 +134,7 @@ pub(crate) fn format_timeout(duration: Duration) -> String {
     }
 }
 
-/// Formats a size exactly, in the largest unit.
+/// Formats a size exactly, in the largest unit that divides it.
 pub(crate) fn format_size(bytes: u64) -> String {
     if bytes == 0 {
         return "0".to_owned();

@@ -62,7 +62,7 @@ fn hostile_texts_are_checked_in_bounded_time() {
             false,
         ),
         (
-            "the maximum depth",
+            "almost the maximum depth",
             "[a.a.a.a.a.a.a.a]\na = ".to_owned() + &"{a.a.a.a.a.a.a.a=".repeat(15) + "1" + &"}".repeat(15) + "\n",
             false,
         ),

@@ -1,5 +1,5 @@
-//! Tests of every bound of the configuration, at the bound and just beyond it: minimum and maximum of each key, and the
-//! sizes of files, names, patterns and lists.
+//! Tests of bounds of the configuration, at the bound and just beyond it: minimum and maximum of the keys of most
+//! sections, and the sizes of files, names, patterns and lists.
 
 use std::path::Path;
 
@@ -61,7 +61,8 @@ fn bounds(kind: &Kind) -> Option<Bounds> {
     }
 }
 
-/// Returns a configuration with a key in its section, and with the keys that the bounds of this key depend on.
+/// Returns a configuration with a key in its section, and with the keys that the bounds of this key depend on; `None`
+/// for a section that is not tested.
 fn config_with(section: Section, name: &str, value: &str) -> Option<String> {
     let line = format!("{name} = {value}");
     let text = match section {
@@ -82,7 +83,7 @@ fn config_with(section: Section, name: &str, value: &str) -> Option<String> {
 }
 
 #[test]
-fn every_key_accepts_its_bounds_and_nothing_beyond() {
+fn keys_accept_their_bounds_and_nothing_beyond() {
     let mut met = Vec::new();
     for key in keys::all().filter(|key| key.availability == Availability::Now) {
         let Some((least, most, write)) = bounds(&key.kind) else {

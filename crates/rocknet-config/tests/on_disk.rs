@@ -1,4 +1,4 @@
-//! Tests of configurations on disk: includes, existing folders, ten thousand files.
+//! Tests of configurations of several files: includes, folders and links on disk, and ten thousand files in memory.
 
 use std::fs;
 use std::path::Path;

@@ -15,7 +15,7 @@ const MANY: usize = 40_000;
 /// minutes. The margin covers a busy machine.
 const LINEAR: Duration = Duration::from_secs(20);
 
-/// Checks a text within [`LINEAR`].
+/// Checks a text within [`LINEAR`]. For a case whose name begins with `include`, empty files are provided.
 #[track_caller]
 fn timed(what: &str, text: &str) -> Result<Config, Report> {
     let mut environment = Memory {

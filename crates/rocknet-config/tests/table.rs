@@ -165,7 +165,7 @@ fn a_key_of_a_later_version_is_refused_as_not_available() {
     assert!(seen > 0, "{seen}");
 }
 
-/// Checks that docs/limits.md documents the effect of every limit.
+/// Checks that docs/limits.md names every limit.
 #[test]
 fn every_limit_is_documented() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/limits.md");

@@ -152,6 +152,7 @@ impl Rules {
 fn decoded(raw: &[u8]) -> Option<String> {
     match SafePath::parse(raw) {
         Ok(path) => Some(path.as_str().to_owned()),
+        // No file can have such a path, for example one with an encoded slash, but a rule may rewrite it.
         Err(PathError::Unmatchable) => SafePath::for_rules(raw).ok(),
         Err(_) => None,
     }

@@ -140,7 +140,7 @@ impl Target {
     }
 }
 
-/// Returns the length of scheme and host; 0 for a path.
+/// Returns the length of scheme, host and port; 0 for a path.
 fn authority_length(to: &str) -> Result<usize, TargetError> {
     if let Some(rest) = to.strip_prefix('/') {
         return if rest.starts_with(['/', '\\']) {
@@ -280,7 +280,8 @@ fn is_written_query(byte: u8) -> bool {
 }
 
 /// Returns true for characters of a request's query that are kept as received. Browsers leave many characters
-/// unencoded, so only characters that could end a header field, a quoted attribute or the query are encoded.
+/// unencoded. Only spaces, control characters, bytes outside ASCII, and characters that could end a quoted attribute, a
+/// tag or the query are therefore encoded.
 fn is_sent_query(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\"<>#".contains(&byte)
 }

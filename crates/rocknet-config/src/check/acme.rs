@@ -132,6 +132,7 @@ fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option
     }
 }
 
+/// Reads `challenge`. `has_dns`: `dns` is set and valid. Returns `None` if neither key is set, for the default.
 fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec<Challenge>> {
     let Some(node) = table.node("challenge") else {
         return has_dns.then(|| vec![Challenge::Dns]);
@@ -165,6 +166,7 @@ fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec
     Some(all)
 }
 
+/// Reads `dns` of `[tls]`. `tls`: the table that contains it.
 fn dns(check: &mut Check<'_>, tls: &Table, table: &Table) -> Option<Dns> {
     let wait = typed::duration(Some(table), "wait").unwrap_or(DNS_WAIT);
     match (table.node("hook"), table.node("server")) {

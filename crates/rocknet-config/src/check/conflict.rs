@@ -120,6 +120,7 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
             let help =
                 "use TLS for all sites of the listener or for none, by `tls` or by http:// and https:// in `listen`";
             check.conflict(listener.span, (there, other.span), message, help);
+            // Further conflicts usually have the same cause.
             return;
         }
         let own = address.map_or([PortScope::EveryAddress, PortScope::EveryAddress], |address| {

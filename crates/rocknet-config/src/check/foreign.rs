@@ -31,7 +31,7 @@ pub(super) fn find_prefix(word: &str) -> Option<Advice> {
 
 fn search(table: &[(&[&str], Advice)], fits: impl Fn(&str) -> bool) -> Option<Advice> {
     let row = table.iter().find(|(words, _)| words.iter().any(|word| fits(word)));
-    row.map(|(_, answer)| *answer)
+    row.map(|(_, advice)| *advice)
 }
 
 const ROUTE: Advice = Equivalent("write a route, [site.\"example.com\".route.\"/path/*\"], and its settings below it");

@@ -95,6 +95,7 @@ pub(super) fn build(
         }
         let clear = match &listen {
             Listen::Tcp { port, .. } => *port == CLEAR_PORT,
+            // The proxy in front of a Unix socket usually terminates TLS.
             Listen::Unix(_) => true,
         };
         listeners.push(SiteListener {
@@ -109,6 +110,7 @@ pub(super) fn build(
 /// Port of HTTP without TLS.
 const CLEAR_PORT: u16 = 80;
 
+/// Reads one listener. `address`: the address that is the name of the site, which a bare port belongs to.
 fn listener(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<(Listen, ListenScheme)> {
     let span = item.span;
     let written = match &item.value {

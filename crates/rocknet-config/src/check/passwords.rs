@@ -7,7 +7,8 @@ use crate::model::{Listen, Mode, Server};
 
 /// Warns of sites that receive passwords without TLS, because others in the network can read the passwords.
 pub(super) fn warn_in_clear(check: &mut Check<'_>, server: &Server, sites: &[CheckedSite]) {
-    // A trusted proxy terminates TLS, and the operator controls the network between it and this server.
+    // In `dev` mode the server is not public. A trusted proxy is assumed to terminate TLS, in a network that the
+    // operator controls.
     if server.mode == Mode::Dev || !server.trusted_proxies.is_empty() {
         return;
     }

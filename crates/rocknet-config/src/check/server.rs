@@ -123,7 +123,7 @@ fn limits(check: &mut Check<'_>, table: Option<&Table>) -> Limits {
     let mut limits = Limits::default();
     binding::read(check, Section::Limits, table, &mut limits);
     match table.and_then(|table| table.node("target_size")) {
-        // The target is part of the header section, so its default cannot be larger than `header_size`.
+        // The target is part of the head, so the default of `target_size` cannot be larger than `header_size`.
         None => limits.target_size = limits.target_size.min(limits.header_size),
         Some(node) if limits.target_size > limits.header_size => {
             let message = format!(

@@ -12,7 +12,8 @@ use crate::source::Span;
 use crate::value::host::{self, SiteName};
 use crate::value::{path, pattern, typed};
 
-/// Maximum number of aliases of one site. No certificate has more names.
+/// Maximum number of aliases of one site. Public authorities issue no certificate with so many names: Let's Encrypt
+/// accepts 100.
 const MAX_ALIASES: usize = 1_000;
 
 /// Site with the spans that the check for conflicts between sites needs.
@@ -52,7 +53,8 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, context: &SiteContext<'
     all
 }
 
-/// Returns the settings that every site inherits from `[limits]`, `[tls]` and `[log]`.
+/// Returns the settings that every site inherits: the limits, and the spans of the keys of `[limits]` and `[tls]` and
+/// of `access` of `[log]`.
 fn base(check: &mut Check<'_>, root: &Table) -> Settings {
     let mut base = Settings::default();
     binding::read(check, Section::SiteLimits, root.table("limits"), &mut base);
@@ -86,6 +88,7 @@ fn check_user(
             server::refuse_server_account(check, node, user);
         }
     } else if !check.has_other_errors() {
+        // With other errors there is no warning, because one of them may concern `php` or `cgi`.
         check.warning(
             Code::Useless,
             node.span,

@@ -17,6 +17,7 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
     }
     let span = entry.key;
     let message = format!("unknown key `{}` in {header}", short(name));
+    // The parser passes a missing key on as an empty one, and has already reported it.
     if name.is_empty() {
         return;
     }

@@ -170,7 +170,7 @@ fn each_setting_names_its_line() {
 }
 
 #[test]
-fn a_route_shows_its_handler_in_groups() {
+fn settings_are_shown_in_their_groups() {
     let environment = Memory {
         any_directory: true,
         ..Memory::default()

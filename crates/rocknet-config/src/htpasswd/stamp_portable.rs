@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Metadata of a file. Two stamps of a file differ if its content may have changed in between.
+/// Metadata of a file. Two stamps of a file differ if its size or modification time has changed in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     modified: Option<SystemTime>,

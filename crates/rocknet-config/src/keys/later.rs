@@ -10,5 +10,5 @@ pub(super) const KEYS: &[Key] = &[later(
     "admin",
     &[Section::Top],
     "Dashboard, interface for programs, metrics.",
-    "Dashboard, API and metrics.",
+    "the dashboard, the API and metrics",
 )];

@@ -15,8 +15,8 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: HOUR_MS,
         },
-        "Timeout for the header section of a request, from its first byte, or for the first request from the start of \
-         the connection. After it, the client gets 408, or the connection is closed if nothing was received.",
+        "Timeout for the head of a request, from its first byte, or for the first request from the start of the \
+         connection. After it, the client gets 408, or the connection is closed if nothing was received.",
     )
     .sets(&[Target::Limits(field!(header_timeout))])
     .example("header_timeout = \"5s\"")

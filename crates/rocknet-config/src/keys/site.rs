@@ -271,8 +271,8 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Choice(Priority::WORDS),
         "Priority of the route's work in the pool of blocking threads, and of its requests in the queue for a server \
          of a proxy (`proxy.connections`). High priority goes before normal. In the pool, low priority has threads of \
-         its own, which run only while the processor is otherwise idle, so that a flood of low-priority work delays \
-         nothing else. At a server, low priority leaves some slots to others.",
+         its own, which get little processor time while other threads are busy, so that a flood of low-priority work \
+         hardly delays anything else. At a server, low priority leaves some slots to others.",
     )
     .group(SettingGroup::Limits)
     .sets(&[Target::Settings(field!(priority))])

@@ -152,7 +152,8 @@ pub(super) const KEYS: &[Key] = &[
         "client_ca",
         &[Section::SiteTls],
         Kind::Several(&FILE),
-        "Certificate authorities that issue client certificates. Clients must present a certificate of one of them.",
+        "Certificate authorities that issue client certificates. Clients must present a certificate of one of them, \
+         unless `client` is `\"optional\"`.",
     )
     .sets(&[Target::SiteTls(bound!(
         render | tls,

@@ -65,10 +65,11 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Proxy(bound!(
         render | proxy,
         kind | {
-            let without_word = |host: &Host, is_secure| is_secure || matches!(host, Host::Unix(_));
+            // `h2c://` selects HTTP/2 by itself, so it does not count as `http2`.
+            let needs_key = |host: &Host, is_secure| is_secure || matches!(host, Host::Unix(_));
             let mut servers = proxy.to.iter().map(|server| &server.upstream);
             servers
-                .any(|it| it.http2 && without_word(&it.host, it.is_secure))
+                .any(|it| it.http2 && needs_key(&it.host, it.is_secure))
                 .render(kind)
         }
     ))])

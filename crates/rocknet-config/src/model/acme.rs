@@ -106,7 +106,7 @@ pub struct DnsZone {
     pub server: SocketAddr,
     /// Name of the zone; `None`: the server is queried for the name.
     pub name: Option<String>,
-    /// TSIG key that signs updates (RFC 8945); `None`: the server has to accept unsigned updates from this address.
+    /// TSIG key that signs updates (RFC 8945); `None`: the server has to accept unsigned updates from this machine.
     pub key: Option<SharedKey>,
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::with_defaults::with_defaults;
 
 with_defaults! {
-    /// Bounds on the resources that one client may use. A client that exceeds a bound gets the error status named
-    /// below, or its connection is closed.
+    /// Limits of connections and requests. A client that exceeds one gets the error status named below, or its
+    /// connection is closed.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Limits {
         /// Timeout for the head of a request, from its first byte, or for the first request from the start of the

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-/// Maximum cost of bcrypt: about one second of a core. Each step doubles the time, so a cost of 31 would take a day.
+/// Maximum cost of bcrypt: about one second of a core. Each step doubles the time, so a cost of 31 would take a day and
+/// a half.
 pub const MAX_BCRYPT_COST: u32 = 14;
 
 /// Maximum rounds of SHA-crypt: about one second of a core with a long password. The default of SHA-crypt is 5,000.
 pub const MAX_SHA_ROUNDS: u32 = 500_000;
 
-/// Maximum memory of one argon2 verification, in KiB. All threads of the blocking pool may use this much at the same
+/// Maximum memory of one argon2 verification, in KiB. Each thread of the blocking pool may use this much at the same
 /// time.
 pub const MAX_ARGON2_MEMORY: u32 = 256 * 1024;
 
@@ -18,7 +19,7 @@ pub const MAX_ARGON2_WORK: u64 = 1024 * 1024;
 /// Maximum number of lanes of argon2. RFC 9106 recommends 4.
 const MAX_ARGON2_LANES: u32 = 16;
 
-/// Maximum length of a hash, in bytes. The longest argon2 hash within the bounds has about 230.
+/// Maximum length of a hash, in bytes. The longest argon2 hash within the bounds has about 210.
 const MAX_TEXT_BYTES: usize = 512;
 
 /// Hash of a password. The text is well-formed, and its verification stays within the bounds of this module.
@@ -297,7 +298,8 @@ fn decimal(text: &str) -> Option<u32> {
     is_digits.then(|| text.parse().ok()).flatten()
 }
 
-/// Returns the number of bytes that a text in unpadded Base64 encodes; `None` if the encoding is not canonical.
+/// Returns the number of bytes that a text in unpadded Base64 encodes; `None` if the encoding is invalid or not
+/// canonical.
 fn base64_bytes(text: &str) -> Option<usize> {
     let value = |byte: u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),

@@ -78,9 +78,11 @@ with_defaults! {
         pub h2c: bool = false,
         /// Accepts HTTP/2 without TLS by `Upgrade: h2c` (RFC 7540 §3.2).
         pub h2c_upgrade: bool = false,
-        /// User that the server switches to after opening its ports, if it was started as root.
+        /// User that the server switches to after opening its ports, if it was started as root; `None`: `rocknet` if
+        /// the system has that user.
         pub user: Option<String> = None,
-        /// User that runs scripts of sites that set no `user`, if the server was started as root.
+        /// User that runs scripts of sites that set no `user`, if the server was started as root; `None`: the first
+        /// usual account that exists.
         pub script_user: Option<String> = None,
         /// Proxies that are trusted to name the client of a request.
         pub trusted_proxies: Vec<Network> = Vec::new(),

@@ -26,9 +26,9 @@ can complete and check keys with `docs/rocknet.schema.json`.
 ## General rules
 
 **Inheritance.** A route inherits the settings of its site, and the log of a site those of `[log]`. Maps (`headers`,
-`errors`, `redirects`) are merged entry by entry; everything else is replaced. There are no exceptions.
+`errors`, `redirects`, `push`) are merged entry by entry, and `limits` key by key; everything else is replaced.
 
-**Order** of tables and keys does not matter: the most specific route or redirect takes effect.
+**Order** of tables and keys does not matter, except that of rules: the most specific route or redirect takes effect.
 
 **Paths** on disk are relative to the folder of the file that contains them, which may be an included file.
 
@@ -36,8 +36,8 @@ can complete and check keys with `docs/rocknet.schema.json`.
 file, without the newline at its end. `$${` stands for a literal `${`; any other `$` stands for itself. Expanded values
 are not expanded again. Messages quote the string before expansion, so that secrets stay secret.
 
-**Short and long forms.** Where a key takes a list, a single value needs no brackets. Some keys take a short form or a
-table, as their entries state.
+**Short and long forms.** If a key takes a value or a list of them, a single value needs no brackets. Some keys take a
+short form or a table, as their entries state.
 
 | value | format |
 |---|---|

@@ -69,8 +69,8 @@ pub(super) struct Builder<'s, 'e> {
 }
 
 impl<'s, 'e> Builder<'s, 'e> {
-    /// Creates a builder. `error_offsets`: offsets of the parser's errors, sorted. Errors in values are added to
-    /// `errors`.
+    /// Creates a builder. `error_offsets`: offsets of the parser's errors, sorted. Errors in keys and values are added
+    /// to `errors`.
     pub fn new(
         sources: &'e Sources,
         file: FileId,

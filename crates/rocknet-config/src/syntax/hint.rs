@@ -155,7 +155,7 @@ pub(crate) fn finding(sources: &Sources, span: Span, error: &ParseError) -> Find
         (message, help)
     } else if let Some(message_and_help) = foreign_syntax(sources, span, error) {
         message_and_help
-    } else if let Some((_, message, help)) = MESSAGES.iter().find(|(start, _, _)| description.contains(start)) {
+    } else if let Some((_, message, help)) = MESSAGES.iter().find(|(part, _, _)| description.contains(part)) {
         ((*message).to_owned(), (*help).to_owned())
     } else {
         (format!("not TOML: {description}"), expectation(error))
@@ -186,7 +186,7 @@ pub(crate) fn broken_value(sources: &Sources, broken: &BrokenValue) -> Finding {
     }
 }
 
-/// Returns the span of the value around a position: up to a space, comma or bracket on each side.
+/// Returns the span of the value around a position: up to a space, comma, bracket, `=` or `#` on each side.
 fn token(sources: &Sources, span: Span) -> Option<Span> {
     let text = sources.text(span.file);
     let at = span.start as usize;

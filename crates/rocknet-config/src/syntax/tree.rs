@@ -112,7 +112,8 @@ fn table_at<'t>(
     Ok(table)
 }
 
-/// Returns the table of the current header, which [`open`] has created.
+/// Returns the table of the current header, which [`open`] has created. The conflict for a missing table is therefore
+/// never returned.
 pub(super) fn descend<'t>(mut table: &'t mut Table, keys: &[(String, Span)]) -> Result<&'t mut Table, KeyConflict> {
     for (name, span) in keys {
         let missing = || KeyConflict::Duplicate {

@@ -9,7 +9,8 @@ use crate::model::Host;
 use crate::value::socket::{self, Help};
 use crate::value::typed;
 
-/// Maximum length of a DNS name (RFC 1035 §2.3.4).
+/// Maximum length of a DNS name, in bytes: the 255 bytes of RFC 1035 §2.3.4 without the first length byte and the root
+/// label.
 const MAX_NAME: usize = 253;
 
 /// Reads the address of `key`. `example`: help for an invalid address.

@@ -10,7 +10,7 @@ use crate::message::short;
 use crate::model::{Auth, DEFAULT_REALM, HashError, MAX_USER_BYTES, PasswordHash, is_user_name};
 use crate::value::path;
 
-/// Maximum number of users in the configuration. A larger number belongs in a password file, whose changes take effect
+/// Maximum number of users in one `auth`. A larger number belongs in a password file, whose changes take effect
 /// without a reload.
 const MAX_USERS: usize = 1_000;
 

@@ -24,6 +24,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Network> {
     all
 }
 
+/// Parses `unix`, an address or a network. Bits after the prefix length may be set, because no comparison uses them.
 pub(super) fn network(text: &str) -> Option<Network> {
     if text == "unix" {
         return Some(Network::Unix);

@@ -148,7 +148,8 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
     Ok(())
 }
 
-/// Returns the first variable of another server in a target, such as `$1`, `$uri`, `{uri}` or `{path}`.
+/// Returns a variable of another server in a target, such as `$1`, `$uri`, `{uri}` or `{path}`. If the target contains
+/// `$`, only the name after the first `$` is examined.
 fn foreign_capture(text: &str) -> Option<&str> {
     let end = |start: usize, taken: fn(&char) -> bool| {
         let length: usize = text[start..].chars().take_while(taken).map(char::len_utf8).sum();
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_never_lead_to_unintended_hosts() {
+    fn targets_are_checked() {
         let rows: &[(&str, &str, Result<(), &str>)] = &[
             ("/old", "/new", Ok(())),
             ("/old", "https://example.com", Ok(())),

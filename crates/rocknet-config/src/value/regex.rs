@@ -78,7 +78,7 @@ fn proposed(text: &str) -> Vec<String> {
         if pattern == "*" {
             *pattern = "/*".to_owned();
         }
-        // A regular expression without `$` matches everything below the path as well.
+        // A `*` at the end, and a regular expression without `$`, match everything below the path as well.
         if let Some(prefix) = pattern.strip_suffix('*')
             && prefix.starts_with('/')
         {
@@ -120,6 +120,7 @@ mod tests {
         for text in [
             "/", "/a*", "/a/*", "*.zip", "/.*", "/a(1)", "/a[1]", "/a+b", "/$", "/~user/*", "/a=b", "/x.y",
         ] {
+            // `/$` could be a path, but is far more often a regular expression.
             let found = error(text);
             assert!(found.is_none() || text == "/$", "{text}: {found:?}");
         }

@@ -8,7 +8,8 @@ use crate::message::short;
 use crate::model::{CertificateFiles, UpstreamTls, WeightedUpstream};
 use crate::value::{path, typed};
 
-/// Maximum length of a DNS name (RFC 1035 §2.3.4).
+/// Maximum length of a DNS name, in bytes: the 255 bytes of RFC 1035 §2.3.4 without the first length byte and the root
+/// label.
 const MAX_NAME: usize = 253;
 
 /// Maximum number of files of authorities. Each file may contain any number of certificates.

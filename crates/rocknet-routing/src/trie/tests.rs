@@ -204,7 +204,7 @@ fn the_cost_does_not_grow_with_the_routes() {
 }
 
 #[test]
-fn no_path_visits_more_nodes_than_it_has_bytes() {
+fn a_lookup_visits_the_root_and_at_most_one_node_per_byte() {
     // The worst case: a route at every depth, added from the deepest upwards.
     let deep = "a".repeat(8_000);
     let mut trie = RouteTrie::new();

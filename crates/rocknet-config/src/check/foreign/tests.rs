@@ -19,9 +19,9 @@ fn keywords_are_unique_and_found_in_any_case() {
 
 #[test]
 fn advice_names_existing_keys() {
-    let answers = WORDS.iter().chain(PREFIXES).map(|(_, answer)| answer);
-    for answer in answers {
-        let (Equivalent(text) | Unsupported(text) | Later(text)) = answer;
+    let all = WORDS.iter().chain(PREFIXES).map(|(_, advice)| advice);
+    for advice in all {
+        let (Equivalent(text) | Unsupported(text) | Later(text)) = advice;
         for quoted in text.split('`').skip(1).step_by(2) {
             assert!(keys::all().any(|key| key.name == quoted), "`{quoted}` in: {text}");
         }

@@ -81,7 +81,7 @@ fn other_texts_are_refused() {
 }
 
 #[test]
-fn truncated_hashes_are_refused() {
+fn malformed_hashes_are_refused() {
     let whole = [
         argon("m=65536,t=2,p=1"),
         bcrypt_text("10"),

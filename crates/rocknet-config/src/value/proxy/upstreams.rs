@@ -13,12 +13,13 @@ use crate::value::typed;
 /// Maximum number of servers of one proxy. A larger group needs a load balancer of its own.
 const MAX_UPSTREAMS: usize = 256;
 
-/// Maximum length of a DNS name (RFC 1035 §2.3.4).
+/// Maximum length of a DNS name, in bytes: the 255 bytes of RFC 1035 §2.3.4 without the first length byte and the root
+/// label.
 const MAX_NAME: usize = 253;
 
 pub(super) const EXAMPLE: &str = "write the address of the server: \"http://127.0.0.1:3000\" or \"unix:/run/app.sock\"";
 
-/// Reads the servers of a proxy. `http2`: requests use HTTP/2 with any scheme.
+/// Reads the servers of a proxy. `http2`: requests use HTTP/2; `http://` is then refused in favour of `h2c://`.
 pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Vec<WeightedUpstream>> {
     let items = typed::elements(node);
     if items.is_empty() {
@@ -166,6 +167,7 @@ fn host(scheme: &str, text: &str) -> Result<Host, String> {
     }
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     // A name whose last label is a number would be parsed as an IPv4 address, and valid addresses were handled above.
+    // An empty label counts as a number, so that an empty host is refused.
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit());
     if host.len() <= MAX_NAME && host.bytes().all(is_name) && !is_number {
