@@ -22,7 +22,8 @@ pub enum Flow {
     Active(ActiveExchange),
 }
 
-/// Starts an exchange: runs the pipeline and returns the first stage.
+/// Starts an exchange: runs the pipeline and returns the first stage. `owned` returns a copy of the request that
+/// outlives the receive buffer. `has_body`: the request has a body, or tunnel data follows it.
 #[inline]
 pub fn begin<F, R>(
     worker: &Rc<Worker>,

@@ -153,7 +153,7 @@ pub(super) fn is_final(endpoint: &Endpoint) -> bool {
 }
 
 /// Calls the handler, then checks the request at the route of the file that the handler returns, if that is another
-/// route.
+/// route. For a script, the request is checked at the route of the script before the handler is called.
 pub(super) fn handle(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
