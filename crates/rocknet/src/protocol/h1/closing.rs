@@ -19,7 +19,8 @@ use crate::lifecycle::flow;
 use crate::pipeline::RequestContext;
 
 impl<L: Link> Connection<L> {
-    /// Ends the connection once its last response has been sent.
+    /// Ends the connection once its last response has been sent. `linger`: the client may still send, so input must be
+    /// discarded until it closes.
     pub(super) fn end(&mut self, linger: bool) -> Poll<io::Result<()>> {
         if !self.core.has_sent_all() {
             return Poll::Ready(Ok(()));

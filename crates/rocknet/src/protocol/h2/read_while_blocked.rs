@@ -76,7 +76,7 @@ impl<L: Link> Connection<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// Holds a request until exchanges may start again.
+    /// Holds a request until exchanges may start again. `end`: the client has ended the stream with the head.
     #[cold]
     pub(super) fn hold_request(
         &mut self,

@@ -282,7 +282,7 @@ impl Responder for H2Responder<'_> {
 }
 
 impl H2Responder<'_> {
-    /// Writes a head. Returns false if the stream is gone, or its response has begun.
+    /// Writes a head. `end`: the response has no body. Returns false if the stream is gone, or its response has begun.
     fn head(
         &mut self,
         status: Status,
