@@ -269,8 +269,8 @@ impl<L: Link> ConnectionCore<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// Acts on the passed deadline of a connection that has ended: the client has not closed, or has not taken all
-    /// bytes, before the deadline.
+    /// Acts on the passed deadline of a connection that has ended: the client has not yet closed, or has not yet taken
+    /// all bytes.
     pub fn expire_end(&mut self) {
         let (in_flight, worker) = (self.link.in_flight(), self.worker());
         let is_lingering = self.deadlines.wait() == Wait::Linger;

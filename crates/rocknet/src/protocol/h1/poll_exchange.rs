@@ -257,7 +257,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Receives from a client that waits for its response. A reset is an error. If the client closes its side, the
-    /// deadline begins anew with the shorter timeout of a half-closed connection. Pipelined requests are stored up to
+    /// deadline begins again with the shorter timeout of a half-closed connection. Pipelined requests are stored up to
     /// [`WATCHED_BYTES_BOUND`]; further bytes stay in the kernel.
     fn watch_client(&mut self, context: &mut Context<'_>, config: &WorkerConfig, input: &mut [u8]) -> io::Result<()> {
         while !self.client_has_closed && self.core.unread.len() < WATCHED_BYTES_BOUND {
