@@ -182,6 +182,7 @@ async fn handle_guarded(
     mut exchange: Exchange,
 ) -> Result<HandlerOutput, Box<Response>> {
     let tree = endpoint.tree.as_ref();
+    // Programs were checked at all prefixes of the path before.
     let scripts = tree.filter(|tree| tree.runs_scripts && !tree.is_program(&exchange.path));
     let output = match scripts {
         Some(tree) => {

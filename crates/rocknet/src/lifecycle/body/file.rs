@@ -159,6 +159,7 @@ impl FileSource {
     fn find_direct(&mut self) -> Option<Piece> {
         let length = self.piece();
         if !std::mem::take(&mut self.is_loaded) {
+            // Pieces are loaded from start to end, so only the last byte is checked (decision 7).
             if !file::is_resident(&self.part.file.file, self.part.offset + length - 1) {
                 return None;
             }

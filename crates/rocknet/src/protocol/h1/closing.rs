@@ -54,6 +54,7 @@ impl<L: Link> Connection<L> {
             State::Reading if wait == Wait::KeepAlive && self.core.link.in_flight() > FIN_ONLY => {
                 self.state = State::Closing { linger: true };
             }
+            // The response to a request whose body is being discarded may have been sent already.
             State::Reading if wait == Wait::Header || wait == Wait::RequestBody && self.engine.may_respond() => {
                 let context = RequestContext::unparsed(&self.core.open.worker().config(), self.core.info.local());
                 self.respond_timeout(context, None, wait);
