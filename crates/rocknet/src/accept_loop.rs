@@ -65,8 +65,8 @@ impl<'w> AcceptLoop<'w> {
     /// Stops accepting. Connections that have not finished after `within` are cut.
     pub fn stop(&mut self, context: &mut Context<'_>, within: Duration) {
         if self.stop_deadline.is_none() {
-            // Connections in the accept queue of the socket are established from the client's point of view, so they
-            // are accepted before the socket is closed.
+            // Connections in the accept queue of the socket are established from the client's point of view. So at most
+            // `MAX_ACCEPTS_PER_POLL` of them are accepted before the socket is closed.
             let _ = self.accept(context);
             self.acceptor = None;
             self.start_ticking();
@@ -88,6 +88,7 @@ impl<'w> AcceptLoop<'w> {
                 if open > 0 {
                     tracing::warn!(address = %self.worker.address, "cut {open} connections that did not finish in time");
                 }
+                // Flushes the access log.
                 self.worker.tick();
                 return Poll::Ready(LoopExit::Stopped { clean: open == 0 });
             }

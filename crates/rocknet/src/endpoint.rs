@@ -29,7 +29,8 @@ pub struct Endpoint {
     programs: Option<Arc<dyn Handler>>,
     /// Directory tree that is served; `None` if the handler serves no files.
     pub tree: Option<Arc<Tree>>,
-    /// Directory tree of the error pages; the same as `tree` if the handler serves files.
+    /// Directory tree of the error pages; the same as `tree` if the handler serves files. `None` if no files are
+    /// served, and the route has no root or no error pages.
     pub pages: Option<Arc<Tree>>,
     /// True if responses may upgrade the connection to a tunnel.
     pub takes_tunnels: bool,

@@ -61,7 +61,7 @@ impl ActiveListener {
     ///
     /// # Errors
     ///
-    /// Fails if a socket cannot be duplicated or a thread cannot be started.
+    /// Fails if `sockets` is empty, a socket cannot be duplicated, or a thread cannot be started.
     pub fn start(
         address: &Address,
         sockets: Vec<Listener>,
@@ -171,7 +171,7 @@ struct WorkerSlot {
 }
 
 impl WorkerSlot {
-    /// Runs workers, one after the other, until the slot is stopped. Returns true if no connection was cut.
+    /// Runs workers, one after the other, until one is stopped. Returns true if that worker cut no connection.
     fn supervise(mut self, mut commands: UnboundedReceiver<WorkerCommand>) -> bool {
         loop {
             match catch_unwind(AssertUnwindSafe(|| self.run(&mut commands))) {
@@ -206,6 +206,7 @@ impl WorkerSlot {
     }
 
     async fn serve(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
+        // The previous worker failed while it was stopping.
         let Some(listener) = &self.listener else {
             return LoopExit::Stopped { clean: true };
         };

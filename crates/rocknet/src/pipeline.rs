@@ -13,8 +13,9 @@
 //! 10 headers       rocknet-handler `headers` of the route, Server (a `Filter`, in headers.rs)
 //! 11 log           lifecycle/      counters, durations and the access log, once the response has been sent
 //! ```
-//! For requests without a body, the worker cache is queried right after phase 1, because each entry carries its route,
-//! and a flag that is set if no guard applies. Otherwise `admission.rs` has to admit the request first.
+//! For GET and HEAD requests without a body, the worker cache is queried right after phase 1, because each entry
+//! carries its route, and a flag that is set if no guard applies. Without the flag, `admission.rs` has to admit the
+//! request before the entry is used.
 //!
 //! Phases 1 to 7 are [`begin`]; phases 8 to 10 are `exit.rs`, which every response passes. A request that waits for the
 //! decision of a guard starts again with that decision (`deferred.rs`).
@@ -101,7 +102,8 @@ where
     Outcome::Started(route_and_handle(worker, config, incoming, site, decisions, io))
 }
 
-/// Phase 1, run only for listeners on which a request may need a redirect or a rejection.
+/// Checks scheme and site, the first part of phase 1. Runs only for listeners with TLS, or if any site has TLS. Target
+/// and method are checked by [`route_and_handle`].
 fn preflight<F, R>(
     worker: &Rc<Worker>,
     config: &Rc<WorkerConfig>,
@@ -124,7 +126,7 @@ where
     ))
 }
 
-/// Runs phases 1 to 7 for a request without an entry in the worker cache.
+/// Runs the rest of phase 1 and phases 2 to 7 for a request that was not served from the worker cache.
 #[inline(never)]
 fn route_and_handle<F, R>(
     worker: &Rc<Worker>,
@@ -373,6 +375,7 @@ where
     context.request = Some(Rc::clone(&owned));
     context.client = Some(client);
     let context = Rc::new(context);
+    // Preloads are announced before the handler responds, so only if no further guard can reject the request.
     let preloads = route
         .preloads(&path)
         .filter(|_| handler.may_take_long() && preload::is_first_visit(request) && admission::is_final(endpoint))

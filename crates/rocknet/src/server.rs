@@ -55,7 +55,8 @@ pub enum StartError {
     Io(io::Error),
 }
 
-/// A running server. Dropping it without [`Server::stop`] leaves its threads running.
+/// A running server. Dropping it without [`Server::stop`] cuts its connections, and does not wait for its threads and
+/// child processes to end.
 pub struct Server {
     backend: BackendChoice,
     shared: Shared,
@@ -89,6 +90,7 @@ impl Server {
         mounts: Vec<Mount>,
         before_threads: BeforeThreads<'_>,
     ) -> Result<Server, StartError> {
+        // The uptime counts from here.
         uptime_ms();
         descriptors::raise();
         let addresses = crate::snapshot::addresses(&config);
@@ -211,7 +213,8 @@ impl Server {
             .collect()
     }
 
-    /// Replaces the configuration, completely or not at all. No connection is cut.
+    /// Replaces the configuration, completely or not at all. Connections of addresses that the new configuration does
+    /// not contain have `limits.shutdown` to finish, and are then cut. All other connections are kept.
     ///
     /// # Errors
     ///
@@ -379,8 +382,8 @@ const MAX_REPORTED_ERRORS: usize = 10;
 /// Minimum cache size in bytes: even without memory for files, redirects and missing files are worth caching.
 const NEGATIVE_CACHE: u64 = 4 << 20;
 
-/// Binds a socket for each worker of each address. All sockets are created before privileges are dropped, because the
-/// kernel lets a socket share a port only with sockets of the same user.
+/// Binds a socket for each worker of each address. All sockets of an address are created together, at the start before
+/// privileges are dropped, because the kernel lets a socket share a port only with sockets of the same user.
 ///
 /// `held` are sockets of this server. An address that overlaps with one of them, as `*:80` does with `127.0.0.1:80`, is
 /// shared until the held socket is closed.

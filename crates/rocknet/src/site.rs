@@ -24,12 +24,14 @@ pub struct Site {
     pub name: String,
     /// Certificates and TLS policy; `None` without TLS.
     pub secure: Option<SecureSite>,
-    /// Port of the HTTPS URLs to which plain-HTTP requests are redirected.
+    /// Port of the HTTPS URLs to which plain-HTTP requests are redirected; `None` if they are not redirected.
     pub redirect: Option<u16>,
-    /// Rules applied to requests before their route is looked up.
+    /// Rules applied to requests that the guards of their path have admitted. After a rewrite the route is looked up
+    /// again.
     pub rules: Option<Rules>,
     routes: SiteRoutes,
-    /// Endpoints for connections without TLS, if TLS responses carry `Strict-Transport-Security`.
+    /// Endpoints for connections without TLS, if the site has such connections and its TLS responses carry
+    /// `Strict-Transport-Security`. `None`: `routes` has the endpoints for all connections.
     cleartext_routes: Option<SiteRoutes>,
     /// Access log of the site.
     pub access: Option<SinkId>,
@@ -198,8 +200,8 @@ impl SiteRoutes {
     /// `tree` itself, or if it serves another folder, in which the same path is a different file.
     pub fn endpoint_of_file(&self, tree: &Arc<Tree>, file: &str) -> Option<&Arc<Endpoint>> {
         let own = self.endpoint(file);
-        let is_elsewhere = |own: &Arc<Tree>| Arc::ptr_eq(own, tree) || own.folder() != tree.folder();
-        (!own.tree.as_ref().is_some_and(is_elsewhere)).then_some(own)
+        let is_excluded = |own: &Arc<Tree>| Arc::ptr_eq(own, tree) || own.folder() != tree.folder();
+        (!own.tree.as_ref().is_some_and(is_excluded)).then_some(own)
     }
 
     /// Returns the endpoint of a route for the path with its final slash added or removed, because many applications
@@ -238,9 +240,9 @@ impl SiteRoutes {
     }
 }
 
-/// Returns the header fields that the configuration adds to responses. Responses over TLS carry
-/// `Strict-Transport-Security`, unless the configuration sets that field itself. Responses without TLS must not carry
-/// it, because an attacker could have added it (RFC 6797 §7.2).
+/// Returns the header fields that the configuration adds to responses. With `tls`, they include
+/// `Strict-Transport-Security`, unless the configuration sets that field itself. `tls` is `None` without HSTS and for
+/// responses without TLS, which must not carry the field, because an attacker could have added it (RFC 6797 §7.2).
 fn headers(settings: &model::Settings, tls: Option<&model::SiteTls>) -> BTreeMap<String, String> {
     let mut headers = settings.headers.clone();
     if let Some(tls) = tls

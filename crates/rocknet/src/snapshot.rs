@@ -41,7 +41,8 @@ pub struct Mount {
 }
 
 impl Snapshot {
-    /// Prepares a configuration. All steps that can fail are done here, before any part of it takes effect.
+    /// Prepares a configuration. Settings that cannot be used are found here, before any part of the configuration
+    /// takes effect.
     ///
     /// # Errors
     ///
@@ -132,8 +133,8 @@ impl Snapshot {
         self.trees().count()
     }
 
-    /// Returns the reason why large request bodies cannot be stored. Checked only if a site needs to store them, or if
-    /// the configuration names a folder for them. Blocks on the disk.
+    /// Returns the reason why large request bodies cannot be stored; `None` if they can. Checked only if a site needs
+    /// to store them, or if the configuration names a folder for them. Blocks on the disk.
     pub fn spool_trouble(&self) -> Option<String> {
         let is_needed = self
             .sites

@@ -24,7 +24,7 @@ pub use secure::PendingHandshake;
 ///
 /// # Errors
 ///
-/// Fails if the socket is no longer connected.
+/// Fails if the socket is no longer connected, or cannot be registered with the event loop.
 pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Result<()> {
     let client = match peer {
         PeerAddress::Ip(address) => Client::Ip {

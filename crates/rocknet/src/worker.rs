@@ -127,7 +127,8 @@ pub struct Buffers {
     pub head: DecodedHead,
 }
 
-/// Time that a client has to read the last response before the connection is cut.
+/// Time that a client has to take the last response and close the connection. A client that has not taken all bytes by
+/// then must take the rest at the minimum rate.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout of a response for a client that has closed its sending side. The client may still read, as `printf … | nc`
 /// does, or it may be gone. The server cannot distinguish the two cases before it sends something.
@@ -323,7 +324,8 @@ impl WorkerConfig {
         !self.by_ip.is_empty()
     }
 
-    /// Returns the site of a TLS server name (SNI), and true if the name is one of the site's own.
+    /// Returns the site of a TLS server name (SNI), and true if the name is one of the site's own. Without such a site,
+    /// returns the site for every name and false; `None` if there is no such site either.
     pub fn site_of_server_name(&self, local: Option<IpAddr>, name: Option<&str>) -> Option<(u32, bool)> {
         let own = local.and_then(|local| self.by_ip.iter().find(|(ip, _)| *ip == local));
         let tables = own.map(|(_, hosts)| hosts).into_iter().chain([&self.hosts]);
@@ -334,7 +336,8 @@ impl WorkerConfig {
             .or_else(|| default().map(|site| (site, false)))
     }
 
-    /// Returns the site of an authority (`Host` or `:authority`); `None` if no site has this host.
+    /// Returns the site of an authority (`Host` or `:authority`). Without a site with this host, returns the site for
+    /// every name; `None` if there is no such site either.
     #[inline]
     pub fn site(&self, local: Option<IpAddr>, authority: &[u8]) -> Option<u32> {
         if let Some(local) = local
@@ -361,8 +364,8 @@ fn trusts_proxies(snapshot: &Snapshot) -> bool {
 }
 
 /// Returns true if requests of a listener pass the preflight checks. Under TLS, the requested site must be one that the
-/// handshake permits. Without TLS, a site may redirect to HTTPS, and while any site has certificates, requests for ACME
-/// challenges of any site may arrive.
+/// handshake permits. Without TLS, a site may redirect to HTTPS, and if any site of the server uses TLS, requests for
+/// ACME challenges may arrive for its names.
 fn needs_preflight(snapshot: &Snapshot, names: &ListenerSites) -> bool {
     names.secure || snapshot.sites.iter().any(|site| site.secure.is_some())
 }

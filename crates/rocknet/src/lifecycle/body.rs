@@ -68,8 +68,8 @@ impl BodySource {
         BodySource { ready, source: None }
     }
 
-    /// Creates a body of a whole file of the cache. `now_ms`: current uptime, which is noted in the file if the whole
-    /// file is in memory.
+    /// Creates a body of a whole file of the cache. `now_ms`: current uptime, which is noted in the file if the file is
+    /// sent directly as one piece and is found in memory.
     pub fn file(file: &Arc<OpenFile>, delivery: Delivery, now_ms: u64) -> BodySource {
         BodySource {
             ready: Piece::None,

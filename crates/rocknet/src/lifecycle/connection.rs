@@ -240,10 +240,10 @@ impl<L: Link> ConnectionCore<L> {
         Ok(())
     }
 
-    /// Closes a connection whose client has ended its side, if at most `left` bytes are unacknowledged. With more
-    /// bytes, the connection stays open until the client has taken all of them or is too slow, because the kernel would
-    /// keep the bytes without a time limit. If the client has reset the connection, the server's side cannot be shut
-    /// down, and the connection is closed immediately.
+    /// Closes a connection whose client has ended its side or whose link has failed, if at most `left` bytes are
+    /// unacknowledged. With more bytes, the connection stays open until the client has taken all of them or is too
+    /// slow, because the kernel would keep the bytes without a time limit. If the client has reset the connection, the
+    /// server's side cannot be shut down, and the connection is closed immediately.
     pub fn close_when_taken(&mut self, left: u64) {
         self.end = if self.link.in_flight() <= left || self.link.shut_down().is_err() {
             End::Closed
@@ -269,8 +269,8 @@ impl<L: Link> ConnectionCore<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// Acts on the passed deadline of a connection that has ended: the client has neither closed nor taken all bytes in
-    /// time.
+    /// Acts on the passed deadline of a connection that has ended: the client has not yet closed, or has not yet taken
+    /// all bytes.
     pub fn expire_end(&mut self) {
         let (in_flight, worker) = (self.link.in_flight(), self.worker());
         let is_lingering = self.deadlines.wait() == Wait::Linger;
@@ -285,9 +285,11 @@ impl<L: Link> ConnectionCore<L> {
             {
                 *waited = next;
             } else {
+                // The linger timeout is over. From now on the client must take the rest at the minimum rate.
                 self.deadlines.begin_send(ticks.send, in_flight);
             }
         } else {
+            // The client was slower than the minimum rate.
             self.link.reset();
             self.abandon();
         }

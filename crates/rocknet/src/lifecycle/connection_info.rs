@@ -15,7 +15,7 @@ use crate::log::{Record, SinkId};
 use crate::pipeline::{RequestContext, access_log};
 use crate::worker::{Worker, WorkerConfig};
 
-/// Client of a connection, and the kind of the connection.
+/// Client of a connection, its TLS handshake, and its local address.
 pub struct ConnectionInfo {
     pub client: Client,
     /// `None` for a connection in clear text.
@@ -31,8 +31,9 @@ pub struct ConnectionInfo {
 struct AccessLogContext<'a> {
     status: Status,
     sent: u64,
+    /// `None` if the request could not be parsed.
     duration_us: Option<u64>,
-    /// `None` for a response from the worker cache.
+    /// `None` for a response that was sent from the worker cache at once.
     context: Option<&'a RequestContext>,
 }
 
@@ -54,7 +55,7 @@ impl ConnectionInfo {
     }
 
     /// Records a response from the worker cache: counts it, and writes its access-log line if the site has a log.
-    /// `duration_us`: time to the response.
+    /// `duration_us`: time to the response, or that of the last timed response.
     #[inline]
     pub fn record_ready(
         &mut self,
@@ -79,9 +80,9 @@ impl ConnectionInfo {
         }
     }
 
-    /// Records a response that was not sent from the worker cache. The log line of a request that could not be parsed
-    /// has no data of the request. `sent`: bytes of the response body or tunnel. `is_tunnel`: the duration is not
-    /// counted.
+    /// Records a response of a request with a context; [`ConnectionInfo::record_ready`] records all others. The log
+    /// line of a request that could not be parsed has no data of the request. `sent`: bytes of the response body or
+    /// tunnel. `is_tunnel`: the duration is not counted in the histogram of the site.
     pub fn record(&mut self, worker: &Worker, context: &RequestContext, status: Status, sent: u64, is_tunnel: bool) {
         worker.counters.count_response(status);
         let duration_us = microseconds(context.started.elapsed());

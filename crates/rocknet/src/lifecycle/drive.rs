@@ -118,7 +118,7 @@ fn fail<V: Version>(connection: &mut V, error: &io::Error) -> bool {
     connection.record_cut();
     let core = connection.core();
     // An incomplete response or unsent bytes lead to a reset when the connection is dropped, so there is nothing to
-    // wait for.
+    // wait for. A connection that was draining already does not begin that wait again.
     if core.open_ended || core.backlog.is_some() || matches!(core.end, End::Draining { .. }) {
         return true;
     }

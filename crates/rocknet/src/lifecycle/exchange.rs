@@ -17,7 +17,7 @@ pub struct ActiveExchange {
     pub context: Rc<RequestContext>,
     /// Bytes of the response body, or of the tunnel, queued for the socket.
     pub sent: u64,
-    /// True if the connection must be closed after the response, unless the connection carries other exchanges.
+    /// True if the connection must be closed after the response, unless it can carry several exchanges at a time.
     pub close: bool,
 }
 

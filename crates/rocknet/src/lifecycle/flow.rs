@@ -22,7 +22,8 @@ pub enum Flow {
     Active(ActiveExchange),
 }
 
-/// Starts an exchange: runs the pipeline and returns the first stage.
+/// Starts an exchange: runs the pipeline and returns the first stage. `owned` returns a copy of the request that
+/// outlives the receive buffer. `has_body`: the request has a body, or tunnel data follows it.
 #[inline]
 pub fn begin<F, R>(
     worker: &Rc<Worker>,
@@ -218,7 +219,7 @@ pub fn respond_timeout<R: Responder>(
     respond_and_close(worker, info, context, state, responder)
 }
 
-/// Continues with a response that ends the connection, if the connection carries no other exchange.
+/// Continues with a response that ends the connection, unless it can carry several exchanges at a time.
 fn respond_and_close<R: Responder>(
     worker: &Rc<Worker>,
     info: &mut ConnectionInfo,

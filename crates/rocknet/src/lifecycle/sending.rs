@@ -68,7 +68,7 @@ impl ActiveExchange {
                 Progress::Done
             }
             Some(Err(error)) => {
-                // The head announced more bytes, so only a cut shows the client that the response is incomplete.
+                // The head was sent already, so only a cut shows the client that the response is incomplete.
                 tracing::warn!("a response was cut short: {error}");
                 responder.abort();
                 Progress::Cut

@@ -43,8 +43,9 @@ impl ActiveTunnel {
         self.status
     }
 
-    /// Polls the handler, which moves bytes over `link`, the client's side. `sent`: counter of the bytes written to the
-    /// link; `None` if they are framed later and counted then. `input` and `tunnel_output` are buffers of the worker.
+    /// Polls the handler, which moves bytes over `link`, the client's side. Ready when both directions have ended.
+    /// `sent`: counter of the bytes written to the link; `None` if they are framed later and counted then. `input` and
+    /// `tunnel_output` are buffers of the worker.
     ///
     /// # Errors
     ///
@@ -121,6 +122,7 @@ impl<L: Link> Link for ClientLink<'_, L> {
             self.worker.counters.bytes_sent.add(moved);
         }
         match polled {
+            // Bytes that are framed later do not count as unacknowledged. They count as moved once they are framed.
             Poll::Pending => self.deadlines.stall_tunnel(moved, self.send_ticks, || {
                 if is_direct { self.link.in_flight() } else { 0 }
             }),

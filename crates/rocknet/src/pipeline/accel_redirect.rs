@@ -99,6 +99,7 @@ async fn send(
             } else {
                 representation::plain_response(asset)
             };
+            // A precondition has failed, or the range of the request is not satisfiable.
             if file.status.code() >= 400 {
                 return Ok(file);
             }

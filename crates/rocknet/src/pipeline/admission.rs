@@ -153,7 +153,7 @@ pub(super) fn is_final(endpoint: &Endpoint) -> bool {
 }
 
 /// Calls the handler, then checks the request at the route of the file that the handler returns, if that is another
-/// route.
+/// route. For a script, the request is checked at the route of the script before the handler is called.
 pub(super) fn handle(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
@@ -182,6 +182,7 @@ async fn handle_guarded(
     mut exchange: Exchange,
 ) -> Result<HandlerOutput, Box<Response>> {
     let tree = endpoint.tree.as_ref();
+    // Programs were checked at all prefixes of the path before.
     let scripts = tree.filter(|tree| tree.runs_scripts && !tree.is_program(&exchange.path));
     let output = match scripts {
         Some(tree) => {

@@ -21,7 +21,8 @@ use crate::routing::RuleOutcome;
 use crate::worker::{Worker, WorkerConfig};
 use rocknet_proto::PreparedHeads;
 
-/// Responds from the worker cache. Returns `None` if the cache has no usable entry for the path.
+/// Responds from the worker cache to GET and HEAD. Returns `None` if the slow path has to respond: for other methods,
+/// without a usable entry, or if a guard or the handler of the entry cannot decide at once.
 #[inline]
 pub(super) fn lookup<F, R>(
     worker: &Rc<Worker>,
@@ -69,8 +70,8 @@ where
     }
 }
 
-/// Responds from the worker cache. `key`: number of the site, with [`AFTER_RULES`] if the rules of the site were
-/// applied to the request.
+/// Responds from the worker cache, or returns `None` like [`lookup`]. `key`: number of the site, with [`AFTER_RULES`]
+/// if the rules of the site were applied to the request.
 #[inline]
 fn respond_cached<F, R>(
     worker: &Rc<Worker>,

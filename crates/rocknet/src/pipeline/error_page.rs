@@ -74,7 +74,8 @@ const CONTENT_FIELDS: [&str; 13] = [
     "Repr-Digest",
 ];
 
-/// Adds the plain page to an error response without a body. A response with a body is not changed.
+/// Adds the plain page to an error response without a body. A response with a body, or one that must have no page
+/// ([`ErrorPage::Never`]), is not changed.
 pub fn fill(response: &mut Response) {
     let allows_page = response.error_page != ErrorPage::Never;
     if response.status.code() < 400 || !allows_page || !matches!(response.body, Body::Empty) {

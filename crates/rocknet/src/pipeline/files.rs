@@ -14,9 +14,10 @@ use crate::fixed;
 use crate::response::Response;
 use crate::worker::Worker;
 
-/// Returns 308 to the same path with a trailing slash. The location is relative, so that it is correct for any proxy
-/// prefix and host name.
+/// Returns 308 to the same path with a trailing slash. Unless a rule has rewritten the path, the location is relative,
+/// so that it is correct for any proxy prefix and host name.
 pub(super) fn redirect_with_slash(request: &Request<'_>) -> Response {
+    // The target of the request can also be a whole URL, which ends with the path.
     let is_unrewritten = split_target(request.target).0.ends_with(request.path);
     let last = request.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let mut location = match is_unrewritten {
@@ -32,7 +33,7 @@ pub(super) fn redirect_with_slash(request: &Request<'_>) -> Response {
     fixed::redirect(Status::PERMANENT_REDIRECT, location)
 }
 
-/// Starts a job that lists a directory.
+/// Starts a job that lists a directory. `relative`: path of the directory in its tree.
 pub(super) fn list_directory(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,

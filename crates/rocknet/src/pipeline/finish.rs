@@ -18,8 +18,8 @@ use crate::fixed;
 use crate::response::Response;
 use crate::worker::Worker;
 
-/// Maximum time to read the error page of a route, which is in memory in most cases. After this time the plain page is
-/// sent.
+/// Maximum time to read the error page of a route, which is in memory in most cases, and to apply the filters to it.
+/// After this time the plain page is sent.
 const PAGE_WAIT: Duration = Duration::from_secs(2);
 
 /// Applies the phases after the handler to a complete response, and returns its exchange.

@@ -1,4 +1,4 @@
-//! Request in the receive buffer of its connection, with data of that connection.
+//! Borrowed request with data of its connection. The request is in the receive buffer, or in a copy if it was deferred.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use crate::forwarded;
 use crate::handshake::Handshake;
 use crate::worker::Worker;
 
-/// Request that has not been copied, with data of its connection.
+/// Borrowed request with data of its connection.
 pub struct IncomingRequest<'a, F> {
     pub request: &'a Request<'a>,
     /// Creates a copy of the request that outlives the buffer. Immediate responses do not need the copy.

@@ -47,7 +47,8 @@ pub enum Outcome {
 pub struct StartedExchange {
     pub context: Rc<RequestContext>,
     pub state: ResponseState,
-    /// True if the rest of the request body is not read. An HTTP/1 connection is then closed after the response.
+    /// True if an HTTP/1 connection must be closed after the response: the request failed, or the rest of its body is
+    /// not read.
     pub close: bool,
 }
 

@@ -58,13 +58,15 @@ pub struct PendingResponse {
     pub preloads: Option<Arc<Preloads>>,
     /// Timeout in ticks; `None` if the server's `limits.answer_timeout` applies.
     pub timeout_ticks: Option<u32>,
-    /// Set if the response waits only for the error page of this status. After the timeout, the plain page is sent.
+    /// Status of a complete error response that waits only for its error page or a filter; otherwise `None`. After the
+    /// timeout, the plain page of this status is sent.
     pub plain_fallback: Option<Status>,
     /// True if the response of the handler may name a file of the site.
     pub allows_accel_redirect: bool,
 }
 
-/// Returns the cache entry that a handler has returned, with the request for it.
+/// Returns the cache entry that a handler has returned, with the request for it. Returns `None` if the entry is not of
+/// the file cache, or the context has no request.
 fn cached_response(entry: Rc<dyn Any>, exit: Option<&(Rc<Worker>, Rc<RequestContext>)>) -> Option<CompletedResponse> {
     let (_, context) = exit?;
     let request = context.request.clone()?;
@@ -102,7 +104,8 @@ impl PendingResponse {
         }
     }
 
-    /// Creates a pending response that waits for the selection of its handler. Nothing is pushed or announced before.
+    /// Creates a pending response that waits for the selection of its handler. Until then nothing is pushed or
+    /// announced.
     pub fn routing(work: impl Future<Output = RoutingResult> + 'static) -> PendingResponse {
         PendingResponse {
             work: PendingWork::Routing(Box::pin(work)),
@@ -171,8 +174,8 @@ impl PendingResponse {
         }
     }
 
-    /// Returns the interim response to send now. Must be called after each poll. If it returns an interim response, the
-    /// response must be polled again.
+    /// Returns the interim response to send now. Must be called after each poll. If that poll was pending and there is
+    /// an interim response, the response must be polled again.
     #[inline]
     pub fn interim(&self) -> Option<Box<InterimResponse>> {
         self.interim_channel.as_ref()?.take()

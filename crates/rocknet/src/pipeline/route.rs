@@ -60,7 +60,7 @@ pub(super) fn resolve_or_root<'a>(routes: &'a SiteRoutes, raw: &[u8]) -> &'a Arc
 }
 
 /// Returns the maximum size of a request body in bytes: the limit of the route that the rules select. For an unknown
-/// site, the limit of the server applies, so that the response reports the unknown site and not the size of the body.
+/// site, which has no routes, returns the limit of the server.
 pub fn body_limit(config: &WorkerConfig, site: Option<u32>, request: &Request<'_>, is_secure: bool) -> u64 {
     let Some(number) = site else {
         return config.snapshot.config.limits.body_size;

@@ -158,8 +158,8 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
         Ok(Some(selected))
     }
 
-    /// Returns the configuration for the requested server name and protocols; `None` if there is no certificate for
-    /// them.
+    /// Returns the configuration for the requested server name and protocols; `None` if there is no site or no
+    /// certificate for them.
     fn select_config(&self, worker: &Worker) -> Option<SelectedConfig> {
         let certificates = &worker.shared.certificates;
         let hello = self.acceptor.client_hello()?;

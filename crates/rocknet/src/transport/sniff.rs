@@ -62,6 +62,7 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
         Box::pin(h2::Connection::new(core)).await;
     } else if let Some((upgraded, used)) = upgrade(&worker, &unread) {
         unread.drain(..used);
+        // The first head was received in time, so the HTTP/2 preface of the client gets its own deadline.
         Box::pin(h2::Connection::upgraded(core.with_unread(unread), upgraded)).await;
     } else {
         let core = core.with_unread(unread).with_header_ticks(left);

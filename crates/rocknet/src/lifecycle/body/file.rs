@@ -17,8 +17,8 @@ use crate::blocking::{Job, JobError, Pool};
 use crate::open_file::OpenFile;
 use crate::response::FilePart;
 
-/// Maximum size of a piece if the response has the link to itself. A link sends as many bytes of files in one turn. The
-/// pool reads such a piece from the disk in one job, and other connections are served between two pieces.
+/// Maximum size of a piece if the response has the link to itself. A link sends at most the same number of file bytes
+/// before other connections are served. The pool reads such a piece from the disk in one job.
 const DIRECT_PIECE: u64 = 512 << 10;
 
 /// Maximum size of a framed piece. The next piece is prepared once the previous one has been framed.
@@ -34,11 +34,11 @@ pub struct FileSource {
     delivery: Delivery,
     /// Operation that loads the next piece into memory.
     preparing: Option<Preparing>,
-    /// True if the next piece was just found in memory or loaded. It is sent without another check: if the kernel has
-    /// evicted it since, sending it waits for the disk.
+    /// True if the next direct piece was found in memory or loaded before. It is sent without another check: if the
+    /// kernel has evicted it since, sending it waits for the disk. Framed pieces are always checked.
     is_loaded: bool,
-    /// Uptime in ms that is noted in the file when the file is found in memory; `None` if the file is sent in more than
-    /// one piece.
+    /// Uptime in ms that is noted in the file when the file is found in memory. `None` unless a whole file is sent
+    /// directly as one piece.
     note: Option<u64>,
 }
 
@@ -63,8 +63,8 @@ impl FileSource {
         }
     }
 
-    /// Creates the source of a whole file. A file of one piece that was found in memory within the last second is not
-    /// checked again.
+    /// Creates the source of a whole file. A file of one direct piece that was found in memory within the last second
+    /// is not checked again. `now_ms`: current uptime, which is noted in such a file when it is found in memory.
     pub fn whole(file: &Arc<OpenFile>, delivery: Delivery, now_ms: u64) -> FileSource {
         let part = FilePart {
             file: Arc::clone(file),
@@ -159,6 +159,7 @@ impl FileSource {
     fn find_direct(&mut self) -> Option<Piece> {
         let length = self.piece();
         if !std::mem::take(&mut self.is_loaded) {
+            // Pieces are loaded from start to end, so only the last byte is checked (decision 7).
             if !file::is_resident(&self.part.file.file, self.part.offset + length - 1) {
                 return None;
             }

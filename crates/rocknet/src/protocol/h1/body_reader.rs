@@ -125,7 +125,8 @@ mod tests {
     use super::*;
     use crate::exchange::RequestBody;
 
-    /// Sends a request body in one piece, and checks the pieces that are read and the end of the body.
+    /// Sends a request body in one piece, and checks the pieces that are read and the end of the body. Returns the
+    /// trailers of the body.
     fn check(content: &str, expected: &[&str], expected_end: &str) -> Option<FieldList> {
         let head = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
         let (mut engine, limits, mut request) = (ServerConnection::new(), Limits::default(), RequestIndex::default());

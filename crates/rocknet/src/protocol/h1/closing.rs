@@ -19,7 +19,8 @@ use crate::lifecycle::flow;
 use crate::pipeline::RequestContext;
 
 impl<L: Link> Connection<L> {
-    /// Ends the connection once its last response has been sent.
+    /// Ends the connection once its last response has been sent. `linger`: the client may still send, so input must be
+    /// discarded until it closes.
     pub(super) fn end(&mut self, linger: bool) -> Poll<io::Result<()>> {
         if !self.core.has_sent_all() {
             return Poll::Ready(Ok(()));
@@ -53,6 +54,7 @@ impl<L: Link> Connection<L> {
             State::Reading if wait == Wait::KeepAlive && self.core.link.in_flight() > FIN_ONLY => {
                 self.state = State::Closing { linger: true };
             }
+            // The response to a request whose body is being discarded may have been sent already.
             State::Reading if wait == Wait::Header || wait == Wait::RequestBody && self.engine.may_respond() => {
                 let context = RequestContext::unparsed(&self.core.open.worker().config(), self.core.info.local());
                 self.respond_timeout(context, None, wait);

@@ -109,6 +109,7 @@ impl<L: Link> Connection<L> {
         context: Rc<RequestContext>,
         output: &mut SendQueue,
     ) {
+        // The client may speak HTTP/2, and would not understand a response of HTTP/1.
         let is_preface = config.h2c && refusal.may_be_preface();
         if !refusal.may_respond() || is_preface || !self.engine.may_respond() {
             // No response can be sent, but the rejection is logged.

@@ -1,5 +1,5 @@
 //! Polls the exchange in progress: the handler, the request body, and the next piece of the response body. While the
-//! exchange waits, the connection is watched for a disconnect, so that no response is made for a client that is gone.
+//! exchange waits, the connection is watched for a disconnect, so that the exchange ends early if the client is gone.
 
 use std::io;
 use std::rc::Rc;
@@ -165,7 +165,8 @@ impl<L: Link> Connection<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// Queues the next piece of a response body.
+    /// Sends the next piece of a response body. While no piece is ready, receives the request body if the handler has
+    /// requested more of it, and otherwise watches the client.
     pub(super) fn send_body(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
         let config = worker.config();
@@ -175,8 +176,7 @@ impl<L: Link> Connection<L> {
         self.send_body_with(context, &worker, &config, input, request, output)
     }
 
-    /// Queues the next piece of a response body. The caller passes the buffers of the worker, because it has borrowed
-    /// them.
+    /// Sends like [`Connection::send_body`]. The caller passes the buffers of the worker, because it has borrowed them.
     pub(super) fn send_body_with(
         &mut self,
         context: &mut Context<'_>,
@@ -257,8 +257,8 @@ impl<L: Link> Connection<L> {
     }
 
     /// Receives from a client that waits for its response. A reset is an error. If the client closes its side, the
-    /// deadline is shortened. Pipelined requests are stored up to [`WATCHED_BYTES_BOUND`]; further bytes stay in the
-    /// kernel.
+    /// deadline begins again with the shorter timeout of a half-closed connection. Pipelined requests are stored up to
+    /// [`WATCHED_BYTES_BOUND`]; further bytes stay in the kernel.
     fn watch_client(&mut self, context: &mut Context<'_>, config: &WorkerConfig, input: &mut [u8]) -> io::Result<()> {
         while !self.client_has_closed && self.core.unread.len() < WATCHED_BYTES_BOUND {
             let room = input.len().min(WATCHED_BYTES_BOUND - self.core.unread.len());

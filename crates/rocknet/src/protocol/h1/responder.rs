@@ -36,7 +36,7 @@ pub struct H1Responder<'a> {
 pub struct Written {
     /// Set once the response is complete or aborted.
     pub next: Option<AfterResponse>,
-    /// True if the connection must close after the response, because a part of the request remains unread.
+    /// True if the connection must close after the response, because the request failed or a part of it remains unread.
     pub is_last: bool,
     /// True if the end of the connection marks the end of the response.
     pub is_open_ended: bool,

@@ -57,6 +57,7 @@ impl<L: Link> Connection<L> {
         );
         let linger = !tunnel.ends.received;
         if let Poll::Ready(Ok(())) = polled {
+            // The record of a tunnel is the same whether it was cut or ended by itself.
             self.record_cut();
             // The tunnel has written to the link directly, so the count is unknown.
             self.sent = u32::MAX;

@@ -48,7 +48,7 @@ pub struct Connection<L: Link> {
     pub(super) is_urgent_pending: bool,
     /// Size of the held requests in bytes.
     pub(super) held_bytes: usize,
-    /// True while the backlog has not been sent: received frames are handled, but no exchange is started.
+    /// True while frames are handled that were received before the backlog has been sent: no exchange is started.
     pub(super) is_blocked: bool,
     /// Slot of the exchange that is polled first.
     pub(super) first_slot: usize,

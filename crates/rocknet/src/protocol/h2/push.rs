@@ -40,8 +40,8 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Stores the files to push with a pending page. A client that accepts no pushes immediately gets 103 (Early
-    /// Hints).
+    /// Stores the page with the files to push with its response. A client that accepts no pushes gets 103 (Early Hints)
+    /// at once instead.
     pub(super) fn prepare_page(
         &mut self,
         pending: &PendingResponse,

@@ -85,7 +85,8 @@ impl PushState {
         out: &mut Vec<u8>,
     ) {
         let seen = self.seen(request);
-        // The promise contains the client's `Accept-Encoding`, which applies to all its requests.
+        // The promise contains the client's `Accept-Encoding`, which applies to all its requests, unless the field is
+        // repeated.
         let encodings = request.fields.get(Known::AcceptEncoding);
         let encodings = encodings.filter(|_| !request.fields.is_repeated(Known::AcceptEncoding));
         let fields: Option<(Known, &[u8])> = encodings.map(|value| (Known::AcceptEncoding, value));
@@ -162,7 +163,8 @@ impl PushState {
         }
     }
 
-    /// Returns true if a response of this length may be sent on a promised stream, and counts its bytes.
+    /// Returns true if a response may be sent on a promised stream, and counts its bytes. Only a response with status
+    /// 200 whose length is known and within the limits may be sent.
     pub fn reserve(&mut self, status: Status, length: Option<u64>) -> bool {
         let Some(seen) = &mut self.0 else { return false };
         match length {

@@ -1,9 +1,9 @@
 //! Reads while the socket is blocked: frames are handled, and requests are held until the backlog has been sent.
 //!
 //! A client may write before it reads. If the server did not read until the client had taken the backlog, both sides
-//! could wait for each other until a deadline passes. So frames are handled: windows move, request bodies reach their
-//! handlers, resets end exchanges. Only new exchanges do not start, so that the backlog grows only by control frames,
-//! whose number the engine bounds.
+//! could wait for each other until a deadline passes. So frames are handled: windows move, request bodies are stored
+//! for their handlers, resets end exchanges. Only new exchanges do not start, so that the backlog grows only by control
+//! frames, whose number the engine bounds.
 
 use std::io;
 use std::rc::Rc;
@@ -76,7 +76,7 @@ impl<L: Link> Connection<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// Holds a request until exchanges may start again.
+    /// Holds a request until exchanges may start again. `end`: the client has ended the stream with the head.
     #[cold]
     pub(super) fn hold_request(
         &mut self,

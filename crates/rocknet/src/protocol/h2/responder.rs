@@ -47,7 +47,7 @@ pub enum RequestBody {
     },
     /// Data after an extended CONNECT is for the tunnel, not a body.
     Tunnel,
-    /// The request was held, and a part of its body has been received since.
+    /// The request was held, and a part of its body may have been received since. `None` if it has no body.
     Held(Option<exchange::RequestBody>),
 }
 
@@ -133,6 +133,7 @@ impl PipelineIo for H2Responder<'_> {
                     self.engine
                         .respond_prepared_head(self.id, &head.h2, &self.date, false, self.output.buffer());
                 if begun.is_ok() {
+                    // The uptime is used only for direct delivery.
                     self.written.prepared.body = Some(BodySource::file(file, Delivery::Framed, 0));
                 }
             }
@@ -281,7 +282,7 @@ impl Responder for H2Responder<'_> {
 }
 
 impl H2Responder<'_> {
-    /// Writes a head. Returns false if the stream is gone, or its response has begun.
+    /// Writes a head. `end`: the response has no body. Returns false if the stream is gone, or its response has begun.
     fn head(
         &mut self,
         status: Status,

@@ -43,7 +43,8 @@ const SAMPLE_LIMITS: u64 = 8;
 /// Maximum factor by which one sample raises the limit, because a buffer on the network path can look like a fast link.
 const GROWTH: u64 = 2;
 
-/// Number of consecutive full rounds that the link must take completely before the size of a round doubles.
+/// Number of full rounds that the link must take completely before the size of a round doubles. The count restarts when
+/// the link is full; rounds with fewer bytes do not count.
 const WHOLE_ROUNDS: u8 = 4;
 
 /// Send limit of one connection, and the sample from which the limit is measured.
@@ -53,7 +54,7 @@ pub(super) struct SendBudget {
     limit: u64,
     /// Maximum number of bytes rendered in one round.
     round: u64,
-    /// Consecutive full rounds that the link has taken completely.
+    /// Full rounds that the link has taken completely since it was full or the size of a round doubled.
     whole_rounds: u8,
     /// Limit last set in the kernel; `UNLIMITED` if no limit is set.
     kernel_limit: u64,
