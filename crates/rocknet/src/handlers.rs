@@ -35,7 +35,7 @@ pub struct HandlerEntry {
     pub serves_files: bool,
     is_chosen: fn(&Settings) -> bool,
     make: fn(&HandlerContext<'_>) -> HandlerResult,
-    /// Returns the description for `explain`; `None` if it depends on the path.
+    /// Returns the description for `explain`; `None` if it depends on the path, or if the handler responds with 404.
     pub describe: fn(&Settings) -> Option<String>,
 }
 
@@ -233,7 +233,7 @@ const NOTHING: HandlerEntry = HandlerEntry {
     describe: |_| None,
 };
 
-/// A handler that the embedding program mounts. No key selects it.
+/// A handler that the embedding program mounts. No key selects it, and it is passed in, so `make` is not called.
 pub const EMBEDDED: HandlerEntry = HandlerEntry {
     name: "embedded",
     keys: &[],
