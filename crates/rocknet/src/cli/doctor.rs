@@ -157,6 +157,7 @@ fn local_ca(config: &Config, checks: &mut Vec<Check>) {
             }
         })),
         Err(Failure::Failed(why)) => checks.push(Check::bad(SUBJECT, why)),
+        // `inspect` returns no other error.
         Err(_) => {}
     }
 }
