@@ -99,8 +99,8 @@ impl<T: Send + 'static> Background<T> {
         Some(sender)
     }
 
-    /// Stops the thread, drops its tasks, and waits for it. Returns true if it ended before `deadline`, or never
-    /// started.
+    /// Stops the thread, drops its tasks, and waits for it until shortly after `deadline`. Returns true if it has ended
+    /// by then, never started, or was stopped by an earlier call.
     ///
     /// A DNS lookup cannot be interrupted. Its thread may outlive the deadline, and ends after the lookup.
     pub fn stop(&self, deadline: Instant) -> bool {
@@ -120,7 +120,7 @@ impl<T: Send + 'static> Background<T> {
     }
 }
 
-/// Maximum time from the deadline of the event loop to the end of its thread.
+/// Additional wait for the thread after the deadline, at which its event loop gives up on blocking calls.
 const JOIN_GRACE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

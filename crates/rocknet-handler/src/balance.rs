@@ -36,7 +36,8 @@ pub fn random_two(all: &[Candidate], mut draw: impl FnMut() -> u64) -> Option<us
     Some(less_loaded(first, second).index)
 }
 
-/// Like [`random_two`], but inspects only the servers that are drawn, not all of `count`.
+/// Like [`random_two`], but inspects only the servers that are drawn, not all of `count`, unless no second one is
+/// drawn.
 ///
 /// A draw is accepted with the probability of the server's weight divided by `heaviest`, the greatest weight. `get`
 /// returns the server at an index if it is available. Returns `None` if a few draws found no available server.
@@ -66,9 +67,10 @@ pub fn sample_two(
 /// draws fail once in 64 times.
 const MAX_SAMPLES: usize = 6;
 
-/// Picks the server with the least load per weight. Servers with equal load alternate in proportion to their weights.
+/// Picks the server with the least load per weight, or the one whose turn it is by weight if the difference is less
+/// than one request. Servers with equal load thus alternate in proportion to their weights.
 ///
-/// `turn` is the number of this choice; the caller increments it.
+/// `turn` is the number of this choice; the caller increments it. Returns `None` if `all` is empty.
 pub fn least_loaded(all: &[Candidate], turn: usize) -> Option<usize> {
     let first = round_robin(all, turn)?;
     let first = all.iter().find(|candidate| candidate.index == first)?;
@@ -85,7 +87,7 @@ pub fn least_loaded(all: &[Candidate], turn: usize) -> Option<usize> {
 
 /// Picks the servers in turn, in proportion to their weights, evenly interleaved.
 ///
-/// `turn` is the number of this choice; the caller increments it.
+/// `turn` is the number of this choice; the caller increments it. Returns `None` if `all` is empty.
 pub fn round_robin(all: &[Candidate], turn: usize) -> Option<usize> {
     let first = all.first()?;
     if all.iter().all(|candidate| candidate.weight == first.weight) {

@@ -15,8 +15,9 @@ use crate::client::Client;
 
 /// Properties of a request, as trusted proxies report them.
 pub struct ForwardedInfo<'a> {
-    /// The first address, counted from the end of the list, that is not a trusted proxy. If all are trusted, the last
-    /// address that could be read.
+    /// The first address, counted from the end of the list, that is not a trusted proxy. Reading also ends at an
+    /// element without a valid address and at the start of the list. The client is then the address that was read last,
+    /// or the peer if none was read.
     pub client: Client,
     /// Scheme that the client used, if it is reported.
     pub proto: Option<Cow<'a, [u8]>>,

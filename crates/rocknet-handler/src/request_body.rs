@@ -66,7 +66,7 @@ struct BodyExtras {
     spooled: Option<SpooledBody>,
 }
 
-/// Receives a copy of each chunk of a request body when the handler receives the chunk.
+/// Receives a copy of each chunk of a request body when the handler or the spool receives the chunk.
 pub trait BodyTee {
     /// Called for each chunk.
     fn chunk(&mut self, chunk: &Bytes);
@@ -110,7 +110,8 @@ impl RequestBody {
         }
     }
 
-    /// Returns true if the body is known to have no more bytes. Returns false as long as this is unknown.
+    /// Returns true if the body is known to have no more bytes. Returns false as long as this is unknown, and for every
+    /// body in the spool that is longer than 0 bytes, even after all of it was read.
     pub fn is_empty(&self) -> bool {
         if let Some(length) = self.spooled_length() {
             return length == 0;
@@ -133,7 +134,7 @@ impl RequestBody {
     ///
     /// # Errors
     ///
-    /// If the body ended early.
+    /// If the body ended early, or could not be read from the spool.
     pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
         if let Some(BodyExtras { spooled: Some(_), .. }) = self.extras.as_deref() {
             return self.poll_spooled(context);
@@ -204,13 +205,14 @@ impl RequestBody {
         })
     }
 
-    /// Copies all later chunks to `tee`.
+    /// Copies all chunks that are received later to `tee`. Chunks that are read from the spool are not copied.
     pub fn tee_to(&mut self, tee: Box<dyn BodyTee>) {
         self.extras.get_or_insert_default().tee = Some(tee);
     }
 
     /// Receives chunks until they have at least `size` bytes or the body has ended. The next call of
-    /// [`RequestBody::chunk`] returns them as one chunk.
+    /// [`RequestBody::chunk`] returns them as one chunk. Must not be called again before that, because the bytes would
+    /// be replaced.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::spool;
 use crate::start_limiter::{self, StartLimiter};
 
-/// Size of the receive buffer for back ends, in bytes. Responses up to this size need one read.
+/// Size of the receive buffer for back ends, in bytes. A response up to this size can be received by one read.
 const RECEIVE_BUFFER: usize = 64 * 1024;
 
 /// Services that a worker lends to handlers. All of them belong to one thread.

@@ -59,7 +59,7 @@ impl TlsInfo {
             CipherSuite::TLS13_AES_128_GCM_SHA256 => "TLS_AES_128_GCM_SHA256",
             CipherSuite::TLS13_AES_256_GCM_SHA384 => "TLS_AES_256_GCM_SHA384",
             CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => "TLS_CHACHA20_POLY1305_SHA256",
-            // Suites of TLS 1.2 have this name in rustls, too.
+            // rustls uses the IANA names for suites of TLS 1.2.
             suite => suite.as_str()?,
         })
     }

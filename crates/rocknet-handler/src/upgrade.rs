@@ -10,14 +10,16 @@ use crate::response::{Body, Response};
 
 /// Replaces `response` with an error page if it does not fit `request`.
 ///
-/// A tunnel, or status 101, in response to a request without an upgrade becomes 500. Status 2xx without a tunnel in
-/// response to CONNECT becomes 501.
+/// A tunnel in response to a request without an upgrade becomes 500, and so does status 101 without a tunnel. Status
+/// 2xx without a tunnel in response to CONNECT becomes 501.
 pub fn enforce(request: &Request<'_>, response: &mut Response) {
     let is_tunnel = matches!(response.body, Body::Tunnel(_));
     let status = if is_tunnel && request.upgrade.is_some() {
         return;
     } else if is_tunnel || response.status == Status::SWITCHING_PROTOCOLS {
-        tracing::error!("a handler switched protocols for a request without an upgrade; the client gets 500");
+        tracing::error!(
+            "a handler switched protocols without a tunnel, or for a request without an upgrade; the client gets 500"
+        );
         Status::INTERNAL_SERVER_ERROR
     } else if request.method == Method::Connect && response.status.is_success() {
         // A 2xx status tells the client that its tunnel is open (RFC 8441 §4), but this handler has opened none.

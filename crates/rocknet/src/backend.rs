@@ -25,8 +25,8 @@ pub struct BackendChoice {
 }
 
 impl BackendChoice {
-    /// Chooses the back end from the environment variable `ROCKNET_BACKEND` if it is set, otherwise from the
-    /// configuration.
+    /// Chooses the back end from the environment variable `ROCKNET_BACKEND` if it is set and not empty, otherwise from
+    /// the configuration.
     ///
     /// # Errors
     ///

@@ -15,9 +15,10 @@
 //! - `controller::isolated`: the program that runs isolated libraries, and, within the process of such a library, its
 //!   connection to the server.
 //! - `controller::private_copy`: names for the dynamic loader, which has one set of names per process.
+//! - `rocknet_controller::host`: the receiver of log lines of libraries that belong to no request.
 //! - `log::throttle`: `tracing` has one dispatcher per process, so error lines are counted per process too.
-//! - `handler::port_exhaustion`: destinations without a free local port. Ports belong to the machine, so the result of
-//!   one server holds for every other.
+//! - `rocknet_handler::port_exhaustion`: destinations without a free local port. Ports belong to the machine, so the
+//!   result of one server holds for every other.
 //! - `certificates::inspection` and `files::load`: the system's root certificates and the plain error pages, created
 //!   once and constant.
 
@@ -104,7 +105,7 @@ impl Registries {
     }
 
     /// Ends every thread and every child process of the registries. Must be called after the last request, because it
-    /// cuts requests that still use a thread or process. Returns true if all have ended at `deadline`.
+    /// cuts requests that still use a thread or process. Returns true if all have ended by `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         // Each registry is stopped, even if an earlier one missed the deadline.
         let ended = [

@@ -25,7 +25,7 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
     let sum = |which: fn(&WorkerCounters) -> u64| metrics.sum(which);
     let class = |class: usize| metrics.sum(|worker| worker.responses[class - 1].get());
     // `opened` is read after `closed`, and a connection is counted as opened before it is counted as closed, so the
-    // difference is never negative.
+    // difference is not negative. The subtraction saturates all the same, because relaxed reads are not ordered.
     let closed = sum(|worker| worker.connections_closed.get());
     let opened = sum(|worker| worker.connections_total.get());
     let tunnels_closed = sum(|worker| worker.tunnels_closed.get());
@@ -109,6 +109,7 @@ pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
 
 /// Returns the kind of handler at the root of a site, or `Routes` if only routes below the root serve something.
 fn kind(built: &Site) -> SiteKind {
+    // The routes with and without TLS differ only in `Strict-Transport-Security`.
     let root = &built.routes(true).root;
     match root.entry.kind {
         SiteKind::Nothing if built.serves() => SiteKind::Routes,
@@ -134,11 +135,12 @@ fn site_fault(site: &model::Site, built: &Site, folders: &[(&str, &Path, io::Err
     is_idle.then(|| "it serves nothing: write root = \"FOLDER\" below it".to_owned())
 }
 
-/// Maximum number of sites whose folders are opened for a check. Each check costs a descriptor and a disk access, and
-/// the start must be fast.
+/// Maximum number of sites of a server whose folders are opened for a check; with more sites, no folder is checked.
+/// Each check costs a descriptor and a disk access, and the start must be fast.
 pub const MAX_FOLDERS_CHECKED: usize = 256;
 
 /// Returns a URL for each of the first `limit` sites, for a client that reached the listener `configured` at `port`.
+/// Sites without an HTTP URL, and those whose port is not known, are left out.
 pub fn first_urls(snapshot: &Snapshot, configured: &Address, port: u16, limit: usize) -> Vec<String> {
     // If the kernel chose the port, it is taken from the connection of the client.
     let bound: Vec<BoundListener> = match configured {
@@ -153,7 +155,8 @@ pub fn first_urls(snapshot: &Snapshot, configured: &Address, port: u16, limit: u
     snapshot.config.sites.iter().take(limit).filter_map(first).collect()
 }
 
-/// Returns the URLs of a site: each of its names at each of its ports, in configuration order.
+/// Returns the URLs of a site: each of its names at each of its ports, in configuration order, then its Unix sockets.
+/// For a site without names, the host is its address.
 fn urls(site: &model::Site, bound: &[BoundListener]) -> Vec<String> {
     let mut urls = Vec::new();
     let sockets = site.listen.iter().filter(|listen| matches!(listen, Listen::Unix(_)));
@@ -183,7 +186,7 @@ fn urls(site: &model::Site, bound: &[BoundListener]) -> Vec<String> {
     urls
 }
 
-/// Returns the port that the kernel chose for port 0.
+/// Returns the port that the kernel chose for port 0 of an address; 0 if that address is not bound.
 fn kernel_port(ip: Option<IpAddr>, bound: &[BoundListener]) -> u16 {
     let configured = Address::Tcp { ip, port: 0 };
     bound
@@ -227,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_open_in_a_browser() {
+    fn urls_combine_names_and_ports() {
         fn check(text: &str, expected: &[&str]) {
             let world = Memory {
                 any_directory: true,

@@ -5,8 +5,9 @@
 //! RequestBody ─▶ writer.rs: held in memory, written by the pool ─▶ SpooledBody (body.rs): read, once or more
 //!                       └─▶ store.rs: total of all requests, and its bounds
 //! ```
-//! All disk access happens in the blocking pool, except for reads from the page cache. A file never has a name, so it
-//! disappears when the client aborts, a deadline passes, or the process is killed.
+//! All disk access happens in the blocking pool, except for reads from the page cache. A file has no name, or is
+//! unlinked at once where the file system requires a name. It therefore disappears when the client aborts, a deadline
+//! passes, or the process is killed.
 
 mod body;
 mod store;

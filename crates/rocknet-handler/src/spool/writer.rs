@@ -7,8 +7,8 @@ use rocknet_config::model::Priority;
 use super::body::{FileHandle, SpoolFile, SpooledBody};
 use super::store::{self, Bounds, Error, Reservation, Store};
 
-/// Size of one write to the disk in bytes. It is small enough that a thousand uploads hold no more than
-/// `server.spool.memory`, and large enough that the hand-over to the pool costs little in comparison.
+/// Size of one write to the disk in bytes. It is small enough that 256 uploads at once fit into the default of
+/// `server.spool.memory` (64 MiB), and large enough that the hand-over to the pool costs little in comparison.
 const PIECE: usize = 256 * 1024;
 /// Size of the first allocation in bytes. Most forms are shorter.
 const FIRST_ALLOCATION: usize = 4096;
@@ -62,8 +62,8 @@ impl SpoolWriter {
             }
             let mut buffered = std::mem::take(&mut self.buffered);
             let fits = match buffered.capacity() {
-                // No memory can be reserved. The chunk is written without buffering: it is in memory already, and has
-                // the size of one receive.
+                // There is no buffer, because the chunk exceeds the limit of the body or no memory can be reserved. The
+                // chunk is written directly: it is in memory already, and has the size of one receive.
                 0 => chunk.len(),
                 capacity => chunk.len().min(capacity - buffered.len()),
             };

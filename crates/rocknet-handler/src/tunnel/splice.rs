@@ -150,6 +150,7 @@ impl Direction {
         scratch: &mut Scratch<'_>,
     ) -> Poll<io::Result<usize>> {
         let Scratch { input, queue, pipes } = scratch;
+        // A pipe can be used only if neither link passes its bytes through memory of this process, as TLS does.
         if self.flow.is_bulk() && from.sends_files() && to.sends_files() {
             let mut pipe = pipes.pipe();
             let moved = from.fill_pipe(context, &mut pipe)?;

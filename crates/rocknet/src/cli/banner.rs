@@ -40,7 +40,8 @@ pub fn start_block(sites: &[SiteSummary], notes: &[String], colour: bool) -> Str
     out
 }
 
-/// Returns a note with the URLs for other machines, if a site listens on all addresses.
+/// Returns a note with the URLs for other machines, if a site without names listens on all addresses. `addresses` are
+/// those of this machine.
 pub fn other_machines(sites: &[SiteSummary], config: &Config, addresses: &[IpAddr]) -> Option<String> {
     let is_any_address = |listen: &Listen| match listen {
         Listen::Tcp { address, .. } => address.is_none_or(|address| address.is_unspecified()),
@@ -106,7 +107,7 @@ fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
     lines
 }
 
-/// Replaces control characters of folder names, so that they cannot control the terminal.
+/// Replaces control characters of URLs, folder names and errors, so that they cannot control the terminal.
 fn without_controls(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn other_machines_reach_every_address() {
+    fn the_note_for_other_machines_lists_sites_on_all_addresses() {
         let addresses: Vec<IpAddr> = ["192.168.1.5", "2001:db8::5"]
             .iter()
             .map(|text| text.parse().unwrap())

@@ -103,7 +103,7 @@ fn of_site(finding: &Finding) -> Check {
     }
 }
 
-/// Binds each address and closes the socket again, because no other check is as reliable.
+/// Binds each TCP address and closes the socket again, because no other check is as reliable.
 fn ports(config: &Config, checks: &mut Vec<Check>) {
     let all: BTreeSet<&Listen> = config.sites.iter().flat_map(|site| &site.listen).collect();
     for listen in all.into_iter().take(MAX_PORTS) {
@@ -157,6 +157,7 @@ fn local_ca(config: &Config, checks: &mut Vec<Check>) {
             }
         })),
         Err(Failure::Failed(why)) => checks.push(Check::bad(SUBJECT, why)),
+        // `inspect` returns no other error.
         Err(_) => {}
     }
 }

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_leaves_the_file_and_no_temporary_file() {
+    fn a_failure_leaves_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("r.toml");
         assert!(replace(&file, b"new").is_err());

@@ -57,7 +57,8 @@ fn prompt_password(prompt: &str) -> io::Result<Zeroizing<Vec<u8>>> {
     read_without_echo(MAX_PASSWORD_BYTES).map(Zeroizing::new)
 }
 
-/// Returns the password as text, and rejects passwords that clients cannot send.
+/// Returns the password as text. Rejects an empty password, and one that the server would never accept: too long, not
+/// UTF-8, or with a control character.
 fn validate(password: &[u8]) -> Result<&str, Failure> {
     let rejected = |why: &str| Err(Failure::Failed(format!("the password {why}")));
     match std::str::from_utf8(password) {

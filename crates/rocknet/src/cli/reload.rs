@@ -22,8 +22,8 @@ pub struct StartSettings {
 }
 
 impl StartSettings {
-    /// Records the settings. Must be called before privileges are dropped, because they cannot be determined
-    /// afterwards.
+    /// Records the settings. Must be called before privileges are dropped. Afterwards it is unknown whether the process
+    /// started as root.
     pub fn new(config: &Config) -> StartSettings {
         StartSettings {
             server: config.server.clone(),

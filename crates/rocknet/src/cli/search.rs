@@ -23,7 +23,7 @@ impl ConfigFile {
         self.file.as_deref().or(self.config.as_deref())
     }
 
-    /// Returns the named file, or the first that exists.
+    /// Returns the named file, or the first of [`CONFIG_PATHS`] that exists.
     pub fn named_or_found(&self) -> Result<PathBuf, Failure> {
         named_or_found(self.named())
     }
@@ -39,7 +39,8 @@ pub fn absolute(file: &Path) -> PathBuf {
     }
 }
 
-/// Returns the path of a folder for messages: absolute, and without `..` if the folder exists. Links keep their names.
+/// Returns the path of a folder for messages: absolute, and without `..` if the folder exists. Links keep their names,
+/// unless the path has `..`.
 pub fn resolved(folder: &Path) -> PathBuf {
     let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
     if whole.components().any(|part| part == Component::ParentDir) {
@@ -52,7 +53,8 @@ pub fn resolved(folder: &Path) -> PathBuf {
 /// Paths of the configuration in search order: the current folder, then the location that packages use.
 pub const CONFIG_PATHS: [&str; 2] = ["rocknet.toml", "/etc/rocknet/rocknet.toml"];
 
-/// Returns the first path that exists. An unreadable file counts, so that its error is reported instead of ignored.
+/// Returns the first of [`CONFIG_PATHS`] that exists. An unreadable file counts, so that its error is reported instead
+/// of ignored.
 pub fn find() -> Option<PathBuf> {
     CONFIG_PATHS
         .into_iter()
@@ -61,7 +63,7 @@ pub fn find() -> Option<PathBuf> {
         .map(Path::to_path_buf)
 }
 
-/// Returns the named file, or the first that exists.
+/// Returns the named file, or the first of [`CONFIG_PATHS`] that exists.
 pub fn named_or_found(named: Option<&Path>) -> Result<PathBuf, Failure> {
     named
         .map(Path::to_path_buf)

@@ -58,8 +58,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Starts the server that `launch` configures, on the first free port from [`FIRST_PORT`] on. `launch` also receives a
-/// note if that port is not [`FIRST_PORT`].
+/// Starts the server that `launch` configures, on the first free port from [`FIRST_PORT`] on, and serves until it is
+/// stopped. `launch` receives the port, its listening address, and a note if the port is not [`FIRST_PORT`].
 pub fn on_next_free(launch: impl Fn(u16, Listen, Vec<String>) -> (Config, LaunchOptions)) -> Result<(), Failure> {
     let ip = Some(LOOPBACK);
     let mut races = 0;

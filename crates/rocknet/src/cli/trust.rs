@@ -62,8 +62,10 @@ enum TrustAction {
 
 /// State of a store after the action.
 struct StoreResult {
+    /// Program that reads the store; see [`TrustStore::reader`].
     reader: &'static str,
     path: PathBuf,
+    /// Common name of the CA.
     root: String,
     found: TrustState,
     /// Error of the action.
@@ -115,7 +117,8 @@ pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Returns the CAs of a state folder. With `make` a missing one is created; otherwise the folder stays unchanged.
+/// Returns the CAs of a state folder. With `make`, one that is missing, damaged or about to expire is created. Without
+/// it, the folder stays unchanged, and missing or damaged CAs are left out.
 fn roots(state: &Path, kinds: &[CaKind], make: bool) -> Result<Vec<RootCertificate>, Failure> {
     let folder = FileStorage::new(state);
     let mut roots = Vec::new();
@@ -206,8 +209,9 @@ fn is_trusted_by_system(state: &Path) -> Option<bool> {
     }
 }
 
-/// Returns the state of each store of the current user, without changing anything. `None` if there is no local CA yet.
-/// Used by `rocknet doctor`.
+/// Returns each trust store, by its reader and path, with the state of the local CA in it. Includes the store of the
+/// system and those of the current user's browsers, and changes nothing. `None` if there is no local CA yet. Used by
+/// `rocknet doctor`.
 pub fn inspect(state: &Path) -> Result<Option<Vec<(String, TrustState)>>, Failure> {
     let roots = roots(state, &[CaKind::Private], false)?;
     if roots.is_empty() {

@@ -1,8 +1,9 @@
 //! Applies a content coding to the response of any handler.
 //!
 //! A response qualifies if its type is text or another compressible type, and its length is at least 1 KiB or unknown.
-//! It must not have a coding, a range, `no-transform` or a signature. If a response qualifies, `Accept-Encoding` is
-//! added to `Vary` even if the client accepts no coding, because a shared cache must keep both forms apart.
+//! It must not have a coding, a range, `no-transform` or a signature, nor a status of 1xx, 204 to 206 or 304. If a
+//! response qualifies, `Accept-Encoding` is added to `Vary` even if the client accepts no coding, because a shared
+//! cache must keep both forms apart.
 //!
 //! A strong `ETag` becomes weak: the coded bytes differ from those that the handler tagged. A later request has
 //! `If-None-Match: W/"x"`, which the handler compares weakly (RFC 9110 §13.1.2), so it responds with 304 as before.
@@ -175,7 +176,8 @@ pub fn apply(
     None
 }
 
-/// Returns the coded stream, or `source` if the memory for encoders is used up.
+/// Returns the coded stream, or `source` if it cannot be encoded now, mostly because the memory for encoders is used
+/// up.
 fn stream(
     conditions: &Conditions<'_>,
     pool: &Pool,
@@ -216,7 +218,8 @@ impl DeferredFilter for PendingEncoding {
 }
 
 impl PendingEncoding {
-    /// Waits for the job and puts its result into the response. If the job failed, the body remains uncoded.
+    /// Waits for the job and puts its result into the response. The body remains uncoded if the job failed or its
+    /// result is not shorter.
     async fn finish(self, response: &mut Response) {
         match self.job.await {
             Ok(Some(encoded)) => {

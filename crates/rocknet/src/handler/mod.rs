@@ -1,4 +1,5 @@
-//! The built-in handlers. Each implements [`Handler`] in its own file or folder and is registered in `handlers.rs`.
+//! The handlers that have no crate of their own. Each implements [`Handler`] in its own file or folder and is
+//! registered in `handlers.rs`.
 
 pub mod controller;
 pub mod not_found;

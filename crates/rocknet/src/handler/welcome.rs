@@ -52,6 +52,7 @@ impl Handler for Welcome {
         )
     }
 
+    /// Not called, because [`Handler::handle_now`] responds to every request.
     fn handle(&self, _: Exchange) -> HandlerFuture {
         Box::pin(ready(fixed::error(Status::NOT_FOUND).into()))
     }

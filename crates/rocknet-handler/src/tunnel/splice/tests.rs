@@ -92,7 +92,7 @@ fn nothing_is_received_for_a_peer_that_does_not_read() {
 }
 
 #[test]
-fn an_error_on_one_side_resets_the_other() {
+fn an_error_on_either_side_resets_the_peer() {
     for breaks in [0, 1, 2, 3] {
         let mut both = Joined::new(b"");
         let kind = io::ErrorKind::ConnectionReset;

@@ -58,8 +58,8 @@ pub fn clean_trailers(trailers: &mut FieldList) {
     trailers.retain(|name| !is_of_plain_content(name));
 }
 
-/// Weakens the tag of a 304 if the client has sent it as a weak tag. Otherwise the client could not determine which
-/// stored response the 304 refers to (RFC 9111 §4.3.4).
+/// Weakens the tag of a 304 if the client has sent it only as a weak tag, and adds `Accept-Encoding` to `Vary`. With a
+/// strong tag, the client could not determine which stored response the 304 refers to (RFC 9111 §4.3.4).
 pub fn weaken_confirmed(fields: &mut FieldList, if_none_match: Option<&[u8]>) {
     let (Some(list), Some(tag)) = (if_none_match, fields.value("ETag")) else {
         return;

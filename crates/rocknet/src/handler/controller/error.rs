@@ -37,7 +37,7 @@ pub enum ControllerError {
     Protocol,
     /// The process cannot be reached because of a system error.
     Process(io::Error),
-    /// Too many requests wait for the process.
+    /// Too many requests wait for the process, or this request has waited until its deadline.
     Full,
 }
 

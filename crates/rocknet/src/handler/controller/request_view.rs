@@ -17,6 +17,7 @@ pub struct RequestOrigin<'a> {
     tls_version: Option<&'static str>,
     tls_cipher: Option<&'a str>,
     server_name: Option<&'a str>,
+    /// Subject of the client's certificate.
     certificate: Option<&'a str>,
     user: Option<&'a str>,
 }
@@ -95,6 +96,7 @@ impl host::RequestView for RequestView<'_> {
             abi::VERSION => Some(request.version.as_str().as_bytes()),
             abi::SCHEME => Some(if self.origin.is_secure { b"https" } else { b"http" }),
             abi::CLIENT_ADDRESS => self.client().map(|(address, _)| address.as_bytes()),
+            // Port 0 means that the proxy reported none.
             abi::CLIENT_PORT => self
                 .client()
                 .map(|(_, port)| port.as_bytes())

@@ -10,13 +10,14 @@ use rocknet_proto::status::Status;
 use super::error::ControllerError;
 use crate::response::{FieldList, Response};
 
-/// Maximum number of header fields of a response, and of bytes of their names and values: more than any client accepts.
+/// Maximum number of header fields of a response, and of bytes of their names and values: far more than a response
+/// needs.
 const MAX_FIELDS: usize = 256;
 const MAX_HEAD: usize = 64 * 1024;
 /// Maximum bytes of a body that a controller writes as a whole. The server keeps the body in memory until the client
 /// has received it. Controllers produce larger bodies in pieces.
 pub const MAX_BODY: usize = 16 * 1024 * 1024;
-/// Maximum bytes of a log line, and of log lines per request, so that a controller cannot fill the disk.
+/// Maximum bytes of a log line, and maximum number of log lines per request, so that a controller cannot fill the disk.
 const MAX_LOG_LINE: usize = 2 * 1024;
 const MAX_LOG_LINES: u32 = 64;
 
@@ -93,6 +94,8 @@ impl<N: AsRef<str>> ResponseWriter for ResponseBuilder<N> {
             return Err(Refused::Late);
         }
         let field = Field::new(name, value.trim_ascii());
+        // The server sets these fields itself, so the response remains valid without them. A malformed value makes it
+        // invalid below.
         if let Some(known) = field.known
             && (known.is_framing() || known == Known::Date)
             && field.is_sendable()

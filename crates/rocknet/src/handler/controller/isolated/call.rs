@@ -36,7 +36,7 @@ pub struct IsolatedCall {
     library: Arc<IsolatedLibrary>,
     inbox: FrameReader,
     outbox: Vec<u8>,
-    /// True from the queueing of a call until its reply.
+    /// True from [`IsolatedCall::call`] until its reply.
     is_calling: bool,
 }
 

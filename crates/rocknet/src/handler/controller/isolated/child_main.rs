@@ -23,7 +23,7 @@ use crate::handler::controller::response_builder::ResponseBuilder;
 
 /// Maximum bytes of a log line. The server truncates lines to the same length.
 const MAX_LOG_LINE: usize = 2 * 1024;
-/// Maximum number of threads: a few more than the server's limits for calls and idle connections.
+/// Maximum number of threads: twice the sum of the server's limits for calls and idle connections.
 const MAX_THREADS: usize = 256;
 
 const PROCESS_NAME: &str = "rocknet-library";
@@ -223,7 +223,7 @@ impl ChildConnection {
         Ok(())
     }
 
-    /// Sends the rest of a response body, one piece for each request of the server.
+    /// Sends the rest of a response body, one piece for each `Give` of the server.
     fn give(
         &mut self,
         controller: &host::LoadedController,

@@ -1,8 +1,8 @@
-//! Locks mutexes and ignores poisoning.
+//! Locks the mutexes of isolated controllers, and ignores poisoning.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex. No code that can panic runs while one of these mutexes is locked.
+/// Locks a mutex. Poisoning is ignored, because no code that can panic runs while a mutex of this module is locked.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,12 +5,12 @@
 //!   server                                             one process per library
 //!   call.rs ── frames on one connection per request ── child_main.rs: a thread for each connection ⇄ the library
 //!   permits.rs: limit of concurrent calls                 │
-//!   supervisor.rs: a thread for each ─── control.rs ──────┘ loads, reports its controllers, logs
+//!   supervisor.rs: thread per library ── control.rs ──────┘ loads, reports its controllers, logs
 //!        └─ process.rs: starts, observes and ends the process; restarted after a crash
 //! ```
 //! The process is another instance of this program. It has the privileges that the server has when it is started. It
-//! inherits no descriptor of the server except one end of each of these sockets. It ends when the server ends, even if
-//! the server is killed.
+//! inherits no descriptor of the server except its end of the control socket and of the pipe for its output. Each
+//! connection is passed to it over the control socket. It ends when the server ends, even if the server is killed.
 
 mod body;
 mod call;

@@ -25,8 +25,8 @@ use crate::handler::controller::response_builder;
 /// calls. With fewer idle connections, each further request creates a connection and a thread, which costs more than
 /// the rest of the request.
 const MAX_IDLE: usize = MAX_CALLS;
-/// Maximum bytes of a line of the process's output, and of lines per second: a library that prints for every request
-/// must not fill the disk.
+/// Maximum bytes of a line of the process's output, and maximum number of lines per second: a library that prints for
+/// every request must not fill the disk.
 const MAX_LOG_LINE: usize = 2 * 1024;
 const MAX_LINES_PER_SECOND: u32 = 100;
 /// Maximum bytes of output per read.
@@ -66,7 +66,8 @@ impl ProcessHandle {
     ///
     /// # Errors
     ///
-    /// Fails with `NotConnected` if the process accepts no more requests, and with `WouldBlock` if its queue is full.
+    /// Fails with `NotConnected` if the process accepts no more requests, and with `WouldBlock` if the control channel
+    /// is full. Other errors mean that no connection could be created.
     pub fn connection(&self) -> io::Result<UnixStream> {
         if self.is_closed() {
             return Err(ErrorKind::NotConnected.into());
@@ -154,8 +155,8 @@ pub struct ChildProcess {
 }
 
 impl ChildProcess {
-    /// Starts a process. The calling thread must outlive the process, because the process is killed when the thread
-    /// ends.
+    /// Starts a process for a copy of the `library`; `name` is its path. The calling thread must outlive the process,
+    /// because the process is killed when the thread ends.
     pub fn start(library: impl AsFd, name: &Path) -> io::Result<ChildProcess> {
         let program =
             program().ok_or_else(|| io::Error::new(ErrorKind::NotFound, "this program cannot run libraries"))?;
@@ -240,7 +241,8 @@ impl ChildProcess {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits for the exit of the process, and kills it and its children after `timeout`. Returns the exit status.
+    /// Waits up to `timeout` for the exit of the process, then kills what is left of its process group. Returns the
+    /// exit status.
     pub fn end(&mut self, timeout: Duration) -> ExitStatus {
         self.wait_for_exit(timeout);
         let _ = signal_group(self.child.id(), Signal::KILL);

@@ -78,7 +78,7 @@ impl SupervisedProcess {
         let _ = (&self.wake_sender).write(&[1]);
     }
 
-    /// Ends the process and the thread, because the library is no longer used.
+    /// Ends the process and the thread. Called when the library is no longer used, or when the server stops.
     pub fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
         self.wake();

@@ -11,7 +11,8 @@ use super::lock::lock;
 use super::supervisor::{self, SupervisedProcess};
 use rocknet_io::owned_thread::OwnedThread;
 
-/// Supervisors of a server, at most one per configured library. Entries of ended threads are removed at the next start.
+/// Supervisors of a server, one for each loaded version of a library. Entries of ended threads are removed at the next
+/// start.
 #[derive(Default)]
 pub struct Supervisors(Mutex<Vec<(Arc<SupervisedProcess>, OwnedThread)>>);
 
@@ -29,7 +30,7 @@ impl Supervisors {
         Ok((supervised, entries))
     }
 
-    /// Ends all processes, even those of libraries that are still in use. Returns true if all have ended at `deadline`.
+    /// Ends all processes, even those of libraries that are still in use. Returns true if all have ended by `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let all = std::mem::take(&mut *lock(&self.0));
         all.iter().for_each(|(supervised, _)| supervised.stop());
