@@ -1,5 +1,5 @@
-//! Servers started as root with `server.user`: the account that owns the state folder, and the files that scripts can
-//! reach.
+//! Servers started as root with `server.user`: the owner of the state folder, the files that scripts can reach, and the
+//! account helper.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::program::{ProgramFolder, Server};
 
-/// Runs the server with an empty `/var/lib` that no other process sees.
+/// Command that runs the server in a mount namespace of its own, with an empty `/var/lib`.
 const OWN_VAR_LIB: [&str; 5] = [
     "unshare",
     "--mount",
@@ -49,14 +49,17 @@ fn the_state_folder_is_chosen_before_privileges_are_dropped() {
     let server = dir.serve_by(&words, &["run", "-c", "rocknet.toml"]);
     let response = server.get("/a.php");
     assert!(text(&response).contains("ran"), "{response}");
-    // The path as the server sees it, in its own `/var/lib`.
+    // This path leads into the server's mount namespace.
     let state = format!("/proc/{}/root/var/lib/rocknet", server.id());
     let found = fs::metadata(&state).expect("a state folder");
     assert_eq!((found.uid(), found.mode() & 0o777), (65_534, 0o700));
-    assert!(!dir.path().join(".local").exists(), "HOME belongs to root");
+    assert!(
+        !dir.path().join(".local").exists(),
+        "the state folder must not be in the home of root"
+    );
 }
 
-/// Tries every operation on each path it is given, and prints those that succeeded.
+/// PHP script that tries every operation on each path in `targets`, and prints the operations that succeeded.
 const TRY: &str = r#"<?php
 echo 'uid=', posix_getuid(), ' ';
 $tried = 0;
@@ -80,7 +83,7 @@ foreach (explode(',', $_GET['pids']) as $pid) {
 echo "tried=$tried ";
 "#;
 
-/// The same as a shell script.
+/// Shell script that does the same as [`TRY`] as a CGI program.
 const TRY_CGI: &str = r#"#!/bin/sh
 printf 'Content-Type: text/plain\n\nuid=%s ' "$(id -u)"
 tried=0
@@ -126,7 +129,7 @@ fn uid(name: &str) -> u32 {
     rocknet_io::privileges::User::find(name).expect("a user").uid
 }
 
-/// Value that a script printed after `name=`.
+/// Returns the number that a script printed after `name=`.
 fn printed(response: &str, name: &str) -> u32 {
     let (_, rest) = response
         .split_once(&format!("{name}="))
@@ -169,7 +172,7 @@ fn field(pid: u32, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The process that starts programs for a server.
+/// Returns the account helper of a server.
 fn helper(server: &Server) -> u32 {
     let mut all = fs::read_dir("/proc").expect("processes").flatten().filter_map(|entry| {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
@@ -190,7 +193,7 @@ fn scripts_cannot_reach_files_of_the_server() {
     if !is_root() {
         return;
     }
-    // If the server has the account that scripts have by default, scripts get the next one.
+    // Scripts run as `www-data` by default, and as `nobody` if the server itself runs as `www-data`.
     for (server_user, scripts) in [("daemon", "www-data"), ("www-data", "nobody")] {
         let dir = with_scripts(&format!("user = \"{server_user}\""), "");
         let server = dir.serve(&["run", "-c", "rocknet.toml"]);
@@ -204,7 +207,7 @@ fn scripts_cannot_reach_files_of_the_server() {
         assert!(is_there("local/ca.key") && is_there(".sock"), "{targets:?}");
         let modes: Vec<_> = targets
             .iter()
-            .map(|path| (path, path.metadata().expect("it")))
+            .map(|path| (path, path.metadata().expect("a file")))
             .collect();
         for (path, found) in &modes {
             assert_eq!(found.uid(), uid(server_user), "{}", path.display());
@@ -237,7 +240,7 @@ fn scripts_cannot_reach_files_of_the_server() {
         }
         server.logged("complaint");
         for (path, before) in modes {
-            let after = path.metadata().expect("nothing is removed");
+            let after = path.metadata().expect("a file that still exists");
             assert_eq!(
                 (after.ino(), after.len()),
                 (before.ino(), before.len()),
@@ -246,7 +249,7 @@ fn scripts_cannot_reach_files_of_the_server() {
             );
         }
 
-        // The server keeps only the capability for low ports; the helper keeps those to start and kill programs.
+        // The server keeps only CAP_NET_BIND_SERVICE. The helper keeps only CAP_KILL, CAP_SETGID and CAP_SETUID.
         assert_eq!(field(server.id(), "CapPrm"), "0000000000000400");
         assert!(
             field(server.id(), "Uid")
@@ -275,8 +278,8 @@ fn programs_of_other_users_are_restarted_and_end_with_the_server() {
         let master = printed(&response, "ppid");
         let pid = Pid::from_raw(i32::try_from(master).expect("small")).expect("one");
         kill_process(pid, Signal::KILL).expect("it runs");
-        by(deadline(), "its end", || is_gone(master));
-        // A process of the killed php-fpm may serve requests until it has exited: its parent is not a php-fpm.
+        by(deadline(), "the end of php-fpm", || is_gone(master));
+        // Children of the killed php-fpm may serve requests until they exit. Their new parent is not a php-fpm.
         let mut next = master;
         by(deadline(), "another php-fpm", || {
             next = printed(&server.get("/uid.php"), "ppid");
@@ -296,11 +299,11 @@ fn programs_of_other_users_are_restarted_and_end_with_the_server() {
             }
             let program = printed(&output, "pid");
             assert!(!is_gone(program));
-            // The client disconnects, and the helper kills the program with everything it started.
+            // The client disconnects, so the helper kills the program and everything that it started.
             drop(stream);
             program
         };
-        by(deadline(), "the end of a program whose client left", || {
+        by(deadline(), "the end of a program whose client disconnected", || {
             is_gone(program)
         });
         let helper = helper(&server);
@@ -336,7 +339,7 @@ fn the_exit_of_the_helper_is_logged_and_detected() {
             assert!(Instant::now() < until, "{path}");
         }
     }
-    // Files are served as before, and nothing is run as the server's user instead.
+    // The server still serves files, and it runs no program under its own account.
     dir.write("www/a.txt", "file");
     assert!(server.get("/a.txt").ends_with("file"));
 }
@@ -363,12 +366,12 @@ fn an_account_added_at_a_reload_needs_a_restart() {
         server.logged(why);
         assert_eq!(printed(&server.get("/uid.php"), "uid"), uid("www-data"));
     }
-    // Accounts known at start can be named at a reload.
+    // An account that was configured at start can be used by further sites after a reload.
     dir.write("rocknet.toml", &text.replace("php =", "user = \"www-data\"\nphp ="));
     server.signal(Signal::HUP);
     server.logged("is reloaded");
     assert_eq!(printed(&server.get("/uid.php"), "uid"), uid("www-data"));
-    // A server that had no scripts keeps no helper to start them.
+    // A server that starts without scripts has no account helper, so scripts need a restart.
     let plain = ProgramFolder::new(&[
         ("www/index.html", "x"),
         (
@@ -426,7 +429,7 @@ fn the_doctor_reports_group_readable_keys_elsewhere() {
         for name in ["b", "c"] {
             let key = dir.write(&format!("keys/{name}.key"), "key");
             open(&dir.path().join("keys"));
-            // The group of the scripts by its number, which equals the number of its account.
+            // The group is set by number. The scripts' group has the same number as their account.
             for (mode, group, is_read) in [
                 (0o640, scripts, true),
                 (0o640, own, false),

@@ -1,4 +1,4 @@
-//! Certificate files that cannot be served, and missing roots: check, start, reload and doctor judge them alike.
+//! Certificate files that cannot be served, and missing roots: check, start, reload and doctor report the same errors.
 
 use std::fs;
 use std::io::Read;
@@ -14,12 +14,14 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::program::ProgramFolder;
 
-/// A certificate and its key for these names, self-signed or signed by an unknown authority.
+/// PEM text of a certificate and of its key.
 struct CertificateFiles {
     cert: String,
     key: String,
 }
 
+/// Issues a certificate for these names, valid from the first to the second year. It is self-signed or signed by an
+/// unknown authority.
 fn pair(names: &[&str], years: (i32, i32), is_self_signed: bool) -> CertificateFiles {
     let all: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut params = CertificateParams::new(all).unwrap();
@@ -55,7 +57,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// One site in the clear, and one with certificate files that has only the name of its listener.
+/// A site without TLS, and a site with certificate files.
 const SITES: &str = "[site.\"b.test\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"www\"\n\
                      [site.\"a.test\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\n\
                      tls = { cert = \"x.pem\", key = \"x.key\" }\n";
@@ -66,10 +68,10 @@ fn home() -> ProgramFolder {
     dir
 }
 
-/// A name, the change made to the files, and a part of the message about it.
+/// Name of the case, function that damages the files, and part of the expected message.
 type Broken = (&'static str, fn(&ProgramFolder), &'static str);
 
-/// Everything that can make the certificate of a site unusable.
+/// Returns all defects that make the certificate of a site unusable.
 fn broken() -> Vec<Broken> {
     vec![
         (
@@ -95,7 +97,7 @@ fn broken() -> Vec<Broken> {
             "there is no certificate",
         ),
         (
-            "a key that all may read",
+            "a key that every user can read",
             |dir| set_mode(&dir.path().join("x.key"), 0o644),
             "every user may read",
         ),
@@ -110,7 +112,7 @@ fn broken() -> Vec<Broken> {
             "x.key does not exist",
         ),
         (
-            "authorities of clients without a certificate",
+            "a file of client authorities without a certificate",
             |dir| {
                 dir.write("ca.pem", "nothing");
                 let with = SITES.replace("key = \"x.key\"", "key = \"x.key\", client_ca = \"ca.pem\"");
@@ -179,7 +181,7 @@ fn check_warns_of_certificates_that_clients_reject() {
             "the chain is incomplete",
         ),
         (
-            "a chain of strangers",
+            "a chain of another authority",
             {
                 let leaf = pair(&["a.test"], (2020, 4000), false);
                 CertificateFiles {
@@ -224,7 +226,7 @@ fn start_serves_other_sites_and_names_the_one_without_a_certificate() {
     }
 }
 
-/// Sends a ClientHello and waits for the server to end the connection.
+/// Sends a ClientHello and waits until the server closes the connection.
 fn greet(address: &str, name: &'static str) {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -301,7 +303,7 @@ fn a_broken_replacement_on_disk_is_logged_with_its_site() {
     server.logged("certificate files reloaded");
 }
 
-/// The server reads keys as root and then becomes a user who may not read them.
+/// The server reads the keys as root and then becomes a user who cannot read them.
 #[test]
 fn a_key_that_became_unreadable_does_not_prevent_reloads() {
     if !rustix::process::geteuid().is_root() {
@@ -320,12 +322,12 @@ fn a_key_that_became_unreadable_does_not_prevent_reloads() {
     let server = dir.serve(&["run"]);
     server.signal(Signal::HUP);
     server.logged("is reloaded, sites: 2");
-    // After the renewal it is another file, which this user may not read either.
+    // A renewed key is a different file, so the server has to read it and cannot: the certificate in use is kept.
     write_pair(&dir, &good());
     server.signal(Signal::HUP);
     let line = server.logged("Permission denied");
     check_parts(&line, &["WARN", "x.key", "stays in use"]);
-    // A file known to be broken is refused nevertheless.
+    // A readable file with an error is still refused.
     dir.write("x.pem", "");
     server.signal(Signal::HUP);
     server.logged("there is no certificate");
@@ -399,7 +401,7 @@ fn a_missing_root_and_an_empty_site_do_not_affect_other_sites() {
         server.type_line("sites");
         assert!(server.line_with("c.test").contains("ERROR: "), "{what}");
 
-        // The same file is refused by a running server, too.
+        // A running server refuses the same file at a reload.
         server.signal(Signal::HUP);
         server.logged(part);
         server.logged("is not reloaded, nothing has changed: 1 error");

@@ -1,4 +1,4 @@
-//! Trust in a person's local CA, and the doctor's findings about the machine.
+//! Trust in the local CA of a user, and the findings of `doctor` about the machine.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use crate::program::ProgramFolder;
 const SITE: &str = "[server]\nstate = \"state\"\n\
                     [site.localhost]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\ntls = \"local\"\n";
 
-/// Runs each command line in order. A row has the exit code and a part of the output.
+/// Runs command lines in order. A row has the arguments, the expected exit code and a part of the output.
 #[track_caller]
 fn type_all(dir: &ProgramFolder, rows: &[(&str, i32, &str)]) {
     for (line, code, part) in rows {
@@ -21,7 +21,7 @@ fn type_all(dir: &ProgramFolder, rows: &[(&str, i32, &str)]) {
     }
 }
 
-/// Only the browser stores in a home of the test's own: the system's store is shared by all users.
+/// Tests only the browser stores, in a temporary home: all users share the store of the system.
 #[test]
 fn trust_is_installed_into_a_home_and_removed() {
     let dir = ProgramFolder::new(&[("www/index.html", ""), ("rocknet.toml", SITE), ("bad.toml", "[site\n")]);
@@ -52,7 +52,7 @@ fn trust_is_installed_into_a_home_and_removed() {
     );
 }
 
-/// The CA in a folder of the test's own is in no system store.
+/// The CA is in a temporary state folder, so no store of the system trusts it.
 #[test]
 fn start_up_suggests_the_command_if_the_ca_is_not_trusted() {
     let clear = SITE
