@@ -29,11 +29,11 @@ fn is_root() -> bool {
     is_root
 }
 
-fn open(path: &Path) {
+fn make_accessible(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
 }
 
-fn text(response: &str) -> &str {
+fn body(response: &str) -> &str {
     response.split_once("\r\n\r\n").map_or("", |(_, text)| text)
 }
 
@@ -44,11 +44,11 @@ fn the_state_folder_is_chosen_before_privileges_are_dropped() {
     }
     let config = "[server]\nworkers = 1\nuser = \"nobody\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nphp = \"auto\"\n";
     let dir = ProgramFolder::new(&[("www/a.php", "<?php echo 'ran';"), ("rocknet.toml", config)]);
-    open(dir.path());
+    make_accessible(dir.path());
     let words: Vec<&str> = OWN_VAR_LIB.into_iter().chain(["sh"]).collect();
     let server = dir.serve_by(&words, &["run", "-c", "rocknet.toml"]);
     let response = server.get("/a.php");
-    assert!(text(&response).contains("ran"), "{response}");
+    assert!(body(&response).contains("ran"), "{response}");
     // This path leads into the server's mount namespace.
     let state = format!("/proc/{}/root/var/lib/rocknet", server.id());
     let found = fs::metadata(&state).expect("a state folder");
@@ -120,7 +120,7 @@ fn with_scripts(server: &str, sites: &str) -> ProgramFolder {
         ),
     ]);
     for name in ["", "www", "www/cgi-bin", "www/cgi-bin/try", "www/cgi-bin/sleep"] {
-        open(&dir.path().join(name));
+        make_accessible(&dir.path().join(name));
     }
     dir
 }
@@ -154,8 +154,8 @@ fn is_master(pid: u32) -> bool {
     line.starts_with(b"php-fpm: master")
 }
 
-fn by(deadline: Instant, what: &str, mut is_so: impl FnMut() -> bool) {
-    while !is_so() {
+fn wait_until(deadline: Instant, what: &str, mut condition: impl FnMut() -> bool) {
+    while !condition() {
         assert!(Instant::now() < deadline, "{what}");
         thread::sleep(Duration::from_millis(5));
     }
@@ -198,7 +198,7 @@ fn scripts_cannot_reach_files_of_the_server() {
         let dir = with_scripts(&format!("user = \"{server_user}\""), "");
         let server = dir.serve(&["run", "-c", "rocknet.toml"]);
         let state = dir.path().join("state");
-        by(deadline(), "a key", || state.join("local/ca.key").exists());
+        wait_until(deadline(), "a key", || state.join("local/ca.key").exists());
         assert_eq!(printed(&server.get("/uid.php"), "uid"), uid(scripts));
         let helper = helper(&server);
 
@@ -228,12 +228,12 @@ fn scripts_cannot_reach_files_of_the_server() {
             (printed(&response, "uid"), printed(&response, "tried")),
             (uid(scripts), count + 2)
         );
-        let answer_cgi = server.get("/cgi-bin/try");
+        let cgi_response = server.get("/cgi-bin/try");
         assert_eq!(
-            (printed(&answer_cgi, "uid"), printed(&answer_cgi, "tried")),
+            (printed(&cgi_response, "uid"), printed(&cgi_response, "tried")),
             (uid(scripts), count)
         );
-        for response in [&response, &answer_cgi] {
+        for response in [&response, &cgi_response] {
             for word in "READ WROTE CREATED LISTED RENAMED REMOVED OPENED CONNECTED SIGNALLED".split(' ') {
                 assert!(!response.contains(word), "{scripts}: {response}");
             }
@@ -264,7 +264,7 @@ fn scripts_cannot_reach_files_of_the_server() {
 }
 
 #[test]
-fn programs_of_other_users_are_restarted_and_end_with_the_server() {
+fn programs_of_other_users_are_restarted_and_stop_with_the_server() {
     if !is_root() {
         return;
     }
@@ -278,10 +278,10 @@ fn programs_of_other_users_are_restarted_and_end_with_the_server() {
         let master = printed(&response, "ppid");
         let pid = Pid::from_raw(i32::try_from(master).expect("small")).expect("one");
         kill_process(pid, Signal::KILL).expect("it runs");
-        by(deadline(), "the end of php-fpm", || is_gone(master));
+        wait_until(deadline(), "the end of php-fpm", || is_gone(master));
         // Children of the killed php-fpm may serve requests until they exit. Their new parent is not a php-fpm.
         let mut next = master;
-        by(deadline(), "another php-fpm", || {
+        wait_until(deadline(), "another php-fpm", || {
             next = printed(&server.get("/uid.php"), "ppid");
             is_master(next)
         });
@@ -303,7 +303,7 @@ fn programs_of_other_users_are_restarted_and_end_with_the_server() {
             drop(stream);
             program
         };
-        by(deadline(), "the end of a program whose client disconnected", || {
+        wait_until(deadline(), "the end of a program whose client disconnected", || {
             is_gone(program)
         });
         let helper = helper(&server);
@@ -314,13 +314,13 @@ fn programs_of_other_users_are_restarted_and_end_with_the_server() {
             server.signal(Signal::TERM);
             assert_eq!(server.wait(), Some(0));
         }
-        by(deadline(), "the end of the helper", || is_gone(helper));
-        by(deadline(), "the end of php-fpm", || is_gone(next));
+        wait_until(deadline(), "the end of the helper", || is_gone(helper));
+        wait_until(deadline(), "the end of php-fpm", || is_gone(next));
     }
 }
 
 #[test]
-fn the_exit_of_the_helper_is_logged_and_detected() {
+fn the_exit_of_the_account_helper_is_logged_and_stops_programs() {
     if !is_root() {
         return;
     }
@@ -330,7 +330,7 @@ fn the_exit_of_the_helper_is_logged_and_detected() {
     let helper = helper(&server);
     let pid = Pid::from_raw(i32::try_from(helper).expect("small")).expect("one");
     kill_process(pid, Signal::KILL).expect("it runs");
-    by(deadline(), "the end of php-fpm", || is_gone(master));
+    wait_until(deadline(), "the end of php-fpm", || is_gone(master));
     server.logged("restart RockNet");
     server.logged("does not respond");
     for path in ["/uid.php", "/cgi-bin/try"] {
@@ -379,7 +379,7 @@ fn an_account_added_at_a_reload_needs_a_restart() {
             "[server]\nworkers = 1\nstate = \"state\"\nuser = \"daemon\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n",
         ),
     ]);
-    open(plain.path());
+    make_accessible(plain.path());
     let server = plain.serve(&["run", "-c", "rocknet.toml"]);
     plain.write(
         "rocknet.toml",
@@ -398,8 +398,8 @@ fn the_doctor_reports_users_who_can_read_the_keys() {
     let state = dir.path().join("state");
     fs::create_dir_all(state.join("local")).expect("a folder");
     fs::write(state.join("local/ca.key"), "key").expect("a key");
-    open(&state);
-    open(&state.join("local"));
+    make_accessible(&state);
+    make_accessible(&state.join("local"));
     for (mode, good) in [(0o644, false), (0o600, true)] {
         fs::set_permissions(state.join("local/ca.key"), fs::Permissions::from_mode(mode)).expect("a mode");
         let doctor = dir.run(&["doctor", "-c", "rocknet.toml"]);
@@ -428,7 +428,7 @@ fn the_doctor_reports_group_readable_keys_elsewhere() {
         dir.write("b.pem", "");
         for name in ["b", "c"] {
             let key = dir.write(&format!("keys/{name}.key"), "key");
-            open(&dir.path().join("keys"));
+            make_accessible(&dir.path().join("keys"));
             // The group is set by number. The scripts' group has the same number as their account.
             for (mode, group, is_read) in [
                 (0o640, scripts, true),

@@ -69,10 +69,10 @@ fn home() -> ProgramFolder {
 }
 
 /// Name of the case, function that damages the files, and part of the expected message.
-type Broken = (&'static str, fn(&ProgramFolder), &'static str);
+type Defect = (&'static str, fn(&ProgramFolder), &'static str);
 
 /// Returns all defects that make the certificate of a site unusable.
-fn broken() -> Vec<Broken> {
+fn defects() -> Vec<Defect> {
     vec![
         (
             "the key of another certificate",
@@ -132,13 +132,13 @@ fn write_key(dir: &ProgramFolder, text: &str) {
 }
 
 #[test]
-fn check_loads_what_start_would_load() {
+fn check_reports_every_defect_of_certificate_files() {
     let dir = home();
     let output = dir.run(&["check"]);
     assert!(output.code == Some(0) && output.err.is_empty(), "{output:?}");
-    for (what, harm, part) in broken() {
+    for (what, damage, part) in defects() {
         let dir = home();
-        harm(&dir);
+        damage(&dir);
         let output = dir.run(&["check"]);
         assert_eq!(output.code, Some(78), "{what}: {output:?}");
         assert!(output.err.contains(part), "{what}: {output:?}");
@@ -153,7 +153,7 @@ fn check_loads_what_start_would_load() {
 }
 
 #[test]
-fn check_warns_of_certificates_that_clients_reject() {
+fn check_warns_about_certificates_that_clients_reject() {
     for (what, pair, aliases, part) in [
         ("expired", pair(&["a.test"], (2000, 2001), true), "", "has expired on"),
         (
@@ -206,10 +206,10 @@ fn check_warns_of_certificates_that_clients_reject() {
 }
 
 #[test]
-fn start_serves_other_sites_and_names_the_one_without_a_certificate() {
-    for (what, harm, part) in broken() {
+fn start_reports_a_site_without_a_certificate_and_serves_other_sites() {
+    for (what, damage, part) in defects() {
         let dir = home();
-        harm(&dir);
+        damage(&dir);
         let mut server = dir.serve(&["run", "--console"]);
         assert!(
             server.banner.contains("ERROR: no TLS: ") && server.banner.contains(&dir.path().display().to_string()),
@@ -227,7 +227,7 @@ fn start_serves_other_sites_and_names_the_one_without_a_certificate() {
 }
 
 /// Sends a ClientHello and waits until the server closes the connection.
-fn greet(address: &str, name: &'static str) {
+fn send_client_hello(address: &str, name: &'static str) {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -252,7 +252,7 @@ fn a_handshake_for_a_site_without_a_certificate_is_logged_with_the_reason() {
         .and_then(|port| port.parse().ok())
         .expect("a port");
     for _ in 0..3 {
-        greet(&format!("127.0.0.2:{port}"), "a.test");
+        send_client_hello(&format!("127.0.0.2:{port}"), "a.test");
     }
     let line = server.logged("a handshake was refused");
     check_parts(&line, &["WARN", "site=a.test", "there is no certificate"]);
@@ -261,13 +261,13 @@ fn a_handshake_for_a_site_without_a_certificate_is_logged_with_the_reason() {
 }
 
 #[test]
-fn reload_refuses_broken_files_each_time_and_keeps_the_certificate() {
-    for (what, harm, part) in broken() {
+fn every_reload_refuses_broken_files_and_keeps_the_certificate() {
+    for (what, damage, part) in defects() {
         let dir = home();
         let mut server = dir.serve(&["run", "--console"]);
         let changed = format!("{SITES}headers = {{ \"X-New\" = \"yes\" }}\n");
         dir.write("rocknet.toml", &changed);
-        harm(&dir);
+        damage(&dir);
         let now = dir.read("rocknet.toml");
         if !now.contains("X-New") {
             dir.write("rocknet.toml", &format!("{now}headers = {{ \"X-New\" = \"yes\" }}\n"));
@@ -343,9 +343,9 @@ fn check_parts(line: &str, parts: &[&str]) {
 
 #[test]
 fn doctor_and_explain_show_sites_without_a_certificate() {
-    for (what, harm, part) in broken() {
+    for (what, damage, part) in defects() {
         let dir = home();
-        harm(&dir);
+        damage(&dir);
         let output = dir.run(&["doctor"]);
         let line = output.out.lines().find(|line| line.contains(part)).unwrap_or_default();
         assert!(output.code == Some(1) && line.starts_with("bad "), "{what}: {output:?}");
@@ -361,7 +361,7 @@ fn doctor_and_explain_show_sites_without_a_certificate() {
 
 #[test]
 fn a_missing_root_and_an_empty_site_do_not_affect_other_sites() {
-    for (what, site, part, fault) in [
+    for (what, site, part, banner_part) in [
         (
             "no root",
             "[site.\"c.test\"]\nheaders = { X-A = \"b\" }\n",
@@ -386,7 +386,7 @@ fn a_missing_root_and_an_empty_site_do_not_affect_other_sites() {
 
         let mut server = dir.serve(&["run", "--console"]);
         assert!(
-            server.banner.contains("ERROR: ") && server.banner.contains(fault),
+            server.banner.contains("ERROR: ") && server.banner.contains(banner_part),
             "{what}: {}",
             server.banner
         );
@@ -415,7 +415,7 @@ fn a_missing_root_and_an_empty_site_do_not_affect_other_sites() {
 }
 
 #[test]
-fn a_site_with_routes_alone_has_no_default_page() {
+fn a_site_with_only_routes_has_no_default_page() {
     let text = "[site.\":0\"]\n[site.\":0\".route.\"/docs/*\"]\nroot = \"www\"\n";
     let dir = ProgramFolder::new(&[("www/docs/index.html", "docs"), ("rocknet.toml", text)]);
     assert_eq!(dir.run(&["check"]).code, Some(0));

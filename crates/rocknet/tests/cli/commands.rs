@@ -65,7 +65,7 @@ fn exit_codes_report_the_outcome() {
 }
 
 #[test]
-fn hash_password_prints_a_hash_that_a_configuration_accepts() {
+fn hash_password_prints_a_hash_that_the_configuration_accepts() {
     let dir = ProgramFolder::new(&[("www/index.html", "home")]);
     let hashed = |line: &str, input: &str| dir.run_with(&line.split_whitespace().collect::<Vec<_>>(), input);
     let output = hashed("hash-password", "correct horse\n");
@@ -126,7 +126,7 @@ fn hash_password_prints_a_hash_that_a_configuration_accepts() {
 }
 
 #[test]
-fn every_command_resolves_file_arguments_alike() {
+fn every_command_resolves_file_arguments_in_the_same_way() {
     let dir = ProgramFolder::new(&[
         ("www/index.html", "home"),
         ("rocknet.toml", "[site\n"),
@@ -158,7 +158,7 @@ fn every_command_resolves_file_arguments_alike() {
 }
 
 #[test]
-fn paths_are_shown_resolved() {
+fn paths_are_printed_in_canonical_form() {
     let dir = ProgramFolder::new(&[
         ("www/index.html", "home"),
         ("sub/r.toml", "[site.\":8080\"]\nroot = \"../www\"\n"),

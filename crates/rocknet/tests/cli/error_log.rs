@@ -84,16 +84,16 @@ fn an_unreadable_file_is_logged_with_a_remedy() {
         let dir = ProgramFolder::new(&[("www/secret.txt", "x"), ("rocknet.toml", "")]);
         dir.write("rocknet.toml", &format!("[server]\nuser = \"nobody\"\n{}", site("")));
         set_mode(&dir, "", 0o755);
-        secret(&dir);
+        check_unreadable_file(&dir);
     } else {
-        secret(&ProgramFolder::new(&[
+        check_unreadable_file(&ProgramFolder::new(&[
             ("www/secret.txt", "x"),
             ("rocknet.toml", &site("")),
         ]));
     }
 }
 
-fn secret(dir: &ProgramFolder) {
+fn check_unreadable_file(dir: &ProgramFolder) {
     set_mode(dir, "www/secret.txt", 0o000);
     let server = dir.serve(&["run"]);
     assert!(server.get("/secret.txt").starts_with("HTTP/1.1 403 "));
@@ -214,7 +214,7 @@ fn refused_requests_are_logged_with_limit_and_site() {
 }
 
 #[test]
-fn refused_http_2_requests_are_logged_like_http_1() {
+fn refused_http_2_requests_are_logged_like_those_of_http_1() {
     let dir = ProgramFolder::new(&[("www/index.html", "home")]);
     let tables = "[server]\nh2c = true\n[limits]\nbody_size = \"1KiB\"\n";
     dir.write("rocknet.toml", &format!("{tables}{}", site("")));

@@ -31,7 +31,7 @@ fn last_line(response: &str) -> &str {
 }
 
 #[test]
-fn its_output_and_its_exit_are_logged() {
+fn output_and_exit_of_the_process_are_logged() {
     let dir = dir();
     let server = dir.serve(&["run", "-c", "rocknet.toml"]);
     assert!(server.get("/die?print").starts_with("HTTP/1.1 200 "));
@@ -61,7 +61,7 @@ fn its_output_and_its_exit_are_logged() {
 }
 
 #[test]
-fn it_exits_when_its_server_is_killed() {
+fn the_process_exits_when_its_server_is_killed() {
     let dir = dir();
     let server = dir.serve(&["run", "-c", "rocknet.toml"]);
     let response = server.get("/die");
@@ -80,7 +80,7 @@ fn it_exits_when_its_server_is_killed() {
 }
 
 #[test]
-fn it_cannot_be_started_by_hand() {
+fn the_process_cannot_be_started_by_hand() {
     let output = ProgramFolder::new(&[]).run(&["run-isolated-library", "l.so"]);
     assert_eq!((output.code, &*output.out), (Some(2), ""));
     assert!(

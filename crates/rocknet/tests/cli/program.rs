@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Time limit of any step, long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Temporary folder with files, in which the program is started.
 pub struct ProgramFolder(tempfile::TempDir);
@@ -155,7 +155,7 @@ impl Lines {
     }
 
     fn next(&self, other: &Lines) -> String {
-        let Ok(line) = self.0.recv_timeout(PATIENCE) else {
+        let Ok(line) = self.0.recv_timeout(TIMEOUT) else {
             panic!(
                 "no line was printed; the other stream printed: {:?}",
                 other.0.try_iter().collect::<Vec<_>>()
@@ -233,7 +233,7 @@ impl Server {
             None => self.authority().to_owned(),
         };
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream
     }
 
@@ -257,7 +257,7 @@ impl Server {
 
     /// Waits until the server exits and returns its exit code.
     pub fn wait(mut self) -> Option<i32> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         // Both streams end when the process exits.
         for lines in [&self.out, &self.err] {
             while lines

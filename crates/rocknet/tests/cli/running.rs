@@ -131,7 +131,7 @@ fn console_commands_work_and_end_of_input_does_not_stop_the_server() {
 }
 
 #[test]
-fn a_second_signal_stops_at_once() {
+fn a_second_signal_stops_the_server_immediately() {
     let dir = home();
     // The file is larger than the socket buffers, so the response is in progress until the client reads it.
     fs::File::create(dir.path().join("www/big.bin"))
@@ -150,7 +150,7 @@ fn a_second_signal_stops_at_once() {
 }
 
 #[test]
-fn an_error_for_a_busy_port_names_the_process_that_holds_it() {
+fn an_error_for_a_busy_port_names_the_process_that_uses_it() {
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = holder.local_addr().unwrap().port();
     let dir = ProgramFolder::new(&[("www/index.html", ""), ("rocknet.toml", "")]);
@@ -171,7 +171,7 @@ fn an_error_for_a_busy_port_names_the_process_that_holds_it() {
 }
 
 #[test]
-fn without_a_configuration_a_page_or_a_folder_is_served_on_the_next_free_port() {
+fn a_server_without_a_configuration_uses_the_next_free_port() {
     let dir = ProgramFolder::new(&[("site/style.css", "x"), ("site/sub/y", "")]);
     // Port 8080 is in use, by this test or another process. The first server uses the next free port, and the second
     // server the one after that.
