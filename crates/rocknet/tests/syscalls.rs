@@ -1,5 +1,5 @@
-//! Counts system calls of the built server under strace. With epoll, a cached response takes one read, one write and a
-//! share of a poll; with io_uring it takes two calls, shared by concurrent requests.
+//! Counts system calls of the built server with strace. With epoll, a cached response costs one read, one write and a
+//! share of a poll; with io_uring it costs two calls, which concurrent requests share.
 
 mod child;
 
@@ -13,10 +13,11 @@ use rocknet_testing::{Need, skip};
 
 /// Batches of requests in each row. Strace stops the server twice at every call, which dominates the duration.
 const BATCHES: u64 = 1000;
-/// Calls allowed beyond a row's own: ticks of the clock, and the warm-up.
+/// Maximum number of calls per row that its requests do not explain, such as timer ticks and the warm-up.
 const SLACK: u64 = 60;
-/// System calls of a disk lookup. There is one lookup every 400 ms at most, however many requests come meanwhile.
+/// System calls of a lookup on disk.
 const LOOK_CALLS: u64 = 8;
+/// Shortest interval between two lookups of a cached file, regardless of the number of requests.
 const LOOK_EVERY: Duration = Duration::from_millis(400);
 
 /// Names of the system calls on Linux that read, write and poll.
@@ -25,7 +26,7 @@ const WRITES: &[&str] = &["write", "sendto", "sendmsg", "writev", "sendfile", "s
 const POLLS: &[&str] = &["epoll_wait", "epoll_pwait", "epoll_pwait2"];
 const ENTERS: &[&str] = &["io_uring_enter"];
 const LOOKS: &[&str] = &["openat2", "fstat", "close"];
-/// Calls by which threads unrelated to requests sleep and wake.
+/// Calls of threads that sleep and wake independently of requests. They are not counted.
 const IDLE: &[&str] = &["futex", "clock_nanosleep", "restart_syscall"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,19 +34,19 @@ struct Calls {
     reads: u64,
     writes: u64,
     polls: u64,
-    /// Entries into the kernel by io_uring_enter.
+    /// Calls of io_uring_enter.
     enters: u64,
     others: u64,
     /// Calls of disk lookups beyond what the elapsed time allows.
     looks_too_many: u64,
 }
 
-/// Cost of a request on a ring in hundredths of a call: one ring entry and one poll of the runtime's events, with a
-/// tenth for ticks on a slow machine.
+/// Maximum cost of a request with io_uring, in hundredths of a call: one io_uring_enter and one poll of the runtime's
+/// events, plus a tenth for timer ticks on a slow machine.
 const RING_CALLS: u64 = 220;
 /// Connections that send at the same time, so that their responses share calls.
 const CROWD: usize = 32;
-/// Cost of one request on each of these connections together, in hundredths of a call.
+/// Maximum cost of a round with one request on each of these connections, in hundredths of a call.
 const CROWD_CALLS: u64 = 800;
 
 #[test]
@@ -82,12 +83,12 @@ fn with_io_uring_a_response_costs_two_calls_shared_by_concurrent_requests() {
     }
 }
 
-/// In each round all connections send their requests, which the server finds at once, and then all receive their
-/// responses.
+/// Sends a request on each connection and then reads all responses, in each round. The server is stopped while requests
+/// are sent, so that it finds all of them in one poll.
 fn ask_together(server: &Server, connections: usize, rounds: u64) {
     const REQUEST: &str = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut clients: Vec<_> = (0..connections).map(|_| server.connect()).collect();
-    // One round more, in which connections are accepted and the file is looked up.
+    // In the first, additional round connections are accepted and the file is looked up.
     for _ in 0..=rounds {
         let mut send = || {
             for client in &mut clients {
@@ -144,13 +145,13 @@ fn cached_responses_cost_one_read_one_write_and_a_share_of_a_poll() {
         }
         assert!(
             cost.reads + SLACK >= BATCHES,
-            "{name}: {cost:?}: this does not count what it should"
+            "{name}: {cost:?}: the reads were not counted"
         );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// All system calls of a server from start to end, on an I/O back end.
+/// Starts a server with this I/O back end, runs `fetch`, and returns the system calls of the server from start to exit.
 fn calls(backend: &str, fetch: impl FnOnce(&Server)) -> (Calls, BTreeMap<String, u64>) {
     let setup = Setup::new();
     setup.file("page.bin", vec![b'x'; 40_000]);
@@ -208,7 +209,8 @@ fn fetch(server: &Server, path: &str, fields: &str, at_once: usize, batches: u64
     }
 }
 
-/// Parses the table of `strace -c`: share, seconds, microseconds a call, calls, errors if there were any, name.
+/// Parses the table of `strace -c`, with the columns share, seconds, microseconds per call, calls, errors (empty if none)
+/// and name.
 fn parse(text: &str) -> BTreeMap<String, u64> {
     let rows = text.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! The local CA in trust stores: installed, found, removed, and the messages where that is impossible.
+//! Installs the local CA into trust stores, finds and removes it, and checks the messages if that is impossible.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,20 +10,20 @@ use rocknet::certificates::local::{CaKind, LocalCa};
 use rocknet::certificates::storage::FileStorage;
 use rocknet::trust::{Home, Nss, RootCertificate, System, Tools, TrustState, TrustStore, browser_stores};
 
-/// A root in a folder of its own, laid out like the state folder.
+/// Creates a local CA in a state folder below `folder` and returns its root.
 fn root(folder: &Path) -> RootCertificate {
     let state = folder.join("state");
     let ca = LocalCa::open_or_make(&FileStorage::new(&state), CaKind::Private, SystemTime::now()).unwrap();
     RootCertificate::new(state.join(CaKind::Private.certificate_item()), ca.root().der.clone()).unwrap()
 }
 
-/// Programs of this machine.
+/// Returns the programs of this machine.
 fn tools() -> Tools {
     let path = std::env::var_os("PATH").unwrap();
     Tools::within(std::env::split_paths(&path).collect())
 }
 
-/// A folder with these programs alone.
+/// Returns the programs of a folder that contains only these scripts.
 fn only(folder: &Path, programs: &[(&str, &str)]) -> Tools {
     let path = folder.join("bin");
     fs::create_dir_all(&path).unwrap();
@@ -38,7 +38,7 @@ fn only(folder: &Path, programs: &[(&str, &str)]) -> Tools {
 fn there_and_back(store: &dyn TrustStore, root: &RootCertificate) {
     let reader = store.reader();
     assert_eq!(store.state(root), TrustState::NotTrusted, "{reader}");
-    // Twice: repeating the command changes nothing.
+    // Repeating the command changes nothing.
     for _ in 0..2 {
         store.install(root).unwrap();
         assert_eq!(store.state(root), TrustState::Trusted, "{reader}");
@@ -62,7 +62,7 @@ fn installed_browser_stores() {
         .status();
     assert!(made.expect("certutil: `cargo xtask test` installs it").success());
     fs::create_dir_all(home.join(".mozilla/firefox/not-a-profile")).unwrap();
-    // Chromium is installed and was never started.
+    // Chromium is installed but was never started, so it has no store yet.
     let bin = folder.path().join("bin");
     fs::create_dir_all(&bin).unwrap();
     fs::write(bin.join("chromium"), "").unwrap();
@@ -74,7 +74,8 @@ fn installed_browser_stores() {
     for store in &found {
         there_and_back(store, &root);
     }
-    // A certificate that is present but not trusted does not count, and neither does another one under the CA's name.
+    // A certificate that is stored without trust is not reported as trusted. Another certificate with the name of the CA
+    // is not either.
     let firefox = &found[1];
     for other in [root.file.clone(), other_certificate(folder.path())] {
         let add = [
@@ -152,7 +153,7 @@ fn without_certutil_the_message_names_the_package() {
     assert!(matches!(store.state(&root), TrustState::Unknown(why) if why.contains("libnss3-tools")));
 }
 
-/// Each family of systems, with a command that collects roots as theirs does.
+/// Covers each family of systems, with a script that collects roots as its command does.
 #[test]
 fn installed_system_stores() {
     for (anchors, command, bundle) in [
