@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, test_kill_process, w
 const LARGE: u64 = 64 << 20;
 
 #[test]
-fn a_killed_server_restarts_on_its_port_at_once() {
+fn a_killed_server_can_be_restarted_on_its_port_immediately() {
     let mut setup = Setup::new();
     for round in 0..5 {
         let server = setup.start();
@@ -29,7 +29,7 @@ fn a_killed_server_restarts_on_its_port_at_once() {
 }
 
 #[test]
-fn its_php_ends_with_a_killed_server() {
+fn php_fpm_exits_when_its_server_is_killed() {
     let mut setup = Setup::new();
     setup.tables = "state = \"state\"\n".to_owned();
     setup.keys = "php = \"auto\"\n".to_owned();
@@ -61,7 +61,7 @@ fn its_php_ends_with_a_killed_server() {
 }
 
 #[test]
-fn responses_in_progress_are_finished_at_a_stop() {
+fn responses_in_progress_are_completed_at_a_stop() {
     const CLIENTS: usize = 8;
     let setup = Setup::new();
     setup.sparse("large.bin", LARGE);
@@ -116,15 +116,15 @@ fn responses_in_progress_are_finished_at_a_stop() {
 }
 
 #[test]
-fn a_halted_server_resumes() {
+fn a_suspended_server_resumes() {
     let mut server = Setup::new().start();
     let mut before = server.connect();
     before.get("/small.txt");
     server.signal(Signal::STOP);
-    let halted = waitpid(Some(server.pid()), WaitOptions::UNTRACED).expect("a process to wait for");
+    let suspended = waitpid(Some(server.pid()), WaitOptions::UNTRACED).expect("a process to wait for");
     assert!(
-        halted.is_some_and(|(_, status)| WaitStatus::stopped(status)),
-        "{halted:?}"
+        suspended.is_some_and(|(_, status)| WaitStatus::stopped(status)),
+        "{suspended:?}"
     );
     let request = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
     before.send(request).expect("the kernel accepts it");
@@ -141,7 +141,7 @@ fn a_halted_server_resumes() {
 }
 
 #[test]
-fn a_full_disk_under_the_log_stalls_no_request_and_is_reported() {
+fn a_full_disk_of_the_log_delays_no_request_and_is_reported() {
     let mut server = Setup::new().tables("[log]\naccess = \"/dev/full\"").start();
     let mut client = server.connect();
     let target = format!("/small.txt?{}", "x".repeat(2000));
@@ -157,7 +157,7 @@ fn a_full_disk_under_the_log_stalls_no_request_and_is_reported() {
 }
 
 #[test]
-fn a_log_pipe_without_a_reader_stalls_no_request() {
+fn a_log_pipe_that_is_not_read_delays_no_request() {
     // A pipe whose reader does not read is full after 64 KiB.
     let setup = Setup::new().tables("[log]\naccess = \"log.fifo\"");
     let fifo = setup.folder.path().join("log.fifo");

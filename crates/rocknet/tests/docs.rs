@@ -16,9 +16,9 @@ mod program;
 use program::ProgramFolder;
 
 /// Environment in which every file and folder that an example names exists.
-struct Machine;
+struct AllFilesExist;
 
-impl Environment for Machine {
+impl Environment for AllFilesExist {
     fn variable(&self, _: &str) -> Option<String> {
         Some("value".to_owned())
     }
@@ -71,7 +71,7 @@ fn configurations_in_the_docs_are_valid() {
 }
 
 #[test]
-fn an_invalid_configuration_is_found() {
+fn an_invalid_configuration_is_detected() {
     for block in [
         "[site.\"example.com\"]\nrot = \"./site\"\n",
         "proxy = \"http//no\"\n",
@@ -170,14 +170,14 @@ fn check_block(block: &str) -> Result<(), Report> {
 
 fn check(block: &str, before: &str) -> Result<(), Report> {
     let name = Path::new("/srv/rocknet.toml");
-    let Err(report) = check_text(&format!("{before}{block}"), name, &Machine) else {
+    let Err(report) = check_text(&format!("{before}{block}"), name, &AllFilesExist) else {
         return Ok(());
     };
     if !report.findings.iter().any(|finding| finding.message.contains("twice")) {
         return Err(report);
     }
     for alternative in statements(block) {
-        check_text(&format!("{before}{alternative}"), name, &Machine)?;
+        check_text(&format!("{before}{alternative}"), name, &AllFilesExist)?;
     }
     Ok(())
 }

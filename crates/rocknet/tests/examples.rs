@@ -100,12 +100,12 @@ fn examples_respond_as_their_comments_document() {
 }
 
 #[test]
-fn rows_and_readme_name_every_example_and_every_address() {
-    let there = examples();
+fn rows_and_readme_cover_every_example_and_every_url() {
+    let folders = examples();
     let rows: BTreeSet<String> = ROWS.iter().map(|row| row.0.to_owned()).collect();
-    assert_eq!(rows, there, "ROWS must name exactly the folders in examples/");
+    assert_eq!(rows, folders, "ROWS must name exactly the folders in examples/");
     let readme = text(&repository().join("README.md"));
-    for example in there {
+    for example in folders {
         let comments = text(&file(&example));
         for url in comments.lines().filter(|line| line.starts_with('#')).flat_map(urls_in) {
             let tested = ROWS.iter().any(|row| row.0 == example && row.1 == url);
@@ -122,7 +122,7 @@ fn rows_and_readme_name_every_example_and_every_address() {
 }
 
 #[test]
-fn the_two_ports_have_threads_of_their_own() {
+fn each_port_of_an_example_has_its_own_threads() {
     let running = Example::start("ports");
     let workers: Vec<usize> = running.server().listeners().iter().map(|listener| listener.2).collect();
     assert_eq!(workers.len(), 2);
@@ -130,7 +130,7 @@ fn the_two_ports_have_threads_of_their_own() {
 }
 
 #[test]
-fn requests_take_turns_among_the_three_servers() {
+fn requests_are_distributed_over_the_three_servers() {
     let running = Example::start("load-balancing");
     let mut client = Client::to(running.ports[&8080]);
     let mut found = BTreeSet::new();
@@ -254,7 +254,7 @@ impl Example {
         let loaded = loaded.unwrap_or_else(|report| panic!("{name}: {report:?}"));
         assert!(loaded.warnings.is_empty(), "{name}: {:?}", loaded.warnings);
         let mut config = loaded.config;
-        let moved = relocate_ports(&mut config);
+        let relocated = relocate_ports(&mut config);
         let mut again = config.clone();
         let server =
             Server::start(config, Vec::new(), &mut || Ok(())).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -263,7 +263,7 @@ impl Example {
             .into_iter()
             .map(|(pending, bound, _)| (pending, bound))
             .collect();
-        let ports = moved.into_iter().map(|(port, pending)| match bound.get(&pending) {
+        let ports = relocated.into_iter().map(|(port, pending)| match bound.get(&pending) {
             Some(Address::Tcp {
                 ip: Some(ip),
                 port: now,
@@ -321,13 +321,13 @@ impl Drop for Example {
 /// Replaces every port of the configuration by port 0 of a loopback address, so that the kernel chooses a free port. Each
 /// configured port gets its own loopback address. Returns the new address of each port.
 fn relocate_ports(config: &mut Config) -> BTreeMap<u16, Address> {
-    let mut moved = BTreeMap::new();
+    let mut relocated = BTreeMap::new();
     let mut free = (1..=u8::MAX).map(|last| Ipv4Addr::new(127, 0, 0, last));
     for listen in config.sites.iter_mut().flat_map(|site| &mut site.listen) {
         let Listen::Tcp { address: None, port } = *listen else {
             panic!("an example must listen on a port without an address, so that it runs anywhere: {listen:?}");
         };
-        let incoming = moved.entry(port).or_insert_with(|| Address::Tcp {
+        let incoming = relocated.entry(port).or_insert_with(|| Address::Tcp {
             ip: free.next().map(Into::into),
             port: 0,
         });
@@ -338,12 +338,12 @@ fn relocate_ports(config: &mut Config) -> BTreeMap<u16, Address> {
             };
         }
     }
-    moved
+    relocated
 }
 
-/// Changes proxies whose upstreams are sites of the same example to the current addresses. Returns true if there are any.
+/// Changes proxies whose upstreams are sites of the same example to the current addresses. Returns true if folders are any.
 fn redirect_proxies(config: &mut Config, ports: &BTreeMap<u16, SocketAddr>) -> bool {
-    let mut follows = false;
+    let mut is_changed = false;
     for site in &mut config.sites {
         let settings = site.routes.iter_mut().map(|route| &mut route.settings);
         for proxy in settings
@@ -355,12 +355,12 @@ fn redirect_proxies(config: &mut Config, ports: &BTreeMap<u16, SocketAddr>) -> b
                     && let Some(now) = ports.get(port)
                 {
                     (*ip, *port) = (now.ip(), now.port());
-                    follows = true;
+                    is_changed = true;
                 }
             }
         }
     }
-    follows
+    is_changed
 }
 
 /// Returns the names of the folders in `examples/`.

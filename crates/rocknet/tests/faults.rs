@@ -24,7 +24,7 @@ enum Effect {
 }
 
 #[test]
-fn responses_are_whole_or_cut_whichever_call_fails() {
+fn responses_are_complete_or_cut_when_system_calls_fail() {
     let version = Command::new("strace").arg("-V").output();
     assert!(
         version.is_ok_and(|output| output.status.success()),
@@ -52,7 +52,7 @@ fn responses_are_whole_or_cut_whichever_call_fails() {
     // The cases run in parallel, because each spends most of its time waiting for strace.
     thread::scope(|scope| {
         for (fault, effect) in rows {
-            scope.spawn(move || under(fault, effect));
+            scope.spawn(move || check_fault(fault, effect));
         }
     });
 }
@@ -60,7 +60,7 @@ fn responses_are_whole_or_cut_whichever_call_fails() {
 /// Every `connect` fails as it does when all local ports are in use. Requests are then refused for a while without further
 /// calls, and files are still served.
 #[test]
-fn destinations_without_a_local_port_are_paused() {
+fn upstreams_are_paused_when_no_local_port_is_free() {
     const KEYS: &str = r#"
 [site.default.route."/proxy/*"]
 proxy = { to = "http://127.0.0.1:1", mirror = { to = "http://127.0.0.1:4" } }
@@ -108,7 +108,7 @@ scgi = "127.0.0.1:5"
     }
 }
 
-fn under(fault: &str, effect: Effect) {
+fn check_fault(fault: &str, effect: Effect) {
     let setup = Setup::new();
     for number in 0..REQUESTS / 4 {
         setup.file(&format!("{number}.txt"), format!("file {number}"));
@@ -119,7 +119,7 @@ fn under(fault: &str, effect: Effect) {
     let mut server = setup
         .under(&["strace", "-f", "-qq", "-o", &nowhere, "-e", &inject])
         .start();
-    let mut seen = Outcomes::default();
+    let mut outcomes = Outcomes::default();
     for number in 0..REQUESTS {
         let (path, expected) = match number % 4 {
             0 => (
@@ -129,18 +129,18 @@ fn under(fault: &str, effect: Effect) {
             1 => ("/large.bin".to_owned(), vec![b'x'; LARGE]),
             _ => ("/small.txt".to_owned(), b"Hello, world!".to_vec()),
         };
-        fetch(&server, &path, &expected, fault, &mut seen);
+        fetch(&server, &path, &expected, fault, &mut outcomes);
     }
-    println!("{fault}: {seen:?}");
-    assert!(seen.whole > REQUESTS / 3, "{fault}: {seen:?}");
+    println!("{fault}: {outcomes:?}");
+    assert!(outcomes.whole > REQUESTS / 3, "{fault}: {outcomes:?}");
     assert!(
-        seen.cut == 0 || effect != Effect::None,
-        "{fault}: {seen:?}; {}",
+        outcomes.cut == 0 || effect != Effect::None,
+        "{fault}: {outcomes:?}; {}",
         server.errors()
     );
     assert!(
-        seen.failed == 0 || effect == Effect::Failures,
-        "{fault}: {seen:?}; {}",
+        outcomes.failed == 0 || effect == Effect::Failures,
+        "{fault}: {outcomes:?}; {}",
         server.errors()
     );
     server.wait_for("connections close", |status| status.open == 0);
@@ -154,7 +154,7 @@ struct Outcomes {
     failed: usize,
 }
 
-fn fetch(server: &Server, path: &str, expected: &[u8], fault: &str, seen: &mut Outcomes) {
+fn fetch(server: &Server, path: &str, expected: &[u8], fault: &str, outcomes: &mut Outcomes) {
     match server.connect().try_get(path) {
         Ok(response) if response.status == 200 => {
             assert!(
@@ -162,7 +162,7 @@ fn fetch(server: &Server, path: &str, expected: &[u8], fault: &str, seen: &mut O
                 "{fault}: {path} has a wrong body: {}",
                 response.head
             );
-            seen.whole += 1;
+            outcomes.whole += 1;
         }
         Ok(response) => {
             // A file that cannot be opened for lack of resources must not be reported as missing or forbidden.
@@ -171,7 +171,7 @@ fn fetch(server: &Server, path: &str, expected: &[u8], fault: &str, seen: &mut O
                 "{fault}: {path}: {}",
                 response.head
             );
-            seen.failed += 1;
+            outcomes.failed += 1;
         }
         Err(error) => {
             assert_ne!(
@@ -179,7 +179,7 @@ fn fetch(server: &Server, path: &str, expected: &[u8], fault: &str, seen: &mut O
                 std::io::ErrorKind::WouldBlock,
                 "{fault}: {path}: no response, and the connection is still open"
             );
-            seen.cut += 1;
+            outcomes.cut += 1;
         }
     }
 }

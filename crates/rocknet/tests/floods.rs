@@ -10,7 +10,7 @@ use std::thread;
 use child::{Client, Setup};
 
 /// Maximum growth of memory in KiB during a flood, compared with the memory after the first responses.
-const MOST_KIB: u64 = 32 * 1024;
+const MAX_KIB: u64 = 32 * 1024;
 
 /// Returns a path of `length` bytes that names no file and differs for each `number`.
 fn missing(number: usize, length: usize) -> String {
@@ -25,7 +25,7 @@ fn missing(number: usize, length: usize) -> String {
 }
 
 /// Returns a path that decodes to `/small.txt` and is encoded differently for each `number`.
-fn in_other_letters(number: usize) -> String {
+fn encoded_path(number: usize) -> String {
     let mut path = String::from("/");
     for (place, byte) in b"small.txt".iter().enumerate() {
         // Each letter is written literally, or escaped with lower-case or upper-case digits.
@@ -118,14 +118,14 @@ impl Flood {
         });
         let grown = server.peak().saturating_sub(before);
         println!("{}: {grown} KiB more", self.what);
-        assert!(grown < MOST_KIB, "{}: memory grew by {grown} KiB", self.what);
+        assert!(grown < MAX_KIB, "{}: memory grew by {grown} KiB", self.what);
         server.wait_for("connections close", |status| status.open == 0);
         assert_eq!(server.get("/small.txt").body, b"Hello, world!");
     }
 }
 
 #[test]
-fn missing_paths_take_little_memory() {
+fn missing_paths_use_little_memory() {
     let long = |number| (missing(number, 7_500), LOCAL.to_owned());
     let short = |number| (missing(number, 220), LOCAL.to_owned());
     for flood in [
@@ -160,7 +160,7 @@ fn missing_paths_take_little_memory() {
 }
 
 #[test]
-fn other_strings_of_clients_take_little_memory() {
+fn other_strings_of_clients_use_little_memory() {
     for flood in [
         Flood {
             what: "paths that are served by a fallback",
@@ -172,7 +172,7 @@ fn other_strings_of_clients_take_little_memory() {
         },
         Flood {
             what: "encodings of one path",
-            request: |number| (in_other_letters(number % 3usize.pow(9)), LOCAL.to_owned()),
+            request: |number| (encoded_path(number % 3usize.pow(9)), LOCAL.to_owned()),
             status: "200",
             ..Flood::PLAIN
         },

@@ -30,14 +30,14 @@ struct ProcessResources {
 }
 
 /// Prefix of the names of the threads that belong to the test itself, such as those of its upstreams.
-const OF_TEST: &str = "t-";
+const TEST_THREAD_PREFIX: &str = "t-";
 
-fn held() -> ProcessResources {
+fn resources() -> ProcessResources {
     let entries = |path: &str| fs::read_dir(path).expect(path).flatten();
     let name = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("comm")).ok();
     let names = entries("/proc/self/task").filter_map(name);
     let names = names.map(|name| name.trim_end().to_owned());
-    let mut threads: Vec<String> = names.filter(|name| !name.starts_with(OF_TEST)).collect();
+    let mut threads: Vec<String> = names.filter(|name| !name.starts_with(TEST_THREAD_PREFIX)).collect();
     threads.sort();
     let own = format!(" {} ", std::process::id());
     let children = entries("/proc").filter_map(|entry| {
@@ -102,7 +102,7 @@ fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
     // The first Tokio runtime opens a socket pair for signals, which remains open until the process exits.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     drop(runtime.expect("a runtime"));
-    let before = settled(|_| true);
+    let before = wait_for(|_| true);
 
     let port = upstream
         .url()
@@ -139,7 +139,7 @@ fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
     ];
     // This request is in progress when the server stops, so it is aborted.
     client.send("GET /cgi-bin/held.sh HTTP/1.1\r\nHost: a\r\n\r\n");
-    let held_on = held();
+    let while_running = resources();
     assert!(
         [
             "rn-upstreams",
@@ -152,15 +152,18 @@ fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
             "rn-log"
         ]
         .iter()
-        .all(|name| held_on.threads.iter().any(|thread| thread == name)),
-        "{held_on:?}"
+        .all(|name| while_running.threads.iter().any(|thread| thread == name)),
+        "{while_running:?}"
     );
-    assert!(held_on.children.len() > before.children.len(), "{held_on:?}");
+    assert!(
+        while_running.children.len() > before.children.len(),
+        "{while_running:?}"
+    );
 
     let (server, folder) = server.take();
     server.stop();
     drop(client);
-    let after = settled(|resources| *resources == before);
+    let after = wait_for(|resources| *resources == before);
     assert_eq!(after.threads, before.threads);
     assert_eq!(after.children, before.children);
     assert_eq!(after.descriptors, before.descriptors);
@@ -172,11 +175,11 @@ fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
 
 /// Polls the resources of the process until the condition holds or the deadline has passed, and returns them. A joined
 /// thread and the connections of the test's upstreams disappear from `/proc` with a short delay.
-fn settled(is_so: impl Fn(&ProcessResources) -> bool) -> ProcessResources {
+fn wait_for(condition: impl Fn(&ProcessResources) -> bool) -> ProcessResources {
     let deadline = Instant::now() + DEADLINE;
     loop {
-        let resources = held();
-        if is_so(&resources) || Instant::now() >= deadline {
+        let resources = resources();
+        if condition(&resources) || Instant::now() >= deadline {
             return resources;
         }
         thread::sleep(Duration::from_millis(10));

@@ -107,7 +107,7 @@ impl TunnelPair {
 
     /// Sends data to the client, which does not read, until all buffers and a pipe of the tunnel are full. Returns the
     /// number of bytes sent.
-    fn fill(&self) -> usize {
+    fn fill_buffers(&self) -> usize {
         let block = block();
         self.peer
             .set_write_timeout(Some(Duration::from_millis(200)))
@@ -229,7 +229,7 @@ fn exchange(joined: &TunnelPair, up: usize, down: usize) {
 
 /// Returns the sum of the results of all splice(2) calls in the output of strace. A byte counts twice: into a pipe and
 /// out of it.
-fn spliced(account: &str) -> usize {
+fn bytes_spliced(account: &str) -> usize {
     let calls = account.lines().filter(|line| line.contains("splice"));
     let results = calls.filter_map(|line| line.rsplit_once(" = ")?.1.split(' ').next()?.parse::<usize>().ok());
     results.sum()
@@ -237,7 +237,7 @@ fn spliced(account: &str) -> usize {
 
 /// Sends 64 MiB in each direction while strace traces splice(2) and injects `fault`, if given. Returns the sum of
 /// [`bytes_spliced`].
-fn watched(backend: &str, fault: Option<&str>) -> usize {
+fn transfer_under_strace(backend: &str, fault: Option<&str>) -> usize {
     let folder = tempfile::tempdir().expect("a folder");
     let account = folder.path().join("calls.txt");
     let (name, variable) = (account.display().to_string(), format!("ROCKNET_BACKEND={backend}"));
@@ -252,7 +252,7 @@ fn watched(backend: &str, fault: Option<&str>) -> usize {
     let TunnelPair { server, .. } = joined;
     let (_folder, status, errors) = server.end();
     assert!(status.success() && !errors.contains("panic"), "{status}: {errors}");
-    let moved = spliced(&fs::read_to_string(&account).expect("strace's account"));
+    let moved = bytes_spliced(&fs::read_to_string(&account).expect("strace's account"));
     println!("{backend}, {fault:?}: {moved} bytes moved");
     moved
 }
@@ -260,7 +260,7 @@ fn watched(backend: &str, fault: Option<&str>) -> usize {
 #[test]
 fn the_kernel_moves_large_transfers() {
     for backend in backends() {
-        let moved = watched(backend, None);
+        let moved = transfer_under_strace(backend, None);
         // Each byte counts twice. Small pieces are copied, such as the first ones, so the sum is not exact.
         assert!(moved > 2 * (2 * AMOUNT) * 8 / 10, "{backend}: {moved} bytes");
         assert!(moved <= 2 * (2 * AMOUNT), "{backend}: {moved} bytes");
@@ -275,14 +275,14 @@ fn failing_splice_calls_fall_back_to_copying() {
         ("splice:error=EINTR:when=2+3", true),
     ] {
         for backend in backends() {
-            let moved = watched(backend, Some(fault));
+            let moved = transfer_under_strace(backend, Some(fault));
             assert_eq!(moved > 0, is_moved, "{fault} by {backend}: {moved} bytes");
         }
     }
 }
 
 #[test]
-fn no_pipe_is_held_while_idle() {
+fn an_idle_tunnel_uses_no_pipe() {
     for backend in backends() {
         let joined = TunnelPair::new(backend, "");
         let (mut client, mut peer) = (&joined.client, &joined.peer);
@@ -310,10 +310,10 @@ fn no_pipe_is_held_while_idle() {
 }
 
 #[test]
-fn an_end_follows_the_bytes_in_a_pipe() {
+fn the_end_of_data_is_sent_after_the_bytes_in_a_pipe() {
     for backend in backends() {
         let joined = TunnelPair::new(backend, "");
-        let written = joined.fill();
+        let written = joined.fill_buffers();
         joined.peer.shutdown(Shutdown::Write).expect("an end");
         // The other direction still works.
         let mut word = [0; 4];
@@ -337,12 +337,12 @@ fn an_end_follows_the_bytes_in_a_pipe() {
 }
 
 #[test]
-fn a_side_that_does_not_read_times_out_with_bytes_in_a_pipe() {
+fn a_side_that_does_not_read_times_out_while_a_pipe_is_full() {
     for backend in backends() {
         // The timeout is longer than filling all buffers takes.
         let joined = TunnelPair::new(backend, "send_stall = \"2s\"");
         let before = joined.server.memory();
-        joined.fill();
+        joined.fill_buffers();
         let grown = joined.server.memory().saturating_sub(before);
         assert!(grown < 1024, "{backend}: {grown} KiB for bytes that are not read");
         // The peer is disconnected when the tunnel times out.
@@ -357,14 +357,14 @@ fn a_side_that_does_not_read_times_out_with_bytes_in_a_pipe() {
 }
 
 #[test]
-fn a_reset_of_one_side_ends_the_other() {
+fn a_reset_of_one_side_closes_the_other() {
     let breaks_off = |stream: TcpStream| {
         sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("an option");
     };
     for backend in backends() {
         // The side that does not read resets its connection.
         let joined = TunnelPair::new(backend, "");
-        joined.fill();
+        joined.fill_buffers();
         let TunnelPair {
             server,
             client,
@@ -381,7 +381,7 @@ fn a_reset_of_one_side_ends_the_other() {
         // The side that sent the data resets its connection: the received part is correct, and it does not end like a
         // complete transfer.
         let joined = TunnelPair::new(backend, "");
-        let written = joined.fill();
+        let written = joined.fill_buffers();
         let TunnelPair {
             server,
             client,

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 /// Size of the body in MiB, unless `ROCKNET_SPOOLED` sets another. It is large enough to measure a leak of a few percent.
 const AMOUNT_MIB: u64 = 128;
 /// Maximum growth of memory in KiB during a request, for its buffers.
-const MOST_KIB: u64 = 2048;
+const MAX_KIB: u64 = 2048;
 const PIECE: usize = 64 * 1024;
 
 fn amount() -> u64 {
@@ -69,7 +69,7 @@ fn response(mut stream: TcpStream) -> String {
 }
 
 /// Returns the number of unlinked spool files that the server has open, according to `/proc`.
-fn held(server: &Server) -> usize {
+fn open_files(server: &Server) -> usize {
     let descriptors = fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("its descriptors");
     let links = descriptors
         .flatten()
@@ -79,28 +79,28 @@ fn held(server: &Server) -> usize {
 }
 
 #[track_caller]
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + DEADLINE;
-    while !is_so() {
+    while !condition() {
         assert!(Instant::now() < deadline, "{what}: not in time");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-fn names(server: &Server) -> usize {
+fn named_files(server: &Server) -> usize {
     let folder = fs::read_dir(server.setup.folder.path().join("spool"));
     folder.expect("the folder").count()
 }
 
 #[test]
-fn a_large_body_takes_no_memory_and_leaves_no_file() {
+fn a_large_body_uses_little_memory_and_leaves_no_file() {
     let server = setup().start();
     // The first request starts threads and allocates buffers that are kept.
     let first = 1 << 20;
     let mut stream = begin(&server, first);
     send(&mut stream, first);
     assert!(response(stream).contains(&format!("{first} {first}\n")));
-    wait_for("the first file is closed", || held(&server) == 0);
+    wait_for("the first file is closed", || open_files(&server) == 0);
     let (peak, descriptors) = (server.peak(), server.descriptors());
 
     let amount = amount();
@@ -116,11 +116,11 @@ fn a_large_body_takes_no_memory_and_leaves_no_file() {
         amount >> 20,
         peak
     );
-    assert!(grown <= MOST_KIB, "{grown} KiB");
+    assert!(grown <= MAX_KIB, "{grown} KiB");
     wait_for("all descriptors are back", || {
-        server.descriptors() <= descriptors && held(&server) == 0
+        server.descriptors() <= descriptors && open_files(&server) == 0
     });
-    assert_eq!(names(&server), 0);
+    assert_eq!(named_files(&server), 0);
 }
 
 #[test]
@@ -128,22 +128,22 @@ fn an_incomplete_body_leaves_no_file() {
     let mut server = setup().start();
     let mut streams: Vec<TcpStream> = (0..20).map(|_| begin(&server, 10 << 20)).collect();
     streams.iter_mut().for_each(|stream| send(stream, 1 << 20));
-    wait_for("a file for each request", || held(&server) == streams.len());
-    assert_eq!(names(&server), 0, "spool files must have no names");
+    wait_for("a file for each request", || open_files(&server) == streams.len());
+    assert_eq!(named_files(&server), 0, "spool files must have no names");
     drop(streams);
-    wait_for("the files are closed", || held(&server) == 0);
+    wait_for("the files are closed", || open_files(&server) == 0);
     server.wait_for("connections close", |status| status.open == 0);
     // A killed server leaves no file either.
     let mut stream = begin(&server, 10 << 20);
     send(&mut stream, 1 << 20);
-    wait_for("a file", || held(&server) == 1);
+    wait_for("a file", || open_files(&server) == 1);
     server.signal(Signal::KILL);
     server.wait();
-    assert_eq!(names(&server), 0);
+    assert_eq!(named_files(&server), 0);
 }
 
 #[test]
-fn failing_calls_give_a_status_and_a_log_line() {
+fn failing_writes_are_reported_by_a_status_and_a_log_line() {
     let version = Command::new("strace").arg("-V").output();
     assert!(
         version.is_ok_and(|output| output.status.success()),
@@ -179,6 +179,6 @@ fn failing_calls_give_a_status_and_a_log_line() {
             let message = server.error_with(line);
             assert!(message.contains(&spool), "{fault}: {message}");
         }
-        wait_for("the file is closed", || held(&server) == 0);
+        wait_for("the file is closed", || open_files(&server) == 0);
     }
 }

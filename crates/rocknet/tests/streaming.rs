@@ -12,7 +12,7 @@ use rocknet_testing::{Need, skip};
 /// Size of each body in MiB, unless `ROCKNET_STREAMED` sets another. It is large enough to measure a leak of one percent.
 const AMOUNT_MIB: u64 = 256;
 /// Maximum growth of memory in KiB during a request, for its buffers.
-const MOST_KIB: u64 = 1024;
+const MAX_KIB: u64 = 1024;
 const PIECE: usize = 64 * 1024;
 
 fn amount() -> u64 {
@@ -96,7 +96,7 @@ fn response(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
     length
 }
 
-fn down(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
+fn download(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
     write!(stream, "GET /{amount} HTTP/1.1\r\nHost: a\r\n\r\n").expect("to be sent");
     let mut got = 0;
     let length = response(stream, |piece| {
@@ -107,7 +107,7 @@ fn down(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
     assert_eq!(length, amount);
 }
 
-fn up(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
+fn upload(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
     write!(
         stream,
         "PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: {amount}\r\n\r\n"
@@ -129,7 +129,7 @@ fn up(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
 struct MemoryWatch<'a> {
     server: &'a Server,
     next: u64,
-    most: u64,
+    peak: u64,
 }
 
 impl MemoryWatch<'_> {
@@ -138,7 +138,7 @@ impl MemoryWatch<'_> {
     fn sample(&mut self, passed: u64) {
         if passed >= self.next {
             self.next += MemoryWatch::STEP;
-            self.most = self.most.max(self.server.memory());
+            self.peak = self.peak.max(self.server.memory());
         }
     }
 }
@@ -162,25 +162,25 @@ fn memory_is_constant_while_large_bodies_flow_both_ways() {
         stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
         stream.set_write_timeout(Some(DEADLINE)).expect("a deadline");
         // The first requests make allocations that are kept.
-        down(&mut stream, 1000, &mut |_| {});
-        up(&mut stream, 1000, &mut |_| {});
+        download(&mut stream, 1000, &mut |_| {});
+        upload(&mut stream, 1000, &mut |_| {});
         let idle = server.memory();
         for (way, flow) in [
-            ("down", down as fn(&mut TcpStream, u64, &mut dyn FnMut(u64))),
+            ("down", download as fn(&mut TcpStream, u64, &mut dyn FnMut(u64))),
             ("up", up),
         ] {
             let mut watch = MemoryWatch {
                 server: &server,
                 next: 0,
-                most: 0,
+                peak: 0,
             };
             flow(&mut stream, amount, &mut |passed| watch.sample(passed));
-            let grown = watch.most.saturating_sub(idle);
+            let grown = watch.peak.saturating_sub(idle);
             println!(
                 "{backend}, {} MiB {way}: {idle} KiB idle, {grown} KiB more",
                 amount >> 20
             );
-            assert!(grown <= MOST_KIB, "{backend} {way}: {grown} KiB more than {idle}");
+            assert!(grown <= MAX_KIB, "{backend} {way}: {grown} KiB more than {idle}");
         }
     }
 }

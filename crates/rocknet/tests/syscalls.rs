@@ -16,16 +16,16 @@ const BATCHES: u64 = 1000;
 /// Maximum number of calls per row that its requests do not explain, such as timer ticks and the warm-up.
 const SLACK: u64 = 60;
 /// System calls of a lookup on disk.
-const LOOK_CALLS: u64 = 8;
+const LOOKUP_CALLS: u64 = 8;
 /// Shortest interval between two lookups of a cached file, regardless of the number of requests.
-const LOOK_EVERY: Duration = Duration::from_millis(400);
+const LOOKUP_INTERVAL: Duration = Duration::from_millis(400);
 
 /// Names of the system calls on Linux that read, write and poll.
 const READS: &[&str] = &["read", "recvfrom", "recvmsg", "readv"];
 const WRITES: &[&str] = &["write", "sendto", "sendmsg", "writev", "sendfile", "sendfile64"];
 const POLLS: &[&str] = &["epoll_wait", "epoll_pwait", "epoll_pwait2"];
 const ENTERS: &[&str] = &["io_uring_enter"];
-const LOOKS: &[&str] = &["openat2", "fstat", "close"];
+const LOOKUPS: &[&str] = &["openat2", "fstat", "close"];
 /// Calls of threads that sleep and wake independently of requests. They are not counted.
 const IDLE: &[&str] = &["futex", "clock_nanosleep", "restart_syscall"];
 
@@ -38,7 +38,7 @@ struct Calls {
     enters: u64,
     others: u64,
     /// Calls of disk lookups beyond what the elapsed time allows.
-    looks_too_many: u64,
+    excess_lookup_calls: u64,
 }
 
 /// Maximum cost of a request with io_uring, in hundredths of a call: one io_uring_enter and one poll of the runtime's
@@ -57,11 +57,11 @@ fn with_io_uring_a_response_costs_two_calls_shared_by_concurrent_requests() {
     }
     for (connections, most) in [(1, RING_CALLS), (CROWD, CROWD_CALLS)] {
         let rounds = BATCHES / connections as u64;
-        let count = |rounds| calls("io_uring", |server| ask_together(server, connections, rounds));
+        let count = |rounds| calls("io_uring", |server| request_together(server, connections, rounds));
         let (none, all) = (count(0), count(rounds));
         let requests = rounds * connections as u64;
         let sum = |calls: &Calls| {
-            calls.reads + calls.writes + calls.polls + calls.enters + calls.others + calls.looks_too_many
+            calls.reads + calls.writes + calls.polls + calls.enters + calls.others + calls.excess_lookup_calls
         };
         let cost = sum(&all.0).saturating_sub(sum(&none.0));
         println!(
@@ -85,7 +85,7 @@ fn with_io_uring_a_response_costs_two_calls_shared_by_concurrent_requests() {
 
 /// Sends a request on each connection and then reads all responses, in each round. The server is stopped while requests
 /// are sent, so that it finds all of them in one poll.
-fn ask_together(server: &Server, connections: usize, rounds: u64) {
+fn request_together(server: &Server, connections: usize, rounds: u64) {
     const REQUEST: &str = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut clients: Vec<_> = (0..connections).map(|_| server.connect()).collect();
     // In the first, additional round connections are accepted and the file is looked up.
@@ -121,7 +121,7 @@ fn cached_responses_cost_one_read_one_write_and_a_share_of_a_poll() {
         ("100 KB out of a file", "/large.bin", "", 1, 2),
         ("16 pipelined", "/small.txt", "", 16, 1),
     ];
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for (name, path, fields, at_once, writes) in rows {
         let count = |batches| calls("epoll", |server| fetch(server, path, fields, at_once, batches));
         let (none, all) = (count(0), count(BATCHES));
@@ -132,13 +132,13 @@ fn cached_responses_cost_one_read_one_write_and_a_share_of_a_poll() {
             polls: difference(|calls| calls.polls),
             enters: difference(|calls| calls.enters),
             others: difference(|calls| calls.others),
-            looks_too_many: difference(|calls| calls.looks_too_many),
+            excess_lookup_calls: difference(|calls| calls.excess_lookup_calls),
         };
         println!("{name}: {cost:?} for {BATCHES} batches of {at_once}");
         let most = BATCHES + SLACK;
         let good = cost.reads <= most && cost.writes <= BATCHES * writes + SLACK && cost.polls <= most;
-        if !good || cost.others + cost.looks_too_many > SLACK {
-            wrong.push(format!(
+        if !good || cost.others + cost.excess_lookup_calls > SLACK {
+            failures.push(format!(
                 "{name}: {cost:?} for {BATCHES} batches\n{:?}\n{:?}",
                 all.1, none.1
             ));
@@ -148,7 +148,7 @@ fn cached_responses_cost_one_read_one_write_and_a_share_of_a_poll() {
             "{name}: {cost:?}: the reads were not counted"
         );
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 /// Starts a server with this I/O back end, runs `fetch`, and returns the system calls of the server from start to exit.
@@ -164,7 +164,7 @@ fn calls(backend: &str, fetch: impl FnOnce(&Server)) -> (Calls, BTreeMap<String,
         .start();
     let start = Instant::now();
     fetch(&server);
-    let looks_in_time = (start.elapsed().as_millis() / LOOK_EVERY.as_millis()) as u64;
+    let expected_lookups = (start.elapsed().as_millis() / LOOKUP_INTERVAL.as_millis()) as u64;
     let (folder, status, errors) = server.end();
     assert!(status.success(), "{status}: {errors}");
     let text = fs::read_to_string(&table).expect("strace's table");
@@ -174,8 +174,8 @@ fn calls(backend: &str, fetch: impl FnOnce(&Server)) -> (Calls, BTreeMap<String,
     let (reads, writes, polls) = (sum(READS), sum(WRITES), sum(POLLS));
     assert!(polls > 0, "no poll in {text}");
     let enters = sum(ENTERS);
-    let looks = sum(LOOKS);
-    let others = counts.values().sum::<u64>() - reads - writes - polls - enters - looks - sum(IDLE);
+    let lookups = sum(LOOKUPS);
+    let others = counts.values().sum::<u64>() - reads - writes - polls - enters - lookups - sum(IDLE);
     (
         Calls {
             reads,
@@ -183,7 +183,7 @@ fn calls(backend: &str, fetch: impl FnOnce(&Server)) -> (Calls, BTreeMap<String,
             polls,
             enters,
             others,
-            looks_too_many: looks.saturating_sub(looks_in_time * LOOK_CALLS),
+            excess_lookup_calls: lookups.saturating_sub(expected_lookups * LOOKUP_CALLS),
         },
         counts,
     )

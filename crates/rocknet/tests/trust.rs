@@ -24,7 +24,7 @@ fn tools() -> Tools {
 }
 
 /// Returns the programs of a folder that contains only these scripts.
-fn only(folder: &Path, programs: &[(&str, &str)]) -> Tools {
+fn tools_with(folder: &Path, programs: &[(&str, &str)]) -> Tools {
     let path = folder.join("bin");
     fs::create_dir_all(&path).unwrap();
     for (name, script) in programs {
@@ -35,7 +35,7 @@ fn only(folder: &Path, programs: &[(&str, &str)]) -> Tools {
     Tools::within(vec![path])
 }
 
-fn there_and_back(store: &dyn TrustStore, root: &RootCertificate) {
+fn install_and_remove(store: &dyn TrustStore, root: &RootCertificate) {
     let reader = store.reader();
     assert_eq!(store.state(root), TrustState::NotTrusted, "{reader}");
     // Repeating the command changes nothing.
@@ -72,7 +72,7 @@ fn installed_browser_stores() {
     let readers: Vec<_> = found.iter().map(TrustStore::reader).collect();
     assert_eq!(readers, ["Chromium", "Firefox"]);
     for store in &found {
-        there_and_back(store, &root);
+        install_and_remove(store, &root);
     }
     // A certificate that is stored without trust is not reported as trusted. Another certificate with the name of the CA
     // is not either.
@@ -97,11 +97,11 @@ fn installed_browser_stores() {
                 .success()
         );
         assert_eq!(firefox.state(&root), TrustState::NotTrusted);
-        there_and_back_from_odd(firefox, &root);
+        install_over_other_states(firefox, &root);
     }
 }
 
-fn there_and_back_from_odd(store: &dyn TrustStore, root: &RootCertificate) {
+fn install_over_other_states(store: &dyn TrustStore, root: &RootCertificate) {
     store.install(root).unwrap();
     assert_eq!(store.state(root), TrustState::Trusted);
     store.remove(root).unwrap();
@@ -147,7 +147,7 @@ fn without_certutil_the_message_names_the_package() {
     fs::create_dir_all(&database).unwrap();
     fs::write(database.join("cert9.db"), "").unwrap();
     let home = Home::at(folder.path().join("home"));
-    let all = browser_stores(&home, &only(folder.path(), &[]));
+    let all = browser_stores(&home, &tools_with(folder.path(), &[]));
     let store = all.iter().find(|store| store.path() == database).unwrap();
     assert!(store.install(&root).unwrap_err().to_string().contains("libnss3-tools"));
     assert!(matches!(store.state(&root), TrustState::Unknown(why) if why.contains("libnss3-tools")));
@@ -191,7 +191,7 @@ fn installed_system_stores() {
             anchors.display(),
             bundle.display()
         );
-        let tools = only(
+        let tools = tools_with(
             folder.path(),
             &[
                 (command, &gather),
@@ -201,14 +201,14 @@ fn installed_system_stores() {
         );
         let system = System::find(&base, &tools).unwrap();
         let root = root(folder.path());
-        there_and_back(&system, &root);
+        install_and_remove(&system, &root);
         assert_eq!(fs::read_dir(&anchors).unwrap().count(), 0);
         // A command that reports success and does nothing is detected.
-        let tools = only(folder.path(), &[(command, "exit 0")]);
+        let tools = tools_with(folder.path(), &[(command, "exit 0")]);
         let system = System::find(&base, &tools).unwrap();
         system.install(&root).unwrap();
         assert_eq!(system.state(&root), TrustState::NotTrusted, "{command}");
-        let tools = only(folder.path(), &[(command, "echo no room >&2; exit 1")]);
+        let tools = tools_with(folder.path(), &[(command, "echo no room >&2; exit 1")]);
         let system = System::find(&base, &tools).unwrap();
         assert_eq!(
             system.install(&root).unwrap_err().to_string(),
@@ -216,5 +216,5 @@ fn installed_system_stores() {
         );
     }
     let nothing = tempfile::tempdir().unwrap();
-    assert!(System::find(nothing.path(), &only(nothing.path(), &[])).is_none());
+    assert!(System::find(nothing.path(), &tools_with(nothing.path(), &[])).is_none());
 }

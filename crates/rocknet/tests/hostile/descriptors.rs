@@ -9,14 +9,14 @@ use crate::SMALL;
 use crate::child::{Server, Setup};
 
 #[test]
-fn connections_beyond_the_descriptors_wait_for_their_turn() {
+fn connections_wait_until_a_descriptor_is_free() {
     // The result is the same if more connections are configured than descriptors allow.
     for tables in ["", "[limits]\nconnections = 1000"] {
-        more_clients_than_descriptors(tables);
+        check_more_clients_than_descriptors(tables);
     }
 }
 
-fn more_clients_than_descriptors(tables: &str) {
+fn check_more_clients_than_descriptors(tables: &str) {
     const CLIENTS: usize = 100;
     const LIMIT: usize = 64;
     let script = format!("ulimit -n {LIMIT}; exec \"$@\"");
@@ -54,7 +54,7 @@ fn more_clients_than_descriptors(tables: &str) {
 }
 
 #[test]
-fn without_descriptors_open_connections_survive_and_files_are_503() {
+fn without_descriptors_open_connections_are_served_and_files_get_503() {
     let setup = Setup::new();
     for name in ["first.txt", "second.txt"] {
         setup.file(name, name);

@@ -67,7 +67,7 @@ fn a_link_swapped_between_lookup_and_open_cannot_escape_the_root() {
 }
 
 #[test]
-fn a_file_truncated_while_sent_cuts_its_response_alone() {
+fn a_file_truncated_while_sent_cuts_only_its_response() {
     const SIZE: u64 = 64 << 20;
     const CUT: u64 = 1 << 20;
     let setup = Setup::new();
@@ -92,7 +92,7 @@ fn a_file_truncated_while_sent_cuts_its_response_alone() {
 }
 
 #[test]
-fn special_files_are_neither_served_nor_waited_for() {
+fn special_files_are_refused_without_blocking() {
     let setup = Setup::new();
     mknodat(CWD, setup.path("fifo"), FileType::Fifo, Mode::RWXU, 0).expect("a FIFO");
     fs::create_dir(setup.path("folder")).expect("a folder");

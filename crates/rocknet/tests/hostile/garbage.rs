@@ -34,12 +34,12 @@ fn ten_thousand_garbage_connections_leave_no_resources() {
     let seeds = seeds();
     let address = server.address();
     server.get("/small.txt");
-    garbage(address, &seeds, 500, 1);
+    send_garbage(address, &seeds, 500, 1);
     let before = (server.memory(), server.descriptors());
     thread::scope(|scope| {
         for number in 0..GARBAGE_THREADS {
             let seeds = &seeds;
-            scope.spawn(move || garbage(address, seeds, GARBAGE_CONNECTIONS / GARBAGE_THREADS, number as u64 + 2));
+            scope.spawn(move || send_garbage(address, seeds, GARBAGE_CONNECTIONS / GARBAGE_THREADS, number as u64 + 2));
         }
         let mut innocent = server.connect();
         for _ in 0..200 {
@@ -77,13 +77,13 @@ fn seeds() -> Vec<Vec<u8>> {
     files.into_iter().map(|file| fs::read(file).expect("a seed")).collect()
 }
 
-fn garbage(address: SocketAddr, seeds: &[Vec<u8>], connections: usize, seed: u64) {
+fn send_garbage(address: SocketAddr, seeds: &[Vec<u8>], connections: usize, seed: u64) {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mut sink = vec![0; 64 * 1024];
     for _ in 0..connections {
         let mut stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("an option");
-        let bytes = one_garbage(seeds, &mut random);
+        let bytes = random_bytes(seeds, &mut random);
         // The server may close before it has read everything.
         let _ = stream.write_all(&bytes);
         let manner = random.next(4);
@@ -113,7 +113,7 @@ fn garbage(address: SocketAddr, seeds: &[Vec<u8>], connections: usize, seed: u64
     }
 }
 
-fn one_garbage(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+fn random_bytes(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut bytes = match random.next(4) {
         0 => (0..random.next(2000)).map(|_| random.next(256) as u8).collect(),
         1 => b"GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1 + random.next(20)),

@@ -19,7 +19,7 @@ const FRAMES: u32 = 20_000;
 /// Frames in one write.
 const BATCH: u32 = 100;
 /// Length of a flood in bytes that the server still reads after its GOAWAY.
-const LINGERED: usize = 900_000;
+const READ_AFTER_GOAWAY: usize = 900_000;
 /// Number of concurrent attackers, large enough that the cost of one is measurable in the memory of the server.
 const ATTACKERS: usize = 20;
 /// Maximum resident memory in KiB for all attackers together, about one megabyte for each.
@@ -129,7 +129,7 @@ fn start(limits: &str) -> Server {
 }
 
 /// Runs `attack` while another client sends requests, which must succeed.
-fn innocent(server: &Server, attack: impl FnOnce() + Send) {
+fn with_other_client(server: &Server, attack: impl FnOnce() + Send) {
     thread::scope(|scope| {
         let attack = scope.spawn(attack);
         let mut innocent = server.connect();
@@ -143,7 +143,7 @@ fn innocent(server: &Server, attack: impl FnOnce() + Send) {
 }
 
 #[test]
-fn floods_end_only_their_own_connections() {
+fn a_flood_closes_only_its_own_connection() {
     let mut server = start("keep_alive = \"2s\"");
     let address = server.address();
     server.get("/page.bin");
@@ -154,7 +154,7 @@ fn floods_end_only_their_own_connections() {
     let before = server.memory();
     for flood in FLOODS {
         let name = flood.0;
-        innocent(&server, || {
+        with_other_client(&server, || {
             thread::scope(|scope| {
                 for _ in 0..ATTACKERS {
                     scope.spawn(|| {
@@ -190,7 +190,7 @@ fn a_flood_gets_a_goaway_with_its_reason() {
         let mut bytes = before();
         let frames = (0..1_200).map(frames).take_while(|frame| {
             bytes.extend_from_slice(frame);
-            bytes.len() < LINGERED
+            bytes.len() < READ_AFTER_GOAWAY
         });
         assert!(frames.count() > 100, "{name}");
         stream.write_all(&bytes).expect("sent");
@@ -206,7 +206,7 @@ fn a_flood_gets_a_goaway_with_its_reason() {
 
 /// Streams whose flow-control windows stay at zero use little memory and are reset after `send_stall`.
 #[test]
-fn closed_windows_hold_little_memory_and_time_out() {
+fn streams_with_closed_windows_use_little_memory_and_time_out() {
     let mut server = start("send_stall = \"1s\"\nkeep_alive = \"1s\"");
     let address = server.address();
     server.get("/page.bin");
@@ -232,7 +232,7 @@ fn closed_windows_hold_little_memory_and_time_out() {
     }
     let all = clients.len() as u64;
     server.wait_for("all connections are accepted", |status| status.total >= all);
-    innocent(&server, || {
+    with_other_client(&server, || {
         for client in &mut clients {
             let mut received = Vec::new();
             client.read_to_end(&mut received).expect("an end");
@@ -256,7 +256,7 @@ fn closed_windows_hold_little_memory_and_time_out() {
 }
 
 /// Returns the number of bytes that the kernel buffers between two sockets when the receiver does not read.
-fn kernel_room() -> usize {
+fn kernel_buffer_size() -> usize {
     let most = |name: &str| -> usize {
         let message = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).expect("three numbers");
         let most = message.split_whitespace().last().and_then(|most| most.parse().ok());
@@ -267,9 +267,9 @@ fn kernel_room() -> usize {
 
 /// The server must stop reading from a client that never reads its responses.
 #[test]
-fn a_client_that_never_reads_fills_no_memory() {
-    const TAKEN: usize = 8 << 20;
-    let most = kernel_room() + TAKEN;
+fn a_client_that_never_reads_does_not_fill_memory() {
+    const MAX_BUFFERED: usize = 8 << 20;
+    let most = kernel_buffer_size() + MAX_BUFFERED;
     let server = start("send_stall = \"2s\"");
     server.get("/page.bin");
     let before = server.memory();
@@ -315,7 +315,7 @@ fn a_client_that_never_reads_fills_no_memory() {
 /// If a file is truncated while it is sent, the server resets its stream, or closes the connection if a frame header with
 /// the full length was already sent. The client can therefore not mistake the part for the whole file.
 #[test]
-fn a_file_truncated_while_sent_is_never_taken_for_whole() {
+fn a_file_truncated_while_sent_does_not_end_like_a_complete_one() {
     const SIZE: usize = 64 << 20;
     for (windows, beginning) in [("open", open_beginning()), ("as they come", beginning(&[]))] {
         let server = start("");
@@ -345,7 +345,7 @@ fn a_file_truncated_while_sent_is_never_taken_for_whole() {
             }
         }
         let (frames, _) = wire::frames(&received);
-        let received = wire::content_of(&frames, 1).len();
+        let received = wire::body_of(&frames, 1).len();
         assert!(received < SIZE, "{windows}: {received} bytes of a truncated file");
         assert!(
             !frames.iter().any(Frame::ends_stream),

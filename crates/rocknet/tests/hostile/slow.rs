@@ -120,7 +120,7 @@ impl Stalls {
 }
 
 #[test]
-fn a_client_that_pipelines_and_never_reads_fills_no_memory() {
+fn a_client_that_pipelines_and_never_reads_does_not_fill_memory() {
     const CLIENTS: usize = 8;
     // More than the socket buffers of both sides.
     const MOST: usize = 32 << 20;

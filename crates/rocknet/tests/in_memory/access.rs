@@ -162,7 +162,7 @@ fn response_status(client: &TestClient, is_http2: bool) -> Option<u16> {
         return client.received().strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok();
     }
     let (frames, _) = wire::frames(&client.peer.received());
-    let content = wire::content_of(&frames, 1);
+    let content = wire::body_of(&frames, 1);
     let text = String::from_utf8_lossy(&content);
     match text.split_once("<main><b>") {
         Some((_, page)) => page.get(..3)?.parse().ok(),

@@ -35,7 +35,7 @@ fn a_client_that_only_writes_is_processed() {
     let before = client.peer.received().len();
     let content: Vec<u8> = (0..STREAM_WINDOW).map(|at| at as u8).collect();
     client.peer.send(&wire::post(3, "/echo"));
-    for piece in wire::content(3, &content).chunks(10_000) {
+    for piece in wire::body_frames(3, &content).chunks(10_000) {
         client.peer.send(piece);
         client.settle();
     }
@@ -57,10 +57,10 @@ fn a_client_that_only_writes_is_processed() {
             .all(|&stream| stream == streams[50] || has_end(client, stream))
     });
     let frames = frames_received(&client);
-    assert_eq!(wire::content_of(&frames, 1).len(), 70_000);
-    assert!(wire::content_of(&frames, 3) == content);
+    assert_eq!(wire::body_of(&frames, 1).len(), 70_000);
+    assert!(wire::body_of(&frames, 3) == content);
     for stream in streams.iter().filter(|&&stream| stream != streams[50]) {
-        assert_eq!(wire::content_of(&frames, *stream), b"Hello, world!", "{stream}");
+        assert_eq!(wire::body_of(&frames, *stream), b"Hello, world!", "{stream}");
     }
     assert!(frames.iter().all(|frame| frame.stream != streams[50]));
     assert!(
@@ -79,7 +79,7 @@ fn refusals_wait_as_well() {
         .peer
         .send(&long)
         .send(&wire::post(5, "/echo"))
-        .send(&wire::content(5, &[b'x'; 10_241]));
+        .send(&wire::body_frames(5, &[b'x'; 10_241]));
     let field = "x".repeat(20_000);
     let pieces = wire::block(&[
         (":method", "GET"),
@@ -151,7 +151,7 @@ fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
         .peer
         .send(&wire::beginning(&[(wire::INITIAL_WINDOW_SIZE, 1)]))
         .send(&wire::get(1, "/large.bin"));
-    client.run_until(|client| !wire::content_of(&frames_received(client), 1).is_empty());
+    client.run_until(|client| !wire::body_of(&frames_received(client), 1).is_empty());
     let pieces = |client: &TestClient| {
         frames_received(client)
             .iter()
@@ -194,7 +194,7 @@ fn a_client_that_ends_its_side_gets_the_queued_responses() {
     assert!(!client.is_over());
     client.peer.accept_all();
     client.run_to_end();
-    assert_eq!(wire::content_of(&frames_received(&client), 1), b"Hello, world!");
+    assert_eq!(wire::body_of(&frames_received(&client), 1), b"Hello, world!");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_body_in_small_pieces_arrives_whole() {
     client.peer.send(&wire::frame(DATA, END_STREAM, 1, ""));
     client.run_until(|client| has_end(client, 1));
     let frames = frames_received(&client);
-    assert!(wire::content_of(&frames, 1) == (0..50_000).map(|at| at as u8).collect::<Vec<_>>());
+    assert!(wire::body_of(&frames, 1) == (0..50_000).map(|at| at as u8).collect::<Vec<_>>());
     assert!(frames.iter().all(|frame| frame.kind != RST_STREAM));
 }
 
@@ -259,7 +259,7 @@ fn an_urgent_response_waits_for_little_of_the_background_responses() {
     client.run_until(|client| (0..BULK).all(|number| has_end(client, 1 + 2 * number)));
     let frames = frames_received(&client);
     for number in 0..BULK {
-        assert_eq!(wire::content_of(&frames, 1 + 2 * number).len(), 70_000);
+        assert_eq!(wire::body_of(&frames, 1 + 2 * number).len(), 70_000);
     }
 }
 
@@ -275,7 +275,7 @@ fn a_late_urgent_response_waits_for_little() {
         client.peer.accept(2000);
         client.settle();
     }
-    client.peer.send(&wire::content(1001, b"late"));
+    client.peer.send(&wire::body_frames(1001, b"late"));
     client.settle();
     let taken = taken_until_end(&mut client, 1001);
     assert!(

@@ -65,7 +65,7 @@ fn a_controller_route_for_one_path_is_cached_by_the_worker() {
 }
 
 fn content(client: &TestClient) -> Vec<u8> {
-    wire::content_of(&wire::frames(&client.peer.received()).0, 1)
+    wire::body_of(&wire::frames(&client.peer.received()).0, 1)
 }
 
 #[test]

@@ -49,11 +49,11 @@ fn the_request_becomes_stream_1() {
         let mut received = Vec::new();
         loop {
             let (frames, _) = wire::frames(&received);
-            let first = wire::content_of(&frames, 1);
+            let first = wire::body_of(&frames, 1);
             let others = frames.iter().any(|frame| frame.stream == 3 && frame.ends_stream());
             if others && first.len() >= expected.len() {
                 assert_eq!(first, expected, "{path}");
-                assert_eq!(wire::content_of(&frames, 3), b"a");
+                assert_eq!(wire::body_of(&frames, 3), b"a");
                 assert_eq!(frames[0].kind, SETTINGS, "its preface goes first");
                 break;
             }

@@ -85,5 +85,5 @@ fn a_late_response_of_high_priority_waits_for_little() {
         let waited = client.received.len() - before;
         assert!(waited <= MOST, "{waited} bytes came before it");
     }
-    assert_eq!(wire::content_of(&client.frames(), late), b"small");
+    assert_eq!(wire::body_of(&client.frames(), late), b"small");
 }

@@ -82,7 +82,7 @@ pub fn post(stream: u32, path: &str) -> Vec<u8> {
 }
 
 /// Returns the DATA frames of a body, of the size that every server accepts. The last frame ends the stream.
-pub fn content(stream: u32, bytes: &[u8]) -> Vec<u8> {
+pub fn body_frames(stream: u32, bytes: &[u8]) -> Vec<u8> {
     let mut frames: Vec<_> = bytes
         .chunks(16_384)
         .map(|piece| frame(DATA, 0, stream, piece))
@@ -167,7 +167,7 @@ pub fn frames(bytes: &[u8]) -> (Vec<Frame>, usize) {
 }
 
 /// Returns the payloads of all DATA frames of a stream.
-pub fn content_of(frames: &[Frame], stream: u32) -> Vec<u8> {
+pub fn body_of(frames: &[Frame], stream: u32) -> Vec<u8> {
     let of_stream = frames
         .iter()
         .filter(|frame| frame.kind == DATA && frame.stream == stream);

@@ -339,8 +339,8 @@ fn a_request_that_becomes_stream_1() {
     client.send(wire::frame(GOAWAY, 0, 0, [0; 8]));
     let all = client.rest();
     let (frames, _) = wire::frames(&all);
-    assert_eq!(wire::content_of(&frames, 3), b"open");
-    let first = wire::content_of(&frames, 1);
+    assert_eq!(wire::body_of(&frames, 3), b"open");
+    let first = wire::body_of(&frames, 1);
     assert!(String::from_utf8_lossy(&first).contains("401"), "{first:?}");
 }
 

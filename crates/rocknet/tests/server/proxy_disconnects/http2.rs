@@ -69,7 +69,7 @@ fn disconnect(mut client: TcpStream, how: Disconnect) -> Option<TcpStream> {
 #[test]
 fn a_client_that_disconnects_at_any_byte_ends_its_request() {
     let (beginning, head) = (wire::open_beginning(), wire::post(1, "/x"));
-    let content = wire::content(1, b"hello");
+    let content = wire::body_frames(1, b"hello");
     let sent = [&beginning[..], &head, &content].concat();
     // A stream can be reset by itself once its head was sent, and between two frames.
     let frames = [beginning.len() + head.len(), sent.len()];
@@ -156,7 +156,7 @@ fn a_cut_stream_affects_no_other() {
         received.extend_from_slice(&piece[..read]);
     };
     for number in numbers {
-        let content = wire::content_of(&frames, number);
+        let content = wire::body_of(&frames, number);
         match number % 4 == 1 {
             // The part before the end may have been forwarded, or an error page sent in its place.
             true => {
