@@ -105,7 +105,8 @@ fn connections_continue_on_epoll_after_the_ring_fails() {
                 let Some(open) = client else { continue };
                 match open.try_get("/small.txt") {
                     Ok(response) => assert_eq!(response.body, b"Hello, world!", "{}", response.head),
-                    // The response was under way when the ring failed, and the server cannot learn how much of it arrived.
+                    // The response was under way when the ring failed, and the server cannot learn how much of it
+                    // arrived.
                     Err(_) => {
                         *client = None;
                         cut += 1;

@@ -151,8 +151,8 @@ fn a_message_is_found_by_its_fixed_parts() {
     assert_eq!(messages(text), ["head", "key `…` in …"]);
 }
 
-/// Checks a block as `rocknet check` does. A block without a table header shows keys of a site and is checked without and
-/// with a root. If a key occurs twice in a block, its statements are alternatives and each is checked separately.
+/// Checks a block as `rocknet check` does. A block without a table header shows keys of a site and is checked without
+/// and with a root. If a key occurs twice in a block, its statements are alternatives and each is checked separately.
 fn check_block(block: &str) -> Result<(), Report> {
     // The docs abbreviate password hashes.
     let block = block

@@ -26,8 +26,8 @@ const NO_FIELDS: &[&str] = &[];
 const JSON: &[&str] = &["Accept: application/json"];
 const HTML: &str = "Content-Type: text/html; charset=utf-8";
 
-/// A request and the expected response: the example, a URL from its comments and request fields, then the status, header
-/// fields (see [`client::ReceivedResponse::expect`]), and parts of the body in their order.
+/// A request and the expected response: the example, a URL from its comments and request fields, then the status,
+/// header fields (see [`client::ReceivedResponse::expect`]), and parts of the body in their order.
 type Row = (
     &'static str,
     &'static str,
@@ -318,8 +318,8 @@ impl Drop for Example {
     }
 }
 
-/// Replaces every port of the configuration by port 0 of a loopback address, so that the kernel chooses a free port. Each
-/// configured port gets its own loopback address. Returns the new address of each port.
+/// Replaces every port of the configuration by port 0 of a loopback address, so that the kernel chooses a free port.
+/// Each configured port gets its own loopback address. Returns the new address of each port.
 fn relocate_ports(config: &mut Config) -> BTreeMap<u16, Address> {
     let mut relocated = BTreeMap::new();
     let mut free = (1..=u8::MAX).map(|last| Ipv4Addr::new(127, 0, 0, last));
@@ -341,7 +341,8 @@ fn relocate_ports(config: &mut Config) -> BTreeMap<u16, Address> {
     relocated
 }
 
-/// Changes proxies whose upstreams are sites of the same example to the current addresses. Returns true if folders are any.
+/// Changes proxies whose upstreams are sites of the same example to the current addresses. Returns true if there are
+/// any.
 fn redirect_proxies(config: &mut Config, ports: &BTreeMap<u16, SocketAddr>) -> bool {
     let mut is_changed = false;
     for site in &mut config.sites {

@@ -1,5 +1,5 @@
-//! Injects failures of system calls with strace: every response is complete or cut, never wrong, and the server continues
-//! to run.
+//! Injects failures of system calls with strace: every response is complete or cut, never wrong, and the server
+//! continues to run.
 
 mod child;
 
@@ -30,8 +30,8 @@ fn responses_are_complete_or_cut_when_system_calls_fail() {
         version.is_ok_and(|output| output.status.success()),
         "strace is missing: apt-get install strace"
     );
-    // EAGAIN of socket calls is not tested: with edge-triggered events it announces a further event, which does not come
-    // because the kernel made no such call.
+    // EAGAIN of socket calls is not tested: with edge-triggered events it announces a further event, which does not
+    // come because the kernel made no such call.
     let rows = [
         ("recvfrom:error=EINTR:when=2+3", Effect::None),
         ("recvfrom:error=ECONNRESET:when=5+10", Effect::Cuts),
@@ -57,8 +57,8 @@ fn responses_are_complete_or_cut_when_system_calls_fail() {
     });
 }
 
-/// Every `connect` fails as it does when all local ports are in use. Requests are then refused for a while without further
-/// calls, and files are still served.
+/// Every `connect` fails as it does when all local ports are in use. Requests are then refused for a while without
+/// further calls, and files are still served.
 #[test]
 fn upstreams_are_paused_when_no_local_port_is_free() {
     const KEYS: &str = r#"
@@ -101,7 +101,8 @@ scgi = "127.0.0.1:5"
     let calls = std::fs::read_to_string(&calls).expect("the calls");
     for port in 1..=5 {
         let count = calls.matches(&format!("htons({port})")).count() as u32;
-        // One call per address in half a second. Up to three addresses share a port: the literal one and two of the name.
+        // One call per address in half a second. Up to three addresses share a port: the literal one and two of the
+        // name.
         let most = (elapsed.as_millis() / 500 + 2) as u32 * 3;
         assert!(count > 0 && count <= most, "port {port}: {count} calls in {elapsed:?}");
         assert!(count < ROUNDS, "port {port}: {count} calls for {ROUNDS} requests");

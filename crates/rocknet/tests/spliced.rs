@@ -1,5 +1,5 @@
-//! Tunnels with large transfers through the built program: splice(2) moves the data through pipes, and no data is lost in
-//! a pipe when one side stalls, closes or resets its connection.
+//! Tunnels with large transfers through the built program: splice(2) moves the data through pipes, and no data is lost
+//! in a pipe when one side stalls, closes or resets its connection.
 
 mod child;
 
@@ -121,7 +121,8 @@ impl TunnelPair {
                     "the server continues to read, though the client does not"
                 );
             }
-            // On a busy machine a write can time out although the server can still move data. Then the pipe empties again.
+            // On a busy machine a write can time out although the server can still move data. Then the pipe empties
+            // again.
             if self.keeps_pipe() {
                 break;
             }

@@ -1,5 +1,5 @@
-//! Spools large request bodies to disk in the built program: memory is constant, and no file remains after a complete or
-//! an aborted request.
+//! Spools large request bodies to disk in the built program: memory is constant, and no file remains after a complete
+//! or an aborted request.
 
 mod child;
 
@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use child::{DEADLINE, Server, Setup};
 use rustix::process::Signal;
 
-/// Size of the body in MiB, unless `ROCKNET_SPOOLED` sets another. It is large enough to measure a leak of a few percent.
+/// Size of the body in MiB, unless `ROCKNET_SPOOLED` sets another. It is large enough to measure a leak of a few
+/// percent.
 const AMOUNT_MIB: u64 = 128;
 /// Maximum growth of memory in KiB during a request, for its buffers.
 const MAX_KIB: u64 = 2048;

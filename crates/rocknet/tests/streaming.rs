@@ -9,7 +9,8 @@ use std::thread;
 use child::{DEADLINE, Server, Setup};
 use rocknet_testing::{Need, skip};
 
-/// Size of each body in MiB, unless `ROCKNET_STREAMED` sets another. It is large enough to measure a leak of one percent.
+/// Size of each body in MiB, unless `ROCKNET_STREAMED` sets another. It is large enough to measure a leak of one
+/// percent.
 const AMOUNT_MIB: u64 = 256;
 /// Maximum growth of memory in KiB during a request, for its buffers.
 const MAX_KIB: u64 = 1024;
@@ -20,8 +21,8 @@ fn amount() -> u64 {
     sent.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
 }
 
-/// Starts an upstream and returns its port. The upstream sends as many bytes as the path names, or responds to a request
-/// body with its length.
+/// Starts an upstream and returns its port. The upstream sends as many bytes as the path names, or responds to a
+/// request body with its length.
 fn upstream() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
     let port = listener.local_addr().expect("its address").port();
@@ -167,7 +168,7 @@ fn memory_is_constant_while_large_bodies_flow_both_ways() {
         let idle = server.memory();
         for (way, flow) in [
             ("down", download as fn(&mut TcpStream, u64, &mut dyn FnMut(u64))),
-            ("up", up),
+            ("up", upload),
         ] {
             let mut watch = MemoryWatch {
                 server: &server,

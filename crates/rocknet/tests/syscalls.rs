@@ -209,8 +209,8 @@ fn fetch(server: &Server, path: &str, fields: &str, at_once: usize, batches: u64
     }
 }
 
-/// Parses the table of `strace -c`, with the columns share, seconds, microseconds per call, calls, errors (empty if none)
-/// and name.
+/// Parses the table of `strace -c`, with the columns share, seconds, microseconds per call, calls, errors (empty if
+/// none) and name.
 fn parse(text: &str) -> BTreeMap<String, u64> {
     let rows = text.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

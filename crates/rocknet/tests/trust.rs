@@ -74,8 +74,8 @@ fn installed_browser_stores() {
     for store in &found {
         install_and_remove(store, &root);
     }
-    // A certificate that is stored without trust is not reported as trusted. Another certificate with the name of the CA
-    // is not either.
+    // A certificate that is stored without trust is not reported as trusted. Another certificate with the name of the
+    // CA is not either.
     let firefox = &found[1];
     for other in [root.file.clone(), other_certificate(folder.path())] {
         let add = [

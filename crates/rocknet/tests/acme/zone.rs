@@ -1,5 +1,5 @@
-//! DNS server that accepts dynamic updates (RFC 2136): it parses and verifies them, and forwards the records to Pebble's
-//! DNS server.
+//! DNS server that accepts dynamic updates (RFC 2136): it parses and verifies them, and forwards the records to
+//! Pebble's DNS server.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};

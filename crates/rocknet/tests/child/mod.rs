@@ -332,7 +332,8 @@ impl Server {
             .count()
     }
 
-    /// Returns the process of the server: this child or, if a program such as strace started the server, its only child.
+    /// Returns the process of the server: this child or, if a program such as strace started the server, its only
+    /// child.
     fn server_pid(&self) -> Pid {
         let name = program();
         let own = self.pid.as_raw_nonzero();

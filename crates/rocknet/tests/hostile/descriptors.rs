@@ -67,7 +67,7 @@ fn without_descriptors_open_connections_are_served_and_files_get_503() {
         Resource::Nofile,
         Rlimit {
             current: Some(0),
-            maximum: limit(&server),
+            maximum: hard_limit(&server),
         },
     )
     .expect("the right to limit a child");
@@ -105,7 +105,7 @@ fn without_descriptors_open_connections_are_served_and_files_get_503() {
 }
 
 /// Returns the hard limit on the descriptors of the server; `None` if it is unlimited.
-fn limit(server: &Server) -> Option<u64> {
+fn hard_limit(server: &Server) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{}/limits", server.pid().as_raw_nonzero())).expect("limits");
     let line = text
         .lines()

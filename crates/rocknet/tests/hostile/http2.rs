@@ -1,5 +1,5 @@
-//! HTTP/2 floods over real sockets: the server closes the connection of each flood with the right error code, uses little
-//! memory for it, and continues to serve other clients.
+//! HTTP/2 floods over real sockets: the server closes the connection of each flood with the right error code, uses
+//! little memory for it, and continues to serve other clients.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
@@ -10,7 +10,7 @@ use crate::SMALL;
 use crate::child::{DEADLINE, Server, Setup};
 use crate::wire::{
     self, CONTINUATION, DATA, END_STREAM, Frame, GOAWAY, HEADERS, INITIAL_WINDOW_SIZE, PING, PRIORITY, SETTINGS,
-    beginning, content, frame, get, open_beginning, post, rst, settings, window,
+    beginning, body_frames, frame, get, open_beginning, post, rst, settings, window,
 };
 
 const ENHANCE_YOUR_CALM: u32 = 11;
@@ -278,7 +278,7 @@ fn a_client_that_never_reads_does_not_fill_memory() {
     let kinds: &[Kind] = &[
         ("requests", |n| get(stream(n), "/page.bin")),
         ("a body that is not read", |n| {
-            [post(stream(n), "/small.txt"), content(stream(n), &[b'x'; 100])].concat()
+            [post(stream(n), "/small.txt"), body_frames(stream(n), &[b'x'; 100])].concat()
         }),
         ("pings", |_| frame(PING, 0, 0, [0; 8])),
         ("settings", |_| frame(SETTINGS, 0, 0, "")),
@@ -291,7 +291,8 @@ fn a_client_that_never_reads_does_not_fill_memory() {
                 let mut sent = open_beginning();
                 let mut number = 0;
                 let mut all = 0;
-                // Writes fail once the server has closed the connection, because the client reads nothing for `send_stall`.
+                // Writes fail once the server has closed the connection, because the client reads nothing for
+                // `send_stall`.
                 while stream.write_all(&sent).is_ok() {
                     all += sent.len();
                     assert!(
@@ -312,8 +313,8 @@ fn a_client_that_never_reads_does_not_fill_memory() {
     assert_eq!(server.get("/small.txt").body, SMALL);
 }
 
-/// If a file is truncated while it is sent, the server resets its stream, or closes the connection if a frame header with
-/// the full length was already sent. The client can therefore not mistake the part for the whole file.
+/// If a file is truncated while it is sent, the server resets its stream, or closes the connection if a frame header
+/// with the full length was already sent. The client can therefore not mistake the part for the whole file.
 #[test]
 fn a_file_truncated_while_sent_does_not_end_like_a_complete_one() {
     const SIZE: usize = 64 << 20;

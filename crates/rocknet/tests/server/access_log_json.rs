@@ -1,4 +1,5 @@
-//! The access log as JSON: one record for every version of HTTP and every handler, and the durations that `status` shows.
+//! The access log as JSON: one record for every version of HTTP and every handler, and the durations that `status`
+//! shows.
 
 use std::fs;
 use std::thread;
