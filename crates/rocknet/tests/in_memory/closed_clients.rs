@@ -1,4 +1,4 @@
-//! Clients that end their side or break the link before they have acknowledged everything they were sent.
+//! Clients that close their sending side or break the link before they have acknowledged all sent bytes.
 
 use std::io::ErrorKind;
 
@@ -7,21 +7,22 @@ use crate::test_server::{TestClient, TestServer};
 use crate::wire;
 
 const LIMITS: &str = "send_stall = \"20s\"";
-/// More than the kernel is trusted to deliver after the close.
+/// Unacknowledged bytes, more than the server leaves to the kernel when it closes a socket.
 const MUCH: u64 = 100_000;
+/// Unacknowledged bytes that the server leaves to the kernel when it closes a socket.
 const LITTLE: u64 = 60_000;
-/// More ticks than a connection may stay open for a client that takes nothing.
+/// Maximum number of ticks of the test, longer than `send_stall`.
 const TICKS: u32 = 120;
 
 #[derive(Debug, Clone, Copy)]
 enum End {
-    /// The client ends its side.
+    /// The client closes its sending side.
     Orderly,
     /// The link fails, as TLS does when a record cannot be decrypted.
     Fault,
 }
 
-/// Has a client send one request, acknowledge all but `bytes`, and end.
+/// Connects a client that sends one request, acknowledges all but `bytes` of the response, and ends the connection.
 fn end_with(server: &TestServer, http2: bool, end: End, bytes: u64) -> TestClient {
     let mut client;
     if http2 {
@@ -45,7 +46,7 @@ fn end_with(server: &TestServer, http2: bool, end: End, bytes: u64) -> TestClien
     client
 }
 
-/// Ticks until the connection is over.
+/// Returns the number of ticks until the connection is over.
 fn ticks_left(server: &TestServer, client: &mut TestClient) -> u32 {
     (0..TICKS)
         .find(|_| {

@@ -1,4 +1,4 @@
-//! Timeouts over virtual time: every wait ends at its deadline, and not before.
+//! Timeouts over virtual time: every wait ends at its deadline and not earlier.
 
 use std::fmt::Write;
 
@@ -9,24 +9,25 @@ const LIMITS: &str = "header_timeout = \"10s\"\nbody_idle = \"5s\"\nbody_rate = 
                       keep_alive = \"30s\"\nconnection_age = \"1h\"";
 const TICKS_A_SECOND: u32 = 4;
 
-/// Actions of a client, second by second.
+/// Action of a client.
 #[derive(Clone, Copy)]
 enum Act {
     Say(&'static str),
     /// Lets this many seconds pass.
     Seconds(u32),
-    /// Sends one byte a second.
+    /// Sends one byte per second.
     Trickle(&'static str),
-    /// Sends this many bytes in each of these seconds.
+    /// Sends this number of bytes in each of these seconds.
     SayEachSecond(usize, u32),
-    /// Accepts this many bytes from now on.
+    /// Accepts this number of bytes and then no more.
     Take(usize),
-    /// Accepts this many more bytes in each of these seconds.
+    /// Accepts this number of further bytes in each of these seconds.
     TakeEachSecond(usize, u32),
     End,
 }
 
-/// Statuses of all responses, and true if the connection is over in the end.
+/// Runs the actions on a new connection. Returns the statuses of all responses, and true if the connection is over at
+/// the end.
 fn outcome(acts: &[Act]) -> (String, bool) {
     let server = TestServer::new(LIMITS).warm();
     let mut client = server.connect();
@@ -95,7 +96,8 @@ fn every_wait_ends_at_its_deadline_and_not_before() {
     const SILENT: &str = "GET /silent HTTP/1.1\r\nHost: h\r\n\r\n";
     const JOINS: &str = "GET /joins HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: any\r\n\r\n";
     const LARGE: &str = "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n";
-    // One tick of 250 ms may be lost to rounding, and a deadline may be one tick late.
+    // The rows leave a second to either side: a tick of 250 ms can be lost to rounding, and a deadline can be a tick
+    // late.
     let rows: &[(&str, &[Act], &str, bool)] = &[
         ("silence", &[Seconds(9)], "", false),
         ("silence", &[Seconds(11)], "", true),
@@ -116,13 +118,13 @@ fn every_wait_ends_at_its_deadline_and_not_before() {
             true,
         ),
         (
-            "a client that may pause in its request body",
+            "a client that is allowed to pause in its request body",
             &[Say(CONVERSES), Seconds(39), Say("x"), Seconds(39)],
             "",
             false,
         ),
         (
-            "a client that pauses longer than a handler may take",
+            "a client that pauses longer than the response timeout",
             &[Say(CONVERSES), Seconds(41)],
             "503",
             false,
@@ -137,9 +139,9 @@ fn every_wait_ends_at_its_deadline_and_not_before() {
         ),
         ("content stops", &[Say(POST), Seconds(4)], "", false),
         ("content stops", &[Say(POST), Seconds(6), End], "408", true),
-        ("content trickles", &[Say(POST), Trickle("01234")], "", false),
-        ("content trickles", &[Say(POST), Trickle("012345")], "408", false),
-        // A rate of 500 bytes in five seconds is required.
+        ("a body byte by byte", &[Say(POST), Trickle("01234")], "", false),
+        ("a body byte by byte", &[Say(POST), Trickle("012345")], "408", false),
+        // A client must send at least 500 bytes in five seconds.
         ("content is slow", &[Say(POST), SayEachSecond(130, 7)], "", false),
         ("content is slow", &[Say(POST), SayEachSecond(200, 5)], "200", false),
         ("content is too slow", &[Say(POST), SayEachSecond(70, 6)], "408", false),
@@ -163,8 +165,8 @@ fn every_wait_ends_at_its_deadline_and_not_before() {
             "405 200",
             false,
         ),
-        ("nothing taken", &[Take(100), Say(LARGE), Seconds(19)], "200", false),
-        ("nothing taken", &[Take(100), Say(LARGE), Seconds(21)], "200", true),
+        ("nothing is read", &[Take(100), Say(LARGE), Seconds(19)], "200", false),
+        ("nothing is read", &[Take(100), Say(LARGE), Seconds(21)], "200", true),
         (
             "little is read",
             &[Take(100), Say(LARGE), TakeEachSecond(2, 45)],
@@ -256,7 +258,7 @@ fn every_wait_ends_at_its_deadline_and_not_before() {
         if (&*found, ended) != (*statuses, *over) {
             let _ = writeln!(
                 wrong,
-                "row {number}, {name}: {found:?}, over: {ended}; not {statuses:?}, over: {over}"
+                "row {number}, {name}: {found:?}, over: {ended}; expected {statuses:?}, over: {over}"
             );
         }
     }
@@ -276,7 +278,10 @@ fn a_connection_past_its_maximum_age_closes_with_its_next_response() {
     );
     server.pass(62 * TICKS_A_SECOND);
     client.settle();
-    assert!(!client.is_over(), "age alone closes nothing");
+    assert!(
+        !client.is_over(),
+        "an idle connection must not be closed because of its age"
+    );
     client.peer.take_received();
     client.peer.send(GET.as_bytes());
     client.settle();

@@ -1,10 +1,10 @@
-//! HTTP/2 with a client that writes and does not read: its frames are processed, its responses wait, and it fills no
-//! memory.
+//! HTTP/2 clients that write and do not read: their frames are processed, their responses wait, and the memory for them
+//! is bounded.
 
 use crate::test_server::{TestClient, TestServer};
 use crate::wire::{self, DATA, END_HEADERS, END_STREAM, Frame, HEADERS, PING, RST_STREAM};
 
-/// Bytes that a client may send on one stream before it has to read.
+/// Bytes that a client may send on a stream without a WINDOW_UPDATE from the server.
 const STREAM_WINDOW: usize = 256 * 1024;
 
 fn frames_received(client: &TestClient) -> Vec<Frame> {
@@ -17,7 +17,7 @@ fn has_end(client: &TestClient, stream: u32) -> bool {
         .any(|frame| frame.stream == stream && frame.ends_stream())
 }
 
-/// A client that has requested more than it reads: its new requests wait until it reads more.
+/// Returns a client whose link is full, so that its further requests wait until it reads more.
 fn blocked(server: &TestServer) -> TestClient {
     let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());
@@ -44,11 +44,11 @@ fn a_client_that_only_writes_is_processed() {
         client.peer.send(&wire::get(stream, "/small.txt"));
     }
     client.peer.send(&wire::frame(PING, 0, 0, "whatever"));
-    // A request that is cancelled while it waits gets no response.
+    // A request that is reset while it waits gets no response.
     client.peer.send(&wire::rst(streams[50]));
     client.settle();
-    assert_eq!(client.peer.unread(), 0, "all of it is read");
-    assert_eq!(client.peer.received().len(), before, "and no response could be sent");
+    assert_eq!(client.peer.unread(), 0, "all input must be read");
+    assert_eq!(client.peer.received().len(), before, "no response can be sent");
     client.peer.accept_all();
     client.run_until(|client| {
         [1, 3]
@@ -98,7 +98,7 @@ fn refusals_wait_as_well() {
     client.peer.accept_all();
     client.run_until(|client| [1, 3, 5, 7].iter().all(|&stream| has_end(client, stream)));
     let frames = frames_received(&client);
-    // 413, 413 and 431, none of which is in the static table.
+    // The statuses are readable in the frames, because 413 and 431 are not in the static table of HPACK.
     for (stream, status) in [(3, "413"), (5, "413"), (7, "431")] {
         let head = frames
             .iter()
@@ -126,7 +126,7 @@ fn queued_heads_are_bounded() {
     let unread = client.peer.unread();
     assert!(
         (120_000..=360_000).contains(&unread),
-        "256 KiB are kept, the rest is left: {unread}"
+        "at most 256 KiB must be read: {unread} bytes are unread"
     );
     client.peer.accept_all();
     client.run_until(|client| incoming.iter().all(|&stream| has_end(client, stream)));
@@ -159,13 +159,13 @@ fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
             .count()
     };
     assert_eq!(pieces(&client), 1);
-    // One byte less than the minimum useful window, once the first responses have been sent.
+    // The first responses use small windows. After them the window remains one byte below the minimum useful size.
     for _ in 0..63 + 15 {
         client.peer.send(&wire::window(1, 1));
         client.settle();
     }
     assert_eq!(pieces(&client), 64);
-    // A client that stays like this is given the time of one that takes nothing.
+    // `send_stall` applies to such a client as to a client that reads nothing.
     server.pass(3);
     assert!(
         frames_received(client.settle())
@@ -177,7 +177,7 @@ fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
     let frames = frames_received(&client);
     let reset = frames.iter().find(|frame| frame.kind == RST_STREAM);
     assert!(reset.is_some_and(|frame| frame.stream == 1), "{}", frames.len());
-    assert!(!client.is_over(), "other streams go on");
+    assert!(!client.is_over(), "other streams must continue");
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_body_in_small_pieces_arrives_whole() {
     assert!(frames.iter().all(|frame| frame.kind != RST_STREAM));
 }
 
-/// Requests 20 background files of 70 KB on a link that takes their heads and little more.
+/// Returns a client that has requested 20 files of 70 KB with low priority, on a link that accepts only 20 KB.
 fn blocked_by_bulk(server: &TestServer) -> TestClient {
     let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());
@@ -229,16 +229,17 @@ fn blocked_by_bulk(server: &TestServer) -> TestClient {
     client
 }
 
+/// Number of background requests.
 const BULK: u32 = 20;
 
-/// Bytes that the client reads, in small steps, until the response of a stream has ended.
+/// Reads in small steps until the response of a stream has ended, and returns the number of bytes read.
 fn taken_until_end(client: &mut TestClient, stream: u32) -> usize {
     let before = client.peer.received().len();
     while !has_end(client, stream) {
         client.peer.accept(2000);
         client.settle();
         let taken = client.peer.received().len() - before;
-        assert!(taken < 70_000 * BULK as usize, "it comes after all others");
+        assert!(taken < 70_000 * BULK as usize, "the response came after all others");
     }
     client.peer.received().len() - before
 }
@@ -247,13 +248,16 @@ fn taken_until_end(client: &mut TestClient, stream: u32) -> usize {
 fn an_urgent_response_waits_for_little_of_the_background_responses() {
     let server = TestServer::new("").warm();
     let mut client = blocked_by_bulk(&server);
-    // At the beginning, and once the link has taken some.
+    // The second request comes after a part of the background responses was sent.
     for stream in [1001, 1003] {
         let urgent = wire::request(stream, "GET", "/small.txt", &[("priority", "u=0")], true);
         client.peer.send(&urgent);
         client.settle();
         let taken = taken_until_end(&mut client, stream);
-        assert!(taken < 80_000, "{taken} bytes came before it: 64 KiB may");
+        assert!(
+            taken < 80_000,
+            "{taken} bytes were sent before the urgent response, more than 64 KiB"
+        );
     }
     client.peer.accept_all();
     client.run_until(|client| (0..BULK).all(|number| has_end(client, 1 + 2 * number)));
@@ -270,7 +274,7 @@ fn a_late_urgent_response_waits_for_little() {
     let urgent = wire::request(1001, "POST", "/echo", &[("priority", "u=0")], false);
     client.peer.send(&urgent);
     client.settle();
-    // Its handler waits for the request body, and rounds become smaller.
+    // While the handler waits for the request body, the server reduces the size of its rounds.
     for _ in 0..50 {
         client.peer.accept(2000);
         client.settle();
@@ -280,7 +284,7 @@ fn a_late_urgent_response_waits_for_little() {
     let taken = taken_until_end(&mut client, 1001);
     assert!(
         taken < 36_000,
-        "{taken} bytes came before it: 16 KiB may, and a round that was begun"
+        "{taken} bytes were sent before the urgent response, more than 16 KiB and a round in progress"
     );
 }
 
@@ -298,7 +302,7 @@ fn the_send_limit_is_set_only_on_connections_that_send_much() {
     client.peer.send(&wire::get(201, "/large.bin"));
     client.run_until(|client| has_end(client, 201));
     assert_eq!(client.peer.unsent_limit(), (Some(64 * 1024), 1));
-    // A connection error: the end of a TLS session must not wait for the limit.
+    // After a connection error the limit is removed, because the end of a TLS session must not wait for it.
     client.peer.send(&wire::frame(wire::DATA, 0, 0, b"x"));
     client.run_until(|client| client.peer.is_shut_down());
     assert_eq!(client.peer.unsent_limit(), (None, 2));

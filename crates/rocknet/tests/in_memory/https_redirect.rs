@@ -1,4 +1,4 @@
-//! Requests in the clear for a site with TLS: redirected to https://, except ACME challenges.
+//! Requests without TLS for a site that has TLS: they are redirected to `https://`, except ACME challenges.
 
 use crate::test_server::{TestClient, TestServer};
 use crate::wire;
@@ -88,7 +88,7 @@ fn no_redirect_leads_to_a_closed_port_or_against_the_configuration() {
     }
 }
 
-/// Anyone on the path could have inserted the field (RFC 6797 §7.2).
+/// HSTS is never sent without TLS, because an attacker on the path could have inserted the field (RFC 6797 §7.2).
 #[test]
 fn responses_in_the_clear_never_carry_hsts() {
     for (keys, with_certificate) in [
@@ -112,7 +112,7 @@ fn responses_in_the_clear_never_carry_hsts() {
     }
 }
 
-/// HTTP/2 requests may have to wait until the client reads what is queued: they are redirected all the same.
+/// HTTP/2 requests that wait until the client reads the queued responses are also redirected.
 #[test]
 fn queued_requests_are_redirected_too() {
     let server = server("", true);
@@ -151,13 +151,13 @@ fn a_site_that_requires_client_certificates_is_never_served_in_the_clear() {
                 "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n",
                 "308 https://a.test:8443/small.txt",
             ),
-            // No host is known to redirect to.
+            // The request has no host, so there is no URL to redirect to.
             ("GET /small.txt HTTP/1.0\r\n\r\n", "403"),
         ] {
             check(&server, request, expected);
         }
     }
-    // Also without an authority that could be checked.
+    // The same applies if the file of client authorities is invalid.
     check(
         &demanding(true, "nothing"),
         "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n",

@@ -1,11 +1,11 @@
-//! Request bodies that no handler reads: a connection discards a fixed amount of them, and not a byte more.
+//! Request bodies that no handler reads: a connection discards exactly a fixed number of bytes.
 
 use crate::GET;
 use crate::test_server::{TestClient, TestServer};
 
-/// Unread request body that is discarded to keep the connection open.
+/// Maximum length of an unread request body that is discarded to keep the connection open.
 const DRAINED: usize = 256 * 1024;
-/// Bytes read after the last response, so that closing does not cause a reset.
+/// Maximum number of bytes read after the last response, so that closing does not cause a reset.
 const LINGERED: usize = 1024 * 1024;
 
 fn statuses(client: &TestClient) -> Vec<String> {
@@ -55,7 +55,13 @@ fn bytes_after_the_last_response_are_read_up_to_a_bound() {
     assert_eq!(statuses(&client), ["400"]);
     assert!(client.peer.is_shut_down() && !client.is_over());
     say_in_pieces(&mut client, &vec![b'x'; LINGERED]);
-    assert!(!client.is_over(), "a client that is still sending gets its response");
+    assert!(
+        !client.is_over(),
+        "the connection must remain open so that the client gets its response"
+    );
     client.peer.send(b"x");
-    assert!(client.settle().is_over(), "a client that never stops is cut");
+    assert!(
+        client.settle().is_over(),
+        "a client that never stops must be disconnected"
+    );
 }

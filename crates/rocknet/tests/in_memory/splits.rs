@@ -1,8 +1,8 @@
-//! The same requests in every split of the input, with a stop at every byte of the output: the same bytes come out.
+//! The output of a connection does not depend on how its input is split or where its output is blocked.
 
 use crate::test_server::{TestClient, TestServer};
 
-/// Requests of every kind, one after the other; the last one ends the connection.
+/// Returns pipelined requests of every kind. The last request closes the connection.
 pub fn requests(large: bool) -> Vec<u8> {
     let mut all = Vec::new();
     let mut say = |text: &str| all.extend_from_slice(text.as_bytes());
@@ -25,7 +25,7 @@ pub fn requests(large: bool) -> Vec<u8> {
     all
 }
 
-/// Order in which the bytes of the input arrive.
+/// Form in which the link delivers a piece of the input.
 #[derive(Debug, Clone, Copy)]
 enum Arrival {
     Lent,
@@ -77,7 +77,11 @@ fn responses_are_the_expected_ones() {
         assert!(text.contains(expected), "{expected:?} is missing");
     }
     assert!(text.ends_with("Hello, world!"));
-    assert_eq!(text.matches("Hello, world!").count(), 2, "HEAD and 304 have no content");
+    assert_eq!(
+        text.matches("Hello, world!").count(),
+        2,
+        "responses to HEAD and with status 304 have no body"
+    );
 }
 
 #[test]
@@ -128,7 +132,10 @@ fn a_stop_at_any_byte_of_the_output_gives_the_same_output() {
             let mut client = fetch(&server, &requests, chunk, Arrival::Lent);
             client.peer.accept(stop);
             client.settle();
-            assert!(!client.is_over(), "over before its responses were read at {stop}");
+            assert!(
+                !client.is_over(),
+                "stop at {stop}: the connection is over before its responses were read"
+            );
             assert_eq!(client.peer.received().len(), stop);
             client.peer.accept_all();
             client.settle();
@@ -160,7 +167,10 @@ fn short_writes_and_small_windows_give_the_same_output() {
             client.peer.accept(window);
             client.settle();
             rounds += 1;
-            assert!(rounds < 1000, "step {step}, window {window}: never ends");
+            assert!(
+                rounds < 1000,
+                "step {step}, window {window}: the connection does not end"
+            );
         }
         assert!(*client.peer.received() == expected[..], "step {step}, window {window}");
     }

@@ -22,7 +22,7 @@ fn records_name_the_version_of_tls() {
             log.display()
         ),
     );
-    // From the disk, and from memory.
+    // The first response comes from disk and the second from the cache.
     for _ in 0..2 {
         let mut tls = TlsClient::new(authority.roots(), "a.test")
             .open(server.address())

@@ -1,4 +1,4 @@
-//! PHP under TLS, over HTTP/2 and HTTP/1.1: variables, uploads, sessions, and slow scripts.
+//! PHP over TLS with HTTP/2 and HTTP/1.1: variables, uploads, sessions, and slow scripts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -87,7 +87,7 @@ fn scripts_are_run_over_every_version() {
                 "{version}"
             );
         }
-        // Longer than the response timeout, which applies to each piece.
+        // The whole response takes longer than the response timeout, which applies to each piece.
         let message = curl(&server, "/long.php", &[version]);
         assert!(
             message.starts_with('0') && message.ends_with("end") && message.len() == 27_006,
