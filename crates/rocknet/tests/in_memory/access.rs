@@ -40,7 +40,7 @@ fn fetch(server: &TestServer, password: &str) -> String {
 }
 
 #[test]
-fn a_client_that_guesses_passwords_waits_a_minute() {
+fn a_client_that_guesses_passwords_is_blocked_for_a_minute() {
     let now_ms = Arc::new(AtomicU64::new(1_000));
     let registries = Registries::simulated(TimeSource::Virtual(Arc::clone(&now_ms)), Arc::new(Dials));
     let site = format!("[site.\":0\"]\nauth = {{ bob = \"{HASH}\" }}\n");
@@ -68,14 +68,14 @@ fn a_client_that_guesses_passwords_waits_a_minute() {
 }
 
 /// Occupies every thread of the pool until the value is dropped.
-struct Busy {
+struct OccupiedPool {
     // Must be dropped first: dropping a job that has not begun cancels it.
-    _ends: Vec<mpsc::Sender<()>>,
+    _senders: Vec<mpsc::Sender<()>>,
     _jobs: Vec<Job<()>>,
 }
 
-impl Busy {
-    fn new(server: &TestServer) -> Busy {
+impl OccupiedPool {
+    fn new(server: &TestServer) -> OccupiedPool {
         let start = |_| {
             let (send, received) = mpsc::channel::<()>();
             let job = server.worker.shared.pool.spawn(Priority::Low, move || {
@@ -85,8 +85,8 @@ impl Busy {
         };
         // These are more jobs than the pool has threads.
         let (ends, jobs) = (0..8).map(start).unzip();
-        Busy {
-            _ends: ends,
+        OccupiedPool {
+            _senders: ends,
             _jobs: jobs,
         }
     }
@@ -116,7 +116,7 @@ fn a_reload_while_a_password_is_verified_takes_effect() {
     ] {
         for is_http2 in [false, true] {
             let server = TestServer::of("", &old, &[]);
-            let busy = Busy::new(&server);
+            let busy = OccupiedPool::new(&server);
             let mut client = match is_http2 {
                 false => server.connect(),
                 true => server.connect_http2(),
@@ -127,7 +127,7 @@ fn a_reload_while_a_password_is_verified_takes_effect() {
             };
             client.settle();
             assert_eq!(response_status(&client, is_http2), None, "{what}");
-            swap(&server, &new);
+            reload(&server, &new);
             drop(busy);
             client.run_until(|client| response_status(client, is_http2).is_some());
             assert_eq!(
@@ -146,7 +146,7 @@ fn get_with_password() -> Vec<u8> {
 }
 
 /// Replaces the configuration of the worker.
-fn swap(server: &TestServer, site: &str) {
+fn reload(server: &TestServer, site: &str) {
     let folder = server.folder();
     let text = format!("[server]\nworkers = 1\n{site}root = \"{}\"\n", folder.display());
     let config = rocknet_config::parse(&text, &folder.join("rocknet.toml"), &System)
@@ -155,7 +155,7 @@ fn swap(server: &TestServer, site: &str) {
     let shared = &server.worker.shared;
     let snapshot =
         Snapshot::new(config, &[], &shared.logger, &shared.certificates, &shared.registries).expect("a snapshot");
-    server.worker.swap(&Arc::new(snapshot));
+    server.worker.reload(&Arc::new(snapshot));
 }
 
 /// Returns the status of the response, or `None` if no response has arrived.

@@ -8,11 +8,11 @@ use crate::wire;
 
 const LIMITS: &str = "send_stall = \"20s\"";
 /// Unacknowledged bytes, more than the server leaves to the kernel when it closes a socket.
-const MUCH: u64 = 100_000;
+const MANY_BYTES: u64 = 100_000;
 /// Unacknowledged bytes that the server leaves to the kernel when it closes a socket.
-const LITTLE: u64 = 60_000;
+const FEW_BYTES: u64 = 60_000;
 /// Maximum number of ticks of the test, longer than `send_stall`.
-const TICKS: u32 = 120;
+const MAX_TICKS: u32 = 120;
 
 #[derive(Debug, Clone, Copy)]
 enum End {
@@ -47,8 +47,8 @@ fn end_with(server: &TestServer, http2: bool, end: End, bytes: u64) -> TestClien
 }
 
 /// Returns the number of ticks until the connection is over.
-fn ticks_left(server: &TestServer, client: &mut TestClient) -> u32 {
-    (0..TICKS)
+fn ticks_until_over(server: &TestServer, client: &mut TestClient) -> u32 {
+    (0..MAX_TICKS)
         .find(|_| {
             let is_over = client.is_over();
             if !is_over {
@@ -61,22 +61,22 @@ fn ticks_left(server: &TestServer, client: &mut TestClient) -> u32 {
 }
 
 #[test]
-fn a_connection_ends_soon_after_its_client_has_acknowledged_everything() {
+fn a_connection_closes_after_its_client_has_acknowledged_all_bytes() {
     let server = TestServer::new(LIMITS).warm();
     for http2 in [false, true] {
         for (end, bytes, is_over) in [
             (End::Orderly, 0, true),
-            (End::Orderly, LITTLE, true),
-            (End::Orderly, MUCH, false),
+            (End::Orderly, FEW_BYTES, true),
+            (End::Orderly, MANY_BYTES, false),
             (End::Fault, 0, true),
-            (End::Fault, LITTLE, false),
-            (End::Fault, MUCH, false),
+            (End::Fault, FEW_BYTES, false),
+            (End::Fault, MANY_BYTES, false),
         ] {
             let what = format!("HTTP/2 {http2}, {end:?}, {bytes}");
             let mut client = end_with(&server, http2, end, bytes);
             assert_eq!(client.is_over(), is_over, "{what}");
             client.peer.set_unacknowledged(0);
-            let ticks = ticks_left(&server, &mut client);
+            let ticks = ticks_until_over(&server, &mut client);
             assert!(ticks <= 1, "{what}: {ticks} ticks");
             assert!(!client.peer.is_reset(), "{what}");
         }
@@ -88,8 +88,8 @@ fn a_client_that_acknowledges_nothing_is_reset() {
     let server = TestServer::new(LIMITS).warm();
     for http2 in [false, true] {
         for end in [End::Orderly, End::Fault] {
-            let mut client = end_with(&server, http2, end, MUCH);
-            let ticks = ticks_left(&server, &mut client);
+            let mut client = end_with(&server, http2, end, MANY_BYTES);
+            let ticks = ticks_until_over(&server, &mut client);
             assert!(client.peer.is_reset(), "HTTP/2 {http2}, {end:?}: after {ticks} ticks");
         }
     }

@@ -29,7 +29,7 @@ fn blocked(server: &TestServer) -> TestClient {
 }
 
 #[test]
-fn a_client_that_only_writes_is_processed() {
+fn frames_of_a_client_that_does_not_read_are_processed() {
     let server = TestServer::new("").warm();
     let mut client = blocked(&server);
     let before = client.peer.received().len();
@@ -71,7 +71,7 @@ fn a_client_that_only_writes_is_processed() {
 }
 
 #[test]
-fn refusals_wait_as_well() {
+fn refusals_wait_until_the_client_reads() {
     let server = TestServer::new("body_size = \"10KB\"").warm();
     let mut client = blocked(&server);
     let long = wire::request(3, "POST", "/echo", &[("content-length", "10241")], false);
@@ -133,7 +133,7 @@ fn queued_heads_are_bounded() {
 }
 
 #[test]
-fn a_client_that_never_reads_is_cut() {
+fn a_client_that_never_reads_is_disconnected() {
     let server = TestServer::new("send_stall = \"1s\"").warm();
     let mut client = blocked(&server);
     client.peer.send(&wire::get(3, "/small.txt"));
@@ -144,7 +144,7 @@ fn a_client_that_never_reads_is_cut() {
 }
 
 #[test]
-fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
+fn a_window_that_grows_byte_by_byte_is_not_used_and_times_out() {
     let server = TestServer::new("send_stall = \"1s\"").warm();
     let mut client = server.connect_http2();
     client
@@ -181,7 +181,7 @@ fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
 }
 
 #[test]
-fn a_client_that_ends_its_side_gets_the_queued_responses() {
+fn a_client_that_closes_its_sending_side_gets_the_queued_responses() {
     let server = TestServer::new("").warm();
     let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());
@@ -215,12 +215,12 @@ fn a_body_in_small_pieces_arrives_whole() {
 }
 
 /// Returns a client that has requested 20 files of 70 KB with low priority, on a link that accepts only 20 KB.
-fn blocked_by_bulk(server: &TestServer) -> TestClient {
+fn blocked_by_background(server: &TestServer) -> TestClient {
     let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());
     client.settle();
     client.peer.accept(20_000);
-    let requests = (0..BULK).map(|number| {
+    let requests = (0..BACKGROUND).map(|number| {
         let fields = [("priority", "u=5, i")];
         wire::request(1 + 2 * number, "GET", "/large.bin", &fields, true)
     });
@@ -230,47 +230,50 @@ fn blocked_by_bulk(server: &TestServer) -> TestClient {
 }
 
 /// Number of background requests.
-const BULK: u32 = 20;
+const BACKGROUND: u32 = 20;
 
 /// Reads in small steps until the response of a stream has ended, and returns the number of bytes read.
-fn taken_until_end(client: &mut TestClient, stream: u32) -> usize {
+fn bytes_until_end(client: &mut TestClient, stream: u32) -> usize {
     let before = client.peer.received().len();
     while !has_end(client, stream) {
         client.peer.accept(2000);
         client.settle();
-        let taken = client.peer.received().len() - before;
-        assert!(taken < 70_000 * BULK as usize, "the response came after all others");
+        let read_bytes = client.peer.received().len() - before;
+        assert!(
+            read_bytes < 70_000 * BACKGROUND as usize,
+            "the response came after all others"
+        );
     }
     client.peer.received().len() - before
 }
 
 #[test]
-fn an_urgent_response_waits_for_little_of_the_background_responses() {
+fn an_urgent_response_precedes_most_of_the_background_responses() {
     let server = TestServer::new("").warm();
-    let mut client = blocked_by_bulk(&server);
+    let mut client = blocked_by_background(&server);
     // The second request comes after a part of the background responses was sent.
     for stream in [1001, 1003] {
         let urgent = wire::request(stream, "GET", "/small.txt", &[("priority", "u=0")], true);
         client.peer.send(&urgent);
         client.settle();
-        let taken = taken_until_end(&mut client, stream);
+        let read_bytes = bytes_until_end(&mut client, stream);
         assert!(
-            taken < 80_000,
-            "{taken} bytes were sent before the urgent response, more than 64 KiB"
+            read_bytes < 80_000,
+            "{read_bytes} bytes were sent before the urgent response, more than 64 KiB"
         );
     }
     client.peer.accept_all();
-    client.run_until(|client| (0..BULK).all(|number| has_end(client, 1 + 2 * number)));
+    client.run_until(|client| (0..BACKGROUND).all(|number| has_end(client, 1 + 2 * number)));
     let frames = frames_received(&client);
-    for number in 0..BULK {
+    for number in 0..BACKGROUND {
         assert_eq!(wire::body_of(&frames, 1 + 2 * number).len(), 70_000);
     }
 }
 
 #[test]
-fn a_late_urgent_response_waits_for_little() {
+fn a_late_urgent_response_precedes_most_of_the_background_responses() {
     let server = TestServer::new("").warm();
-    let mut client = blocked_by_bulk(&server);
+    let mut client = blocked_by_background(&server);
     let urgent = wire::request(1001, "POST", "/echo", &[("priority", "u=0")], false);
     client.peer.send(&urgent);
     client.settle();
@@ -281,15 +284,15 @@ fn a_late_urgent_response_waits_for_little() {
     }
     client.peer.send(&wire::body_frames(1001, b"late"));
     client.settle();
-    let taken = taken_until_end(&mut client, 1001);
+    let read_bytes = bytes_until_end(&mut client, 1001);
     assert!(
-        taken < 36_000,
-        "{taken} bytes were sent before the urgent response, more than 16 KiB and a round in progress"
+        read_bytes < 36_000,
+        "{read_bytes} bytes were sent before the urgent response, more than 16 KiB and a round in progress"
     );
 }
 
 #[test]
-fn the_send_limit_is_set_only_on_connections_that_send_much() {
+fn the_send_limit_is_set_only_on_connections_that_send_large_bodies() {
     let server = TestServer::new("").warm();
     let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());

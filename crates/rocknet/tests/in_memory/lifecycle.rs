@@ -39,7 +39,7 @@ fn continue_100_is_sent_once_and_only_where_the_body_is_read() {
 }
 
 #[test]
-fn a_refusal_follows_a_100_continue_that_did_not_fit() {
+fn a_refusal_follows_a_100_continue_that_was_sent_in_part() {
     const REQUEST: &[u8] =
         b"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\nno size\r\n";
     let server = TestServer::new("").warm();
@@ -58,7 +58,7 @@ fn a_refusal_follows_a_100_continue_that_did_not_fit() {
 }
 
 #[test]
-fn a_client_that_disconnects_ends_only_its_connection() {
+fn a_client_that_disconnects_closes_only_its_connection() {
     let server = TestServer::new("").warm();
     let requests = requests(true);
     for cut in (0..requests.len()).step_by(3) {
@@ -173,7 +173,7 @@ fn a_head_is_sent_together_with_the_first_bytes_of_its_body() {
 }
 
 #[test]
-fn a_response_that_fails_at_once_is_seen_to_be_cut() {
+fn a_response_that_fails_immediately_is_cut() {
     let server = TestServer::new("").warm();
     for room in [None, Some(0), Some(10)] {
         let mut client = server.connect();
@@ -222,16 +222,16 @@ fn a_client_that_resets_while_it_waits_ends_the_wait() {
 
 #[test]
 fn pipelined_bytes_before_a_response_are_bounded() {
-    const MUCH: usize = 100_000;
+    const MANY_BYTES: usize = 100_000;
     let server = TestServer::new("").warm();
     let head = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
     let mut client = server.connect();
     client.peer.send(head("/silent").as_bytes());
     client.settle();
-    client.peer.send(&[b'x'; MUCH]);
+    client.peer.send(&[b'x'; MANY_BYTES]);
     client.settle();
-    let taken = MUCH - client.peer.unread();
-    assert!((1..=16 * 1024).contains(&taken), "{taken} bytes");
+    let read_bytes = MANY_BYTES - client.peer.unread();
+    assert!((1..=16 * 1024).contains(&read_bytes), "{read_bytes} bytes");
 
     // Pipelined requests wait for the first response, which needs a lookup on disk, and are then served.
     let mut client = server.connect();
@@ -273,7 +273,7 @@ fn a_hanging_disk_times_out() {
 }
 
 #[test]
-fn a_response_delimited_by_the_close_is_cut_by_a_reset() {
+fn an_incomplete_response_without_framing_ends_with_a_reset() {
     let server = TestServer::new("answer_timeout = \"10s\"\nsend_stall = \"10s\"").warm();
     for (path, version, room, reset) in [
         ("/stops", "1.0", usize::MAX, true),

@@ -5,23 +5,23 @@ use crate::test_server::{TestClient, TestServer};
 /// Returns pipelined requests of every kind. The last request closes the connection.
 pub fn requests(large: bool) -> Vec<u8> {
     let mut all = Vec::new();
-    let mut say = |text: &str| all.extend_from_slice(text.as_bytes());
-    say("GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n");
-    say("HEAD /small.txt HTTP/1.1\r\nHost: h\r\n\r\n");
-    say("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 26\r\n\r\nabcdefghijklmnopqrstuvwxyz");
-    say("GET /missing HTTP/1.1\r\nHost: h\r\n\r\n");
-    say("GET /small.txt HTTP/1.1\r\nHost: h\r\nIf-None-Match: *\r\n\r\n");
-    say(
+    let mut add = |text: &str| all.extend_from_slice(text.as_bytes());
+    add("GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n");
+    add("HEAD /small.txt HTTP/1.1\r\nHost: h\r\n\r\n");
+    add("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 26\r\n\r\nabcdefghijklmnopqrstuvwxyz");
+    add("GET /missing HTTP/1.1\r\nHost: h\r\n\r\n");
+    add("GET /small.txt HTTP/1.1\r\nHost: h\r\nIf-None-Match: *\r\n\r\n");
+    add(
         "POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nHello\r\n8;a=b\r\n, chunks\r\n0\r\nX: y\r\n\r\n",
     );
-    say("POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nunwanted!");
-    say("PUT /small.txt HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
-    say("\r\nGET /small.txt HTTP/1.1\r\nHost: h\r\nRange: bytes=7-\r\n\r\n");
-    say("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n");
+    add("POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nunwanted!");
+    add("PUT /small.txt HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
+    add("\r\nGET /small.txt HTTP/1.1\r\nHost: h\r\nRange: bytes=7-\r\n\r\n");
+    add("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n");
     if large {
-        say("GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+        add("GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
     }
-    say("GET /small.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    add("GET /small.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
     all
 }
 
@@ -54,7 +54,7 @@ fn reference(server: &TestServer, requests: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn responses_are_the_expected_ones() {
+fn responses_to_unsplit_input_are_as_expected() {
     let server = TestServer::new("").warm();
     let received = reference(&server, &requests(true));
     let text = String::from_utf8_lossy(&received);

@@ -35,7 +35,7 @@ use rocknet_proto::status::Status;
 /// Size of a file that is not cached in memory but sent in pieces.
 const LARGE: usize = 70_000;
 /// Time limit of a disk lookup, in real time.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Sends the request body back.
 struct Echo;
@@ -362,9 +362,9 @@ impl TestClient {
     }
 
     /// Polls the connection until the condition holds, and waits for lookups on disk.
-    pub fn run_until(&mut self, wanted: impl Fn(&TestClient) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !wanted(self.settle()) {
+    pub fn run_until(&mut self, condition: impl Fn(&TestClient) -> bool) {
+        let deadline = Instant::now() + TIMEOUT;
+        while !condition(self.settle()) {
             let left = deadline.saturating_duration_since(Instant::now());
             assert!(
                 !left.is_zero(),

@@ -20,9 +20,9 @@ fn server(before: &str) -> TestServer {
 }
 
 /// Returns the cached endpoint of a path.
-fn remembered(server: &TestServer, path: &str) -> Option<Rc<CachedEndpoint>> {
+fn cached_endpoint(server: &TestServer, path: &str) -> Option<Rc<CachedEndpoint>> {
     match server.worker.files.l1().get(0, path.as_bytes())? {
-        Hit::Endpoint(place) => Some(Rc::clone(place)),
+        Hit::Endpoint(endpoint) => Some(Rc::clone(endpoint)),
         Hit::Entry(_) => None,
     }
 }
@@ -41,14 +41,14 @@ const HELLO: &str = "\r\n\r\nhello from one";
 #[test]
 fn a_controller_route_for_one_path_is_cached_by_the_worker() {
     let server = server("run_on = \"network\"");
-    assert!(remembered(&server, "/hello").is_none());
+    assert!(cached_endpoint(&server, "/hello").is_none());
     assert!(fetch(&server, "GET /hello", "").ends_with(HELLO));
-    let place = remembered(&server, "/hello").expect("a place");
-    assert_eq!(&*place.path, "/hello");
+    let endpoint = cached_endpoint(&server, "/hello").expect("a endpoint");
+    assert_eq!(&*endpoint.path, "/hello");
     // A lookup of the routes would find the other controller for the first path, and no endpoint for the second.
     for path in ["/missing", "/nowhere"] {
-        let lead = Hit::Endpoint(Rc::clone(&place));
-        server.worker.files.l1().insert(0, path.as_bytes(), lead);
+        let hit = Hit::Endpoint(Rc::clone(&endpoint));
+        server.worker.files.l1().insert(0, path.as_bytes(), hit);
         for query in ["", "?a=b"] {
             let response = fetch(&server, &format!("GET {path}{query}"), "");
             assert!(response.ends_with(HELLO), "{path}{query}: {response}");
@@ -69,7 +69,7 @@ fn content(client: &TestClient) -> Vec<u8> {
 }
 
 #[test]
-fn paths_that_clients_invent_are_not_cached() {
+fn arbitrary_paths_from_clients_are_not_cached() {
     let server = server("run_on = \"network\"");
     for (line, more) in [
         ("POST /hello", "Content-Length: 0\r\n"),
@@ -82,11 +82,11 @@ fn paths_that_clients_invent_are_not_cached() {
         let response = fetch(&server, line, more);
         assert!(response.ends_with(HELLO), "{line}: {response}");
         for path in ["/hello", "/%68ello", "//hello", "/below/1", "/below/"] {
-            assert!(remembered(&server, path).is_none(), "{path} after {line}");
+            assert!(cached_endpoint(&server, path).is_none(), "{path} after {line}");
         }
     }
     assert!(fetch(&server, "HEAD /hello", "").starts_with("HTTP/1.1 200 "));
-    assert!(remembered(&server, "/hello").is_some());
+    assert!(cached_endpoint(&server, "/hello").is_some());
 }
 
 #[test]
@@ -94,6 +94,6 @@ fn controllers_that_respond_later_are_not_cached() {
     let server = server("run_on = \"worker\"");
     for _ in 0..2 {
         assert!(fetch(&server, "GET /hello", "").ends_with(HELLO));
-        assert!(remembered(&server, "/hello").is_none());
+        assert!(cached_endpoint(&server, "/hello").is_none());
     }
 }

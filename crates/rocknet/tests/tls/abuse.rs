@@ -97,7 +97,7 @@ fn garbage_gets_an_alert_and_a_close() {
 }
 
 #[test]
-fn an_endless_handshake_times_out_and_delays_no_client() {
+fn a_stalled_handshake_times_out_and_delays_no_client() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nheader_timeout = \"700ms\"\n");
     let started = Instant::now();

@@ -30,10 +30,10 @@ fn check(what: &str, cert: &str, key: &str, expected: Result<&[&str], &str>) {
             assert_eq!(set.error(), None, "{what}");
         }
         (None, Err(part)) => {
-            let fault = set.error().unwrap_or_default();
-            assert!(fault.contains(part), "{what}: {fault}");
+            let error = set.error().unwrap_or_default();
+            assert!(error.contains(part), "{what}: {error}");
             let path = folder.path("x.").display().to_string();
-            assert!(fault.contains(&path), "{what}: no file is named in {fault}");
+            assert!(error.contains(&path), "{what}: no file is named in {error}");
         }
         (found, _) => panic!("{what}: {found:?}, {:?}", set.error()),
     }
@@ -117,7 +117,7 @@ fn world_readable_keys_are_refused() {
         let set = set(&folder, "x.pem", "x.key");
         assert_eq!(set.set().is_some(), works, "{mode:o}");
         assert_eq!(
-            set.error().is_none_or(|fault| !fault.contains("chmod 600")),
+            set.error().is_none_or(|error| !error.contains("chmod 600")),
             works,
             "{mode:o}"
         );
@@ -128,7 +128,7 @@ fn world_readable_keys_are_refused() {
 }
 
 #[test]
-fn each_change_is_loaded_once_and_a_broken_one_keeps_the_old_pair() {
+fn each_change_is_loaded_once_and_a_broken_file_keeps_the_old_pair() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[]);
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "x");
@@ -148,7 +148,7 @@ fn each_change_is_loaded_once_and_a_broken_one_keeps_the_old_pair() {
     assert_eq!(set.reload_if_changed(later), Some(Reload::Expired));
     let faults = set.faults_for(&[]);
     assert!(
-        faults.iter().any(|fault| fault.message.contains("has expired")),
+        faults.iter().any(|error| error.message.contains("has expired")),
         "{faults:?}"
     );
     assert_eq!((set.reload_if_changed(later), set.error()), (None, None));
@@ -167,7 +167,7 @@ fn folders_fifos_and_missing_files_are_errors() {
             let set = set(&folder, cert, key);
             assert!(set.set().is_none(), "{cert} {key}");
             assert!(
-                set.error().is_some_and(|fault| fault.contains(name)),
+                set.error().is_some_and(|error| error.contains(name)),
                 "{cert} {key}: {:?}",
                 set.error()
             );
@@ -231,7 +231,7 @@ fn a_changed_file_is_loaded_and_a_broken_one_is_not() {
 }
 
 #[test]
-fn ocsp_responses_go_with_their_certificates_and_change_with_their_files() {
+fn ocsp_responses_are_sent_with_their_certificates_and_follow_their_files() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[("ecdsa.der", "first of ecdsa"), ("rsa.der", "first of rsa")]);
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "ecdsa");
@@ -270,12 +270,12 @@ fn ocsp_responses_go_with_their_certificates_and_change_with_their_files() {
     server.server().certificates().maintain();
     check(["then of ecdsa", "first of rsa"]);
     let snapshot = server.server().snapshot();
-    let faults: Vec<_> = snapshot.certificate_errors().map(|(_, fault)| fault).collect();
+    let faults: Vec<_> = snapshot.certificate_errors().map(|(_, error)| error).collect();
     assert!(matches!(&faults[..], [one] if one.contains("rsa.der")), "{faults:?}");
 }
 
 #[test]
-fn fuzz_seeds_pass() {
+fn fuzz_seeds_are_parsed_without_a_panic() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/pem");
     let mut whole = 0;
     for entry in std::fs::read_dir(folder).expect("the seeds") {

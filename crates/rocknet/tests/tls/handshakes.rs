@@ -69,7 +69,7 @@ fn both_versions_work_and_the_older_can_be_disabled() {
 }
 
 #[test]
-fn the_hybrid_key_share_comes_first() {
+fn the_hybrid_key_exchange_is_preferred() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let tls = TlsClient::new(authority.roots(), "a.test")
@@ -93,7 +93,7 @@ fn a_client_without_a_protocol_in_common_is_refused() {
 }
 
 /// Makes two handshakes with the same client, which keeps its tickets. Returns the kind of the second handshake.
-fn second(address: SocketAddr, client_config: &TlsClient<'_>, name: &str) -> Option<HandshakeKind> {
+fn second_handshake(address: SocketAddr, client_config: &TlsClient<'_>, name: &str) -> Option<HandshakeKind> {
     let config = Arc::new(client_config.config());
     let first = open(address, &config, client_config.name).expect("a handshake");
     // The tickets have arrived when the first response has.
@@ -113,7 +113,7 @@ fn sessions_resume_on_any_worker() {
                 ..TlsClient::new(authority.roots(), "a.test")
             };
             assert_eq!(
-                second(server.address(), &client_config, "a.test"),
+                second_handshake(server.address(), &client_config, "a.test"),
                 Some(HandshakeKind::Resumed)
             );
         }
@@ -121,7 +121,7 @@ fn sessions_resume_on_any_worker() {
 }
 
 #[test]
-fn the_key_type_follows_the_client() {
+fn the_certificate_is_chosen_by_the_signature_schemes_of_the_client() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let place = server.address().to_string();
@@ -305,7 +305,7 @@ fn client_certificates_are_verified() {
 }
 
 #[test]
-fn responses_of_mounted_handlers_carry_hsts_too() {
+fn responses_of_mounted_handlers_carry_hsts() {
     let authority = Authority::new("root");
     let (folder, text) = site(&authority, "");
     let server = Running::start_with(folder, &text, vec![mount("/who/", ShowClient)]);

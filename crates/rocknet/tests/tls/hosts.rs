@@ -241,7 +241,7 @@ fn the_certificate_matches_the_name() {
 
 /// A request for a site other than that of its handshake is also refused if it has a body.
 #[test]
-fn a_request_with_a_body_is_misdirected_as_well() {
+fn a_misdirected_request_with_a_body_is_refused() {
     let authority = Authority::new("root");
     let server = start(&authority, false);
     let mut client = TlsClient::new(authority.roots(), "a.test").client(server.address());

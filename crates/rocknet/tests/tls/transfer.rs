@@ -107,7 +107,7 @@ fn uploads_arrive_whole_and_pipelined_requests_get_responses_in_order() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_cut_and_others_continue() {
+fn a_client_that_does_not_read_is_disconnected_and_others_continue() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nsend_stall = \"300ms\"\n");
     server.folder.sparse("www/large", 256 << 20);
@@ -125,7 +125,7 @@ fn a_client_that_does_not_read_is_cut_and_others_continue() {
 }
 
 #[test]
-fn a_truncated_file_is_seen_to_be_cut() {
+fn a_truncated_file_does_not_end_like_a_complete_one() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     server.folder.sparse("www/large", 64 << 20);

@@ -134,7 +134,7 @@ fn requests_and_responses_pass_under_both_versions() {
 }
 
 #[test]
-fn long_responses_come_whole() {
+fn long_responses_arrive_complete() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     let page: String = (0..400_000).map(|number| format!("{number} ")).collect();
@@ -253,7 +253,7 @@ fn sessions_resume_on_new_connections() {
 /// A response that is delimited by the end of its connection is complete only after close_notify, because an attacker
 /// on the path can close a TCP connection.
 #[test]
-fn an_end_without_close_notify_is_a_cut() {
+fn a_response_without_close_notify_is_incomplete() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     for is_logged in [true, false] {
@@ -284,7 +284,7 @@ fn an_end_without_close_notify_is_a_cut() {
 }
 
 #[test]
-fn tunnels_pass_under_tls() {
+fn tunnels_work_over_tls() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     let upstream = TlsServer::new(&leaf).start(|stream| {
