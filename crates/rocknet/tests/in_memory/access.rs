@@ -155,7 +155,7 @@ fn reload(server: &TestServer, site: &str) {
     let shared = &server.worker.shared;
     let snapshot =
         Snapshot::new(config, &[], &shared.logger, &shared.certificates, &shared.registries).expect("a snapshot");
-    server.worker.reload(&Arc::new(snapshot));
+    server.worker.swap(&Arc::new(snapshot));
 }
 
 /// Returns the status of the response, or `None` if no response has arrived.
