@@ -43,7 +43,7 @@ fn a_controller_route_for_one_path_is_cached_by_the_worker() {
     let server = server("run_on = \"network\"");
     assert!(cached_endpoint(&server, "/hello").is_none());
     assert!(fetch(&server, "GET /hello", "").ends_with(HELLO));
-    let endpoint = cached_endpoint(&server, "/hello").expect("a endpoint");
+    let endpoint = cached_endpoint(&server, "/hello").expect("an endpoint");
     assert_eq!(&*endpoint.path, "/hello");
     // A lookup of the routes would find the other controller for the first path, and no endpoint for the second.
     for path in ["/missing", "/nowhere"] {

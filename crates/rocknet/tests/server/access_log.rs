@@ -1,5 +1,4 @@
-//! The access log of a site: one line for each response, true to what was sent, whatever the client put into its
-//! request.
+//! The access log of a site: one line for each response with what was sent, regardless of the contents of the request.
 
 use std::fs;
 
@@ -8,14 +7,14 @@ use super::support::running::Running;
 
 const LARGE: u64 = 64 << 20;
 
-/// Starts a server, runs `talk`, stops the server and returns the lines of its log.
-fn lines(format: &str, talk: impl FnOnce(&Running)) -> Vec<String> {
+/// Starts a server, runs `send_requests`, stops the server and returns the lines of its log.
+fn lines(format: &str, send_requests: impl FnOnce(&Running)) -> Vec<String> {
     let folder = Folder::with(&[("www/a.txt", "hello"), ("www/index.html", "<p>home")]);
     folder.sparse("www/large.bin", LARGE);
     let log = folder.path("access.log");
     let keys = format!("log = {{ access = \"{}\", format = \"{format}\" }}", log.display());
     let server = Running::site(folder, &keys);
-    talk(&server);
+    send_requests(&server);
     let (server, _folder) = server.take();
     server.stop();
     fs::read_to_string(&log)
@@ -26,7 +25,7 @@ fn lines(format: &str, talk: impl FnOnce(&Running)) -> Vec<String> {
 }
 
 #[test]
-fn every_response_has_a_line() {
+fn every_response_is_logged() {
     let message = lines("combined", |server| {
         let mut client = server.connect();
         client.get("/a.txt").expect("from the disk", 200, &[]);
@@ -71,7 +70,7 @@ fn every_response_has_a_line() {
 }
 
 #[test]
-fn clients_are_those_named_by_trusted_proxies() {
+fn the_client_address_is_that_named_by_a_trusted_proxy() {
     for (server, fields, expected) in [
         ("", &["X-Forwarded-For: 192.0.2.1"][..], "127.0.0.1"),
         (
@@ -104,7 +103,7 @@ fn clients_are_those_named_by_trusted_proxies() {
         );
         let running = Running::start(folder, &text);
         let mut client = running.connect();
-        // From the disk, from memory, without the field, and with it again.
+        // The first response comes from disk and the others from the cache. The third request is without the field.
         for fields in [fields, fields, &[], fields] {
             client.fetch("GET /a.txt", fields).expect(server, 200, &[]);
         }
@@ -138,7 +137,7 @@ fn a_cut_response_is_logged_with_the_bytes_sent() {
 }
 
 #[test]
-fn refused_requests_have_a_line_without_their_contents() {
+fn refused_requests_are_logged_without_their_contents() {
     let many = "X: y\r\n".repeat(200);
     let rows = [
         ("GET /a\u{7f} HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 400),
@@ -177,7 +176,7 @@ fn refused_requests_have_a_line_without_their_contents() {
 }
 
 #[test]
-fn requests_for_no_site_are_in_the_log_of_the_first_site() {
+fn requests_without_a_site_are_logged_by_the_first_site() {
     let folder = Folder::with(&[("www/index.html", "home")]);
     let log = folder.path("access.log");
     let site = |name: &str| {
@@ -206,7 +205,7 @@ fn requests_for_no_site_are_in_the_log_of_the_first_site() {
 }
 
 #[test]
-fn a_response_that_is_not_read_is_logged_when_it_is_cut() {
+fn a_response_that_is_not_read_is_logged_when_it_times_out() {
     let folder = Folder::with(&[]);
     folder.sparse("www/large.bin", LARGE);
     let log = folder.path("access.log");
