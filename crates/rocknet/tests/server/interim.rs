@@ -1,5 +1,4 @@
-//! Interim responses: those sent by a handler reach the client before the final response, in every version that has
-//! them.
+//! Interim responses: hints that a handler sends reach the client before the final response, over HTTP/1.1 and HTTP/2.
 
 use std::process::Command;
 use std::thread;
@@ -16,7 +15,7 @@ use rocknet::response::FieldList;
 
 const SERVER: &str = "[server]\nworkers = 1\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
 
-/// Sends this many hints, each after the previous one was taken, and responds when the test allows it.
+/// Sends this number of early hints, one after the other, and responds when the test triggers the response.
 struct SendsHints(u8, Deferred);
 
 impl Handler for SendsHints {
@@ -45,7 +44,7 @@ fn start(count: u8) -> (Running, PendingRequests) {
     (Running::start_with(folder, &text, mounts), waiting)
 }
 
-/// The second hint has a field that cannot be encoded: it is left out, and the others are sent.
+/// Expected hints. The second hint is not sent, because it has a field that cannot be encoded.
 const HINTS: [&str; 2] = ["</0.css>; rel=preload", "</2.css>; rel=preload"];
 
 #[test]
@@ -57,10 +56,10 @@ fn over_http_1_1_hints_precede_the_response() {
         let head = client.head();
         assert_eq!(head, format!("HTTP/1.1 103 Early Hints\r\nLink: {link}\r\n\r\n"));
     }
-    // All hints arrived before the response existed.
+    // All hints have arrived before the handler responds.
     assert!(waiting.next().response("at last"));
     assert_eq!(client.response().text(), "at last");
-    assert_eq!(client.response().text(), "a", "the request after it");
+    assert_eq!(client.response().text(), "a", "the pipelined request");
 }
 
 #[test]
@@ -98,7 +97,7 @@ fn the_number_of_hints_is_bounded() {
     let (server, mut waiting) = start(MAX_INTERIM_RESPONSES + 5);
     let mut client = server.connect();
     client.send(request("GET /tells/x", &[]));
-    // One of them cannot be encoded, and counts nevertheless.
+    // The hint that cannot be encoded counts as well.
     for _ in 1..MAX_INTERIM_RESPONSES {
         assert!(client.head().starts_with("HTTP/1.1 103 "));
     }

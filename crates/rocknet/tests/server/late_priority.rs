@@ -1,4 +1,4 @@
-//! HTTP/2 over a slow socket: a high-priority response that is requested late waits for few bytes of the others.
+//! HTTP/2 over a slow link: a late response of high priority is sent before most of the other responses.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,15 +14,16 @@ use super::wire::{self, Frame};
 const SERVER: &str = "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\n";
 const BULK: u32 = 20;
 const LENGTH: usize = 1 << 20;
-/// Receive buffer of the client; Linux doubles it.
+/// Receive buffer of the client in bytes. Linux doubles this value.
 const RECEIVE: usize = 16 << 10;
-/// Bytes the client reads at a time before it pauses: about 10 Mbit/s.
+/// Bytes that the client reads before each pause, about 10 Mbit/s.
 const STEP: usize = 16 << 10;
+/// Pause of the client between two reads.
 const PAUSE: Duration = Duration::from_millis(12);
-/// Bytes after which the link is known to be slow.
+/// Bytes after which the server has measured the link as slow.
 const BEFORE: usize = 600_000;
-/// Bytes that may precede the late response: the two buffers, the bound for an unmeasured link, and the same again for
-/// the packet that the kernel begins below it.
+/// Maximum number of bytes before the late response: the doubled receive buffer, the send budget of an unmeasured link,
+/// and reserve for packets that the kernel has already begun.
 const MOST: usize = 2 * RECEIVE + 3 * (64 << 10);
 
 /// A client that reads slowly.
@@ -53,7 +54,7 @@ impl Slow {
         let got = self.socket.read(&mut buffer).expect("received");
         assert!(got > 0, "the server closed");
         self.received.extend_from_slice(&buffer[..got]);
-        // Simulates the link; it waits for nothing.
+        // The pause simulates the bandwidth of the link. It does not wait for an event.
         sleep(PAUSE);
     }
 
@@ -83,7 +84,7 @@ fn a_late_response_of_high_priority_waits_for_little() {
     while !client.frames().iter().any(has_ended) {
         client.step();
         let waited = client.received.len() - before;
-        assert!(waited <= MOST, "{waited} bytes came before it");
+        assert!(waited <= MOST, "{waited} bytes were sent before the late response");
     }
     assert_eq!(wire::body_of(&client.frames(), late), b"small");
 }

@@ -1,4 +1,4 @@
-//! Applications that close at any byte of their response, and clients that disconnect in the middle of one.
+//! Applications that close the connection at any byte of their response, and clients that disconnect during a response.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -68,13 +68,14 @@ fn a_reset_stream_ends_its_script() {
         }
         let _ = report.send("requested");
         write_to(&mut stream, stdout(b"X-A: b\r\n\r\n"));
-        // More than all buffers in between hold.
+        // The application sends until the connection is closed, because no buffer is large enough for an endless
+        // response.
         while stream.write_all(&stdout(&[b'x'; 60_000])).is_ok() {}
         let _ = report.send("disconnected");
     });
     let server = start(folder);
     let mut client = TcpStream::connect(server.address()).expect("a connection");
-    // Reads what comes, because otherwise the connection would wait for that before it reads another request.
+    // A thread reads the responses, because the server reads no further request while its output is blocked.
     let mut taker = client.try_clone().expect("a socket");
     let taking = std::thread::spawn(move || std::io::copy(&mut taker, &mut std::io::sink()));
     for stream in [1, 3, 5] {
