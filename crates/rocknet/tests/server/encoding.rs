@@ -91,7 +91,7 @@ fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, co
 }
 
 #[test]
-fn the_coding_follows_accept_encoding() {
+fn the_coding_is_chosen_by_accept_encoding() {
     let (small, large) = (text(10_000), text(300_000));
     let server = Running::site(
         Folder::with(&[("www/small.txt", &small), ("www/large.txt", &large)]),
@@ -154,7 +154,7 @@ fn each_coding_has_its_own_entity_tag() {
 }
 
 #[test]
-fn some_things_are_never_encoded() {
+fn some_responses_are_never_compressed() {
     let folder = Folder::with(&[
         ("www/1023.txt", &text(1023)),
         ("www/1024.txt", &text(1024)),

@@ -176,7 +176,7 @@ fn only_regular_files_are_opened() {
 }
 
 #[test]
-fn methods() {
+fn only_supported_methods_are_allowed() {
     let server = Running::site(digits(), "");
     let allow = "Allow: GET, HEAD, OPTIONS";
     check(
@@ -203,7 +203,7 @@ fn methods() {
 }
 
 #[test]
-fn media_types_follow_the_suffix() {
+fn media_types_are_derived_from_the_suffix() {
     let rows = [
         ("a.html", "text/html; charset=utf-8"),
         ("a.css", "text/css; charset=utf-8"),

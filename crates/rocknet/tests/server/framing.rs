@@ -169,7 +169,7 @@ fn a_hundred_pipelined_requests_get_responses_in_order() {
 }
 
 #[test]
-fn large_pipelined_responses_come_in_order() {
+fn large_pipelined_responses_arrive_in_order() {
     let server = server();
     server.folder.write("www/large.bin", vec![7; 300_000]);
     server.folder.write("www/medium.bin", vec![9; 40_000]);
@@ -299,7 +299,7 @@ fn clients_that_disconnect_midway_leave_no_resources() {
 }
 
 #[test]
-fn garbage_is_survived() {
+fn garbage_does_not_affect_later_requests() {
     let server = server();
     let mut innocent = server.connect();
     let mut state = 0x2026_u64;
@@ -343,7 +343,7 @@ fn garbage_is_survived() {
 }
 
 #[test]
-fn a_panic_ends_one_exchange_alone() {
+fn a_panic_ends_only_one_exchange() {
     let server = server();
     let mut innocent = server.connect();
     for path in ["/panics/now", "/panics/later"] {

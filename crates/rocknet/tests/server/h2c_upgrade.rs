@@ -6,11 +6,11 @@ use super::support::{Folder, Running};
 use crate::wire::{self, GOAWAY, SETTINGS};
 
 /// Value of `HTTP2-Settings` without a setting.
-const NONE: &str = "";
+const NO_SETTINGS: &str = "";
 /// Value of `HTTP2-Settings` with an initial window of 100 bytes.
 const WINDOW: &str = "AAQAAABk";
 /// Value of `HTTP2-Settings` with an invalid initial window.
-const WRONG: &str = "AASAAAAA";
+const INVALID_WINDOW: &str = "AASAAAAA";
 
 fn start(keys: &str) -> Running {
     let folder = Folder::with(&[("www/a.txt", "a")]);
@@ -31,7 +31,7 @@ fn upgrade_request(path: &str, settings: &str) -> String {
 fn the_request_becomes_stream_1() {
     let server = start("h2c_upgrade = true");
     for (path, settings, more, expected) in [
-        ("/a.txt", NONE, 0, &b"a"[..]),
+        ("/a.txt", NO_SETTINGS, 0, &b"a"[..]),
         // The initial window also applies to stream 1.
         ("/large.bin", WINDOW, 0, &[b'x'; 100]),
         ("/large.bin", WINDOW, 900, &[b'x'; 1000]),
@@ -68,7 +68,7 @@ fn the_request_becomes_stream_1() {
 #[test]
 fn other_upgrade_requests_get_an_http_1_response() {
     let server = start("h2c_upgrade = true");
-    let good = upgrade_request("/a.txt", NONE);
+    let good = upgrade_request("/a.txt", NO_SETTINGS);
     for (what, request) in [
         ("another protocol", good.replace("h2c", "h3c")),
         (
@@ -81,7 +81,7 @@ fn other_upgrade_requests_get_an_http_1_response() {
             good.replace("HTTP2-Settings: \r\n", "HTTP2-Settings: \r\nHTTP2-Settings: \r\n"),
         ),
         ("half a setting", upgrade_request("/a.txt", "AAQA")),
-        ("an invalid setting", upgrade_request("/a.txt", WRONG)),
+        ("an invalid setting", upgrade_request("/a.txt", INVALID_WINDOW)),
         ("no base64url", upgrade_request("/a.txt", "AAQAAA+k")),
         ("HTTP/1.0", good.replace("HTTP/1.1\r\n", "HTTP/1.0\r\n")),
     ] {
@@ -96,11 +96,11 @@ fn other_upgrade_requests_get_an_http_1_response() {
 }
 
 #[test]
-fn it_is_off_by_default() {
+fn the_upgrade_is_off_by_default() {
     for keys in ["", "h2c = true"] {
         let server = start(keys);
         let mut client = server.connect();
-        client.send(upgrade_request("/a.txt", NONE));
+        client.send(upgrade_request("/a.txt", NO_SETTINGS));
         assert_eq!(client.response().status, 200, "{keys}");
     }
     // `h2c_upgrade` does not permit connections that begin with HTTP/2.
@@ -115,7 +115,7 @@ fn it_is_off_by_default() {
 }
 
 #[test]
-fn curl_and_nghttp_can_use_it() {
+fn curl_and_nghttp_can_upgrade() {
     let server = start("h2c_upgrade = true");
     let url = format!("http://{}/a.txt", server.address());
     for (program, arguments, expected) in [

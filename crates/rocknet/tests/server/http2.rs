@@ -167,7 +167,7 @@ fn large_files_arrive_whole_through_any_window() {
 }
 
 #[test]
-fn a_body_beyond_the_limit_is_refused_on_its_stream_alone() {
+fn a_body_beyond_the_limit_is_refused_only_on_its_stream() {
     let server = start("[limits]\nbody_size = \"100KB\"", vec![mount("/echo/", Echo)]);
     let mut client = Http2::to(server.address());
     let announced = client.request("POST", "/echo/x").header("content-length", "200000");
@@ -179,7 +179,7 @@ fn a_body_beyond_the_limit_is_refused_on_its_stream_alone() {
 }
 
 #[test]
-fn a_panic_ends_its_stream_alone() {
+fn a_panic_ends_only_its_stream() {
     let server = start("", vec![mount("/panic/", Panics)]);
     let mut client = Http2::to(server.address());
     for path in ["/panic/now", "/panic/later"] {
@@ -189,7 +189,7 @@ fn a_panic_ends_its_stream_alone() {
 }
 
 #[test]
-fn a_reset_stream_is_not_waited_for() {
+fn a_reset_stream_cancels_its_handler() {
     let (waits, mut waiting) = Deferred::new();
     let server = start("", vec![mount("/wait/", waits)]);
     let mut client = Http2::to(server.address());
@@ -203,7 +203,7 @@ fn a_reset_stream_is_not_waited_for() {
 }
 
 #[test]
-fn a_response_timeout_is_503_on_its_stream() {
+fn a_response_timeout_gets_503_on_its_stream() {
     let (waits, mut waiting) = Deferred::new();
     let server = start("[limits]\nanswer_timeout = \"100ms\"", vec![mount("/wait/", waits)]);
     let mut client = Http2::to(server.address());
@@ -227,7 +227,7 @@ fn idle_connections_get_a_goaway() {
 }
 
 #[test]
-fn a_stop_lets_responses_finish() {
+fn a_stop_completes_responses_in_progress() {
     let (waits, mut waiting) = Deferred::new();
     let server = start("", vec![mount("/wait/", waits)]);
     let mut client = Http2::to(server.address());
@@ -286,7 +286,7 @@ fn http_1_works_on_the_same_port() {
 }
 
 #[test]
-fn an_incomplete_preface_has_the_header_timeout() {
+fn an_incomplete_preface_times_out_like_a_head() {
     let server = start("[limits]\nheader_timeout = \"600ms\"", Vec::new());
     for line in ["P", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r", "PRIX", "GET / HTTP/1.1\r\n"] {
         let began = std::time::Instant::now();

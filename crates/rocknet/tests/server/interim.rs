@@ -48,7 +48,7 @@ fn start(count: u8) -> (Running, PendingRequests) {
 const HINTS: [&str; 2] = ["</0.css>; rel=preload", "</2.css>; rel=preload"];
 
 #[test]
-fn over_http_1_1_hints_precede_the_response() {
+fn hints_precede_the_response_over_http_1_1() {
     let (server, mut waiting) = start(3);
     let mut client = server.connect();
     client.send(request("GET /tells/x", &[]) + &request("GET /a.txt", &[]));
@@ -63,7 +63,7 @@ fn over_http_1_1_hints_precede_the_response() {
 }
 
 #[test]
-fn over_http_1_0_no_hints_are_sent() {
+fn no_hints_are_sent_over_http_1_0() {
     let (server, mut waiting) = start(3);
     let mut client = server.connect();
     client.send("GET /tells/x HTTP/1.0\r\nHost: h\r\n\r\n");
@@ -76,15 +76,15 @@ fn over_http_1_0_no_hints_are_sent() {
 }
 
 #[test]
-fn over_http_2_hints_precede_the_response() {
+fn hints_precede_the_response_over_http_2() {
     for push in [false, true] {
         let (server, mut waiting) = start(3);
         let mut builder = h2::client::Builder::new();
         builder.enable_push(push);
         let mut client = Http2::with(server.address(), &builder);
-        let answered = thread::spawn(move || waiting.next().response("at last"));
+        let responder = thread::spawn(move || waiting.next().response("at last"));
         let page = client.page(client.request("GET", "/tells/x"));
-        assert!(answered.join().expect("no panic"));
+        assert!(responder.join().expect("no panic"));
         let message = HINTS.map(|link| (103, link.to_owned()));
         assert_eq!(page.hints, message, "push: {push}");
         assert_eq!(page.response.content, b"at last");

@@ -35,7 +35,7 @@ fn head_of(size: usize) -> String {
 }
 
 #[test]
-fn head_sizes() {
+fn head_sizes_are_limited() {
     let defaults = server("");
     let small = server("header_size = \"2KiB\"\nheader_fields = 8\ntarget_size = 100");
     for (server, size, fields, target) in [(&defaults, 16 * 1024, 100, 8 * 1024), (&small, 2048, 8, 100)] {
@@ -61,7 +61,7 @@ fn head_sizes() {
 }
 
 #[test]
-fn body_sizes() {
+fn body_sizes_are_limited() {
     let server = server("body_size = 1000");
     let by_length = |size: usize| request("POST /echo/x", &[&format!("Content-Length: {size}")]) + &"x".repeat(size);
     let chunked = |size: usize| {
@@ -99,7 +99,7 @@ fn body_sizes() {
 }
 
 #[test]
-fn header_timeout() {
+fn an_incomplete_head_times_out() {
     let server = server("header_timeout = \"300ms\"\nkeep_alive = \"20s\"");
     // A client that sends no byte gets no response, because there is no request.
     let started = Instant::now();
@@ -154,7 +154,7 @@ fn pace(every: Duration, times: u32, mut act: impl FnMut()) -> Duration {
 }
 
 #[test]
-fn body_timeout() {
+fn a_slow_body_times_out() {
     // A client must send 1000 bytes per second. The rates leave room for pauses of a busy machine.
     let server = server("body_idle = \"1s\"\nbody_rate = \"1000B/s\"");
     for (fields, start) in [
@@ -180,7 +180,7 @@ fn body_timeout() {
 }
 
 #[test]
-fn timeout_of_an_unread_body() {
+fn an_unread_body_times_out() {
     let server = server("body_idle = \"200ms\"");
     let mut client = server.connect();
     client.send(request("POST /", &["Content-Length: 5000"]) + "hello");
@@ -189,7 +189,7 @@ fn timeout_of_an_unread_body() {
 }
 
 #[test]
-fn keep_alive_timeout() {
+fn an_idle_connection_times_out() {
     let quick = server("keep_alive = \"1s\"\nheader_timeout = \"20s\"");
     let mut client = quick.connect();
     // Each pause is shorter than the timeout, and all pauses together are longer.
@@ -211,7 +211,7 @@ fn keep_alive_timeout() {
 }
 
 #[test]
-fn send_timeout() {
+fn a_client_that_does_not_read_times_out() {
     let server = server("send_stall = \"300ms\"\nconnections = 1");
     server.folder.sparse("www/large.bin", 64 << 20);
     let mut stalled = server.connect();
@@ -227,7 +227,7 @@ fn send_timeout() {
 }
 
 #[test]
-fn a_slow_but_steady_reader_gets_everything() {
+fn a_slow_but_steady_reader_gets_the_whole_response() {
     const SIZE: usize = 24 << 20;
     const TURNS: usize = 16;
     let server = server("send_stall = \"1s\"");
@@ -246,7 +246,7 @@ fn a_slow_but_steady_reader_gets_everything() {
 }
 
 #[test]
-fn maximum_age_of_a_connection() {
+fn a_connection_is_closed_at_its_maximum_age() {
     let server = server("connection_age = \"1s\"");
     let mut client = server.connect();
     let started = Instant::now();
@@ -269,7 +269,7 @@ fn maximum_age_of_a_connection() {
 }
 
 #[test]
-fn number_of_connections() {
+fn connections_beyond_the_limit_wait() {
     let server = server("connections = 3");
     let mut open: Vec<Client> = (0..3).map(|_| server.connect()).collect();
     for client in &mut open {

@@ -52,7 +52,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn nothing_outside_the_root_is_reached() {
+fn no_file_outside_the_root_is_served() {
     let server = Running::site(folder(), "");
     check(
         &mut server.connect(),
@@ -193,7 +193,7 @@ fn length_and_depth_are_bounded() {
 }
 
 #[test]
-fn a_link_swapped_during_requests_discloses_nothing() {
+fn a_link_swapped_during_requests_does_not_escape_the_root() {
     let folder = folder();
     folder.link("www/swap", "a");
     let server = Running::start(

@@ -171,7 +171,7 @@ fn routes_and_other_keys_apply() {
 }
 
 #[test]
-fn a_script_gets_the_variables_of_its_request_alone() {
+fn a_script_gets_only_the_variables_of_its_request() {
     let (server, _peer) = mirrored();
     let fields = [
         "Host: Example.com:81",
@@ -346,7 +346,7 @@ fn scripts_get_the_length_of_the_body() {
 }
 
 #[test]
-fn responses_are_streamed_and_request_bodies_come_whole() {
+fn responses_are_streamed_and_request_bodies_are_spooled() {
     let folder = folder();
     let (received, receiver) = mpsc::channel();
     let (go, goes) = mpsc::channel::<()>();
@@ -414,7 +414,7 @@ fn connections_are_kept_and_replaced() {
             assert_eq!(client.fetch(line, &[]).text(), "hello", "{line}");
             peer.connections() - before
         });
-        (begun.elapsed() < KEPT).then_some(counts)
+        (begun.elapsed() < MAX_DURATION).then_some(counts)
     });
     assert_eq!(found, Some([1, 1, 1, 2, 2, 3, 4, 4]));
 }
@@ -422,10 +422,10 @@ fn connections_are_kept_and_replaced() {
 /// Maximum number of attempts.
 const TRIES: usize = 50;
 /// Maximum duration of an attempt, shorter than the time for which idle connections are kept.
-const KEPT: Duration = Duration::from_millis(900);
+const MAX_DURATION: Duration = Duration::from_millis(900);
 
 #[test]
-fn errors_have_a_status_and_in_dev_mode_a_hint() {
+fn errors_get_a_status_and_in_dev_mode_a_hint() {
     const SERVER: &str = "[server]\nmode = \"MODE\"\nworkers = 1\nevents = { wait = \"20ms\" }\n";
     for mode in ["dev", "prod"] {
         let folder = folder();
@@ -502,7 +502,7 @@ fn a_missing_response_times_out() {
 }
 
 #[test]
-fn a_response_that_breaks_off_is_cut() {
+fn an_incomplete_response_is_cut() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |_, stream| {
         write_to(stream, stdout(b"A: b\r\n\r\nhello"));
@@ -516,7 +516,7 @@ fn a_response_that_breaks_off_is_cut() {
 }
 
 #[test]
-fn a_disconnect_ends_the_script() {
+fn a_disconnect_of_the_client_aborts_the_script() {
     let folder = folder();
     let (report, reports) = mpsc::channel();
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
@@ -536,7 +536,7 @@ fn a_disconnect_ends_the_script() {
 }
 
 #[test]
-fn it_works_over_http2() {
+fn scripts_are_served_over_http2() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         write_to(stream, response(&mirror(incoming)));

@@ -21,7 +21,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
+fn a_response_that_ends_early_is_an_error_or_detectably_cut() {
     let whole = response(b"Content-Type: text/x\r\nX-A: b\r\n\r\nhello");
     let with_more = [stderr(b"a complaint"), whole.clone()].concat();
     for sent in [whole, with_more] {
@@ -57,7 +57,7 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
 }
 
 #[test]
-fn a_reset_stream_ends_its_script() {
+fn a_reset_stream_aborts_its_script() {
     let folder = folder();
     let (report, reports) = mpsc::channel();
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {

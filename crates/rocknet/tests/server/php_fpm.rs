@@ -84,7 +84,7 @@ fn program() -> PathBuf {
 }
 
 /// Shorter than the time for which RockNet waits for php-fpm.
-const WAITED_FOR: Duration = Duration::from_secs(2);
+const WAIT: Duration = Duration::from_secs(2);
 const PHP: &str = "php = \"unix:php.sock\"";
 
 fn folder() -> Folder {
@@ -119,7 +119,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn scripts_run() {
+fn scripts_are_run() {
     let folder = folder();
     let _fpm = Fpm::start(&folder);
     let server = Running::site(folder, PHP);
@@ -158,7 +158,7 @@ fn scripts_run() {
 }
 
 #[test]
-fn more_clients_than_processes_take_turns() {
+fn more_clients_than_processes_are_all_served() {
     let folder = folder();
     let _fpm = Fpm::start(&folder);
     let server = Running::site(folder, &format!("{PHP}\nlimits = {{ answer_timeout = \"15s\" }}"));
@@ -179,7 +179,7 @@ fn more_clients_than_processes_take_turns() {
 }
 
 #[test]
-fn bodies_arrive() {
+fn request_bodies_arrive_complete() {
     let folder = folder();
     let _fpm = Fpm::start(&folder);
     let server = Running::site(folder, PHP);
@@ -235,7 +235,7 @@ fn a_restart_of_php_loses_no_request() {
     let begun = Instant::now();
     client.send(request("GET /back", &[]));
     let _fpm = Fpm::start(&server.folder);
-    let (in_time, response) = (begun.elapsed() < WAITED_FOR, client.response());
+    let (in_time, response) = (begun.elapsed() < WAIT, client.response());
     assert!(
         response.text() == "front /back" || !in_time && response.status == 502,
         "in time: {in_time}; {response:?}"
@@ -246,7 +246,7 @@ fn a_restart_of_php_loses_no_request() {
 }
 
 #[test]
-fn scripts_run_over_tcp() {
+fn scripts_are_run_over_tcp() {
     // php-cgi inherits a listening socket, so that the kernel can choose the port.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("its address").port();

@@ -51,7 +51,7 @@ fn pid(server: &Running, path: &str) -> Pid {
         .unwrap_or_else(|| panic!("a number: {text}"))
 }
 
-fn gone(pid: Pid) -> bool {
+fn has_exited(pid: Pid) -> bool {
     let deadline = Instant::now() + DEADLINE;
     while test_kill_process(pid).is_ok() && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(5));
@@ -74,7 +74,7 @@ fn the_newest_php_is_found_and_runs_without_privileges() {
     let master = pid(&server, "/master.php");
     let folder = server.take();
     assert!(folder.0.stop());
-    assert!(gone(master));
+    assert!(has_exited(master));
     assert_eq!(fs::read_dir(folder.1.path("state/php")).expect("a folder").count(), 0);
 }
 
@@ -96,7 +96,7 @@ fn sites_share_one_php_fpm_which_is_restarted_when_killed() {
         let (master, process) = (pid(&server, "/master.php"), pid(&server, "/pid.php"));
         kill_process(master, Signal::KILL).expect("it to exist");
         // The child processes of php-fpm exit with it.
-        assert!(gone(process));
+        assert!(has_exited(process));
         let next = pid(&server, "/master.php");
         assert!(next != master && is_master(next), "{next:?} after {master:?}");
     }
@@ -118,7 +118,7 @@ impl Drop for StopOnDrop<'_> {
 
 /// Requests are sent while php-fpm is killed repeatedly. Requests in progress get a response, and the others wait.
 #[test]
-fn no_request_is_lost_while_it_is_killed() {
+fn no_request_is_lost_while_php_fpm_is_killed() {
     let server = started("php = \"auto\"");
     let mut last = pid(&server, "/master.php");
     let is_over = AtomicBool::new(false);
@@ -144,7 +144,7 @@ fn no_request_is_lost_while_it_is_killed() {
         let over = StopOnDrop(&is_over);
         for _ in 0..8 {
             kill_process(last, Signal::KILL).expect("it to exist");
-            assert!(gone(last));
+            assert!(has_exited(last));
             // A child of the previous php-fpm can still respond. Its parent is no longer a php-fpm.
             let deadline = Instant::now() + DEADLINE;
             while !is_master(last) {
@@ -160,7 +160,7 @@ fn no_request_is_lost_while_it_is_killed() {
 }
 
 #[test]
-fn a_reload_keeps_replaces_or_ends_php_fpm() {
+fn a_reload_keeps_replaces_or_stops_php_fpm() {
     let server = started("php = \"auto\"");
     let first = pid(&server, "/master.php");
     let reload = |server_keys: &str, keys: &str| {
@@ -178,16 +178,16 @@ fn a_reload_keeps_replaces_or_ends_php_fpm() {
     assert_ne!(second, first);
     assert_eq!(server.get("/sizes.php").text(), "104857600 on");
     assert_eq!(client.response().text(), "begun done");
-    assert!(gone(first));
+    assert!(has_exited(first));
     reload("", "php = false");
-    assert!(gone(second));
+    assert!(has_exited(second));
     assert!(server.get("/uid.php").text().contains("posix_getuid"));
     reload("", "php = \"auto\"");
     assert_ne!(pid(&server, "/master.php"), second);
 }
 
 #[test]
-fn a_missing_version_is_reported_at_once() {
+fn a_missing_version_is_reported_immediately() {
     let text = SERVER.replace("workers", "mode = \"dev\"\nworkers");
     let server = Running::start(folder(), &format!("{text}{}", site("php = \"1.9\"")));
     let begun = Instant::now();
