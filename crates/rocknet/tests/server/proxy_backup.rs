@@ -10,8 +10,8 @@ use super::support::client::request;
 use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{Client, DEADLINE};
 
-/// An upstream that responds with its name while it is healthy, and otherwise closes each connection without a
-/// response.
+/// Starts an upstream that responds with its name while the returned flag is true, and otherwise closes each connection
+/// without a response.
 fn switchable(name: &'static str) -> (Upstream, Arc<AtomicBool>) {
     let is_well = Arc::new(AtomicBool::new(true));
     let well = Arc::clone(&is_well);
@@ -51,11 +51,11 @@ fn a_backup_is_used_only_while_no_other_upstream_is_available() {
         );
         let mut client = server.connect();
         all(&mut client, 30, "share");
-        // It is not needed while another upstream is available, not even for a retry.
+        // The backup gets no request while another upstream is available, not even a retry.
         one_is_well.store(false, Ordering::SeqCst);
         all(&mut client, 30, "share");
         two_is_well.store(false, Ordering::SeqCst);
-        // An upstream marked as failed is tried once more at most, and not by a connection that was open.
+        // Both upstreams are tried and taken out of rotation, which can cost a client a 502. Then the backup is used.
         until(&mut client, |status, text| {
             assert!(status == 200 || status == 502, "{status}");
             text == "backup"
@@ -75,14 +75,14 @@ fn a_request_refused_by_the_only_upstream_goes_to_the_backup() {
         "[\"http://127.0.0.1:1\", {{ url = \"{}\", backup = true }}]",
         backup.url()
     );
-    // No upstream is ever paused: each request finds out for itself.
+    // No upstream is ever paused, so each request tries the upstream first.
     let server = balanced(&to, "fails = 0");
     let mut client = server.connect();
     all(&mut client, 5, "backup");
     assert_eq!(
         client.fetch("POST /", &[]).text(),
         "backup",
-        "no upstream can have received it"
+        "no upstream has received the request, so it can be sent to the backup"
     );
 }
 
@@ -116,7 +116,7 @@ fn health_checks_switch_to_the_backup_and_back() {
     is_well.store(true, Ordering::SeqCst);
     until(&mut client, |_, text| text == "share");
     all(&mut client, 10, "share");
-    // A client with a cookie for the backup stays with it.
+    // A client with a sticky cookie for the backup is still sent to the backup.
     for _ in 0..10 {
         assert_eq!(client.fetch("GET /", &[&cookie]).text(), "backup");
     }

@@ -1,4 +1,4 @@
-//! Health checks in the background: their requests, and the state of upstreams that fail them.
+//! Health checks: their requests, and the state of upstreams that fail them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ fn health_checks_mark_upstreams_down_and_up() {
     until(&mut client, |status, _| status == 503);
     is_well.store(true, Ordering::SeqCst);
     until(&mut client, |status, text| status == 200 && text == "checked");
-    // Clients do not notice while another upstream is healthy.
+    // All requests succeed while another upstream is healthy.
     is_well.store(false, Ordering::SeqCst);
     let other = Upstream::start(|incoming, stream| {
         let is_check = incoming.line.starts_with("GET /up");

@@ -1,4 +1,5 @@
-//! Connections that end at any moment, on either side of the proxy: what the client sees, and that nothing remains.
+//! Connections that end at any byte, on either side of the proxy: the client gets an error or a detectable cut, and no
+//! connection remains open.
 
 mod http2;
 
@@ -15,7 +16,7 @@ use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
 fn proxied(upstream: &Upstream) -> Running {
-    // Longer than the test: the end has to be noticed, not waited for.
+    // The timeouts are longer than the test, so the proxy has to detect the end of a connection.
     let text = format!(
         "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n\
          proxy = {{ to = \"{}\", first_byte = \"10m\", idle = \"10m\" }}\n",
@@ -84,7 +85,7 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
                 let mut client = server.connect();
                 client.send(request(&format!("GET /{length}"), &["Connection: close"]));
                 let got = String::from_utf8_lossy(&client.rest()).into_owned();
-                // 103 is forwarded if the final response takes longer.
+                // The 103 response is forwarded if the final response is not there yet.
                 let got = match got.split_once("\r\n\r\n") {
                     Some((first, rest)) if first.starts_with("HTTP/1.1 103 ") => rest,
                     _ => &got,
@@ -94,7 +95,7 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
                 let is_whole = head.starts_with("HTTP/1.1 200 ")
                     && (is_logged && content == "abcde" || !is_logged && content.ends_with("0\r\n\r\n"));
                 let is_cut = head.starts_with("HTTP/1.1 200 ") && !is_whole;
-                // A reset connection loses an unknown part of the response.
+                // After a reset an unknown part of the response is lost.
                 let is_right = match length == sent.len() {
                     true => is_whole || is_abrupt,
                     false => !is_whole,
@@ -127,10 +128,10 @@ fn an_endless_head_is_refused_soon() {
     let mut client = server.connect();
     client.get("/").expect("endless", 502, &["!X-A"]);
     open.wait_for_none("a head without end");
-    // Not much more than the sockets between hold.
+    // The upstream could write little more than fits into the socket buffers.
     assert!(
         written.load(Ordering::SeqCst) < 64 << 20,
-        "{written:?} bytes were taken"
+        "the proxy read {written:?} bytes"
     );
 }
 
@@ -140,7 +141,7 @@ fn a_client_that_disconnects_at_any_byte_ends_its_request() {
     for is_abrupt in [false, true] {
         let open = OpenConnections::default();
         let counted = open.clone();
-        // Never responds.
+        // The upstream never responds.
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let _counted = counted.count();
             let _ = stream.read_to_end(&mut Vec::new());
@@ -157,7 +158,7 @@ fn a_client_that_disconnects_at_any_byte_ends_its_request() {
     }
 }
 
-/// Responds until the proxy stops reading: `/sized` with a length, other paths without.
+/// Starts an upstream with endless responses: for `/sized` with a huge length, for other paths without a length.
 fn endless() -> (Upstream, OpenConnections) {
     let open = OpenConnections::default();
     let counted = open.clone();
@@ -198,7 +199,7 @@ fn a_client_that_disconnects_within_a_response_ends_it() {
 
 #[test]
 fn an_upstream_that_dies_during_a_request_body_is_an_error() {
-    // Reads this much, and resets the connection.
+    // The upstream reads as many bytes as the path says, and then resets the connection.
     let upstream = Upstream::raw(|mut stream: TcpStream| {
         let mut incoming = vec![0; 100_000];
         let got = stream.read(&mut incoming).unwrap_or(0);

@@ -1,10 +1,11 @@
-//! The origin of a request: header fields that upstreams get, and proxies that are trusted to set them.
+//! Header fields that describe the client to upstreams, such as `X-Forwarded-For`, and proxies that are trusted to set
+//! them.
 
 use super::proxy::folder;
 use super::support::Running;
 use super::support::upstream::{Upstream, ok};
 
-/// Trusts this machine as a proxy in front of the server.
+/// Starts a server that trusts this machine as a proxy in front of it.
 fn behind_a_proxy(upstream: &Upstream, server: &str, proxy: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.0/8\"]\n{server}\n\

@@ -1,4 +1,4 @@
-//! Upstreams that break the protocol, die or stall: the client gets an error, and nothing invalid is forwarded.
+//! Upstreams that violate the protocol, close or stall: the client gets an error, and no invalid data is forwarded.
 
 use std::io::Read;
 use std::net::{Shutdown, TcpStream};
@@ -9,7 +9,7 @@ use super::support::client::request;
 use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{Folder, Running};
 
-/// Timeouts that no test here reaches.
+/// Timeouts that are longer than the tests.
 const PATIENT: &str = "first_byte = \"20s\", idle = \"20s\"";
 /// Timeouts for upstreams that stall within a response.
 const SOON: &str = "first_byte = \"20s\", idle = \"300ms\"";
@@ -62,7 +62,11 @@ fn garbage_is_502_and_never_forwarded() {
         let response = client.get("/");
         response.expect(&shown, 502, &["Server: RockNet", "!X-A", "!Upgrade"]);
         assert!(response.text().contains("502"), "{shown}: {response:?}");
-        assert_eq!(client.get("/").status, 502, "{shown}: the client's connection goes on");
+        assert_eq!(
+            client.get("/").status,
+            502,
+            "{shown}: the connection of the client must be kept"
+        );
     }
 }
 
@@ -83,7 +87,7 @@ fn no_path_bypasses_the_rules() {
         ("//admin//x", 404, ""),
         ("/admin//../x", 200, "GET /x HTTP/1.1"),
         ("/admin/..//x", 200, "GET //x HTTP/1.1"),
-        // Only a server that decodes slashes before it resolves dots could misread these.
+        // An upstream that decodes slashes before it removes dot segments would misinterpret these paths.
         ("/public/..%2fadmin/x", 400, ""),
         ("/public%2F%2e%2E%2Fadmin/x", 400, ""),
         ("/public/..%5cadmin/x", 400, ""),
@@ -108,20 +112,20 @@ fn a_cut_response_is_seen_to_be_cut() {
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let mut buffer = [0; 4096];
             let _ = stream.read(&mut buffer);
-            // In two parts: the first begins a response.
+            // The response is sent in two parts, so that it has begun before the failure.
             let (first, second) = sent.split_at(sent.len() - 2);
             write_to(&mut stream, first);
             let _ = stream.read(&mut [0]).is_err();
             write_to(&mut stream, second);
         });
-        // The second part never comes: the upstream stalls until `idle` has passed.
+        // The upstream stalls before the second part until `idle` has passed.
         let server = proxied(&to(&upstream), SOON, "prod");
         let mut client = server.connect();
         client.send(request("GET /", &[]));
         assert!(client.head().starts_with("HTTP/1.1 200 "), "{sent}");
         let rest = String::from_utf8_lossy(&client.rest()).into_owned();
         assert!(!rest.ends_with("0\r\n\r\n") && rest.len() < 10, "{sent}: {rest:?}");
-        // An upstream that closes in the middle.
+        // This upstream closes the connection in the middle of the response.
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let mut buffer = [0; 4096];
             let _ = stream.read(&mut buffer);
@@ -133,7 +137,7 @@ fn a_cut_response_is_seen_to_be_cut() {
         let mut client = server.connect();
         client.send(request("GET /", &["Connection: close"]));
         let rest = String::from_utf8_lossy(&client.rest()).into_owned();
-        // If everything came at once, the response had not begun and could be replaced; otherwise it is cut.
+        // If the response and the close arrive together, an error page is sent instead; otherwise the response is cut.
         let (head, content) = rest.split_once("\r\n\r\n").expect("a head");
         match head.split(' ').nth(1) {
             Some("502") => assert!(!content.contains("abc"), "{sent}: {rest:?}"),
@@ -182,7 +186,7 @@ fn timeouts_and_refused_connections_are_distinguished() {
         assert_eq!(response.status, status, "{upstream}: {response:?}");
         assert!(
             !response.text().contains(hint),
-            "{upstream}: disclosed to clients in production"
+            "{upstream}: the upstream was disclosed to clients in `prod` mode"
         );
     }
 }
@@ -191,7 +195,7 @@ fn timeouts_and_refused_connections_are_distinguished() {
 fn a_silently_closed_connection_is_replaced_where_that_is_safe() {
     let requests = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&requests);
-    // Each connection serves one request, and closes at the next.
+    // The upstream serves one request per connection, and closes the connection at the next.
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
         let mut buffer = [0; 4096];
         let _ = stream.read(&mut buffer);
@@ -205,7 +209,7 @@ fn a_silently_closed_connection_is_replaced_where_that_is_safe() {
         client.get("/").expect("GET", 200, &[]);
         assert_eq!(requests.load(Ordering::SeqCst), number);
     }
-    // A request that may have had an effect is not repeated.
+    // A request that may have had an effect is not sent again.
     client.fetch("POST /", &["Content-Length: 0"]).expect("POST", 502, &[]);
     assert_eq!(requests.load(Ordering::SeqCst), 5);
 }
