@@ -220,7 +220,7 @@ fn responses_are_forwarded_unchanged() {
 }
 
 #[test]
-fn responses_without_a_body() {
+fn responses_without_a_body_are_forwarded() {
     let upstream = Upstream::responding_with("HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n");
     let server = proxied(&upstream, "");
     let mut client = server.connect();
@@ -302,7 +302,7 @@ fn request_bodies_are_streamed() {
 }
 
 #[test]
-fn large_responses_stream_in_both_versions() {
+fn large_responses_are_streamed_over_both_versions() {
     const SIZE: usize = 5_000_000;
     for head in [
         format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n"),
@@ -422,7 +422,7 @@ fn interim_responses_precede_the_response() {
 }
 
 #[test]
-fn routes_rank_by_specificity() {
+fn the_most_specific_route_is_used() {
     let (one, two) = (
         Upstream::responding_with(ok("one")),
         Upstream::responding_with(ok("two")),
@@ -512,7 +512,7 @@ fn unix_socket_upstreams_are_reached() {
 }
 
 #[test]
-fn a_disconnect_ends_the_request() {
+fn a_disconnect_of_the_client_closes_the_upstream_connection() {
     let (arrived, arrivals) = mpsc::channel();
     let (gone, ended) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream: TcpStream| {

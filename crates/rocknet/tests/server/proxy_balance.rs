@@ -51,7 +51,7 @@ pub fn until(client: &mut Client, wanted: impl Fn(u16, &str) -> bool) {
 }
 
 #[test]
-fn upstreams_take_turns() {
+fn requests_are_distributed_by_weight() {
     let all = numbered(3);
     let server = balanced(&list(&all), "balance = \"round_robin\"");
     assert_eq!(responses(&mut server.connect(), 7, &[]), "0120120");
@@ -77,7 +77,7 @@ fn upstreams_take_turns() {
 }
 
 #[test]
-fn a_silent_close_is_retried_where_that_is_safe() {
+fn a_silent_close_is_retried_if_that_is_safe() {
     let closes = Upstream::start(|_, _| Next::Close);
     let resets = Upstream::start(|_, stream| {
         set_socket_linger(stream, Some(Duration::ZERO)).expect("an option of the socket");
@@ -274,7 +274,7 @@ fn requests_wait_for_a_free_upstream() {
 }
 
 #[test]
-fn a_request_waiting_beside_a_paused_upstream_delays_no_other() {
+fn a_request_waits_for_the_only_available_upstream() {
     let (upstream, arrivals, go) = held();
     let to = format!("[\"{}\", \"http://127.0.0.1:1\"]", upstream.url());
     let server = balanced(&to, "connections = 1, queue = \"20s\", fails = 1, fail_time = \"1h\"");
@@ -372,7 +372,7 @@ fn routes_that_share_an_upstream_share_its_queue_by_priority() {
 }
 
 #[test]
-fn a_reload_changes_upstreams_and_cuts_no_request() {
+fn a_reload_changes_upstreams_without_cutting_requests() {
     let (old, arrivals, go) = held();
     let new = Upstream::responding_with(ok("new"));
     let text = |url: &str| {

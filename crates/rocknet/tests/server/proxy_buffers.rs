@@ -46,7 +46,7 @@ fn an_upstream_is_free_before_the_client_has_read_the_response() {
 }
 
 #[test]
-fn no_more_than_the_limit_is_buffered() {
+fn buffering_is_limited() {
     let (sent, received) = mpsc::channel();
     let upstream = Upstream::start(move |_, stream| {
         write_to(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));

@@ -26,7 +26,7 @@ fn proxied(upstream: &Upstream) -> Running {
 }
 
 /// Makes the kernel reset the connection when it is closed.
-fn abruptly(stream: &TcpStream) {
+fn reset_on_close(stream: &TcpStream) {
     set_socket_linger(stream, Some(Duration::ZERO)).expect("an option of the socket");
 }
 
@@ -57,15 +57,15 @@ impl Drop for CountedConnection {
     }
 }
 
-const ANSWERS: [&str; 3] = [
+const RESPONSES: [&str; 3] = [
     "HTTP/1.1 200 OK\r\nX-A: 1\r\nContent-Length: 5\r\n\r\nabcde",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
     "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde",
 ];
 
 #[test]
-fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
-    for sent in ANSWERS {
+fn a_response_that_ends_early_is_an_error_or_detectably_cut() {
+    for sent in RESPONSES {
         for is_abrupt in [false, true] {
             let upstream = Upstream::start(move |incoming, stream| {
                 let limit = incoming
@@ -76,7 +76,7 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
                 let length: usize = limit.expect("a number");
                 write_to(stream, &sent[..length]);
                 if is_abrupt {
-                    abruptly(stream);
+                    reset_on_close(stream);
                 }
                 Next::Close
             });
@@ -110,7 +110,7 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
 }
 
 #[test]
-fn an_endless_head_is_refused_soon() {
+fn an_endless_head_is_refused() {
     let written = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&written);
     let open = OpenConnections::default();
@@ -136,7 +136,7 @@ fn an_endless_head_is_refused_soon() {
 }
 
 #[test]
-fn a_client_that_disconnects_at_any_byte_ends_its_request() {
+fn a_disconnect_at_any_byte_of_a_request_closes_the_upstream_connection() {
     let sent = request("POST /x", &["Content-Length: 5"]) + "hello";
     for is_abrupt in [false, true] {
         let open = OpenConnections::default();
@@ -151,7 +151,7 @@ fn a_client_that_disconnects_at_any_byte_ends_its_request() {
             let mut client = TcpStream::connect(server.address()).expect("a connection");
             client.write_all(&sent.as_bytes()[..length]).expect("to be sent");
             if is_abrupt {
-                abruptly(&client);
+                reset_on_close(&client);
             }
         }
         open.wait_for_none("requests of clients that left");
@@ -177,7 +177,7 @@ fn endless() -> (Upstream, OpenConnections) {
 }
 
 #[test]
-fn a_client_that_disconnects_within_a_response_ends_it() {
+fn a_disconnect_during_a_response_closes_the_upstream_connection() {
     let (upstream, open) = endless();
     let server = proxied(&upstream);
     for target in ["/sized", "/open"] {
@@ -189,7 +189,7 @@ fn a_client_that_disconnects_within_a_response_ends_it() {
                     .expect("to be sent");
                 client.read_exact(&mut vec![0; taken]).expect("the beginning");
                 if is_abrupt {
-                    abruptly(&client);
+                    reset_on_close(&client);
                 }
             }
         }
@@ -198,7 +198,7 @@ fn a_client_that_disconnects_within_a_response_ends_it() {
 }
 
 #[test]
-fn an_upstream_that_dies_during_a_request_body_is_an_error() {
+fn an_upstream_that_closes_during_a_request_body_gives_502() {
     // The upstream reads as many bytes as the path says, and then resets the connection.
     let upstream = Upstream::raw(|mut stream: TcpStream| {
         let mut incoming = vec![0; 100_000];
@@ -210,7 +210,7 @@ fn an_upstream_that_dies_during_a_request_body_is_an_error() {
             let now = left.min(incoming.len());
             left -= stream.read(&mut incoming[..now]).unwrap_or(now).clamp(1, left);
         }
-        abruptly(&stream);
+        reset_on_close(&stream);
     });
     let server = proxied(&upstream);
     for amount in [0, 1, 1000, 70_000, 500_000] {

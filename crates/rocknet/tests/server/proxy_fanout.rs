@@ -31,7 +31,7 @@ const CONNECTIONS: usize = 150;
 const STREAMS: usize = 100;
 
 /// An upstream that sends no response before `go` is true.
-struct Slow {
+struct SlowUpstream {
     port: u16,
     /// Number of open connections.
     open: Arc<AtomicUsize>,
@@ -48,12 +48,12 @@ struct Requests {
 }
 
 /// A response of the server under test.
-struct Answered {
+struct ReceivedResponse {
     status: u16,
     page: String,
 }
 
-async fn slow() -> Slow {
+async fn slow() -> SlowUpstream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(([127, 0, 0, 1], 0).into()).expect("a port");
     let listener = socket.listen(BACKLOG).expect("a listener");
@@ -73,7 +73,7 @@ async fn slow() -> Slow {
             });
         }
     });
-    Slow {
+    SlowUpstream {
         port,
         open,
         requests,
@@ -106,7 +106,7 @@ async fn serve(mut stream: TcpStream, requests: &Requests, mut message: watch::R
 }
 
 /// Sends all requests of one client concurrently and forwards each response to the test.
-async fn client(port: u16, responses: mpsc::UnboundedSender<Answered>) {
+async fn client(port: u16, responses: mpsc::UnboundedSender<ReceivedResponse>) {
     let stream = TcpStream::connect(("127.0.0.1", port))
         .await
         .expect("a server that listens");
@@ -132,12 +132,12 @@ async fn client(port: u16, responses: mpsc::UnboundedSender<Answered>) {
                 content.flow_control().release_capacity(data.len()).expect("a window");
                 page.extend_from_slice(&data);
             }
-            let answered = Answered {
+            let received = ReceivedResponse {
                 status: head.status.as_u16(),
                 page: String::from_utf8_lossy(&page).into_owned(),
             };
             // Sending fails if the test has already ended.
-            let _ = responses.send(answered);
+            let _ = responses.send(received);
         });
     }
 }
@@ -190,7 +190,7 @@ fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
     let mut expect = |count: usize, status: u16| {
         for number in 0..count {
             let response = async { tokio::time::timeout(DEADLINE, responses.recv()).await };
-            let response: Answered = runtime
+            let response: ReceivedResponse = runtime
                 .block_on(response)
                 .expect("a response in time")
                 .expect("a client");
@@ -240,11 +240,11 @@ fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
 
 /// Raises the limit of descriptors, because both ends of all connections are in this process.
 fn descriptors() {
-    const WANTED: u64 = 8192;
+    const REQUIRED: u64 = 8192;
     let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < WANTED) {
+    if limit.current.is_some_and(|current| current < REQUIRED) {
         let raised = Rlimit {
-            current: Some(limit.maximum.map_or(WANTED, |maximum| maximum.min(WANTED))),
+            current: Some(limit.maximum.map_or(REQUIRED, |maximum| maximum.min(REQUIRED))),
             ..limit
         };
         setrlimit(Resource::Nofile, raised).expect("a limit below the hard one");

@@ -16,7 +16,7 @@ fn behind_a_proxy(upstream: &Upstream, server: &str, proxy: &str) -> Running {
 }
 
 #[test]
-fn the_configured_fields_name_the_origin() {
+fn the_configured_fields_describe_the_client() {
     let upstream = Upstream::responding_with(ok("hello"));
     let fields = [
         "Host: a.test",
@@ -102,7 +102,7 @@ fn fields_of_trusted_proxies_are_used() {
 }
 
 #[test]
-fn no_field_can_spoof_one_that_the_proxy_sets() {
+fn fields_that_could_spoof_those_of_the_proxy_are_dropped() {
     let upstream = Upstream::responding_with(ok("hello"));
     // CGI-like gateways map `-` and `_` of a field name to the same variable.
     let fields = [

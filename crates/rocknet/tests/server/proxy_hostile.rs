@@ -10,11 +10,11 @@ use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{Folder, Running};
 
 /// Timeouts that are longer than the tests.
-const PATIENT: &str = "first_byte = \"20s\", idle = \"20s\"";
+const LONG_TIMEOUTS: &str = "first_byte = \"20s\", idle = \"20s\"";
 /// Timeouts for upstreams that stall within a response.
-const SOON: &str = "first_byte = \"20s\", idle = \"300ms\"";
+const SHORT_IDLE: &str = "first_byte = \"20s\", idle = \"300ms\"";
 /// Timeouts for upstreams that stall before a response.
-const AT_ONCE: &str = "first_byte = \"300ms\"";
+const SHORT_FIRST_BYTE: &str = "first_byte = \"300ms\"";
 
 fn proxied(to: &str, times: &str, mode: &str) -> Running {
     let text = format!(
@@ -28,7 +28,7 @@ fn to(upstream: &Upstream) -> String {
 }
 
 #[test]
-fn garbage_is_502_and_never_forwarded() {
+fn garbage_gets_502_and_is_never_forwarded() {
     let endless = format!("HTTP/1.1 200 OK\r\n{}", "X-A: 1234567890\r\n".repeat(5000));
     for sent in [
         "hello\r\n\r\n",
@@ -57,7 +57,7 @@ fn garbage_is_502_and_never_forwarded() {
             write_to(stream, &sent);
             Next::Close
         });
-        let server = proxied(&to(&upstream), PATIENT, "prod");
+        let server = proxied(&to(&upstream), LONG_TIMEOUTS, "prod");
         let mut client = server.connect();
         let response = client.get("/");
         response.expect(&shown, 502, &["Server: RockNet", "!X-A", "!Upgrade"]);
@@ -103,7 +103,7 @@ fn no_path_bypasses_the_rules() {
 }
 
 #[test]
-fn a_cut_response_is_seen_to_be_cut() {
+fn a_cut_response_is_detectable_by_the_client() {
     for sent in [
         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -119,7 +119,7 @@ fn a_cut_response_is_seen_to_be_cut() {
             write_to(&mut stream, second);
         });
         // The upstream stalls before the second part until `idle` has passed.
-        let server = proxied(&to(&upstream), SOON, "prod");
+        let server = proxied(&to(&upstream), SHORT_IDLE, "prod");
         let mut client = server.connect();
         client.send(request("GET /", &[]));
         assert!(client.head().starts_with("HTTP/1.1 200 "), "{sent}");
@@ -133,7 +133,7 @@ fn a_cut_response_is_seen_to_be_cut() {
             let _ = stream.shutdown(Shutdown::Write);
             let _ = stream.read(&mut buffer);
         });
-        let server = proxied(&to(&upstream), SOON, "prod");
+        let server = proxied(&to(&upstream), SHORT_IDLE, "prod");
         let mut client = server.connect();
         client.send(request("GET /", &["Connection: close"]));
         let rest = String::from_utf8_lossy(&client.rest()).into_owned();
@@ -177,11 +177,11 @@ fn timeouts_and_refused_connections_are_distinguished() {
             "Nothing listens at unix:/nonexistent/socket",
         ),
     ] {
-        let server = proxied(&upstream, AT_ONCE, "dev");
+        let server = proxied(&upstream, SHORT_FIRST_BYTE, "dev");
         let response = server.get("/");
         assert_eq!(response.status, status, "{upstream}: {response:?}");
         assert!(response.text().contains(hint), "{upstream}: {}", response.text());
-        let server = proxied(&upstream, AT_ONCE, "prod");
+        let server = proxied(&upstream, SHORT_FIRST_BYTE, "prod");
         let response = server.get("/");
         assert_eq!(response.status, status, "{upstream}: {response:?}");
         assert!(
@@ -192,7 +192,7 @@ fn timeouts_and_refused_connections_are_distinguished() {
 }
 
 #[test]
-fn a_silently_closed_connection_is_replaced_where_that_is_safe() {
+fn a_silently_closed_connection_is_replaced_if_that_is_safe() {
     let requests = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&requests);
     // The upstream serves one request per connection, and closes the connection at the next.
@@ -203,7 +203,7 @@ fn a_silently_closed_connection_is_replaced_where_that_is_safe() {
         write_to(&mut stream, ok("once"));
         let _ = stream.read(&mut buffer);
     });
-    let server = proxied(&to(&upstream), PATIENT, "prod");
+    let server = proxied(&to(&upstream), LONG_TIMEOUTS, "prod");
     let mut client = server.connect();
     for number in 1..=5 {
         client.get("/").expect("GET", 200, &[]);
@@ -219,7 +219,7 @@ fn the_next_upstream_is_tried_if_one_is_unreachable() {
     let upstream = Upstream::responding_with(ok("here"));
     let server = proxied(
         &format!("[\"http://127.0.0.1:1\", \"{}\"]", upstream.url()),
-        PATIENT,
+        LONG_TIMEOUTS,
         "prod",
     );
     let mut client = server.connect();
@@ -230,12 +230,16 @@ fn the_next_upstream_is_tried_if_one_is_unreachable() {
     client.send("abc");
     client.response().expect("POST", 200, &[]);
     assert_eq!(upstream.last().content, b"abc");
-    let server = proxied("[\"http://127.0.0.1:1\", \"http://127.0.0.1:2\"]", PATIENT, "prod");
+    let server = proxied(
+        "[\"http://127.0.0.1:1\", \"http://127.0.0.1:2\"]",
+        LONG_TIMEOUTS,
+        "prod",
+    );
     server.get("/").expect("no upstream", 502, &[]);
 }
 
 #[test]
-fn a_response_may_come_before_the_request_is_complete() {
+fn a_response_can_arrive_before_the_request_is_complete() {
     let upstream = Upstream::raw(|mut stream: TcpStream| {
         let mut buffer = [0; 4096];
         let _ = stream.read(&mut buffer);
@@ -246,7 +250,7 @@ fn a_response_may_come_before_the_request_is_complete() {
         let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
     });
-    let server = proxied(&to(&upstream), PATIENT, "prod");
+    let server = proxied(&to(&upstream), LONG_TIMEOUTS, "prod");
     let mut client = server.connect();
     client.send(request("POST /", &["Content-Length: 1000000"]));
     client.send("x".repeat(1000));

@@ -19,7 +19,7 @@ use super::support::upstream::{Upstream, ok};
 use super::support::{Folder, Running};
 
 /// Starts an upstream that responds with the request, line by line.
-fn reflecting() -> Http2Upstream {
+fn start_reflecting() -> Http2Upstream {
     Http2Upstream::start(&Builder::new(), |request, respond| {
         Box::pin(async move {
             let (head, mut body) = request.into_parts();
@@ -56,8 +56,8 @@ fn echo() -> Http2Upstream {
 }
 
 #[test]
-fn only_grpc_clients_may_pause_in_a_request_body() {
-    let upstream = reflecting();
+fn only_grpc_clients_are_allowed_to_pause_in_a_request_body() {
+    let upstream = start_reflecting();
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[log]\nerrors = \"off\"\n[limits]\nbody_idle = \"500ms\"\n\
          [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = \"{}\"\n",
@@ -82,7 +82,7 @@ fn only_grpc_clients_may_pause_in_a_request_body() {
 
 #[test]
 fn requests_are_rewritten_for_the_upstream() {
-    let upstream = reflecting();
+    let upstream = start_reflecting();
     let server = proxied(&upstream.url(), ", headers = { \"X-Key\" = \"1\" }");
     let mut client = server.connect();
     client
@@ -171,7 +171,7 @@ fn large_bodies_flow_both_ways() {
 
 /// The upstream sends the head of its response immediately, and the body only after the whole request body.
 #[test]
-fn a_request_body_flows_beside_a_silent_response() {
+fn a_request_body_is_sent_after_the_response_head() {
     let upstream = Http2Upstream::start(&Builder::new(), |request, mut respond| {
         Box::pin(async move {
             let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
@@ -193,7 +193,7 @@ fn a_request_body_flows_beside_a_silent_response() {
 
 /// gRPC reports errors by a response that consists only of a head.
 #[test]
-fn a_response_of_a_head_alone_is_forwarded_as_one() {
+fn a_response_without_a_body_ends_with_its_head() {
     let upstream = Http2Upstream::start(&Builder::new(), |_, mut respond| {
         Box::pin(async move {
             let head = Response::builder()
@@ -329,7 +329,7 @@ fn an_upstream_that_shuts_down_loses_no_request() {
 }
 
 #[test]
-fn other_protocols_and_early_ends_are_errors() {
+fn other_protocols_and_closed_connections_are_errors() {
     let silent = Upstream::raw(|stream: TcpStream| {
         std::thread::park_timeout(std::time::Duration::from_secs(60));
         drop(stream);
@@ -375,7 +375,7 @@ fn other_protocols_and_early_ends_are_errors() {
 
 /// A response that the upstream aborts is reset for the client.
 #[test]
-fn a_cut_response_is_seen_to_be_cut() {
+fn a_cut_response_is_detectable_by_the_client() {
     let upstream = Http2Upstream::start(&Builder::new(), |_, mut respond| {
         Box::pin(async move {
             let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
@@ -408,7 +408,7 @@ fn a_cut_response_is_seen_to_be_cut() {
 
 /// When a client disconnects, its call at the upstream is reset.
 #[test]
-fn a_disconnect_ends_the_call() {
+fn a_disconnect_of_the_client_resets_the_call() {
     let (message, receiver) = std::sync::mpsc::channel::<bool>();
     let upstream = Http2Upstream::start(&Builder::new(), move |request, mut respond| {
         let message = message.clone();
@@ -433,7 +433,7 @@ fn a_disconnect_ends_the_call() {
 }
 
 #[test]
-fn health_checks_use_http2_too() {
+fn health_checks_use_http2() {
     let upstream = Http2Upstream::start(&Builder::new(), |request, mut respond| {
         Box::pin(async move {
             let status = if request.uri().path() == "/sick" { 500 } else { 204 };

@@ -3,22 +3,22 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use super::{ANSWERS, OpenConnections, abruptly, endless, proxied};
+use super::{OpenConnections, RESPONSES, endless, proxied, reset_on_close};
 use crate::support::DEADLINE;
 use crate::support::http2::Http2;
 use crate::support::upstream::{Next, Upstream, write_to};
 use crate::wire::{self, RST_STREAM};
 
 #[test]
-fn a_response_that_ends_at_any_byte_is_an_error_or_a_reset() {
-    for sent in ANSWERS {
+fn a_response_that_ends_early_is_an_error_or_a_reset() {
+    for sent in RESPONSES {
         for is_abrupt in [false, true] {
             let upstream = Upstream::start(move |incoming, stream| {
                 let message = incoming.line.split(['/', ' ']).nth(2);
                 let length: usize = message.and_then(|number| number.parse().ok()).expect("a number");
                 write_to(stream, &sent[..length]);
                 if is_abrupt {
-                    abruptly(stream);
+                    reset_on_close(stream);
                 }
                 Next::Close
             });
@@ -56,7 +56,7 @@ fn disconnect(mut client: TcpStream, how: Disconnect) -> Option<TcpStream> {
     match how {
         Disconnect::Close => None,
         Disconnect::Reset => {
-            abruptly(&client);
+            reset_on_close(&client);
             None
         }
         Disconnect::Stream => {
@@ -67,7 +67,7 @@ fn disconnect(mut client: TcpStream, how: Disconnect) -> Option<TcpStream> {
 }
 
 #[test]
-fn a_client_that_disconnects_at_any_byte_ends_its_request() {
+fn a_disconnect_at_any_byte_of_a_request_closes_the_upstream_connection() {
     let (beginning, head) = (wire::open_beginning(), wire::post(1, "/x"));
     let content = wire::body_frames(1, b"hello");
     let sent = [&beginning[..], &head, &content].concat();
@@ -100,19 +100,19 @@ fn a_client_that_disconnects_at_any_byte_ends_its_request() {
 }
 
 #[test]
-fn a_client_that_disconnects_within_a_response_ends_it() {
+fn a_disconnect_during_a_response_closes_the_upstream_connection() {
     let (upstream, open) = endless();
     let server = proxied(&upstream);
     let mut left = Vec::new();
     for target in ["/sized", "/open"] {
         for how in DISCONNECTS {
             // The second client never opens its window, so the response is blocked when it disconnects.
-            for (beginning, taken) in [(wire::open_beginning(), 1_000_000), (wire::beginning(&[]), 60_000)] {
+            for (beginning, amount) in [(wire::open_beginning(), 1_000_000), (wire::beginning(&[]), 60_000)] {
                 let mut client = TcpStream::connect(server.address()).expect("a connection");
                 client.set_read_timeout(Some(DEADLINE)).expect("an option");
                 let incoming = [beginning, wire::get(1, target)].concat();
                 client.write_all(&incoming).expect("to be sent");
-                client.read_exact(&mut vec![0; taken]).expect("the beginning");
+                client.read_exact(&mut vec![0; amount]).expect("the beginning");
                 left.push(disconnect(client, how));
             }
         }
