@@ -311,7 +311,7 @@ fn an_upstream_that_shuts_down_loses_no_request() {
         client.response().expect(&format!("round {round}"), 200, &[]);
     }
     assert!(upstream.connections() > 1);
-    // This upstream refuses the streams of its first connections.
+    // This upstream refuses all streams of its first connection.
     let upstream = Http2Upstream::raw(&Builder::new(), |mut connection, number| {
         Box::pin(async move {
             while let Some(Ok((_, mut respond))) = connection.accept().await {
