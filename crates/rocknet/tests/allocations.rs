@@ -30,7 +30,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 mod wire;
 
 thread_local! {
-    /// Set on threads whose allocations are count_in_rounds.
+    /// Set on threads whose allocations are counted.
     static WATCHED: Cell<bool> = const { Cell::new(false) };
     /// Set on threads whose allocated bytes are summed.
     static WEIGHED: Cell<bool> = const { Cell::new(false) };
@@ -66,27 +66,27 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Counting::count_allocation(layout.size());
         Counting::sum_bytes(layout.size(), 0);
-        // SAFETY: the caller keeps the contract of this same method.
+        // SAFETY: the caller upholds the contract of this method.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         Counting::count_allocation(layout.size());
         Counting::sum_bytes(layout.size(), 0);
-        // SAFETY: the caller keeps the contract of this same method.
+        // SAFETY: the caller upholds the contract of this method.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         Counting::count_allocation(size);
         Counting::sum_bytes(size, layout.size());
-        // SAFETY: the caller keeps the contract of this same method, and the memory came from the same allocator.
+        // SAFETY: the caller upholds the contract of this method, and the memory came from the same allocator.
         unsafe { System.realloc(pointer, layout, size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         Counting::sum_bytes(0, layout.size());
-        // SAFETY: the caller keeps the contract of this same method, and the memory came from the same allocator.
+        // SAFETY: the caller upholds the contract of this method, and the memory came from the same allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -104,7 +104,7 @@ impl Handler for Mark {
     }
 }
 
-/// Requests whose allocations are count_in_rounds.
+/// Requests whose allocations are counted.
 const REQUESTS: usize = 1000;
 /// Requests in one round. Rounds are short, so that most contain no tick of the timer wheel.
 const ROUND: usize = 100;

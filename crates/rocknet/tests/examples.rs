@@ -327,11 +327,11 @@ fn relocate_ports(config: &mut Config) -> BTreeMap<u16, Address> {
         let Listen::Tcp { address: None, port } = *listen else {
             panic!("an example must listen on a port without an address, so that it runs anywhere: {listen:?}");
         };
-        let incoming = relocated.entry(port).or_insert_with(|| Address::Tcp {
+        let address = relocated.entry(port).or_insert_with(|| Address::Tcp {
             ip: free.next().map(Into::into),
             port: 0,
         });
-        if let Address::Tcp { ip, port } = incoming {
+        if let Address::Tcp { ip, port } = address {
             *listen = Listen::Tcp {
                 address: *ip,
                 port: *port,
@@ -430,8 +430,8 @@ fn examples_document_their_prerequisites() {
         }
         needing += 1;
         let comments: Vec<_> = text.lines().take_while(|line| line.starts_with('#')).collect();
-        let is_logged = comments.iter().any(|line| line.to_lowercase().contains("first"));
-        assert!(is_logged, "{}: {comments:?}", folder.display());
+        let names_prerequisite = comments.iter().any(|line| line.to_lowercase().contains("first"));
+        assert!(names_prerequisite, "{}: {comments:?}", folder.display());
     }
     assert!(looked >= 12 && needing >= 9, "{looked} {needing}");
 }

@@ -19,7 +19,7 @@ use support::{Client, DEADLINE, Folder, Running, library};
 
 const SHELL: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n";
 
-/// Resources that the process holds.
+/// Resources of this process.
 #[derive(Debug, PartialEq, Eq)]
 struct ProcessResources {
     /// Names, sorted.

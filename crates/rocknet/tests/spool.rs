@@ -21,8 +21,8 @@ const MAX_KIB: u64 = 2048;
 const PIECE: usize = 64 * 1024;
 
 fn amount() -> u64 {
-    let message = std::env::var("ROCKNET_SPOOLED").ok();
-    message.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
+    let value = std::env::var("ROCKNET_SPOOLED").ok();
+    value.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
 }
 
 /// Returns a setup with a CGI program that counts its input, and with a spool folder.

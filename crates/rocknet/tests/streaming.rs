@@ -17,8 +17,8 @@ const MAX_KIB: u64 = 1024;
 const PIECE: usize = 64 * 1024;
 
 fn amount() -> u64 {
-    let sent = std::env::var("ROCKNET_STREAMED").ok();
-    sent.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
+    let value = std::env::var("ROCKNET_STREAMED").ok();
+    value.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
 }
 
 /// Starts an upstream and returns its port. The upstream sends as many bytes as the path names, or responds to a

@@ -60,7 +60,7 @@ fn an_order_is_resumed_after_the_server_was_killed() {
     until(|| !order.exists());
     let log = fs::read_to_string(folder.path().join("errors.log")).unwrap();
     assert!(log.contains("resuming the order for a.example.com"), "{log}");
-    // The key on disk is the one the order was stored_order with.
+    // The key on disk is the key of the stored order.
     let key: serde_json::Value = serde_json::from_str(&stored_order).unwrap();
     let pem = fs::read_to_string(&certificate).unwrap();
     assert!(pem.starts_with(key["key_pem"].as_str().unwrap()));

@@ -13,7 +13,7 @@ const RATE_LIMITED: &str = "429 Too Many Requests\r\nRetry-After: 7200\r\n\r\n\
      {\"type\":\"urn:ietf:params:acme:error:rateLimited\",\"detail\":\"too many certificates\",\"status\":429}";
 const BROKEN: &str = "500 Internal Server Error\r\n\r\n<html>sorry</html>";
 
-/// Returns settings with the scripted CA as the settings_for CA.
+/// Returns settings with the scripted CA as the only CA.
 fn settings_for(scripted: &ScriptedCa, folder: &tempfile::TempDir) -> Acme {
     let root = folder.path().join("root.pem");
     scripted.add_root(&root);

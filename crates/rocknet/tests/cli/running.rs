@@ -209,14 +209,14 @@ fn serve_prints_the_reachable_addresses_of_the_machine() {
     let addresses = rocknet_io::machine::addresses();
     for (listen, is_open) in [(":0", true), ("127.0.0.1:0", false)] {
         let server = dir.serve(&["serve", "www", "--listen", listen]);
-        let is_logged = server.banner.contains("Other machines reach it at:");
+        let is_listed = server.banner.contains("Other machines reach it at:");
         assert_eq!(
-            is_logged,
+            is_listed,
             is_open && !addresses.is_empty(),
             "{listen}: {}",
             server.banner
         );
-        if let (true, Some(first)) = (is_logged, addresses.iter().find(|address| address.is_ipv4())) {
+        if let (true, Some(first)) = (is_listed, addresses.iter().find(|address| address.is_ipv4())) {
             assert!(
                 server.banner.contains(&format!("  http://{first}:")),
                 "{}",

@@ -222,11 +222,11 @@ fn streams_with_closed_windows_use_little_memory_and_time_out() {
                 "/missing/" => format!("{path}{attacker}/{number}{}", "/xxxxxxx".repeat(100)),
                 _ => path.to_owned(),
             };
-            let incoming: Vec<u8> = (0..128)
+            let requests: Vec<u8> = (0..128)
                 .flat_map(|number| get(self::stream(number), &path(number)))
                 .collect();
             stream.write_all(&beginning(&[(INITIAL_WINDOW_SIZE, 0)])).expect("sent");
-            stream.write_all(&incoming).expect("sent");
+            stream.write_all(&requests).expect("sent");
             clients.push(stream);
         }
     }
@@ -258,8 +258,8 @@ fn streams_with_closed_windows_use_little_memory_and_time_out() {
 /// Returns the number of bytes that the kernel buffers between two sockets when the receiver does not read.
 fn kernel_buffer_size() -> usize {
     let most = |name: &str| -> usize {
-        let message = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).expect("three numbers");
-        let most = message.split_whitespace().last().and_then(|most| most.parse().ok());
+        let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).expect("three numbers");
+        let most = text.split_whitespace().last().and_then(|most| most.parse().ok());
         most.expect("a number of bytes")
     };
     most("tcp_rmem") + most("tcp_wmem")
@@ -324,8 +324,8 @@ fn a_file_truncated_while_sent_does_not_end_like_a_complete_one() {
         server.setup.sparse("cut.bin", SIZE as u64);
         let mut client = TcpStream::connect(server.address()).expect("a connection");
         client.set_read_timeout(Some(DEADLINE)).expect("an option");
-        let incoming = [beginning, get(1, "/cut.bin")].concat();
-        client.write_all(&incoming).expect("sent");
+        let requests = [beginning, get(1, "/cut.bin")].concat();
+        client.write_all(&requests).expect("sent");
         // A first frame has arrived, and the windows are exhausted or the socket is full.
         let (mut received, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
         while !wire::frames(&received).0.iter().any(|frame| frame.kind == DATA) {

@@ -45,14 +45,14 @@ fn hundreds_of_slow_clients_are_closed_and_delay_no_other_client() {
     let all = slow.len() as u64;
     server.wait_for("all connections are accepted", |status| status.total >= all);
     let mut innocent = server.connect();
-    let stalls = Stalls::watch();
+    let stalls = StallMonitor::watch();
     let began = Instant::now();
     let mut worst = Duration::ZERO;
     loop {
-        let incoming = Instant::now();
+        let sent_at = Instant::now();
         if let Ok(response) = innocent.try_get("/small.txt") {
             assert_eq!(response.body, SMALL);
-            worst = worst.max(incoming.elapsed());
+            worst = worst.max(sent_at.elapsed());
         } else {
             panic!("the connection of the other client was closed");
         }
@@ -81,13 +81,13 @@ fn hundreds_of_slow_clients_are_closed_and_delay_no_other_client() {
 }
 
 /// Two threads that exchange a byte. The longest exchange shows for how long a busy machine delays threads.
-struct Stalls {
+struct StallMonitor {
     is_over: Arc<AtomicBool>,
     watching: thread::JoinHandle<Duration>,
 }
 
-impl Stalls {
-    fn watch() -> Stalls {
+impl StallMonitor {
+    fn watch() -> StallMonitor {
         let (mut here, mut there) = UnixStream::pair().expect("sockets");
         thread::spawn(move || {
             let mut byte = [0];
@@ -110,7 +110,7 @@ impl Stalls {
             }
             longest
         });
-        Stalls { is_over, watching }
+        StallMonitor { is_over, watching }
     }
 
     fn longest(self) -> Duration {

@@ -13,7 +13,7 @@ const TICKS_PER_SECOND: u32 = 4;
 #[derive(Clone, Copy)]
 enum Action {
     Send(&'static str),
-    /// Lets this many seconds pass.
+    /// Waits for this number of seconds.
     Wait(u32),
     /// Sends one byte per second.
     Trickle(&'static str),

@@ -116,8 +116,8 @@ fn queued_heads_are_bounded() {
     let server = TestServer::new("").warm();
     let mut client = blocked(&server);
     let field = "x".repeat(4000);
-    let incoming: Vec<u32> = (0..120).map(|number| 3 + 2 * number).collect();
-    for &stream in &incoming {
+    let streams: Vec<u32> = (0..120).map(|number| 3 + 2 * number).collect();
+    for &stream in &streams {
         client
             .peer
             .send(&wire::request(stream, "GET", "/small.txt", &[("a", &field)], true));
@@ -129,7 +129,7 @@ fn queued_heads_are_bounded() {
         "at most 256 KiB must be read: {unread} bytes are unread"
     );
     client.peer.accept_all();
-    client.run_until(|client| incoming.iter().all(|&stream| has_end(client, stream)));
+    client.run_until(|client| streams.iter().all(|&stream| has_end(client, stream)));
 }
 
 #[test]

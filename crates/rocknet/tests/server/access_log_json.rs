@@ -147,12 +147,12 @@ fn every_version_and_handler_has_the_same_record() {
 #[test]
 fn an_upstream_that_does_not_respond_is_logged() {
     let upstream = Upstream::raw(drop);
-    let message = lines(folder(), &upstream.key(), Vec::new(), |server| {
+    let records = lines(folder(), &upstream.key(), Vec::new(), |server| {
         server.connect().get("/").expect("no response", 502, &[]);
     });
     let address = format!("\"{}\"", upstream.url());
     check(
-        &message[0],
+        &records[0],
         &[("status", "502"), ("upstream", &address), ("upstream_us", "null")],
     );
 }
@@ -168,7 +168,7 @@ fn a_response_that_was_cut_has_the_same_bytes_in_every_version() {
         );
         upstream::Next::Close
     });
-    let message = lines(folder(), &upstream.key(), Vec::new(), |server| {
+    let records = lines(folder(), &upstream.key(), Vec::new(), |server| {
         let mut client = server.connect();
         client.send("GET /cut HTTP/1.1\r\nHost: localhost\r\n\r\n");
         client.rest();
@@ -176,8 +176,8 @@ fn a_response_that_was_cut_has_the_same_bytes_in_every_version() {
         let (response, _) = client.start_request(client.request("GET", "/cut"), true);
         assert!(client.response(response).is_err(), "the response was not cut");
     });
-    assert_eq!(message.len(), 2, "{message:#?}");
-    for line in &message {
+    assert_eq!(records.len(), 2, "{records:#?}");
+    for line in &records {
         check(line, &[("status", "200"), ("bytes_sent", &SENT.to_string())]);
     }
 }
@@ -188,7 +188,7 @@ fn durations_are_logged_and_added_up_for_status() {
     const READY: usize = 200;
     let (waits, mut waiting) = Deferred::new();
     let mut whole = Duration::ZERO;
-    let message = lines(folder(), "", vec![mount("/slow", waits)], |server| {
+    let records = lines(folder(), "", vec![mount("/slow", waits)], |server| {
         let mut client = server.connect();
         let begun = Instant::now();
         client.send("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -210,10 +210,10 @@ fn durations_are_logged_and_added_up_for_status() {
         // The 99th percentile of 201 responses excludes the slow one.
         assert!(site.p99_us < 30_000, "{site:?}");
     });
-    let slow = number(&message[0], "duration_us");
+    let slow = number(&records[0], "duration_us");
     let whole = u64::try_from(whole.as_micros()).expect("a short time");
     assert!(slow >= 30_000 && slow <= whole, "{slow} of {whole}");
-    for ready in &message[2..] {
+    for ready in &records[2..] {
         assert!(number(ready, "duration_us") < 30_000, "{ready}");
     }
 }

@@ -195,9 +195,9 @@ fn variables_come_from_the_request_and_the_configuration() {
 fn responses_are_forwarded_or_refused() {
     let long = format!("A: {}\r\n\r\n", "x".repeat(64 * 1024));
     let large = format!("Content-Type: text/x\r\n\r\n{}", "0123456789".repeat(100_000));
-    let message = format!("Content-Length: 1000000\r\n\r\n{}", "0123456789".repeat(100_000));
-    // Output of an application, and the response a client gets. Status lines of HTTP are parsed where such applications
-    // write them.
+    let with_length = format!("Content-Length: 1000000\r\n\r\n{}", "0123456789".repeat(100_000));
+    // A row has the output of an application, the expected status over FastCGI, the one over SCGI and uwsgi, header
+    // fields and the length of the body. Only SCGI and uwsgi applications can begin with an HTTP status line.
     let rows: Vec<(&str, u16, u16, &[&str], usize)> = vec![
         (
             "Content-Type: text/x\r\n\r\nhello",
@@ -219,7 +219,7 @@ fn responses_are_forwarded_or_refused() {
         ("HTTP/1.1 100 Continue\r\n\r\n", 502, 502, &[], usize::MAX),
         ("Content-Length: 3\r\n\r\nhello", 200, 200, &[], usize::MAX),
         (&large, 200, 200, &["Transfer-Encoding: chunked"], 1_000_000),
-        (&message, 200, 200, &["Content-Length: 1000000"], 1_000_000),
+        (&with_length, 200, 200, &["Content-Length: 1000000"], 1_000_000),
         (&long, 502, 502, &[], usize::MAX),
         ("no head at all", 502, 502, &[], usize::MAX),
         ("A: b\rSet-Cookie: c\r\n\r\n", 502, 502, &[], usize::MAX),
@@ -260,13 +260,13 @@ fn a_response_shorter_than_announced_is_cut() {
             _ => [&b"Content-Length: 500001\r\n\r\n"[..], &[b'x'; 500_000]].concat(),
         });
         let server = Running::site(folder, &format!("{key} = \"unix:app.sock\""));
-        // The response may or may not have begun when the application closes.
+        // The application can close before or after the response has begun, so the client gets a 502 or a cut response.
         let mut client = server.connect();
         client.send(request("GET /?small", &["Connection: close"]));
         let head = client.head();
         let is_cut = head.contains("Content-Length: 6\r\n") && client.rest().len() == 5;
         assert!(head.starts_with("HTTP/1.1 502") || is_cut, "{head}");
-        // The response has begun already: the client sees that it is shorter than announced.
+        // This response has begun, so the client gets fewer bytes than `Content-Length` says.
         let mut client = server.connect();
         client.send(request("GET /?large", &[]));
         assert!(client.head().contains("Content-Length: 500001\r\n"));
@@ -323,8 +323,8 @@ fn errors_get_a_status_and_in_dev_mode_a_hint() {
             ] {
                 let response = server.get(path);
                 assert_eq!(response.status, status, "{key} {path}: {response:?}");
-                let is_logged = response.text().contains(hint);
-                assert_eq!(is_logged, mode == "dev", "{key} {path}: {}", response.text());
+                let has_hint = response.text().contains(hint);
+                assert_eq!(has_hint, mode == "dev", "{key} {path}: {}", response.text());
             }
             drop(given_up);
         }

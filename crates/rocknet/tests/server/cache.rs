@@ -24,15 +24,15 @@ const STALL: Duration = Duration::from_millis(100);
 fn wait_until_new(what: &str, mut is_new: impl FnMut() -> bool) {
     let changed = Instant::now();
     loop {
-        let incoming = Instant::now();
+        let sent_at = Instant::now();
         if is_new() {
             return;
         }
-        let is_broken = incoming - changed >= MAX_DELAY && incoming.elapsed() < STALL;
+        let is_broken = sent_at - changed >= MAX_DELAY && sent_at.elapsed() < STALL;
         assert!(
             !is_broken && changed.elapsed() < DEADLINE,
             "{what}: still the old response after {:?}",
-            incoming - changed
+            sent_at - changed
         );
         std::thread::park_timeout(Duration::from_millis(10));
     }
@@ -55,8 +55,8 @@ fn check(what: &str, path: &str, before: (u16, &str), change: &Change, after: (u
     let mut fetch = || {
         let response = client.get(path);
         let start = response.text().chars().take(6).collect::<String>();
-        let message = if response.status == 200 { start } else { String::new() };
-        (response.status, message)
+        let text = if response.status == 200 { start } else { String::new() };
+        (response.status, text)
     };
     for _ in 0..3 {
         let (status, text) = fetch();

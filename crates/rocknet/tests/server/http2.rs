@@ -102,13 +102,13 @@ fn streams_do_not_wait_for_each_other() {
         .initial_connection_window_size(1 << 25);
     let mut client = Http2::with(server.address(), &windows);
     let (slow, _) = client.start_request(client.request("GET", "/wait/1"), true);
-    let incoming: Vec<_> = (0..100)
+    let responses: Vec<_> = (0..100)
         .map(|number| {
             let path = if number % 2 == 0 { "/cached" } else { "/large" };
             (path, client.start_request(client.request("GET", path), true).0)
         })
         .collect();
-    for (path, response) in incoming {
+    for (path, response) in responses {
         let length = if path == "/cached" { 40_000 } else { 300_000 };
         assert_eq!(
             client.response(response).expect("a response").content.len(),

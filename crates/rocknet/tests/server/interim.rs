@@ -85,8 +85,8 @@ fn hints_precede_the_response_over_http_2() {
         let responder = thread::spawn(move || waiting.next().response("at last"));
         let page = client.page(client.request("GET", "/tells/x"));
         assert!(responder.join().expect("no panic"));
-        let message = HINTS.map(|link| (103, link.to_owned()));
-        assert_eq!(page.hints, message, "push: {push}");
+        let expected = HINTS.map(|link| (103, link.to_owned()));
+        assert_eq!(page.hints, expected, "push: {push}");
         assert_eq!(page.response.content, b"at last");
         assert_eq!(client.get("/a.txt").content, b"a");
     }

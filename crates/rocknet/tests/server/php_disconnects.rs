@@ -38,9 +38,9 @@ fn a_response_that_ends_early_is_an_error_or_detectably_cut() {
             client.send(request(&format!("GET /a.php?{limit}"), &["Connection: close"]));
             let got = String::from_utf8_lossy(&client.rest()).into_owned();
             let (head, content) = got.split_once("\r\n\r\n").unwrap_or((&got, ""));
-            let is_logged = head.contains("Content-Length: 5");
+            let has_length = head.contains("Content-Length: 5");
             let is_whole = head.starts_with("HTTP/1.1 200 ")
-                && (is_logged && content == "hello" || !is_logged && content.ends_with("0\r\n\r\n"));
+                && (has_length && content == "hello" || !has_length && content.ends_with("0\r\n\r\n"));
             assert_eq!(is_whole, limit == length, "{limit} of {length}: {got:?}");
             let is_cut = head.starts_with("HTTP/1.1 200 ");
             assert!(is_cut || head.starts_with("HTTP/1.1 502 "), "{limit}: {got:?}");
@@ -84,8 +84,8 @@ fn a_reset_stream_aborts_its_script() {
         } else {
             Vec::new()
         };
-        let incoming = [beginning, wire::get(stream, "/a.php")].concat();
-        client.write_all(&incoming).expect("to be sent");
+        let bytes = [beginning, wire::get(stream, "/a.php")].concat();
+        client.write_all(&bytes).expect("to be sent");
         assert_eq!(reports.recv_timeout(DEADLINE), Ok("requested"));
         client.write_all(&wire::rst(stream)).expect("to be sent");
         assert_eq!(reports.recv_timeout(DEADLINE), Ok("disconnected"), "{stream}");

@@ -123,17 +123,17 @@ fn no_request_is_lost_while_php_fpm_is_killed() {
     let mut last = pid(&server, "/master.php");
     let is_over = AtomicBool::new(false);
     let fetch = |line: &str, content: &str| {
-        let mut incoming = 0;
+        let mut requests = 0;
         while !is_over.load(Ordering::Relaxed) {
             let mut client = server.connect();
             let length = format!("Content-Length: {}", content.len());
             client.send(super::support::client::request(line, &[&length]));
             client.send(content);
             let response = client.response();
-            assert_eq!(response.status, 200, "{line} after {incoming}: {response:?}");
-            incoming += 1;
+            assert_eq!(response.status, 200, "{line} after {requests}: {response:?}");
+            requests += 1;
         }
-        incoming
+        requests
     };
     thread::scope(|scope| {
         let clients = [

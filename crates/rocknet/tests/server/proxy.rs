@@ -308,13 +308,13 @@ fn large_responses_are_streamed_over_both_versions() {
         format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n"),
         "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_owned(),
     ] {
-        let is_logged = head.contains("Length");
+        let has_length = head.contains("Length");
         let upstream = Upstream::start(move |_, stream| {
             write_to(stream, &head);
             for _ in 0..SIZE / 1000 {
                 write_to(stream, [b'z'; 1000]);
             }
-            if is_logged { Next::Keep } else { Next::Close }
+            if has_length { Next::Keep } else { Next::Close }
         });
         let text = format!(
             "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n{}\n",
@@ -325,18 +325,18 @@ fn large_responses_are_streamed_over_both_versions() {
         let mut client = server.connect();
         for _ in 0..2 {
             let response = client.get("/");
-            assert_eq!(response.field("Content-Length"), is_logged.then_some(&*length));
+            assert_eq!(response.field("Content-Length"), has_length.then_some(&*length));
             assert!(response.body.len() == SIZE && response.body.iter().all(|byte| *byte == b'z'));
         }
         let mut client = Http2::to(server.address());
         let response = client.get("/");
         assert_eq!(response.content.len(), SIZE);
-        let message = response
+        let content_length = response
             .fields
             .get("content-length")
             .and_then(|length| length.to_str().ok());
-        assert_eq!(message, is_logged.then_some(&*length));
-        assert_eq!(upstream.connections(), if is_logged { 1 } else { 3 });
+        assert_eq!(content_length, has_length.then_some(&*length));
+        assert_eq!(upstream.connections(), if has_length { 1 } else { 3 });
     }
 }
 

@@ -91,9 +91,9 @@ fn a_response_that_ends_early_is_an_error_or_detectably_cut() {
                     _ => &got,
                 };
                 let (head, content) = got.split_once("\r\n\r\n").unwrap_or((got, ""));
-                let is_logged = head.contains("Content-Length: 5");
+                let has_length = head.contains("Content-Length: 5");
                 let is_whole = head.starts_with("HTTP/1.1 200 ")
-                    && (is_logged && content == "abcde" || !is_logged && content.ends_with("0\r\n\r\n"));
+                    && (has_length && content == "abcde" || !has_length && content.ends_with("0\r\n\r\n"));
                 let is_cut = head.starts_with("HTTP/1.1 200 ") && !is_whole;
                 // After a reset an unknown part of the response is lost.
                 let is_right = match length == sent.len() {

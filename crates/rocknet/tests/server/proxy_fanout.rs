@@ -58,7 +58,7 @@ async fn slow() -> SlowUpstream {
     socket.bind(([127, 0, 0, 1], 0).into()).expect("a port");
     let listener = socket.listen(BACKLOG).expect("a listener");
     let port = listener.local_addr().expect("its address").port();
-    let (go, message) = watch::channel(false);
+    let (go, released) = watch::channel(false);
     let (open, requests) = (Arc::<AtomicUsize>::default(), Arc::<Requests>::default());
     let counts = (Arc::clone(&open), Arc::clone(&requests));
     tokio::spawn(async move {
@@ -66,9 +66,9 @@ async fn slow() -> SlowUpstream {
             let (stream, _) = listener.accept().await.expect("a connection");
             let (open, requests) = (Arc::clone(&counts.0), Arc::clone(&counts.1));
             open.fetch_add(1, Ordering::SeqCst);
-            let message = message.clone();
+            let released = released.clone();
             tokio::spawn(async move {
-                serve(stream, &requests, message).await;
+                serve(stream, &requests, released).await;
                 open.fetch_sub(1, Ordering::SeqCst);
             });
         }
@@ -82,7 +82,7 @@ async fn slow() -> SlowUpstream {
 }
 
 /// Serves a connection. Each request has a body of one byte, so that the end of a request can be recognised.
-async fn serve(mut stream: TcpStream, requests: &Requests, mut message: watch::Receiver<bool>) {
+async fn serve(mut stream: TcpStream, requests: &Requests, mut released: watch::Receiver<bool>) {
     let mut unread = Vec::new();
     loop {
         while !unread.ends_with(b"\r\n\r\nx") {
@@ -93,7 +93,7 @@ async fn serve(mut stream: TcpStream, requests: &Requests, mut message: watch::R
         unread.clear();
         let now = requests.now.fetch_add(1, Ordering::SeqCst) + 1;
         requests.peak.fetch_max(now, Ordering::SeqCst);
-        if message.wait_for(|go| *go).await.is_err() {
+        if released.wait_for(|go| *go).await.is_err() {
             return;
         }
         // Counted before the response is sent, because the next request can arrive on any connection right after it.

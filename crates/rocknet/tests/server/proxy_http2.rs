@@ -409,9 +409,9 @@ fn a_cut_response_is_detectable_by_the_client() {
 /// When a client disconnects, its call at the upstream is reset.
 #[test]
 fn a_disconnect_of_the_client_resets_the_call() {
-    let (message, receiver) = std::sync::mpsc::channel::<bool>();
+    let (report, receiver) = std::sync::mpsc::channel::<bool>();
     let upstream = Http2Upstream::start(&Builder::new(), move |request, mut respond| {
-        let message = message.clone();
+        let report = report.clone();
         Box::pin(async move {
             let _stream = respond.send_response(Response::new(()), false).expect("a stream");
             let mut body = request.into_body();
@@ -419,7 +419,7 @@ fn a_disconnect_of_the_client_resets_the_call() {
             while matches!(end, Some(Ok(_))) {
                 end = body.data().await;
             }
-            let _ = message.send(matches!(end, Some(Err(_))));
+            let _ = report.send(matches!(end, Some(Err(_))));
         })
     });
     let server = proxied(&upstream.url(), "");

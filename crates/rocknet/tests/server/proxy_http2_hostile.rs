@@ -218,7 +218,7 @@ fn malformed_trailers_cut_the_response() {
         let (response, _) = client.start_request(client.request("GET", "/"), true);
         let is_reset = client.wait(async {
             let mut body = response.await.expect("a head").into_body();
-            assert_eq!(body.data().await.expect("content").expect("content"), "begun");
+            assert_eq!(body.data().await.expect("data").expect("data"), "begun");
             go.send(()).expect("a server that waits");
             match body.data().await {
                 Some(end) => end.is_err(),

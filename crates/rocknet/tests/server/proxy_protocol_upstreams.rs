@@ -24,13 +24,13 @@ fn another_rocknet_gets_the_client_address() {
          [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = \"{}\"\n",
         upstream.url()
     );
-    let inner = Running::start(Folder::with(&[]), &text);
+    let second = Running::start(Folder::with(&[]), &text);
     for version in ["v1", "v2"] {
-        let outer = announcing(
-            &format!("http://{}", inner.address()),
+        let proxy = announcing(
+            &format!("http://{}", second.address()),
             &format!("proxy_protocol = \"{version}\", forwarded = false"),
         );
-        let mut client = outer.connect();
+        let mut client = proxy.connect();
         for (fields, expected) in [
             (&["X-Forwarded-For: 192.0.2.1"][..], "192.0.2.1"),
             (&["X-Forwarded-For: 2001:db8::1"], "2001:db8::1"),
@@ -44,7 +44,7 @@ fn another_rocknet_gets_the_client_address() {
             );
         }
         // A client at a socket file has no address, so the upstream gets the address of the proxy.
-        let mut unix = outer.connect_unix("site.sock");
+        let mut unix = proxy.connect_unix("site.sock");
         unix.get("/").expect("through a socket file", 200, &[]);
         assert_eq!(upstream.last().field("X-Forwarded-For"), Some("127.0.0.1"), "{version}");
     }

@@ -115,7 +115,7 @@ fn response_trailers_are_forwarded() {
         client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
         let head = client.head();
         assert!(head.contains("Transfer-Encoding: chunked\r\n"), "{round}: {head}");
-        // The body is empty, as the request had none.
+        // The body is empty, because the request has no trailers.
         let expected = b"0\r\nX-Sum: 5\r\nGrpc-Status: 0\r\n\r\n";
         assert_eq!(client.bytes(expected.len()), expected, "{round}");
     }
@@ -126,7 +126,7 @@ fn response_trailers_are_forwarded() {
         let trailers = client.wait(async {
             let mut body = response.await.expect("a response").into_body();
             while let Some(data) = body.data().await {
-                data.expect("content");
+                data.expect("data");
             }
             body.trailers().await.expect("an end").expect("trailers")
         });
@@ -167,7 +167,7 @@ fn forbidden_response_trailers_are_dropped_from_the_response() {
         let trailers = client.wait(async {
             let mut body = response.await.expect("a response").into_body();
             while let Some(data) = body.data().await {
-                data.expect("content");
+                data.expect("data");
             }
             body.trailers().await.expect("an end").expect("trailers")
         });
@@ -263,7 +263,7 @@ fn large_bodies_flow_both_ways() {
         let hear = async {
             let mut received = 0;
             while let Some(data) = body.data().await {
-                let data = data.expect("content");
+                let data = data.expect("data");
                 body.flow_control().release_capacity(data.len()).expect("capacity");
                 received += data.len();
             }

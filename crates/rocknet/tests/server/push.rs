@@ -43,11 +43,11 @@ fn without_push() -> Builder {
 }
 
 /// Sends requests one after the other on one connection, and asserts the pushes of each.
-fn check(server: &Running, builder: &Builder, incoming: &[(&str, &[&str])]) {
+fn check(server: &Running, builder: &Builder, requests: &[(&str, &[&str])]) {
     let mut client = Http2::with(server.address(), builder);
-    for (path, promised) in incoming {
+    for (path, promised) in requests {
         let page = client.page(client.request("GET", path));
-        assert_eq!(page.promised(), *promised, "{path} of {incoming:?}");
+        assert_eq!(page.promised(), *promised, "{path} of {requests:?}");
         assert_eq!(page.hints, [], "{path}");
         assert!(page.response.status.is_success(), "{path}: {}", page.response.status);
     }

@@ -112,10 +112,10 @@ fn an_application_gets_the_rewritten_and_the_requested_path() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         let names = ["SCRIPT_NAME", "QUERY_STRING", "REQUEST_URI"];
-        let message: Vec<_> = names.iter().map(|name| incoming.variable(name)).collect();
+        let values: Vec<_> = names.iter().map(|name| incoming.variable(name)).collect();
         write_to(
             stream,
-            response(format!("Content-Type: text/plain\r\n\r\n{}", message.join(" ")).as_bytes()),
+            response(format!("Content-Type: text/plain\r\n\r\n{}", values.join(" ")).as_bytes()),
         );
         Next::Keep
     });

@@ -155,11 +155,11 @@ fn a_connection_is_taken_over_with_early_bytes() {
         thread::yield_now();
     }
     server.stop();
-    let message = fs::read_to_string(log).expect("a log");
+    let log_text = fs::read_to_string(log).expect("a log");
     let bytes = 6 + 100 * 300 + 18;
     assert!(
-        message.contains(&format!("\"GET /join/x HTTP/1.1\" 101 {bytes}\n")),
-        "{message}"
+        log_text.contains(&format!("\"GET /join/x HTTP/1.1\" 101 {bytes}\n")),
+        "{log_text}"
     );
 }
 

@@ -111,11 +111,11 @@ fn requests_and_responses_pass_under_both_versions() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     for only in [&TLS13, &TLS12] {
-        let wish = TlsServer {
+        let tls_server = TlsServer {
             only: Some(only),
             ..TlsServer::new(&leaf)
         };
-        let upstream = wish.responding(|incoming| ok(&format!("{} {}", incoming.line, incoming.content.len())));
+        let upstream = tls_server.responding(|incoming| ok(&format!("{} {}", incoming.line, incoming.content.len())));
         let server = proxied(trusting(&authority), &upstream, "ca = \"ca.pem\"");
         let mut client = server.connect();
         for _ in 0..3 {
@@ -182,13 +182,13 @@ fn untrusted_upstreams_get_no_request() {
             "`cert` and `key`",
         ),
     ] {
-        let incoming = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&incoming);
-        let wish = TlsServer {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&requests);
+        let tls_server = TlsServer {
             clients: clients.clone(),
             ..TlsServer::new(leaf)
         };
-        let upstream = wish.responding(move |_| {
+        let upstream = tls_server.responding(move |_| {
             count.fetch_add(1, Ordering::SeqCst);
             ok("hello")
         });
@@ -198,7 +198,7 @@ fn untrusted_upstreams_get_no_request() {
         let response = server.get("/");
         assert_eq!(response.status, status, "{keys}: {response:?}");
         assert!(response.text().contains(output), "{keys}: {}", response.text());
-        assert_eq!(incoming.load(Ordering::SeqCst), usize::from(status == 200), "{keys}");
+        assert_eq!(requests.load(Ordering::SeqCst), usize::from(status == 200), "{keys}");
     }
 }
 
@@ -256,7 +256,7 @@ fn sessions_resume_on_new_connections() {
 fn a_response_without_close_notify_is_incomplete() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
-    for is_logged in [true, false] {
+    for has_close_notify in [true, false] {
         let upstream = TlsServer::new(&leaf).start(move |stream| {
             let mut reader = BufReader::new(&mut *stream);
             if !matches!(request(&mut reader), Ok(Some(_))) {
@@ -266,7 +266,7 @@ fn a_response_without_close_notify_is_incomplete() {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nbegun");
             let _ = stream.flush();
             let _ = stream.write_all(b", ended");
-            if is_logged {
+            if has_close_notify {
                 stream.conn.send_close_notify();
             }
             let _ = stream.flush();
@@ -276,10 +276,10 @@ fn a_response_without_close_notify_is_incomplete() {
         client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
         let all = client.rest();
         let text = String::from_utf8_lossy(&all);
-        if is_logged {
+        if has_close_notify {
             assert!(text.contains("begun") && text.contains(", ended"), "{text}");
         }
-        assert_eq!(text.contains("\r\n0\r\n\r\n"), is_logged, "{text}");
+        assert_eq!(text.contains("\r\n0\r\n\r\n"), has_close_notify, "{text}");
     }
 }
 

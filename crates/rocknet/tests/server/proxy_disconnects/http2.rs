@@ -14,8 +14,8 @@ fn a_response_that_ends_early_is_an_error_or_a_reset() {
     for sent in RESPONSES {
         for is_abrupt in [false, true] {
             let upstream = Upstream::start(move |incoming, stream| {
-                let message = incoming.line.split(['/', ' ']).nth(2);
-                let length: usize = message.and_then(|number| number.parse().ok()).expect("a number");
+                let number = incoming.line.split(['/', ' ']).nth(2);
+                let length: usize = number.and_then(|number| number.parse().ok()).expect("a number");
                 write_to(stream, &sent[..length]);
                 if is_abrupt {
                     reset_on_close(stream);
@@ -110,8 +110,8 @@ fn a_disconnect_during_a_response_closes_the_upstream_connection() {
             for (beginning, amount) in [(wire::open_beginning(), 1_000_000), (wire::beginning(&[]), 60_000)] {
                 let mut client = TcpStream::connect(server.address()).expect("a connection");
                 client.set_read_timeout(Some(DEADLINE)).expect("an option");
-                let incoming = [beginning, wire::get(1, target)].concat();
-                client.write_all(&incoming).expect("to be sent");
+                let bytes = [beginning, wire::get(1, target)].concat();
+                client.write_all(&bytes).expect("to be sent");
                 client.read_exact(&mut vec![0; amount]).expect("the beginning");
                 left.push(disconnect(client, how));
             }

@@ -227,7 +227,7 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|window| window == what)
 }
 
-/// Bytes of a request, with `Host: localhost` unless `fields` contains a Host.
+/// Returns a request without a body, with `Host: localhost` unless `fields` contains a Host.
 pub fn request(line: &str, fields: &[&str]) -> String {
     let mut text = format!("{line} HTTP/1.1\r\n");
     if !fields

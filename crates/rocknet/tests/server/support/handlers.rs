@@ -73,14 +73,14 @@ impl PendingRequest {
 
 impl Handler for Deferred {
     fn handle(&self, _: Exchange) -> HandlerFuture {
-        let (response, message) = oneshot::channel();
+        let (response, receiver) = oneshot::channel();
         let sent = self
             .0
             .lock()
             .map(|pending| pending.send(PendingRequest(response)).is_ok())
             .unwrap_or(false);
         respond_with(async move {
-            match message.await {
+            match receiver.await {
                 Ok(text) if sent => Response::new(Status::OK).body(text),
                 _ => Response::new(Status::SERVICE_UNAVAILABLE),
             }
