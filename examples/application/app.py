@@ -1,6 +1,6 @@
 """Lists moorings over SCGI, using only the standard library of Python.
 
-python3 app.py PORT: listens on 127.0.0.1, on a free port where PORT is 0, and prints where.
+Usage: python3 app.py PORT. Listens on this port of 127.0.0.1, or on any free port if PORT is 0, and prints the port.
 """
 
 import html
@@ -28,7 +28,7 @@ class Scgi(socketserver.StreamRequestHandler):
     def answer(self, variables):
         base, name = variables["SCRIPT_NAME"], variables["PATH_INFO"].strip("/")
         if not name:
-            links = (f'<li><a href="{base}/{known}">{known}</a>' for known in MOORINGS)
+            links = (f'<li><a href="{base}/{mooring}">{mooring}</a>' for mooring in MOORINGS)
             return "200 OK", "<h1>Moorings</h1><ul>" + "".join(links) + "</ul>"
         if name in MOORINGS:
             return "200 OK", f"<h1>{name}</h1><p>{MOORINGS[name]}"

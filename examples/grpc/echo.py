@@ -1,6 +1,6 @@
-"""Serves gRPC calls: with one message, with several, and with each message as it comes.
+"""Serves unary and streaming gRPC calls.
 
-Messages are bytes as they are, so that no code has to be generated.
+Messages are plain bytes without Protocol Buffers, so that no code has to be generated.
 """
 
 import sys
@@ -11,36 +11,36 @@ import grpc
 
 
 def say(message, context):
-    """One message, and one back; the client's metadata comes back in the trailers."""
-    told = dict(context.invocation_metadata())
-    context.set_trailing_metadata((("x-length", str(len(message))), ("x-user", told.get("x-user", ""))))
+    """Returns the message. The trailers contain its length and the client's `x-user`."""
+    metadata = dict(context.invocation_metadata())
+    context.set_trailing_metadata((("x-length", str(len(message))), ("x-user", metadata.get("x-user", ""))))
     return message
 
 
 def count(message, context):
-    """One message with a number, and that many back."""
+    """Receives a number and returns that many messages."""
     for number in range(int(message)):
         yield str(number).encode()
 
 
 def add(messages, context):
-    """Many messages, and their length at the end."""
+    """Receives any number of messages and returns their total length."""
     return str(sum(len(message) for message in messages)).encode()
 
 
 def both(messages, context):
-    """Each message back as it comes."""
+    """Returns each message as soon as it is received."""
     for message in messages:
         yield message
 
 
 def refuse(message, context):
-    """An error with a message."""
+    """Fails with an error message."""
     context.abort(grpc.StatusCode.NOT_FOUND, "there is no “" + message.decode() + "”")
 
 
 def wait(message, context):
-    """Nothing, until the client cancels; the cancellation is reported at the end."""
+    """Returns nothing until the client cancels the call, then prints a line."""
     while context.is_active():
         time.sleep(0.01)
     print("gave up", flush=True)

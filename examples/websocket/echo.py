@@ -1,6 +1,6 @@
 """Echoes WebSocket messages (RFC 6455), using only the standard library of Python.
 
-python3 echo.py PORT: listens on 127.0.0.1, on a free port where PORT is 0, and prints where.
+Usage: python3 echo.py PORT. Listens on this port of 127.0.0.1, or on any free port if PORT is 0, and prints the port.
 """
 
 import base64
@@ -45,7 +45,7 @@ class Echo(socketserver.StreamRequestHandler):
             length, = struct.unpack(form, self.rfile.read(size))
         mask = self.rfile.read(4)
         content = self.rfile.read(length)
-        return head[0], bytes(byte ^ mask[place % 4] for place, byte in enumerate(content))
+        return head[0], bytes(byte ^ mask[index % 4] for index, byte in enumerate(content))
 
     def write(self, first, content):
         length = len(content)

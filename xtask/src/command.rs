@@ -1,4 +1,4 @@
-//! Other programs, started in the root of the checkout; errors contain the command.
+//! Runs other programs in the root of the checkout. Errors contain the command.
 
 use crate::{Failure, repository};
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
 /// Returns the cargo that started this program, or the one on the path.
 pub fn cargo() -> Command {
     let mut cargo = command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // A variable of this package would make cargo rebuild crates that read it.
+    // Cargo would rebuild crates that read this variable, because its value is the folder of xtask.
     cargo.env_remove("CARGO_MANIFEST_DIR");
     cargo
 }
@@ -54,8 +54,8 @@ pub fn shown(command: &Command) -> String {
     words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
 }
 
-/// Finds `program` on the path. The `sbin` folders are searched too, because servers are installed there and a plain
-/// user's path lacks them.
+/// Finds `program` on the path. The `sbin` folders are searched too, because servers are installed there, and the
+/// path of an ordinary user lacks them.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")]);

@@ -1,4 +1,4 @@
-//! `cargo xtask conform`: programs of other projects against a server built from this checkout.
+//! `cargo xtask conform`: runs programs of other projects against a server built from this checkout.
 
 mod application;
 mod autobahn;
@@ -29,10 +29,10 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Run only these steps; all by default
+    /// Run only these steps; by default all except deflate
     #[arg(value_enum)]
     steps: Vec<Step>,
-    /// Seconds of each slow attack: more than the server's deadlines, or the attack shows nothing
+    /// Seconds of each slow attack; with less than the server's timeouts, the attack shows nothing
     #[arg(long, default_value_t = 75)]
     seconds: u32,
     /// Connections of each slow attack
@@ -61,7 +61,7 @@ enum Step {
     H2spec,
     /// Pushed resources for nghttp, Early Hints for curl
     Push,
-    /// Header blocks exchanged with Python's HPACK
+    /// Field blocks exchanged with Python's HPACK
     Hpack,
     /// WordPress over HTTP/2 with its own MariaDB
     Wordpress,
@@ -109,7 +109,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             crate::repository::target().join("release/rocknet")
         }
     };
-    let wanted = |step| options.steps.is_empty() || options.steps.contains(&step);
+    let is_selected = |step| options.steps.is_empty() || options.steps.contains(&step);
     let mut steps = Steps::default();
     let steps_in_order = [
         Step::Browser,
@@ -122,11 +122,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         Step::Push,
     ];
     for ((name, work), step) in CLIENTS.into_iter().zip(steps_in_order) {
-        if wanted(step) {
+        if is_selected(step) {
             steps.step(name, || work(&program));
         }
     }
-    if wanted(Step::Hpack) {
+    if is_selected(Step::Hpack) {
         steps.step("hpack", hpack::run);
     }
     let applications: [(&'static str, Step, Work); 5] = [
@@ -136,15 +136,15 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         ("grpc", Step::Grpc, grpc::run),
         ("upstreams", Step::Upstreams, upstreams::run),
     ];
-    if applications.iter().any(|(_, step, _)| wanted(*step)) {
+    if applications.iter().any(|(_, step, _)| is_selected(*step)) {
         packages::require(Purpose::Applications)?;
     }
     for (name, step, work) in applications {
-        if wanted(step) {
+        if is_selected(step) {
             steps.step(name, || work(&program));
         }
     }
-    if wanted(Step::Streaming) {
+    if is_selected(Step::Streaming) {
         steps.step("streaming", || {
             let mut test = cargo();
             test.args([
@@ -166,13 +166,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     // If the step is named and Python 2.7 is missing, the step fails instead of being skipped.
     if options.steps.is_empty() && autobahn::wstest::python().is_none() {
         steps.skip("autobahn", autobahn::wstest::INSTALL_HINT);
-    } else if wanted(Step::Autobahn) {
+    } else if is_selected(Step::Autobahn) {
         steps.step("autobahn", || autobahn::run(&program, Cases::Messages));
     }
     if options.steps.contains(&Step::Deflate) {
         steps.step("deflate", || autobahn::run(&program, Cases::Deflate));
     }
-    if wanted(Step::Slow) {
+    if is_selected(Step::Slow) {
         for (name, option) in slow::ATTACKS {
             steps.step(name, || {
                 slow::run(&program, option, options.seconds, options.connections)

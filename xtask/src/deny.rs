@@ -1,4 +1,4 @@
-//! Licences, sources and advisories of the dependencies: all with cargo-deny, the licences alone without it.
+//! Checks licences, sources and advisories of the dependencies with cargo-deny, or only the licences without it.
 
 use crate::Failure;
 use crate::command::{cargo, find, output, run as run_command};
@@ -65,7 +65,7 @@ fn allowed(expression: &str) -> bool {
             .split(" OR ")
             .any(|arm| arm.split(" AND ").all(|one| ALLOWED.contains(&one.trim())));
     };
-    // Innermost parentheses first: their content becomes a licence that is accepted or one that is not.
+    // The innermost parentheses are evaluated first. An accepted or a refused licence replaces them.
     let Some(length) = expression[open..].find(')') else {
         return false;
     };
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn licence_expressions() {
+    fn an_expression_is_allowed_if_accepted_licences_satisfy_it() {
         let rows = [
             ("MIT", true),
             ("MIT OR GPL-3.0", true),

@@ -1,13 +1,13 @@
-//! `cargo xtask fuzz [TARGET] [SECONDS]`: runs each fuzz target in turn for a while. The tests replay their seeds.
+//! `cargo xtask fuzz [TARGET] [SECONDS]`: runs each fuzz target for some seconds. Ordinary tests replay the seeds.
 
 use crate::command::{command, find, run as run_command};
 use crate::{Failure, repository};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// One target; all of them when left out
+    /// Target to fuzz; by default all targets
     target: Option<String>,
-    /// Seconds of each target
+    /// Seconds per target
     #[arg(default_value_t = 60)]
     seconds: u32,
 }
@@ -19,17 +19,17 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         );
     }
     let folder = repository::root().join("fuzz/fuzz_targets");
-    let known: Vec<String> = repository::files(&folder, "rs")
+    let targets: Vec<String> = repository::files(&folder, "rs")
         .map_err(|error| format!("{}: {error}", folder.display()))?
         .iter()
         .filter_map(|file| Some(file.file_stem()?.to_string_lossy().into_owned()))
         .collect();
-    let chosen: Vec<&String> = known
+    let chosen: Vec<&String> = targets
         .iter()
         .filter(|name| options.target.as_ref().is_none_or(|target| target == *name))
         .collect();
     if chosen.is_empty() {
-        return Err(format!("unknown fuzz target; the targets are: {}", known.join(", ")).into());
+        return Err(format!("unknown fuzz target; the targets are: {}", targets.join(", ")).into());
     }
     for name in chosen {
         println!("== {name}, {} s", options.seconds);

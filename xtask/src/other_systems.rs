@@ -1,4 +1,4 @@
-//! Other operating systems: compiles the crates for them, and checks that Linux-only dependencies stay out.
+//! Compiles the crates for other operating systems, and checks that these builds have no Linux-only dependencies.
 
 use crate::Failure;
 use crate::command::{cargo, command, find, output, run as run_command};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 struct System {
     target: &'static str,
-    /// Packages that compile there: all that do.
+    /// Packages to check. With their dependencies, they are all packages that compile for the target.
     packages: &'static [&'static str],
 }
 
@@ -35,21 +35,21 @@ const ALL: &[System] = &[
 /// Dependencies for Linux only, which other systems must not build.
 const LINUX_ONLY: &[&str] = &["io-uring"];
 
-/// Variables for C compilers of the target. They are not needed, because nothing is linked and the output of build
-/// scripts is not used.
+/// Environment variables that name the C tools for a target. Each is set to the program `true`, because nothing is
+/// linked and the output of build scripts is not used.
 const TOOLCHAIN_VARIABLES: &[&str] = &["CC", "CXX", "AR", "RANLIB"];
 
-/// Checks all targets whose standard library is installed or can be. The remark names the others.
+/// Checks all targets whose standard library is installed or can be installed. The remark names the other targets.
 pub fn run() -> Result<Option<String>, Failure> {
     let (here, missing): (Vec<_>, Vec<_>) = ALL.iter().partition(|system| is_ready(system.target));
     for system in &here {
         check(system)?;
-        hide_linux_only(system)?;
+        reject_linux_only(system)?;
     }
     let missing: Vec<_> = missing.iter().map(|system| system.target).collect();
     Ok((!missing.is_empty()).then(|| {
         format!(
-            "without {}: no standard library is installed for them",
+            "not checked: {}, because their standard libraries are not installed",
             missing.join(", ")
         )
     }))
@@ -61,7 +61,7 @@ fn check(system: &System) -> Result<(), Failure> {
     for package in system.packages {
         check.args(["-p", package]);
     }
-    // The same features as the server.
+    // The server enables this feature.
     check.args(["--features", "rocknet-controller/host"]);
     let underscored = system.target.replace('-', "_");
     for tool in TOOLCHAIN_VARIABLES {
@@ -71,7 +71,7 @@ fn check(system: &System) -> Result<(), Failure> {
     run_command(check.env(flags, "-D warnings"))
 }
 
-fn hide_linux_only(system: &System) -> Result<(), Failure> {
+fn reject_linux_only(system: &System) -> Result<(), Failure> {
     for package in system.packages {
         let mut tree = cargo();
         tree.args([
@@ -90,7 +90,7 @@ fn hide_linux_only(system: &System) -> Result<(), Failure> {
             names.any(|name| name == **only)
         });
         if let Some(only) = found {
-            return Err(format!("{package} has {only} on {}", system.target).into());
+            return Err(format!("{package} must not depend on {only} for {}", system.target).into());
         }
     }
     Ok(())

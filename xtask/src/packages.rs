@@ -1,4 +1,4 @@
-//! Programs of other projects that tasks run: one list with the reason for each, installed or named when missing.
+//! Lists the programs of other projects that tasks run, each with the reason, and installs or names missing programs.
 
 use crate::Failure;
 use crate::command::{cargo, find, output, run};
@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Tasks that run a program.
+/// Purpose for which a program is needed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Test,
@@ -15,13 +15,13 @@ pub enum Purpose {
     Conform,
     /// The steps of `conform` that need whole applications.
     Applications,
-    /// Servers to compare with: useful but not required.
+    /// The servers with which the bench compares RockNet, and other programs that it can do without.
     Competitors,
 }
 
 /// A program of another project and its Debian package.
 pub struct Package {
-    /// Name on the path, or the full path of a file for a package without a program.
+    /// Name of the program on the path. For a package without a program, the full path of one of its files.
     program: &'static str,
     /// Name of the Debian package.
     package: &'static str,
@@ -124,14 +124,14 @@ const PACKAGES: &[Package] = &[
         "pip3",
         "python3-pip",
         &[Conform],
-        "installs Python's HPACK, which ours is compared with, and servers in Python",
+        "installs Python's HPACK, with which RockNet's is compared, and servers in Python",
     ),
     package("node", "nodejs", &[Applications], "an upstream"),
     package(
         "/usr/share/nodejs/ws/package.json",
         "node-ws",
         &[Applications],
-        "WebSocket in that server",
+        "WebSocket in the upstream for Node",
     ),
     package(
         "slowhttptest",
@@ -167,7 +167,7 @@ const PACKAGES: &[Package] = &[
         "mariadbd",
         "mariadb-server-core",
         &[Applications],
-        "their database, without the system's service",
+        "the database of the applications, without the system's service",
     ),
     package(
         "/var/lib/dpkg/info/php.list",
@@ -204,7 +204,7 @@ const PACKAGES: &[Package] = &[
     package("lighttpd", "lighttpd", &[Competitors], "a server to compare with"),
 ];
 
-/// Installs missing programs as root on Debian; otherwise names them and fails.
+/// Installs missing programs if this process is root on Debian; otherwise names them and fails.
 pub fn require(purpose: Purpose) -> Result<(), Failure> {
     let missing: Vec<_> = PACKAGES
         .iter()
@@ -227,11 +227,11 @@ pub fn require(purpose: Purpose) -> Result<(), Failure> {
         .into());
     }
     if !is_root() {
-        return Err(format!("run this as root, then try again:\n  {line}").into());
+        return Err(format!("programs are missing: run this as root, then try again:\n  {line}").into());
     }
     println!("{line}");
     let _quiet = NoServices::begin();
-    // A fresh image has no package lists yet.
+    // A fresh image has no package lists yet, so they are updated if the installation fails.
     install(&names).or_else(|_| {
         output(Command::new("apt-get").args(["update", "-q"]))?;
         install(&names)
@@ -247,10 +247,10 @@ phpmyadmin phpmyadmin/reconfigure-webserver multiselect
 ",
 )];
 
-/// Tools of Rust that its minimal installation lacks: the cargo command, and the component of rustup.
+/// Tools that a minimal installation of Rust lacks: the cargo command, and the component of rustup.
 const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 
-/// Installs missing components of the toolchain with rustup; without rustup names them and fails.
+/// Installs missing components of the toolchain with rustup. Without rustup, it names the first one and fails.
 pub fn require_components() -> Result<(), Failure> {
     for (command, component) in COMPONENTS {
         if output(cargo().args([command, "--version"])).is_ok() {
@@ -270,7 +270,7 @@ pub fn require_components() -> Result<(), Failure> {
 /// Installs programs as `require` does, but prints a failure and continues, because the task can run without them.
 pub fn install_optional(purpose: Purpose) {
     if let Err(failure) = require(purpose) {
-        println!("continuing without it: {failure}");
+        println!("continuing without these programs: {failure}");
     }
 }
 
@@ -281,7 +281,7 @@ fn install(names: &[&str]) -> Result<(), Failure> {
         }
     }
     let mut apt = Command::new("apt-get");
-    // A fresh machine may be installing updates at the same time.
+    // Another installation may hold the lock, such as the first updates of a fresh machine.
     apt.args(["-o", "DPkg::Lock::Timeout=300"])
         .args(["install", "--no-install-recommends", "-y", "-q"])
         .args(names)
@@ -306,7 +306,7 @@ pub fn is_root() -> bool {
     output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 
-/// Prevents the start of newly installed services while it exists, because a server on port 80 is not wanted.
+/// While this value exists, newly installed services are not started, because a server on port 80 would disturb tests.
 struct NoServices {
     written: bool,
 }
@@ -338,7 +338,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn each_program_is_listed_once_with_a_reason_and_a_chore() {
+    fn each_program_is_listed_once_with_a_reason_and_a_purpose() {
         let mut seen = HashSet::new();
         for entry in PACKAGES {
             assert!(seen.insert(entry.program), "{} is listed twice", entry.program);

@@ -5,13 +5,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The root of the checkout: the folder above this crate.
+/// Returns the root of the checkout: the folder above this crate.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// Target folder of cargo, for this workspace and the ones beside it.
+/// Returns the target folder of cargo. `bench/floor`, a workspace of its own, is built into a folder below it.
 pub fn target() -> PathBuf {
     match env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => root().join(folder),
@@ -19,7 +19,8 @@ pub fn target() -> PathBuf {
     }
 }
 
-/// Returns every file below `folder` whose name ends in `.suffix`, sorted, without build output.
+/// Returns every file below `folder` whose name ends in `.suffix`, sorted. Build output and hidden folders are left
+/// out.
 pub fn files(folder: &Path, suffix: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     walk(folder, suffix, &mut found)?;

@@ -1,4 +1,4 @@
-//! Tests that this machine could not run: counted, with their reasons, for the summary.
+//! Counts the tests that this machine could not run, and formats their reasons for the summary.
 
 use crate::{Failure, repository};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remarks() {
+    fn a_remark_counts_tests_and_groups_them_by_requirement() {
         let rows = [
             ("", None),
             ("a\troot\tuid 1000\n", Some("skipped 1 test: no root: uid 1000")),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_begins_empty_and_is_what_tests_append_to() {
+    fn a_record_starts_empty_and_tests_append_to_it() {
         let skips = Skips::begin("of-a-test").unwrap();
         assert_eq!(skips.remark().unwrap(), None);
         let mut command = Command::new("true");

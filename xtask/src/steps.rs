@@ -12,14 +12,15 @@ enum StepOutcome {
     Skipped(&'static str),
 }
 
-/// The steps of a run so far.
+/// The completed steps of a run, with outcome and duration.
 #[derive(Default)]
 pub struct Steps {
     done: Vec<(&'static str, StepOutcome, Duration)>,
 }
 
 impl Steps {
-    /// Runs one step. A failure is printed at once and does not stop later steps, so that one run shows all failures.
+    /// Runs one step. A failure is printed immediately and does not stop later steps, so that one run shows all
+    /// failures.
     pub fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<(), Failure>) {
         self.remarked(name, || work().map(|()| None));
     }
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_failure_fails_the_run_and_stops_no_other_step() {
+    fn a_failure_fails_the_run_but_does_not_stop_later_steps() {
         let mut ran = 0;
         let mut steps = Steps::default();
         steps.step("first", || Err("broken".into()));

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check and test of the repository, the same command for developers and for `.ci/run`.
+//! `cargo xtask test`: runs every check and test of the repository, for developers and for `.ci/run`.
 
 use crate::command::{cargo, find, run as run_command};
 use crate::packages::{self, Purpose};
@@ -9,16 +9,16 @@ use std::path::Path;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Run only the steps that need no compiler beyond the one run of the tests
+    /// Skip clippy and the compilation for other systems
     #[arg(long)]
     fast: bool,
 }
 
 /// Target without an operating system, which proves that the protocol crate needs none.
 const BARE_TARGET: &str = "wasm32-unknown-unknown";
-/// Requirement of the second test run; continuous integration has it.
+/// Requirement of the second test run. Continuous integration must meet it.
 const NO_IO_URING: &str = "a kernel with io_uring, and kernel.io_uring_disabled = 0";
-/// Workspaces beside the main one, which `cargo fmt --all` does not reach.
+/// Workspaces beside the main one, which `cargo fmt --all` does not format.
 const NEIGHBOURS: &[&str] = &["bench/floor/Cargo.toml", "fuzz/Cargo.toml"];
 
 pub fn run(options: &Options) -> Result<(), Failure> {
@@ -66,7 +66,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     } else {
         steps.skip("tests on io_uring", NO_IO_URING);
     }
-    // The tests have built the program for these clients.
+    // The steps above have built the program that these clients connect to.
     let program = crate::repository::target().join("debug/rocknet");
     for (name, work) in conform::CLIENTS {
         steps.step(name, || work(&program));
@@ -106,7 +106,7 @@ fn format() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds the documentation of all crates, in which no warning is permitted.
+/// Builds the documentation of all crates and fails on any warning.
 fn documentation() -> Result<(), Failure> {
     let mut doc = cargo();
     doc.args(["doc", "--workspace", "--no-deps", "--locked"])

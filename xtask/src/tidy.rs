@@ -1,4 +1,4 @@
-//! Rules of the project that the compiler cannot check. Each is a function over the sources that returns its
+//! Checks the project's rules that the compiler cannot check. Each rule is a function over the sources that returns its
 //! violations.
 
 mod cycles;
@@ -32,7 +32,7 @@ pub struct Options {
     folder: Option<String>,
 }
 
-/// Checks every rule, prints the counts of the rules of wording, and fails on any violation.
+/// Checks every rule, prints the counts of the wording rules, and fails on any violation.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let root = repository::root();
     let words = Words::new()?;
@@ -67,7 +67,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Returns the violations that a single file shows, tests included.
+/// Checks the rules that look at one file at a time, test code included, and returns the violations.
 fn files(root: &Path, words: &Words, pending: &mut Pending) -> Result<Vec<String>, Failure> {
     let mut violations = Vec::new();
     for folder in ["crates", "xtask/src", "bench/floor/src", "fuzz"] {
@@ -82,7 +82,7 @@ fn files(root: &Path, words: &Words, pending: &mut Pending) -> Result<Vec<String
     Ok(violations)
 }
 
-/// The folders of the crates of the workspace, sorted.
+/// Returns the folders of the crates whose module trees are checked, sorted.
 fn crates(root: &Path) -> Result<Vec<String>, Failure> {
     let mut folders = vec![String::from("bench/floor"), String::from("xtask")];
     for entry in fs::read_dir(root.join("crates"))? {
@@ -95,7 +95,7 @@ fn crates(root: &Path) -> Result<Vec<String>, Failure> {
     Ok(folders)
 }
 
-/// The sources below `folder`.
+/// Reads the sources below `folder`. The keys are paths relative to `folder`.
 fn sources(folder: &Path) -> Result<Sources, Failure> {
     let paths: Vec<PathBuf> = repository::files(folder, "rs")?;
     let mut sources = Sources::new();
@@ -105,7 +105,7 @@ fn sources(folder: &Path) -> Result<Sources, Failure> {
     Ok(sources)
 }
 
-/// Path of `path` relative to `root`, with slashes on every system.
+/// Returns `path` relative to `root`, with slashes on every system.
 fn relative(root: &Path, path: &Path) -> String {
     let path = path.strip_prefix(root).unwrap_or(path);
     path.to_string_lossy().replace('\\', "/")

@@ -1,4 +1,4 @@
-//! Test tools without a Debian package: built once with Go or Python into the target folder.
+//! Builds or installs test tools that have no Debian package, with Go or pip, once per target folder.
 
 use crate::command::{command, find, output};
 use crate::{Failure, repository};
@@ -27,7 +27,7 @@ pub const H2SPEC: Tool = tool(
     "v2.2.1+incompatible",
 );
 
-/// A server to compare with.
+/// Web server that the bench compares with RockNet.
 pub const CADDY: Tool = tool("caddy", "github.com/caddyserver/caddy/v2/cmd/caddy", "v2.11.9");
 
 /// ACME server for tests, and its DNS server.
@@ -40,7 +40,7 @@ const PEBBLE: [Tool; 2] = [
     ),
 ];
 
-/// Builds Pebble on first use; its tests look for it in the target folder.
+/// Builds Pebble on first use. The ACME tests look for it in the target folder.
 pub fn pebble() -> Result<(), Failure> {
     PEBBLE.iter().try_for_each(|tool| tool.path().map(drop))
 }
@@ -49,10 +49,10 @@ pub fn pebble() -> Result<(), Failure> {
 pub fn python_packages(name: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
     let tools = repository::target().join("tools");
     let folder = tools.join(format!("python-{name}"));
-    // Another list of versions needs a new installation.
+    // A different list of versions requires a new installation.
     let list = packages.join("\n");
     let written = folder.join("packages.txt");
-    if fs::read_to_string(&written).is_ok_and(|there| there == list) {
+    if fs::read_to_string(&written).is_ok_and(|installed| installed == list) {
         return Ok(folder);
     }
     if folder.exists() {
@@ -67,20 +67,21 @@ pub fn python_packages(name: &str, packages: &[&str]) -> Result<PathBuf, Failure
 }
 
 impl Tool {
-    /// Returns its path if it has been built.
+    /// Returns the path of the program if it has been built.
     pub fn built(&self) -> Option<PathBuf> {
         let path = repository::target().join("tools/bin").join(self.program);
         Some(path).filter(|path| path.is_file())
     }
 
-    /// Builds it on first use; prints a failure and continues.
+    /// Builds the program on first use. A failure is only printed.
     pub fn build_optional(&self) {
         if let Err(failure) = self.path() {
-            println!("continuing without it: {failure}");
+            println!("continuing without {}: {failure}", self.program);
         }
     }
 
-    /// Returns its path after building it on first use. Without Go it fails, because no test skips itself.
+    /// Returns the path of the program, which is built on first use. Fails if Go is missing, because tests must not be
+    /// skipped for that reason.
     pub fn path(&self) -> Result<PathBuf, Failure> {
         if let Some(path) = self.built() {
             return Ok(path);
@@ -100,7 +101,7 @@ impl Tool {
     }
 }
 
-/// Finds Go on the path or in its own default folder.
+/// Finds Go on the path or in the default folder of its installation.
 fn go() -> Option<PathBuf> {
     let installed = PathBuf::from("/usr/local/go/bin/go");
     find("go").or_else(|| Some(installed).filter(|go| go.is_file()))

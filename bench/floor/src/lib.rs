@@ -1,8 +1,8 @@
 //! One epoll loop on one thread that accepts, reads, finds complete requests, and passes them to a responder.
 //!
 //! The loop is a lower bound instead of a server: it has no limits, deadlines, routing or clock, and drops a client
-//! that misbehaves. The remaining work is the same for any server, because the kernel and the socket require it, so the
-//! difference to a server is the server's own cost.
+//! that misbehaves. The remaining work is the same for any server, because the kernel and the socket require it. The
+//! difference between a server and the floor is therefore the server's own cost.
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{self, SocketFlags, sockopt};
@@ -11,11 +11,11 @@ use std::mem::MaybeUninit;
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Parser and writer of a program.
+/// Parses the requests and writes the responses of one floor program.
 pub trait Responder {
     /// State of one connection between events.
     type State: Default;
-    /// True if the loop must report a writable socket: responses larger than the socket buffer need it.
+    /// True if the loop must report when a socket becomes writable, as responses larger than the socket buffer require.
     const WAITS_FOR_ROOM: bool;
 
     /// Finds the complete requests at the start of `unread`: HTTP/1 heads, unless the program has another protocol.
@@ -33,17 +33,17 @@ pub trait Responder {
 
 struct Connection<S> {
     socket: OwnedFd,
-    /// Bytes of an incomplete request; nearly always empty, and then without memory.
+    /// Bytes of an incomplete request; nearly always empty, and then without an allocation.
     partial: Vec<u8>,
-    /// True after a request of an HTTP/1.0 client (ab), which takes the end of the connection for the end of the
-    /// response.
+    /// True after an HTTP/1.0 request, such as one of ab. The connection is then closed after the response, because
+    /// the client reads until the end of the connection.
     last: bool,
     state: S,
 }
 
-/// Bytes read at once, as in a server: more than any pipeline of the load generators.
+/// Maximum bytes per read: more than any pipeline of the load generators, and as many as in a server.
 const READ_BYTES: usize = 64 << 10;
-/// Events per wait: more than the busy connections of all rows but the largest.
+/// Maximum number of events per wait. Only the largest rows have more busy connections.
 const EVENTS: usize = 1024;
 /// Length of the accept queue; the load generators open thousands of connections at once.
 pub const BACKLOG: i32 = 4096;
@@ -152,23 +152,25 @@ fn step<A: Responder>(
         if found.count > 0 && program.respond(socket, state, found.count)? && *last {
             return Ok(false);
         }
-        // Edge-triggered: if the read filled the buffer, the socket may hold more bytes, for which no event follows.
+        // Epoll is edge-triggered: if the read filled the buffer, the socket may have more bytes, but no event
+        // reports them.
         if length < input.len() {
             return Ok(true);
         }
     }
 }
 
-/// Complete requests at the start of some bytes.
+/// Number and length of the complete requests at the start of a buffer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     pub count: usize,
     pub bytes: usize,
-    /// True if one of them is an HTTP/1.0 request, so that the connection ends after its response.
+    /// True if one of the requests has version HTTP/1.0, so that the connection is closed after the response.
     pub last: bool,
 }
 
 impl Requests {
+    /// Finds the complete HTTP/1 heads at the start of `bytes`.
     pub fn heads(bytes: &[u8]) -> io::Result<Self> {
         let mut heads = Self::default();
         while heads.bytes < bytes.len() {
@@ -203,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_heads_are_counted_and_the_rest_is_left() {
+    fn complete_heads_are_counted_and_a_partial_head_is_not_consumed() {
         const ONE: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
         const OLD: &str = "GET / HTTP/1.0\r\n\r\n";
         let rows = [

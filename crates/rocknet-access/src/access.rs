@@ -19,20 +19,21 @@ pub struct Access {
     auth: Option<Arc<Basic>>,
 }
 
-/// The result of checking a request.
+/// Result of checking a request.
 pub enum Check {
-    /// The request is decided.
+    /// The decision about the request is known.
     Decided(Decision),
-    /// A password must be verified, or the password file checked. Run this in the blocking pool.
+    /// A password must be verified, or the password file must be checked. The caller runs this work in the blocking
+    /// pool.
     Verify(Pending),
 }
 
-/// The decision about one request.
+/// Decision about one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// The request may proceed.
     Granted {
-        /// Verified user, if a password was required: `REMOTE_USER` of applications.
+        /// Verified user, if a password was required. Applications receive it as `REMOTE_USER`.
         user: Option<Arc<str>>,
     },
     /// 403: the client's address is not allowed.
@@ -54,11 +55,11 @@ pub enum Decision {
     },
 }
 
-/// The reason why a route cannot be protected as configured.
+/// Reason why a route cannot be protected as configured.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AccessError {
-    /// There are neither users nor a file, so no client could get access. The check of the configuration refuses this
-    /// earlier.
+    /// There are neither users nor a file, so no client could get access. The check of the configuration rejects this
+    /// case earlier.
     NoUsers,
 }
 
@@ -90,7 +91,7 @@ impl Access {
     }
 
     /// Checks a request. `now_ms` is the current time in milliseconds. `authorization` is the value of its single
-    /// `Authorization` field; pass `None` if there are several.
+    /// `Authorization` field; `None` if it has none or several.
     pub fn check(&self, now_ms: u64, client: Client, authorization: Option<&[u8]>) -> Check {
         if !self.addresses.admit(client) {
             return Check::Decided(Decision::Forbidden);
@@ -104,8 +105,9 @@ impl Access {
         }
     }
 
-    /// Returns the user of a request that is granted without further work; otherwise `None`, and the caller must use
-    /// [`Access::check`]. Changes no state: it neither claims a check of the password file nor counts an attempt.
+    /// Returns `Some` if a request is granted without further work, with its user if a password was required. Otherwise
+    /// returns `None`, and the caller must use [`Access::check`]. Changes no state: it neither claims a check of the
+    /// password file nor counts an attempt.
     pub fn granted(&self, now_ms: u64, client: Client, authorization: Option<&[u8]>) -> Option<Option<Arc<str>>> {
         if !self.addresses.admit(client) {
             return None;
@@ -145,8 +147,8 @@ impl Basic {
     }
 
     fn check(self: &Arc<Self>, now_ms: u64, client: Client, credentials: Credentials) -> Check {
-        // Precedes the verified credentials, because these would reveal to a throttled client which of its guesses is
-        // right.
+        // The throttle precedes the verified credentials. Otherwise a throttled client would learn which of its guesses
+        // is right.
         if let Some(retry_after_s) = self.state.attempts.throttled_s(client, now_ms) {
             return Check::Decided(Decision::Throttled { retry_after_s });
         }
@@ -173,7 +175,8 @@ impl Basic {
         })
     }
 
-    /// Returns the user if the credentials were verified recently and nothing else is due first.
+    /// Returns the user if the credentials were verified recently. Returns `None` if the password file has to be
+    /// checked first, or if the client is throttled.
     fn granted(&self, now_ms: u64, client: Client, credentials: &Credentials) -> Option<Arc<str>> {
         if self.users.is_check_due(now_ms) || self.state.attempts.throttled_s(client, now_ms).is_some() {
             return None;
@@ -186,7 +189,7 @@ impl Basic {
         is_verified.then(|| Arc::clone(&user.name))
     }
 
-    /// Decides as far as possible without a verification.
+    /// Decides the request if that is possible without a verification.
     fn step(self: &Arc<Self>, now_ms: u64, client: Client, credentials: &Credentials) -> Step {
         let (user, is_known) = match self.users.find(credentials.user()) {
             UserLookup::User(user) => (user, true),
@@ -218,10 +221,10 @@ impl Basic {
     }
 }
 
-/// A verification takes less than a second, so a permit is available soon.
+/// Decision when all permits are taken. A verification takes less than a second, so a permit is soon available.
 const BUSY: Decision = Decision::Unavailable { retry_after_s: 1 };
 
-/// The operator must make the file readable.
+/// Decision while the password file was never readable. The operator has to make it readable.
 const UNREADABLE: Decision = Decision::Unavailable { retry_after_s: 60 };
 
 fn granted(user: &User) -> Decision {
@@ -245,7 +248,7 @@ pub struct Pending {
     _permit: Permit,
 }
 
-/// The next step for a request.
+/// Next step for a request.
 enum Step {
     Decided(Decision),
     /// The password file must be checked first.
@@ -260,7 +263,8 @@ struct PendingRequest {
 }
 
 impl Pending {
-    /// Runs the work: checks the file, and verifies the password with tens of milliseconds to about a second of a core.
+    /// Runs the work: checks the file if that is due, and verifies the password, which costs from tens of milliseconds
+    /// to about a second of a core.
     pub fn run(self) -> Decision {
         let PendingRequest { basic, client, now_ms } = self.request;
         let step = match self.step {
@@ -297,7 +301,7 @@ impl Attempt {
     fn run(mut self, credentials: &Credentials, now_ms: u64) -> Option<Arc<User>> {
         let State { verified, attempts, .. } = &*self.state;
         let tag = tag(&self.fingerprint);
-        // A concurrent request with the same credentials may have ended before.
+        // A concurrent request with the same credentials may have ended in the meantime.
         if attempts.is_wrong(self.client, tag, now_ms) {
             return None;
         }

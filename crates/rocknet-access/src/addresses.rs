@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use rocknet_config::model::{self, ClientRange, Network, PRIVATE_NETWORKS};
 
-/// The client of a request, after trusted proxies have named it.
+/// Client of a request: the peer, or the client that a trusted proxy names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Client {
     /// A client with an IP address.
@@ -26,7 +26,7 @@ impl fmt::Display for Client {
 /// The `allow` and `deny` lists of a route.
 #[derive(Debug, Clone, Default)]
 pub struct Addresses {
-    /// `None`: all addresses.
+    /// `None` if all addresses are allowed.
     allow: Option<Ranges>,
     deny: Ranges,
 }
@@ -64,15 +64,15 @@ impl Ranges {
                 ip: IpAddr::V4(ip),
                 length,
             } => {
-                let rest = u32::MAX.checked_shr(length.into()).unwrap_or(0);
-                v4.push((ip.to_bits() & !rest, ip.to_bits() | rest));
+                let host_bits = u32::MAX.checked_shr(length.into()).unwrap_or(0);
+                v4.push((ip.to_bits() & !host_bits, ip.to_bits() | host_bits));
             }
             Network::Ip {
                 ip: IpAddr::V6(ip),
                 length,
             } => {
-                let rest = u128::MAX.checked_shr(length.into()).unwrap_or(0);
-                v6.push((ip.to_bits() & !rest, ip.to_bits() | rest));
+                let host_bits = u128::MAX.checked_shr(length.into()).unwrap_or(0);
+                v6.push((ip.to_bits() & !host_bits, ip.to_bits() | host_bits));
             }
         };
         for range in written {
@@ -98,8 +98,8 @@ impl Ranges {
         match client {
             Client::Unix => self.unix,
             Client::Ip(ip) => match ip.to_canonical() {
-                IpAddr::V4(ip) => holds(&self.v4, ip.to_bits()),
-                IpAddr::V6(ip) => holds(&self.v6, ip.to_bits()),
+                IpAddr::V4(ip) => contains_address(&self.v4, ip.to_bits()),
+                IpAddr::V6(ip) => contains_address(&self.v6, ip.to_bits()),
             },
         }
     }
@@ -118,7 +118,7 @@ fn merged<T: Ord + Copy>(mut ranges: Vec<(T, T)>) -> Box<[(T, T)]> {
     all.into()
 }
 
-fn holds<T: Ord + Copy>(ranges: &[(T, T)], address: T) -> bool {
+fn contains_address<T: Ord + Copy>(ranges: &[(T, T)], address: T) -> bool {
     let after = ranges.partition_point(|(first, _)| *first <= address);
     after > 0 && address <= ranges[after - 1].1
 }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     proptest! {
-        /// Sorting and merging change no decision.
+        /// Asserts that sorting and merging change no decision.
         #[test]
         fn ranges_match_their_networks(
             networks in prop::collection::vec((any::<u32>(), 0_u8..=32), 0..20),

@@ -1,4 +1,4 @@
-//! The MD5 scheme of Apache's `htpasswd`: 1,000 rounds, with a salt of up to eight characters.
+//! apr1, the password hash of Apache's `htpasswd` based on MD5: 1,000 rounds, with a salt of up to eight characters.
 
 use md5::{Digest, Md5};
 
@@ -20,7 +20,8 @@ pub(crate) fn digest(password: &[u8], salt: &[u8]) -> Vec<u8> {
         outer.update(&inner[..part]);
         left -= part;
     }
-    // One byte for each binary digit of the length: zero for a one, the first of the password for a zero.
+    // Adds one byte for each binary digit of the length, from the lowest: a zero byte for a digit 1, and the first byte
+    // of the password for a digit 0.
     let mut length = password.len();
     while length > 0 {
         outer.update(if length & 1 == 1 { &[0] } else { &password[..1] });

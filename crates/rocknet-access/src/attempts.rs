@@ -1,8 +1,8 @@
-//! The throttle of failed attempts: limits the passwords that a client address may try per minute.
+//! Throttle of failed attempts: limits the passwords that a client address can try per minute.
 //!
 //! It counts distinct credentials, not requests: a browser that sends the same wrong password with every image of a
-//! page made one guess. Failed credentials are not verified again within the rate window. A success does not reset the
-//! count; otherwise an attacker with an account could log in between guesses and never be throttled.
+//! page has made one guess. Failed credentials are not verified again within the rate window. A success does not reset
+//! the count; otherwise an attacker with an account could log in between guesses and never be throttled.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,26 +15,26 @@ use crate::addresses::Client;
 /// program.
 pub const MAX_GUESSES: usize = 10;
 
-/// Length of the rate window in milliseconds. A client that reaches the maximum is throttled for the rest of it.
+/// Length of the rate window in milliseconds. A client that reaches the maximum is throttled until the window ends.
 pub const WINDOW_MS: u64 = 60_000;
 
 /// Maximum number of addresses in one generation: the capacity of a hash table with 8,192 slots.
 const MAX_GENERATION: usize = 7_168;
 
-/// Maximum number of client addresses that are remembered. A flood from more addresses evicts the oldest, but each of
-/// its guesses costs a verification.
+/// Maximum number of client addresses that are remembered. A flood from more addresses evicts the oldest, but the flood
+/// remains slow, because each of its guesses requires a verification.
 pub const MAX_CLIENTS: usize = 2 * MAX_GENERATION;
 
 /// Maximum memory of the table in bytes.
 pub const MAX_BYTES: usize = 2 * 8_192 * (size_of::<(u128, Guesses)>() + 1);
 
-/// The throttle's decision about an attempt.
+/// Decision of the throttle about an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// The attempt may be made and counts as a guess. The caller must end it with [`Attempts::succeed`],
     /// [`Attempts::fail`] or [`Attempts::cancel`].
     Attempt,
-    /// Credentials that were wrong before, within the window.
+    /// The credentials were already found wrong within the rate window.
     KnownWrong,
     Throttled {
         retry_after_s: u64,
@@ -49,15 +49,15 @@ struct Guesses {
     /// Tags of the credentials; the first `count` are in use.
     tags: [u64; MAX_GUESSES],
     count: u8,
-    /// One bit for each tag: set if it was wrong, clear while it is verified.
+    /// One bit for each tag: set if the credentials were wrong, clear while they are being verified.
     wrong: u16,
 }
 
-/// The clients that tried credentials recently, in two generations: a full one replaces the older one.
+/// Clients that tried credentials recently, in two generations. A full current generation replaces the previous one.
 #[derive(Default)]
 pub(crate) struct Attempts {
     tables: Mutex<Generations>,
-    /// The latest end of any throttling; until then clients are looked up.
+    /// Time at which the last throttling ends. From then on, clients need not be looked up.
     throttled_until_ms: AtomicU64,
 }
 
@@ -68,7 +68,7 @@ struct Generations {
 }
 
 impl Attempts {
-    /// Returns how long the client has to wait, if it is throttled. Takes no lock while no client is.
+    /// Returns the seconds that the client has to wait, if it is throttled. Takes no lock while no client is throttled.
     pub fn throttled_s(&self, client: Client, now_ms: u64) -> Option<u64> {
         if now_ms >= self.throttled_until_ms.load(Ordering::Relaxed) {
             return None;
@@ -85,7 +85,8 @@ impl Attempts {
         }
         match guesses.position(tag) {
             Some(at) if guesses.is_wrong(at) => Admission::KnownWrong,
-            // The same credentials are verified already; one of the two finds the result of the other.
+            // The same credentials are already being verified. The verification that runs later may find the result of
+            // the other.
             Some(_) => Admission::Attempt,
             None if guesses.push(tag) => Admission::Attempt,
             // All remaining guesses are being verified, which takes less than a second.
@@ -93,7 +94,7 @@ impl Attempts {
         }
     }
 
-    /// Returns true if these credentials were wrong before, within the window.
+    /// Returns true if these credentials were already found wrong within the rate window.
     pub fn is_wrong(&self, client: Client, tag: u64, now_ms: u64) -> bool {
         let tables = self.lock();
         let guesses = tables.find(key(client)).filter(|guesses| now_ms < guesses.until_ms);
@@ -105,22 +106,22 @@ impl Attempts {
         self.cancel(client, tag);
     }
 
-    /// Ends an attempt that was not made.
+    /// Ends an attempt whose credentials were not verified.
     pub fn cancel(&self, client: Client, tag: u64) {
         if let Some(guesses) = self.lock().find_mut(key(client)) {
             guesses.remove(tag);
         }
     }
 
-    /// Ends an attempt with wrong credentials. Returns the delay in seconds if it was the last that the client had.
+    /// Ends an attempt with wrong credentials. Returns the delay in seconds if the client is now throttled.
     pub fn fail(&self, client: Client, tag: u64, now_ms: u64) -> Option<u64> {
         let mut tables = self.lock();
         let guesses = tables.entry(key(client), now_ms);
-        // Counted already by a request with the same credentials.
+        // A request with the same credentials has already counted this guess.
         if guesses.position(tag).is_some_and(|at| guesses.is_wrong(at)) {
             return None;
         }
-        // The rate window may have ended meanwhile; then this is the first guess of a new one.
+        // The rate window may have ended in the meantime. This is then the first guess of a new one.
         if guesses.position(tag).is_none() {
             guesses.push(tag);
         }
@@ -151,11 +152,11 @@ impl Generations {
 
     /// Returns the guesses of a client in the current rate window.
     fn entry(&mut self, key: u128, now_ms: u64) -> &mut Guesses {
-        let known = self.current.remove(&key).or_else(|| self.previous.remove(&key));
+        let stored = self.current.remove(&key).or_else(|| self.previous.remove(&key));
         if self.current.len() >= MAX_GENERATION {
             self.previous = std::mem::take(&mut self.current);
         }
-        let guesses = known
+        let guesses = stored
             .filter(|guesses| now_ms < guesses.until_ms)
             .unwrap_or_else(|| Guesses::new(now_ms));
         self.current.entry(key).insert_entry(guesses).into_mut()
@@ -178,29 +179,29 @@ impl Guesses {
     }
 
     fn position(&self, tag: u64) -> Option<usize> {
-        self.tags[..self.count.into()].iter().position(|known| *known == tag)
+        self.tags[..self.count.into()].iter().position(|stored| *stored == tag)
     }
 
     fn is_wrong(&self, at: usize) -> bool {
         self.wrong & 1 << at != 0
     }
 
-    /// Returns false if there is no room.
+    /// Adds the tag of credentials. Returns false if there is no room.
     fn push(&mut self, tag: u64) -> bool {
-        let Some(place) = self.tags.get_mut(usize::from(self.count)) else {
+        let Some(free) = self.tags.get_mut(usize::from(self.count)) else {
             return false;
         };
-        *place = tag;
+        *free = tag;
         self.count += 1;
         true
     }
 
-    /// Forgets credentials that are being verified; wrong ones stay.
+    /// Removes credentials that are being verified. Wrong credentials remain.
     fn remove(&mut self, tag: u64) {
         let Some(at) = self.position(tag).filter(|at| !self.is_wrong(*at)) else {
             return;
         };
-        // The last tag takes the free slot.
+        // The last tag moves to the free position.
         let last = usize::from(self.count) - 1;
         self.tags[at] = self.tags[last];
         let last_is_wrong = self.is_wrong(last);
@@ -213,7 +214,7 @@ impl Guesses {
 }
 
 /// Returns the key of a client. A customer of an Internet provider controls a whole IPv6 /64, so it counts as one
-/// address. Keys of IPv4 addresses have bits below those 64, so they do not collide.
+/// address. Keys of IPv4 addresses have bits set below those 64, so they do not collide with keys of IPv6 networks.
 fn key(client: Client) -> u128 {
     match client {
         Client::Unix => u128::MAX,
@@ -252,7 +253,7 @@ mod tests {
         );
         assert_eq!(attempts.throttled_s(one, 60_999), Some(1));
         assert_eq!(attempts.throttled_s(client("192.0.2.2"), 2_500), None);
-        // The window has passed.
+        // The rate window has ended.
         assert_eq!(attempts.throttled_s(one, 61_000), None);
         assert_eq!(attempts.begin(one, 10, 61_000), Admission::Attempt);
     }
@@ -267,7 +268,7 @@ mod tests {
         }
         fail(&attempts, one, 8..16, 1);
         assert_eq!(attempts.throttled_s(one, 1), None);
-        // In the next window it is verified again.
+        // In the next rate window the credentials are verified again.
         assert!(!attempts.is_wrong(one, 7, WINDOW_MS));
         assert_eq!(attempts.begin(one, 7, WINDOW_MS), Admission::Attempt);
     }
@@ -324,7 +325,7 @@ mod tests {
         for number in 0..MAX_GENERATION as u32 {
             attempts.begin(address(number), 1, 0);
         }
-        // Still known, in the generation before.
+        // The first client is still stored, in the previous generation.
         assert!(attempts.throttled_s(first, 0).is_some());
         for number in 0..3 * MAX_CLIENTS as u32 {
             attempts.begin(address(number), 1, 0);

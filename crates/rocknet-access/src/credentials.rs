@@ -4,11 +4,11 @@ use base64ct::{Base64, Encoding};
 use rocknet_config::model::{MAX_USER_BYTES, is_user_name};
 use zeroize::Zeroizing;
 
-/// Maximum length of a password in bytes. The cost of SHA-crypt and apr1 grows with the length, which a client would
-/// choose.
+/// Maximum length of a password in bytes. The cost of SHA-crypt and apr1 grows with the length, which the client
+/// chooses.
 pub const MAX_PASSWORD_BYTES: usize = 256;
 
-/// Maximum length in base64, four characters for three bytes: a name, a colon and a password.
+/// Maximum length of a name, a colon and a password in base64, which has four characters for three bytes.
 const MAX_ENCODED_BYTES: usize = (MAX_USER_BYTES + 1 + MAX_PASSWORD_BYTES).div_ceil(3) * 4;
 
 /// User name and password from an `Authorization` header field (RFC 7617 §2). The memory is zeroed on drop.
@@ -21,8 +21,8 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Parses the value of an `Authorization` header field. `None`: another scheme, or credentials that no user can
-    /// have.
+    /// Parses the value of an `Authorization` header field. Returns `None` for another scheme, and for credentials that
+    /// no user can have.
     pub fn parse(value: &[u8]) -> Option<Credentials> {
         let (scheme, rest) = value.split_at_checked(BASIC.len())?;
         if !scheme.eq_ignore_ascii_case(BASIC) || !rest.starts_with(b" ") {
@@ -56,7 +56,7 @@ impl Credentials {
 
 const BASIC: &[u8] = b"Basic";
 
-/// Shows the user name only.
+/// Prints only the user name, so that no log contains the password.
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Credentials")
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn both_parts_have_bounds() {
+    fn name_and_password_have_a_maximum_length() {
         let value =
             |user: usize, password: usize| encoded(format!("{}:{}", "u".repeat(user), "p".repeat(password)).as_bytes());
         assert!(parts(&value(MAX_USER_BYTES, MAX_PASSWORD_BYTES)).is_some());
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn no_output_holds_the_password() {
+    fn debug_output_does_not_contain_the_password() {
         let credentials = Credentials::parse(&encoded(b"bob:swordfish")).unwrap();
         assert!(!format!("{credentials:?}").contains("swordfish"));
     }
@@ -157,7 +157,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_accepted(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn parsing_any_bytes_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             Credentials::parse(&bytes);
             Credentials::parse(&encoded(&bytes));
         }

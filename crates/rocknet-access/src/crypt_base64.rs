@@ -1,4 +1,4 @@
-//! Base64 of crypt(3): encodes digests of SHA-crypt and apr1, and decodes bcrypt.
+//! Base64 as used by crypt(3): encodes digests of SHA-crypt and apr1, and decodes the salt and digest of bcrypt.
 
 const CRYPT: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const BCRYPT: &[u8; 64] = b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -11,7 +11,7 @@ pub(crate) fn write(digest: &[u8], groups: &[[usize; 3]], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes the lowest `6 * count` bits of a number.
+/// Writes the lowest `6 * count` bits of a number as `count` characters, with the lowest bits first.
 pub(crate) fn write_bits(mut bits: u32, count: usize, out: &mut Vec<u8>) {
     for _ in 0..count {
         out.push(CRYPT[bits as usize & 0x3f]);

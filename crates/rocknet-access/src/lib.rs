@@ -5,7 +5,7 @@
 //! caller runs in its blocking pool.
 //!
 //! The crate starts no thread, opens no socket and reads no clock: times are arguments, in milliseconds from any fixed
-//! point. Its memory is a [`State`], which the routes of a server share.
+//! point. Verified credentials and attempts are stored in a [`State`], which all routes of a server share.
 #![forbid(unsafe_code)]
 
 pub mod addresses;

@@ -7,7 +7,8 @@ use subtle::ConstantTimeEq;
 
 use crate::{apr1, crypt_base64};
 
-/// Memory in KiB and passes of a new hash, as OWASP recommends for argon2id. About 20 ms of a core.
+/// Memory of a new hash in KiB. This memory and [`PASSES`] are the recommendation of OWASP for argon2id, and cost about
+/// 20 ms of a core.
 const MEMORY: u32 = 19_456;
 const PASSES: u32 = 2;
 
@@ -18,10 +19,11 @@ pub const SALT_BYTES: usize = 16;
 const MAX_ARGON2_BYTES: usize = 64;
 
 /// Returns true if the password matches the hash. The time depends on the scheme, its cost and the length of the
-/// password, but not on the position of a difference. Takes milliseconds to a second, so run it in the blocking pool.
+/// password, but not on the position of a difference. Takes from milliseconds to a second, so it is run in the blocking
+/// pool.
 pub fn verify(hash: &PasswordHash, password: &str) -> bool {
     let password = password.as_bytes();
-    // The parts between the `$`, of which the first is empty: `$ID$…$SALT$DIGEST`.
+    // A hash has the form `$ID$…$SALT$DIGEST`.
     let mut parts = hash.text().rsplit('$');
     let (Some(digest), Some(salt)) = (parts.next(), parts.next()) else {
         return false;
@@ -92,8 +94,8 @@ pub fn hash(password: &str, salt: [u8; SALT_BYTES]) -> Result<String, argon2::Er
     Ok(format!("$argon2id$v=19$m={MEMORY},t={PASSES},p=1${salt}${digest}"))
 }
 
-/// Verifies a bcrypt hash. `text` has 22 characters of salt and 31 of digest. As in every bcrypt, only the first 72
-/// bytes of the password and its final zero count.
+/// Verifies a bcrypt hash. `text` has 22 characters of salt and 31 of digest. As in every implementation of bcrypt,
+/// only the first 72 bytes of the password with its terminating zero are used.
 fn bcrypt(cost: u32, text: &str, password: &[u8]) -> bool {
     let (mut salt, mut digest) = ([0; 16], [0; 23]);
     let Some((salt_text, digest_text)) = text.as_bytes().split_at_checked(22) else {

@@ -9,8 +9,8 @@ use crate::users::UserFiles;
 use crate::verified::Verified;
 
 /// Maximum number of verifications that wait or run, in the whole server. Further requests with unverified credentials
-/// get 503. Each waiting one holds about 1 KiB; the limit lets two connections with 128 streams each begin at the same
-/// time.
+/// get 503. Each waiting verification occupies about 1 KiB. The limit permits four connections with 128 streams each to
+/// begin at the same time.
 pub const MAX_PENDING: usize = 512;
 
 /// State shared by all routes of a server. It outlives a reload, so a reload does not release a throttled client.
@@ -40,10 +40,11 @@ impl State {
     }
 }
 
-/// A permit for one verification, of which there are [`MAX_PENDING`].
+/// Permit for one verification. There are [`MAX_PENDING`] permits.
 pub(crate) struct Permit(Arc<State>);
 
 impl Permit {
+    /// Takes a permit; `None` if all are taken.
     pub fn take(state: &Arc<State>) -> Option<Permit> {
         let take = |taken: usize| (taken < MAX_PENDING).then_some(taken + 1);
         let taken = state.pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);

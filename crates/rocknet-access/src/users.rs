@@ -1,4 +1,4 @@
-//! Users of a route: those of the configuration, and those of a password file that is read again when it changes.
+//! Users of a route: users of the configuration, and users of a password file that is read again when it changes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use arc_swap::ArcSwapOption;
 use rocknet_config::htpasswd::{self, PasswordFileError, Stamp};
 use rocknet_config::model::{self, PasswordHash};
 
-/// Interval between checks of the file. Editing it takes longer, and more checks would cost system calls.
+/// Minimum interval between checks of the file. Editing the file takes longer, and more checks would cost system calls.
 const CHECK_INTERVAL_MS: u64 = 1_000;
 
-/// A user with the hash of the password.
+/// User with the hash of the password.
 #[derive(Debug)]
 pub(crate) struct User {
     pub name: Arc<str>,
@@ -22,7 +22,8 @@ pub(crate) struct User {
 /// Result of the lookup of a user name.
 pub(crate) enum UserLookup {
     User(Arc<User>),
-    /// The name is unknown. The hash of this decoy is verified instead, so that the time does not reveal it.
+    /// The name is unknown. The hash of this decoy is verified instead, so that the time does not reveal that the name
+    /// is unknown.
     Unknown(Arc<User>),
     /// The file was never readable, so its users are unknown.
     Unavailable,
@@ -32,7 +33,7 @@ pub(crate) enum UserLookup {
 pub(crate) struct Users {
     configured: Table,
     file: Option<Arc<UserFile>>,
-    /// Decoy if there are no users.
+    /// Decoy if neither source has users.
     no_user: Arc<User>,
 }
 
@@ -46,15 +47,15 @@ struct Table {
 #[derive(Debug)]
 struct UserFile {
     path: PathBuf,
-    /// The last valid version.
+    /// Users of the last valid version of the file; `None` before the first one.
     table: ArcSwapOption<Table>,
     next_check_ms: AtomicU64,
-    /// Stamp of the file at the last check; an unchanged file is not read again. `None`: the file was not readable.
+    /// Stamp of the file at the last check; an unchanged file is not read again. `None` if the file was not readable.
     seen: Mutex<Option<Stamp>>,
 }
 
-/// The password files of one server. Routes with the same file share it, and so do the configurations before and after
-/// a reload. Its users are therefore in memory once, and it is read and reported once.
+/// Password files of one server. A file is shared by all routes that use it, and by the configurations before and after
+/// a reload. Its users are therefore stored once, and the file is read and its errors are reported once.
 #[derive(Debug, Default)]
 pub(crate) struct UserFiles(Mutex<HashMap<PathBuf, Weak<UserFile>>>);
 
@@ -112,7 +113,7 @@ impl Users {
         self.file.as_ref().is_some_and(|file| now_ms >= due_ms(file))
     }
 
-    /// Returns true if the caller must call [`Users::check_file`] now: the first caller in each second.
+    /// Returns true to the first caller in each second, which must then call [`Users::check_file`].
     pub fn claim_check(&self, now_ms: u64) -> bool {
         let Some(file) = &self.file else { return false };
         let due_ms = file.next_check_ms.load(Ordering::Relaxed);
@@ -151,8 +152,8 @@ impl UserFile {
         }
     }
 
-    /// Reads the users of the file. An invalid file leaves the previous users in place: half a file must not lock out
-    /// the users of the other half.
+    /// Reads the users of the file. An invalid file leaves the previous users in place, because a file that was written
+    /// only half must not lock out the users of its other half.
     fn read(&self) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match htpasswd::read(&self.path) {
@@ -160,19 +161,19 @@ impl UserFile {
                 *seen = Some(stamp);
                 self.table.store(Some(Arc::new(Table::new(users.into_iter()))));
             }
-            Err(fault) => {
+            Err(error) => {
                 *seen = Stamp::of(&self.path).ok();
-                self.report(&fault);
+                self.report(&error);
             }
         }
     }
 
-    fn report(&self, fault: &PasswordFileError) {
+    fn report(&self, error: &PasswordFileError) {
         let effect = match self.table.load().is_some() {
             true => "its previous users stay in effect",
             false => "none of its users can log in",
         };
-        tracing::error!("the password file {} {fault}; {effect}", self.path.display());
+        tracing::error!("the password file {} {error}; {effect}", self.path.display());
     }
 }
 
@@ -187,7 +188,7 @@ impl Table {
                 (name, Arc::new(user))
             })
             .collect();
-        // The first by name, so that a reload selects the same user.
+        // The decoy is the first user by name, so that a reload selects the same user.
         let decoy = users.values().min_by(|a, b| a.name.cmp(&b.name)).cloned();
         Table { users, decoy }
     }

@@ -7,15 +7,15 @@ use arc_swap::ArcSwap;
 
 use crate::fingerprint::Fingerprint;
 
-/// Maximum number of entries: users that are active within five minutes. Beyond, the oldest credentials are verified
-/// again.
+/// Maximum number of entries, which is the number of users that can be active within five minutes. With more users, the
+/// oldest entry is evicted, and its credentials are verified again.
 pub const MAX_ENTRIES: usize = 4_096;
 
-/// Maximum memory of the entries in bytes. Adding an entry needs it twice for a moment.
+/// Maximum memory of the entries in bytes. Adding an entry needs twice this memory for a moment.
 pub const MAX_BYTES: usize = MAX_ENTRIES * 2 * (size_of::<(Fingerprint, u64)>() + 1);
 
 /// Lifetime of an entry in milliseconds. An entry is bound to the hash, so a changed password or a removed user takes
-/// effect at once.
+/// effect immediately.
 pub const MAX_AGE_MS: u64 = 5 * 60 * 1_000;
 
 /// Fingerprints with their time of expiry.
@@ -26,7 +26,7 @@ type Entries = HashMap<Fingerprint, u64>;
 #[derive(Default)]
 pub(crate) struct Verified {
     entries: ArcSwap<Entries>,
-    /// Held while the set is copied and replaced, so that no entry is lost.
+    /// Held while the set is copied and replaced, so that no concurrent insert is lost.
     write_lock: Mutex<()>,
 }
 
@@ -87,9 +87,9 @@ mod tests {
             verified.insert(fingerprint(number), number as u64);
         }
         assert_eq!(verified.entries.load().len(), MAX_ENTRIES);
-        let known = |number| verified.contains(&fingerprint(number), MAX_ENTRIES as u64);
-        assert!(!known(0) && !known(1) && known(2) && known(MAX_ENTRIES + 1));
-        // Expired entries go first, and all at once.
+        let is_cached = |number| verified.contains(&fingerprint(number), MAX_ENTRIES as u64);
+        assert!(!is_cached(0) && !is_cached(1) && is_cached(2) && is_cached(MAX_ENTRIES + 1));
+        // Expired entries are removed before others, and all of them at the same time.
         verified.insert(fingerprint(0), 2 * MAX_AGE_MS);
         assert_eq!(verified.entries.load().len(), 1);
     }

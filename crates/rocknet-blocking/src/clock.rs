@@ -1,4 +1,4 @@
-//! Clock by which waiting jobs age; tests supply their own.
+//! Clock that determines the age of waiting jobs. Tests supply their own.
 
 use std::time::{Duration, Instant};
 

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::sync::oneshot;
 
-/// Resolves to the result of the job, under any executor. Dropping it cancels the job if it has not started. A job that
-/// has started runs to its end, and its result is discarded.
+/// Future that resolves to the result of the job, under any executor. Dropping it cancels the job if it has not
+/// started. A job that has started runs to its end, and its result is discarded.
 #[must_use = "dropping a job before it starts cancels it"]
 pub struct Job<R> {
     state: JobState<R>,
@@ -49,7 +49,7 @@ impl<R> Job<R> {
         matches!(self.state, JobState::Rejected(_))
     }
 
-    /// Runs the job although its result is not awaited.
+    /// Drops the handle without cancelling the job. The job runs, and its result is discarded.
     pub fn detach(mut self) {
         self.cancel = None;
     }
@@ -68,7 +68,7 @@ impl<R> Future for Job<R> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<R, JobError>> {
         let result = match &mut self.state {
             JobState::Rejected(error) => Err(*error),
-            // The sender is dropped unused only if the job is dropped with the queue.
+            // The sender is dropped unused only if the pool drops the queued job.
             JobState::Accepted(receiver) => ready!(Pin::new(receiver).poll(context)).unwrap_or(Err(JobError::Stopped)),
         };
         self.cancel = None;
@@ -106,7 +106,7 @@ impl fmt::Display for JobError {
 
 impl std::error::Error for JobError {}
 
-/// The worker's end of a job, with its result type erased.
+/// The part of a job that a thread of the pool runs, with its result type erased.
 pub(super) type Task = Box<dyn FnOnce() -> TaskOutcome + Send>;
 
 /// Result of running a task.
@@ -127,14 +127,14 @@ pub(super) fn task<R: Send + 'static>(
         if sender.is_closed() {
             return TaskOutcome::Cancelled;
         }
-        // State that the job leaves incomplete is dropped with it, because the job owns everything it can reach.
+        // A panic leaves no inconsistent state behind: the job is dropped with everything that it owns.
         match catch_unwind(AssertUnwindSafe(job)) {
             Ok(result) => {
                 drop(sender.send(Ok(result)));
                 TaskOutcome::Done
             }
             Err(payload) => {
-                // Sent before the payload is dropped, because that may panic too and end the thread.
+                // Sent before the payload is dropped, because dropping it may panic too and end the thread.
                 drop(sender.send(Err(JobError::Panicked)));
                 drop(payload);
                 TaskOutcome::Panicked

@@ -22,7 +22,8 @@ impl<T> Default for OneshotSlot<T> {
 }
 
 impl<T> OneshotSlot<T> {
-    /// Stores the value and returns the waker. Call it after releasing your locks, which the woken task may need.
+    /// Stores the value and returns the waker of the task that waits, if any. The caller has to wake it, after
+    /// releasing any locks that the woken task may need.
     pub fn set(&self, value: T) -> Option<Waker> {
         *lock(&self.value) = Some(value);
         lock(&self.waker).take()
@@ -49,7 +50,7 @@ impl<T> OneshotSlot<T> {
     }
 }
 
-/// Nothing that can panic runs while one of these locks is held.
+/// Locks a mutex. Poisoning is ignored, because no code that can panic runs while one of these locks is held.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

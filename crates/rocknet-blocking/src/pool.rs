@@ -1,7 +1,8 @@
-//! Worker threads that run jobs, are restarted when they die, and count the results.
+//! Threads that run jobs by priority, are restarted when they die, and count the results.
 //!
-//! A pool with several threads has separate ones for low priority, which run at low scheduling priority. A started job
-//! cannot be preempted, so without them long computations of low priority would delay jobs of high priority.
+//! A pool with several threads has additional ones for jobs of low priority, which run at low scheduling priority. A
+//! started job cannot be preempted, so without these threads long jobs of low priority would delay jobs of high
+//! priority.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -14,8 +15,8 @@ use super::job::{Job, JobError, Task, TaskOutcome, task};
 use super::queue::{LEVELS, PRIORITIES, Queue, level};
 use rocknet_io::thread_priority;
 
-/// A handle of the pool; clones refer to the same pool. When the last one is dropped, the threads finish the queue and
-/// end.
+/// A handle of the pool; clones refer to the same pool. When the last handle is dropped, the threads finish the queue
+/// and end.
 #[derive(Clone)]
 pub struct Pool {
     handle: Arc<PoolHandle>,
@@ -24,9 +25,9 @@ pub struct Pool {
 /// State and counters of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PoolStats {
-    /// Number of threads requested.
+    /// Number of threads requested, without the additional ones for low priority.
     pub threads: usize,
-    /// Number of threads that are running.
+    /// Number of threads that are running, with the additional ones for low priority.
     pub alive: usize,
     /// Number of threads that died and were restarted.
     pub restarts: u64,
@@ -62,8 +63,8 @@ pub struct StopReport {
 
 impl Pool {
     /// Starts the threads `rn-block-0`, `rn-block-1` and so on, at most [`MAX_THREADS`]. A pool without threads rejects
-    /// every job; it is meant for configurations in which nothing blocks. If the system cannot create a thread, the
-    /// next job tries again; see [`PoolStats::alive`].
+    /// every job; it is meant for configurations in which nothing blocks. If the system cannot create a thread,
+    /// submitting the next job tries again; see [`PoolStats::alive`].
     pub fn new(threads: usize) -> Pool {
         Pool::with_clock(threads, SystemClock::new())
     }
@@ -159,26 +160,26 @@ impl Pool {
         }
     }
 
-    /// Accepts no more jobs, finishes those that wait, and returns when all are done or after `grace`. It blocks, so it
-    /// is for the thread that shuts the server down, not for an event loop.
+    /// Accepts no more jobs, finishes the queued ones, and returns when all jobs are done or after `grace`. It blocks,
+    /// so it is for the thread that shuts the server down, not for an event loop.
     pub fn stop(&self, grace: Duration) -> StopReport {
         let shared = &self.handle.shared;
         let state = shared.close();
         let ended = shared.ended.wait_timeout_while(state, grace, |state| state.alive > 0);
         let (mut state, _) = ended.unwrap_or_else(PoisonError::into_inner);
         state.phase = Phase::Stopped;
-        let left: Vec<_> = state.queue.drain().collect();
+        let dropped: Vec<_> = state.queue.drain().collect();
         let abandoned = state.counts.iter().map(|counts| counts.running).sum();
         drop(state);
         shared.wake_all();
         StopReport {
-            dropped: left.len(),
+            dropped: dropped.len(),
             abandoned,
         }
     }
 }
 
-/// State shared by the clones of the pool. Once it is dropped, no more jobs can be submitted.
+/// Shared part of all clones of a [`Pool`]. When it is dropped, the pool closes, because no more jobs can be submitted.
 struct PoolHandle {
     shared: Arc<Shared>,
 }
@@ -186,9 +187,9 @@ struct PoolHandle {
 impl Drop for PoolHandle {
     fn drop(&mut self) {
         let mut state = self.shared.close();
-        let left = state.take_stranded();
+        let stranded = state.take_stranded();
         drop(state);
-        drop(left);
+        drop(stranded);
     }
 }
 
@@ -196,7 +197,7 @@ struct Shared {
     state: Mutex<PoolState>,
     /// Signalled when a job is queued or the phase changes.
     ready: Condvar,
-    /// The same for jobs of low priority, if they have separate threads.
+    /// Signalled like `ready`, but for jobs of low priority, if they have separate threads.
     ready_low: Condvar,
     /// Signalled when a thread ends.
     ended: Condvar,
@@ -204,12 +205,13 @@ struct Shared {
     threads: usize,
 }
 
-/// State behind the lock. Nothing that can panic runs while it is locked, so a poisoned lock is valid.
+/// State protected by the lock. No code that can panic runs while it is locked, so the state of a poisoned lock is
+/// valid.
 struct PoolState {
     queue: Queue<Task>,
     counts: [PriorityCounts; LEVELS],
     phase: Phase,
-    /// Numbers of the threads that should run and do not.
+    /// Numbers of the threads that should run but do not.
     missing: Vec<usize>,
     /// True once the threads for low priority have been requested.
     has_low_threads: bool,
@@ -333,7 +335,8 @@ impl Shared {
     }
 }
 
-/// The slot of a thread in the pool. Dropping it corrects the counters, however the thread ends.
+/// The slot of a thread in the pool. Dropping it corrects the counters, however the thread ends, and replaces a thread
+/// that died.
 struct ThreadSlot {
     shared: Arc<Shared>,
     number: usize,
@@ -388,18 +391,18 @@ impl Drop for ThreadSlot {
         if !matches!(self.stage, ThreadStage::Finished) {
             state.missing.push(self.number);
         }
-        let left = state.take_stranded();
+        let stranded = state.take_stranded();
         drop(state);
-        drop(left);
+        drop(stranded);
         self.shared.ended.notify_all();
     }
 }
 
-/// Prefix of thread names. With the number they fit into the 15 bytes that Linux keeps of a thread name.
+/// Prefix of thread names. With the number, a name fits into the 15 bytes of a thread name on Linux.
 const THREAD_NAME: &str = "rn-block-";
 
-/// Maximum number of threads: far more than disks serve concurrently, and beyond that threads only cost memory. It also
-/// keeps thread names within 15 bytes, including those of threads for low priority.
+/// Maximum number of threads: far more than disks serve concurrently, so more threads would only cost memory. The limit
+/// also keeps thread names within 15 bytes, including those of the additional threads for low priority.
 pub const MAX_THREADS: usize = 512;
 
 #[cfg(test)]

@@ -8,11 +8,11 @@ use rocknet_config::model::Priority;
 /// Jobs that wait, ordered by priority and age.
 ///
 /// A job starts at the level of its priority and rises one level for every [`AGE_STEP`] of waiting, up to the highest.
-/// The next job is the oldest of the highest occupied level. So a job that has waited two steps is not overtaken by
-/// later jobs: it waits only for jobs queued before it.
+/// The next job is the oldest of the highest occupied level. So no later job overtakes a job that has waited two steps:
+/// that job waits only for jobs queued before it.
 ///
-/// Ageing moves nothing. Within a priority the front job is the oldest, so it has risen highest, and comparing the
-/// three front jobs suffices. The cost of `push` and `pop` does not depend on the length.
+/// Ageing moves no job in memory. Within a priority the front job is the oldest, so it has risen highest, and comparing
+/// the three front jobs is enough. The cost of `push` and `pop` does not depend on the length of the queue.
 #[derive(Debug)]
 pub struct Queue<J> {
     levels: [VecDeque<QueuedJob<J>>; LEVELS],
@@ -103,17 +103,17 @@ impl<J> Queue<J> {
         now: Duration,
         is_eligible: impl Fn(&J) -> bool,
     ) -> Option<Urgency> {
-        let ((risen, _), priority, index) = self.next_where(priorities, now, is_eligible)?;
+        let ((current_level, _), priority, index) = self.next_where(priorities, now, is_eligible)?;
         let since = self.levels[level(priority)].get(index)?.since;
         Some(Urgency {
-            level: risen,
+            level: current_level,
             since,
             priority,
         })
     }
 
     /// Returns the next eligible job: its current level and its number, its priority, and its index in the queue of
-    /// that priority. Only front jobs are examined if they are eligible.
+    /// that priority. In each queue, jobs are examined from the front until one is eligible.
     fn next_where(
         &self,
         priorities: &[Priority],
@@ -169,20 +169,20 @@ impl<J> Default for Queue<J> {
 }
 
 impl<J> QueuedJob<J> {
-    /// The level to which the job has risen from `first`; 0 is the highest.
+    /// Returns the level to which the job has risen from `first`; 0 is the highest.
     fn level(&self, first: usize, now: Duration) -> usize {
         let waited = now.saturating_sub(self.since);
         let mut level = first;
-        let mut due = AGE_STEP;
-        while level > 0 && waited >= due {
+        let mut threshold = AGE_STEP;
+        while level > 0 && waited >= threshold {
             level -= 1;
-            due += AGE_STEP;
+            threshold += AGE_STEP;
         }
         level
     }
 }
 
-/// The level at which a priority starts; 0 is the highest.
+/// Returns the level at which a priority starts; 0 is the highest.
 pub(super) fn level(priority: Priority) -> usize {
     match priority {
         Priority::High => 0,
@@ -200,8 +200,8 @@ pub(super) const LEVELS: usize = 3;
 pub const AGE_STEP: Duration = Duration::from_millis(250);
 
 /// Maximum number of queued jobs of one priority. Each priority has its own limit, so that a flood of low jobs never
-/// blocks high ones. At one millisecond per job, four threads finish this many in a second; later jobs are better
-/// rejected at once (503).
+/// blocks high ones. At one millisecond per job, four threads finish this many in a second. It is better to reject
+/// later jobs immediately (503) than to let them wait longer.
 pub const LEVEL_LIMIT: usize = 4096;
 
 #[cfg(test)]
@@ -227,7 +227,7 @@ mod tests {
             assert_eq!(order, expected, "{pushes:?} at {now} ms");
         }
         for (pushes, now, expected) in [
-            // Strict, and first come, first served within a priority.
+            // Priorities are strict, and jobs of the same priority are popped in their order.
             (&[(Low, 0), (Normal, 0), (High, 0)][..], 0, &[2, 1, 0][..]),
             (
                 &[(Low, 0), (High, 0), (Low, 0), (High, 0), (Normal, 0)],
@@ -241,7 +241,7 @@ mod tests {
             // One step raises low to normal, not to high.
             (&[(Low, 0), (Normal, STEP), (High, STEP)], STEP, &[2, 0, 1]),
             (&[(Low, 0), (Normal, 1), (High, STEP)], 2 * STEP - 1, &[1, 2, 0]),
-            // Two steps raise it to high.
+            // Two steps raise low to high.
             (&[(Low, 0), (High, 1), (High, 2)], 2 * STEP - 1, &[1, 2, 0]),
             (&[(Low, 0), (High, 1), (High, 2)], 2 * STEP, &[0, 1, 2]),
             // No job rises above the highest level.
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_are_not_eligible_keep_their_places() {
+    fn jobs_that_are_not_eligible_keep_their_positions() {
         let mut queue = Queue::new();
         for (job, (priority, pushed)) in [(Low, 0), (Normal, 0), (Normal, 1), (High, 2)].into_iter().enumerate() {
             queue.push(priority, job, at(pushed)).unwrap();
@@ -319,12 +319,12 @@ mod tests {
         queue.cancel(ticket);
         assert!(
             queue.push(Normal, Normal, at(0)).is_err(),
-            "another level's room is not this one's"
+            "cancelling a job of another level makes no room in this one"
         );
     }
 
     #[test]
-    fn low_is_served_despite_a_flood_of_high() {
+    fn a_low_job_is_served_despite_a_flood_of_high_jobs() {
         // One thread, one job per millisecond, and a new high job every millisecond: the thread is saturated.
         let mut queue = Queue::new();
         queue.push(Low, "low", at(0)).unwrap();
@@ -356,7 +356,7 @@ mod tests {
     proptest::proptest! {
         /// Compares the queue with a linear search through all waiting jobs, and checks the bound on starvation.
         #[test]
-        fn agrees_with_a_list(steps in proptest::collection::vec(step(), 0..80)) {
+        fn agrees_with_a_linear_search(steps in proptest::collection::vec(step(), 0..80)) {
             let mut queue = Queue::new();
             let mut list: Vec<(Priority, usize, u64, Ticket)> = Vec::new();
             let mut now = 0;

@@ -1,5 +1,5 @@
-//! Certificates with their keys, and sets of certificates for the same names, one for each kind of key. The client's
-//! signature schemes select the certificate.
+//! X.509 certificates with their private keys, and sets of certificates for the same names, one for each key algorithm.
+//! The signature schemes that a client offers select the certificate of a set.
 
 use std::fmt;
 use std::path::Path;
@@ -13,7 +13,7 @@ use rustls::{SignatureAlgorithm, SignatureScheme};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-/// Most names read from one certificate. Public CAs allow about 100.
+/// Maximum number of names read from one certificate; further names are ignored. Public CAs allow about 100.
 const MAX_NAMES: usize = 1_000;
 
 /// A certificate with its chain and private key, parsed and checked once.
@@ -42,8 +42,8 @@ pub enum CertificateError {
 }
 
 impl Certificate {
-    /// Checks that the key belongs to the first certificate. `chain` begins with the leaf, continues with its issuers
-    /// in order, and omits the root.
+    /// Creates a certificate and checks that the key belongs to the first certificate of `chain`. The chain begins with
+    /// the leaf, continues with its issuers in order, and omits the root.
     ///
     /// # Errors
     /// Returns the reason why the certificate and key cannot be used.
@@ -64,8 +64,8 @@ impl Certificate {
         let algorithm = signing.algorithm();
         let key = CertifiedKey::new(chain, signing);
         match key.keys_match() {
-            // `Unknown` means that the public half of this key cannot be compared here; the handshake fails if it does
-            // not match.
+            // `Unknown` means that rustls cannot compare the public half of this key. If the key does not match,
+            // handshakes fail.
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
             Err(rustls::Error::InconsistentKeys(_)) => return Err(CertificateError::Mismatch),
             Err(error) => return Err(CertificateError::Certificate(error.to_string())),
@@ -97,7 +97,7 @@ impl Certificate {
         self
     }
 
-    /// Returns the chain and signing key in the form that rustls takes.
+    /// Returns the chain and signing key in the form that rustls uses.
     pub fn key(&self) -> &Arc<CertifiedKey> {
         &self.key
     }
@@ -118,14 +118,15 @@ impl Certificate {
     }
 }
 
-/// Certificates for the same names, one for each kind of key, most preferred first.
+/// Certificates for the same names, one for each key algorithm, most preferred first.
 #[derive(Debug, Clone)]
 pub struct CertificateSet(Vec<Certificate>);
 
 impl CertificateSet {
     /// Sorts the certificates by preference: ECDSA, EdDSA, RSA.
     pub fn new(mut all: Vec<Certificate>) -> CertificateSet {
-        // ECDSA signs many times faster than RSA, and its chains are shorter, so every client that supports it gets it.
+        // ECDSA signs many times faster than RSA, and its chains are shorter, so every client that supports ECDSA gets
+        // the ECDSA certificate.
         all.sort_by_key(|certificate| rank(certificate.algorithm));
         CertificateSet(all)
     }
@@ -152,14 +153,14 @@ impl From<Certificate> for CertificateSet {
 
 impl ResolvesServerCert for CertificateSet {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // Without a certificate rustls sends access_denied (49). With any certificate it finds out itself that no
-        // scheme is shared and sends handshake_failure (40).
+        // Without a certificate, rustls sends access_denied (49). With any certificate, rustls itself detects that no
+        // signature scheme is shared and sends handshake_failure (40).
         self.choose(hello.signature_schemes())
             .or_else(|| self.0.first().map(|certificate| Arc::clone(&certificate.key)))
     }
 }
 
-/// Resolver that returns the same certificate to every client, for challenges.
+/// Resolver that returns the same certificate to every client, for TLS-ALPN-01 challenges.
 #[derive(Debug)]
 pub struct SingleCertificate(pub Arc<CertifiedKey>);
 
@@ -183,7 +184,7 @@ pub fn subject(der: &[u8]) -> Option<String> {
     Some(certificate.subject().to_string())
 }
 
-/// Moves the leaf to the front: the first certificate that issued none of the others.
+/// Moves the leaf to the front. The leaf is the first certificate that issued none of the others.
 pub(super) fn leaf_first(chain: &mut [CertificateDer<'static>]) {
     let parsed: Vec<_> = chain.iter().map(|der| X509Certificate::from_der(der).ok()).collect();
     let signed_none = |at: usize| {

@@ -1,4 +1,4 @@
-//! The environment in which a configuration is checked: certificates are loaded as the server loads them.
+//! The [`Environment`] of configuration checks: this machine, with certificates loaded as the server loads them.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -29,8 +29,8 @@ impl Default for ServerEnvironment<'static> {
 }
 
 impl<'m> ServerEnvironment<'m> {
-    /// Returns an environment that reuses the files of a running server, which may have read some with rights that it
-    /// has given up since.
+    /// Returns an environment that reuses the certificate files of a running server, because the server may have read
+    /// some of them with privileges that it has dropped since.
     pub fn with_manager(manager: &'m CertificateManager) -> ServerEnvironment<'m> {
         ServerEnvironment { manager: Some(manager) }
     }
@@ -58,8 +58,8 @@ impl Environment for ServerEnvironment<'_> {
     }
 
     fn certificate_findings(&self, files: &[CertificateFiles], names: &[HostPattern]) -> Vec<CertificateFinding> {
-        let held = self.manager.and_then(|manager| manager.loaded_files(files));
-        match held {
+        let loaded = self.manager.and_then(|manager| manager.loaded_files(files));
+        match loaded {
             Some(set) => {
                 set.reload_if_changed(SystemTime::now());
                 set.faults_for(names)

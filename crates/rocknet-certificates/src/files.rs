@@ -16,7 +16,7 @@ use super::{Certificate, CertificateSet};
 
 pub use super::pem::{load, read_any};
 
-/// Help for files that the process may no longer read.
+/// Help text for files that the process can no longer read.
 const KEPT: &str = "the certificate read at start stays in use; after a renewal restart the server, or give its user the right \
                     to read the file";
 
@@ -32,9 +32,9 @@ pub struct FileSet {
 struct LastRead {
     /// Stamps of the files at the last read; `None` for a file that could not be examined.
     stamps: Vec<Option<Stamp>>,
-    /// Time at which the first certificate expires, as long as it is in the future.
+    /// Earliest time at which a certificate of the set expires; `None` if no certificate is left to expire.
     expiry: Option<SystemTime>,
-    faults: Vec<CertificateFinding>,
+    findings: Vec<CertificateFinding>,
 }
 
 /// The result of reading files again.
@@ -48,7 +48,7 @@ pub enum Reload {
     Kept,
 }
 
-/// Identifies a version of a file: it changes when the file is replaced, written, or gets another mode.
+/// Identifies a version of a file. The stamp changes when the file is replaced or written, or its mode changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -77,16 +77,17 @@ impl FileSet {
     /// Returns the first error of the last read. The files are then unusable, and a previous set stays in use.
     pub fn error(&self) -> Option<String> {
         let read = self.read();
-        read.faults.iter().find(|fault| is_error(fault)).map(text)
+        read.findings.iter().find(|finding| is_error(finding)).map(text)
     }
 
-    /// Returns all faults of the last read, and a warning for each of `names` that the certificates do not cover.
+    /// Returns all findings of the last read. If the files are usable, a warning for each certificate lists those of
+    /// `names` that the certificate does not cover.
     pub fn faults_for(&self, names: &[HostPattern]) -> Vec<CertificateFinding> {
-        let mut faults = self.read().faults.clone();
-        if !faults.iter().any(is_error)
+        let mut findings = self.read().findings.clone();
+        if !findings.iter().any(is_error)
             && let Some(loaded) = self.set()
         {
-            faults.extend(loaded.certificates().iter().filter_map(|one| {
+            findings.extend(loaded.certificates().iter().filter_map(|one| {
                 let at = self
                     .files
                     .iter()
@@ -94,11 +95,11 @@ impl FileSet {
                 inspection::uncovered(at, &self.files[at].cert, one, names)
             }));
         }
-        faults
+        findings
     }
 
-    /// Reads the files again if one has changed or a certificate has expired. Files with an error leave the previous
-    /// set in use. Returns `None` if nothing has changed.
+    /// Reads the files again if one has changed or a certificate has expired. If a file has an error, the previous set
+    /// stays in use. Returns `None` if nothing has changed.
     pub fn reload_if_changed(&self, now: SystemTime) -> Option<Reload> {
         let mut read = self.read();
         let stamps: Vec<_> = self.paths().map(stamp).collect();
@@ -109,7 +110,7 @@ impl FileSet {
         read.stamps = stamps;
         let Inspected {
             loaded,
-            mut faults,
+            mut findings,
             is_denied,
         } = inspect(&self.files, now);
         let ends = loaded.iter().flatten().map(Certificate::not_after);
@@ -122,13 +123,14 @@ impl FileSet {
         if let Some(all) = loaded {
             self.set.store(Some(Arc::new(CertificateSet::new(all))));
         } else if is_denied && self.set.load().is_some() {
-            // The files were read at start with rights given up since, which does not mean that they are broken.
-            for fault in &mut faults {
-                fault.severity = Severity::Warning;
-                fault.help = KEPT.to_owned();
+            // The server read the files at start with privileges that it has dropped since, so the missing permission
+            // does not mean that the files are broken.
+            for finding in &mut findings {
+                finding.severity = Severity::Warning;
+                finding.help = KEPT.to_owned();
             }
         }
-        read.faults = faults;
+        read.findings = findings;
         Some(reload)
     }
 
@@ -158,7 +160,7 @@ fn stamp(path: &Path) -> Option<Stamp> {
     })
 }
 
-/// Formats a fault as one line for the log.
-pub(super) fn text(fault: &CertificateFinding) -> String {
-    format!("{}; {}", fault.message, fault.help)
+/// Formats a finding as one line for the log.
+pub(super) fn text(finding: &CertificateFinding) -> String {
+    format!("{}; {}", finding.message, finding.help)
 }

@@ -1,6 +1,6 @@
-//! Inspection of certificate files: loads them as a site would and lists the faults.
+//! Inspects certificate files: loads them as a site would and lists errors and warnings.
 //!
-//! All callers share this code: `check`, start, reload, the file watcher and `doctor`.
+//! The commands `check` and `doctor`, the start, reloads and the check for changed files share this code.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -16,37 +16,38 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 use super::Certificate;
 use super::pem::{PemFileError, load};
 
-/// Most names listed in one message.
+/// Maximum number of names listed in one message.
 const MAX_NAMES_SHOWN: usize = 5;
-/// Most system roots whose names are kept. Browser root programs contain about 150.
+/// Maximum number of system roots whose names are kept. Browser root programs contain about 150.
 const MAX_ROOTS: usize = 4_096;
 
-/// The loaded certificates, unless one has an error, and all faults.
+/// The result of an inspection. `loaded` is `None` if a file has an error.
 pub(super) struct Inspected {
     pub loaded: Option<Vec<Certificate>>,
-    pub faults: Vec<CertificateFinding>,
-    /// The first error is a lack of read permission.
+    pub findings: Vec<CertificateFinding>,
+    /// True if the first error is a missing read permission.
     pub is_denied: bool,
 }
 
-/// Loads pairs of files and inspects each. An error prevents serving; a warning means that clients will reject the
-/// certificate.
+/// Loads pairs of certificate and key files and inspects each pair. A pair with an error cannot be served; a warning
+/// means that clients will reject the certificate.
 pub(super) fn inspect(files: &[CertificateFiles], now: SystemTime) -> Inspected {
     let mut inspected = Inspected {
         loaded: None,
-        faults: Vec::new(),
+        findings: Vec::new(),
         is_denied: false,
     };
     let mut loaded = Vec::with_capacity(files.len());
     for (at, pair) in files.iter().enumerate() {
         match load(pair) {
             Ok(certificate) => {
-                inspected.faults.extend(warnings(at, pair, &certificate, now));
+                inspected.findings.extend(warnings(at, pair, &certificate, now));
                 loaded.push(certificate);
             }
-            Err(fault) => {
-                inspected.is_denied |= inspected.faults.iter().all(|fault| !is_error(fault)) && fault.is_denied();
-                inspected.faults.push(error(at, &fault));
+            Err(failure) => {
+                inspected.is_denied |=
+                    inspected.findings.iter().all(|finding| !is_error(finding)) && failure.is_denied();
+                inspected.findings.push(error(at, &failure));
             }
         }
     }
@@ -54,17 +55,17 @@ pub(super) fn inspect(files: &[CertificateFiles], now: SystemTime) -> Inspected 
     inspected
 }
 
-pub(super) fn is_error(fault: &CertificateFinding) -> bool {
-    fault.severity == Severity::Error
+pub(super) fn is_error(finding: &CertificateFinding) -> bool {
+    finding.severity == Severity::Error
 }
 
-fn error(at: usize, fault: &PemFileError) -> CertificateFinding {
+fn error(at: usize, failure: &PemFileError) -> CertificateFinding {
     CertificateFinding {
         at,
-        part: fault.part(),
+        part: failure.part(),
         severity: Severity::Error,
-        message: fault.to_string(),
-        help: fault.help().to_owned(),
+        message: failure.to_string(),
+        help: failure.help().to_owned(),
     }
 }
 
@@ -94,16 +95,16 @@ fn warnings(
     } else if certificate.not_before() > now {
         all.push(warning(
             format!(
-                "{path}: the certificate is not valid yet, but from {}",
+                "{path}: the certificate is not valid before {}",
                 day(certificate.not_before())
             ),
-            "browsers will refuse it: is the clock right?",
+            "browsers will refuse it until then: check that the clock of this machine is right",
         ));
     }
     if let Some(gap) = chain_gap(&certificate.key().cert) {
         all.push(warning(
             format!("{path}: the chain is incomplete: {gap}"),
-            "append the intermediate certificates of the authority (often named fullchain.pem): browsers refuse it without",
+            "append the intermediate certificates of the authority, or use its fullchain.pem: browsers refuse a chain with gaps",
         ));
     }
     all
@@ -125,7 +126,7 @@ pub(super) fn uncovered(
         return None;
     }
     let has = match certificate.names() {
-        [] => "it names no host at all (subjectAltName)".to_owned(),
+        [] => "it names no host (subjectAltName)".to_owned(),
         names => format!("it is for {}", listed(names)),
     };
     Some(CertificateFinding {
@@ -195,8 +196,8 @@ fn chain_gap(chain: &[CertificateDer<'_>]) -> Option<String> {
         return None;
     }
     let is_known = match roots_of_system() {
-        // Without a root list, heuristics decide: public CAs put the URL of the issuer into a certificate, private CAs
-        // rarely do.
+        // Without a root list, a heuristic decides: a single certificate with the URL of its issuer lacks its
+        // intermediate certificate. Public CAs add this URL to a certificate, private CAs rarely do.
         known if known.is_empty() => parsed.len() > 1 || !names_its_issuer(last),
         known => known.contains(issuer),
     };
@@ -223,7 +224,7 @@ fn names_its_issuer(certificate: &X509Certificate<'_>) -> bool {
 /// OID of id-ad-caIssuers (RFC 5280 §4.2.2.1).
 const CA_ISSUERS: &str = "1.3.6.1.5.5.7.48.2";
 
-/// Returns the subject names of the roots that this machine trusts. Read once; about 20 KB.
+/// Returns the subject names of the roots that this machine trusts. The roots are read once; the names use about 20 KB.
 fn roots_of_system() -> &'static HashSet<Vec<u8>> {
     static ROOTS: OnceLock<HashSet<Vec<u8>>> = OnceLock::new();
     ROOTS.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! The interface of issuers, which make certificates on request and insert them into the certificate store.
+//! The interface of issuers, which obtain certificates on request and insert them into the certificate store.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -28,17 +28,17 @@ pub struct CertificateRequest {
     pub names: Vec<String>,
 }
 
-/// Makes certificates for the sites of one authority and renews them before they expire.
+/// Obtains certificates for sites from one authority and renews them before they expire.
 pub trait Issuer: Send {
     /// Returns the authority whose requests this issuer handles.
     fn authority(&self) -> Authority;
 
-    /// Takes the `[tls]` table, which applies from the next call of [`Issuer::set_requests`]. Called at start and
-    /// before each reload.
+    /// Stores the settings of the `[tls]` table, which apply from the next call of [`Issuer::set_requests`]. Called at
+    /// start and at each reload, before the requests are set.
     fn configure(&mut self, _: &Tls) {}
 
-    /// Replaces all requests of this authority. Called at start and after each reload; sites that are no longer
-    /// requested are not renewed any more.
+    /// Replaces all requests of this authority. Called at start and at each reload. Certificates of sites without a
+    /// request are no longer renewed.
     ///
     /// Runs on the main thread. The local CA may sign missing certificates in this call, but the call must not wait for
     /// the network.
@@ -48,7 +48,7 @@ pub trait Issuer: Send {
     /// network belongs on a thread of the issuer's own.
     fn renew_due(&mut self, now: SystemTime, store: &Arc<CertificateStore>);
 
-    /// Stops the issuer's own thread, if it has one. Returns whether the thread had ended at `deadline`.
+    /// Stops the issuer's own thread, if it has one. Returns true if the thread ended before `deadline`.
     fn stop(&mut self, _deadline: Instant) -> bool {
         true
     }

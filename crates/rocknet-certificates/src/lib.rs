@@ -4,8 +4,8 @@
 //! files (PEM named in the configuration) ────────────────▶ the site's own set ─┐
 //! issuers (local CA, ACME) ──insert──▶ store: name → set ──────────────────────┴▶ handshake picks a key
 //! ```
-//! An [`Issuer`] makes certificates and inserts them into the [`CertificateStore`]. Neither a start nor a request waits
-//! for an issuer.
+//! An [`Issuer`] obtains certificates and inserts them into the [`CertificateStore`]. Neither the start of the server
+//! nor a request waits for a public CA.
 #![forbid(unsafe_code)]
 
 pub mod acme;

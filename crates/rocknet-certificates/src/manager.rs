@@ -1,5 +1,5 @@
-//! The certificate manager: owns the issuers and the certificate files, and renews and reloads them while the server
-//! runs.
+//! The certificate manager: owns the issuers and the sets of certificate files. While the server runs, it renews issued
+//! certificates and reloads changed files.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use super::tls_config::TlsConfigBuilder;
 use super::{Authority, CertificateRequest, CertificateStore, Issuer};
 use rocknet_io::owned_thread::OwnedThread;
 
-/// Interval between checks of the files and of due renewals. A replaced certificate is in use within this time.
+/// Interval between checks for changed files and due renewals. A replaced file is in use after at most this time.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Manages all certificates of one server.
@@ -31,14 +31,16 @@ pub struct CertificateManager {
     /// Configuration of handshakes that only respond to a TLS-ALPN-01 challenge.
     pub challenge_config: Arc<ServerConfig>,
     state: Arc<Mutex<ManagerState>>,
-    /// The thread that renews and reloads, once a site uses TLS. Dropping the sender ends it.
+    /// The thread that renews certificates and reloads files; `None` until a site uses TLS. Dropping the sender stops
+    /// the thread.
     thread: Mutex<Option<(SyncSender<()>, OwnedThread)>>,
 }
 
-/// State shared with the thread.
+/// State shared with the thread `rn-certs`.
 #[derive(Default)]
 struct ManagerState {
     issuers: Vec<Box<dyn Issuer>>,
+    /// Sets of files in use. The references are weak, because the sites own the sets.
     files: HashMap<Vec<CertificateFiles>, Weak<FileSet>>,
     /// For each set of files, the sites that use it and their names.
     sites: HashMap<Vec<CertificateFiles>, Vec<(String, Vec<HostPattern>)>>,
@@ -48,7 +50,7 @@ impl CertificateManager {
     /// Creates a manager with the issuers for the local CA and for ACME. Starts no thread.
     ///
     /// # Errors
-    /// Describes a state folder that cannot be used or a TLS library that cannot be set up.
+    /// Returns a message if the state folder cannot be used or the TLS library cannot be set up.
     pub fn start(config: &Config, state_folder: &Path) -> Result<Arc<CertificateManager>, String> {
         let describe = |error: std::io::Error| format!("{}: {error}", state_folder.display());
         let local = LocalIssuer::new(state_folder).map_err(describe)?;
@@ -59,7 +61,7 @@ impl CertificateManager {
     /// Creates a manager with the given issuers.
     ///
     /// # Errors
-    /// Describes a TLS library that cannot be set up.
+    /// Returns a message if the TLS library cannot be set up.
     pub fn new(issuers: Vec<Box<dyn Issuer>>) -> Result<Arc<CertificateManager>, String> {
         let tls_configs = TlsConfigBuilder::new();
         let challenge_config = Arc::new(tls_configs.challenge()?);
@@ -76,8 +78,8 @@ impl CertificateManager {
         }))
     }
 
-    /// Reads the certificate files of a configuration. Call it before the process gives up rights that it needs to read
-    /// them. The contents stay in memory as long as the returned values live.
+    /// Reads the certificate files of a configuration. Call this function before the process drops the privileges that
+    /// reading the files requires. The contents stay in memory until the returned sets are dropped.
     pub fn read_files(&self, config: &Config) -> Vec<Arc<FileSet>> {
         let sources = config.sites.iter().filter_map(|site| Some(&site.tls.as_ref()?.source));
         sources
@@ -112,7 +114,7 @@ impl CertificateManager {
         Some(SecureSite::new(site, tls, certificates, config))
     }
 
-    /// Returns files that are in use, with their last contents.
+    /// Returns the set of these files as it was last read; `None` if no site uses them.
     pub(super) fn loaded_files(&self, files: &[CertificateFiles]) -> Option<Arc<FileSet>> {
         lock(&self.state).files.get(files).and_then(Weak::upgrade)
     }
@@ -164,7 +166,7 @@ impl CertificateManager {
         Ok(())
     }
 
-    /// Stops the thread and the issuers. Returns whether all had ended at `deadline`.
+    /// Stops the thread and the issuers. Returns true if all of them ended before `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let thread = lock(&self.thread).take();
         let has_ended = thread.is_none_or(|(stop, thread)| {
@@ -176,7 +178,7 @@ impl CertificateManager {
         issuers.fold(has_ended, |ended, issuer| issuer.stop(deadline) && ended)
     }
 
-    /// Renews and reloads once, as the thread does every few seconds; for tests.
+    /// Runs one check for due renewals and changed files, as the thread does every few seconds. For tests.
     #[doc(hidden)]
     pub fn maintain(&self) {
         lock(&self.state).maintain(SystemTime::now(), &self.store);
@@ -200,25 +202,25 @@ impl ManagerState {
     }
 }
 
-/// Logs the result of a change of certificate files: once for each change.
+/// Logs the result of a reload of certificate files. Called once for each change.
 fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPattern>)]) {
     let mut names: Vec<HostPattern> = sites.iter().flat_map(|(_, names)| names).cloned().collect();
     names.dedup();
     let sites: Vec<String> = sites.iter().map(|(site, _)| site.clone()).collect();
     let sites = listed(&sites);
-    let faults = set.faults_for(&names);
-    if faults.iter().any(is_error) {
+    let findings = set.faults_for(&names);
+    if findings.iter().any(is_error) {
         let kept = match set.set() {
             Some(_) => "the previous certificate stays in use",
             None => "no certificate was loaded before, so handshakes are refused",
         };
-        for fault in faults.iter().filter(|fault| is_error(fault)) {
-            tracing::error!(site = sites, help = fault.help, "{}: {kept}", fault.message);
+        for finding in findings.iter().filter(|finding| is_error(finding)) {
+            tracing::error!(site = sites, help = finding.help, "{}: {kept}", finding.message);
         }
         return;
     }
-    for fault in &faults {
-        tracing::warn!(site = sites, help = fault.help, "{}", fault.message);
+    for finding in &findings {
+        tracing::warn!(site = sites, help = finding.help, "{}", finding.message);
     }
     if reload == Reload::Replaced {
         tracing::info!(site = sites, "certificate files reloaded; new handshakes use them");
@@ -227,8 +229,8 @@ fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPatter
 
 /// Returns the state folder: `server.state`, or the default for the account of this process.
 ///
-/// Call it once, before root's rights are given up, and pass the result on. Afterwards the account and the `HOME` of
-/// the process belong to different users.
+/// Call this function once, before the process drops root privileges, and pass the result on. Afterwards the account of
+/// the process and its `HOME` belong to different users.
 pub fn state_folder(config: &Config) -> PathBuf {
     let below = |variable: &str, path: &str| {
         let base = std::env::var_os(variable).filter(|value| !value.is_empty())?;
@@ -245,7 +247,8 @@ pub fn state_folder(config: &Config) -> PathBuf {
     })
 }
 
-/// Returns the requests of all sites: local names go to the local CA, public names to ACME.
+/// Returns the certificate requests of all sites. Local names go to the local CA and public names to ACME. In `dev`
+/// mode, and for sites with the source `Local`, all names go to the local CA.
 fn requests(config: &Config) -> Vec<CertificateRequest> {
     let mut all = Vec::new();
     for site in &config.sites {
@@ -271,7 +274,8 @@ fn requests(config: &Config) -> Vec<CertificateRequest> {
     all
 }
 
-/// Returns the names a site's certificate must cover: the site's names or, without any, its addresses.
+/// Returns the names that a site's certificate must cover: the names of the site or, if it has none, the loopback names
+/// and the site's TLS listening addresses.
 fn names(site: &Site) -> Vec<String> {
     let text = |name: &HostPattern| match name {
         HostPattern::Exact(name) => name.clone(),

@@ -1,4 +1,4 @@
-//! PEM files with certificates and private keys: read with a size limit and checked to belong together.
+//! Reads PEM files with certificates and private keys, with a size limit, and checks that they belong together.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -15,12 +15,12 @@ use zeroize::{Zeroize, Zeroizing};
 use super::certificate::leaf_first;
 use super::{Certificate, CertificateError};
 
-/// Maximum size of a file in bytes. A chain with its key takes a few kilobytes, a bundle of all public roots about 250.
+/// Maximum size of a file in bytes. A chain with its key has a few kilobytes, a bundle of all public roots about 250.
 const MAX_FILE: u64 = 1 << 20;
 /// Permission bits of other users. A key file with any of them is refused.
 const OTHERS: u32 = 0o007;
 
-/// An error of one file.
+/// An error in one file: the chain, the key or the OCSP response of a certificate.
 #[derive(Debug)]
 pub struct PemFileError {
     path: PathBuf,
@@ -32,7 +32,7 @@ pub struct PemFileError {
 enum PemErrorKind {
     Io(io::Error),
     TooLarge,
-    /// Every user may read, write or execute the file.
+    /// Users other than the owner and the group can read, write or execute the file.
     Open,
     NoKey,
     Encrypted,
@@ -62,7 +62,7 @@ pub fn load(files: &CertificateFiles) -> Result<Certificate, PemFileError> {
     let key_file = read_key(&files.key).map_err(of_key)?;
     let mut key = key(&key_file).map_err(of_key)?;
     let certificate = Certificate::new(chain, &key);
-    // The signing key in rustls is a copy, so this one is erased.
+    // rustls has copied the key into its signing key, so the key parsed here is erased.
     key.zeroize();
     let certificate = certificate.map_err(|error| match error {
         CertificateError::Key(_) | CertificateError::Mismatch => of_key(PemErrorKind::Key(error)),
@@ -108,6 +108,7 @@ fn key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, PemErrorKind> {
     })
 }
 
+/// Reads the first `MAX_FILE` bytes of a regular file.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(MAX_FILE).read_to_end(&mut bytes)?;
@@ -124,7 +125,7 @@ fn read_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, PemErrorKind> {
     if meta.len() > MAX_FILE {
         return Err(PemErrorKind::TooLarge);
     }
-    // Allocated in full, because a buffer that grows would leave copies of the key in freed memory.
+    // The buffer is allocated in full, because a growing buffer would leave copies of the key in freed memory.
     let mut bytes = Zeroizing::new(vec![0; meta.len() as usize]);
     (&file).read_exact(&mut bytes)?;
     Ok(bytes)
@@ -133,7 +134,7 @@ fn read_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, PemErrorKind> {
 /// Opens regular files only, because opening a FIFO could block indefinitely.
 fn open(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
     File::open(path)
 }
@@ -145,7 +146,7 @@ impl From<io::Error> for PemErrorKind {
 }
 
 impl PemFileError {
-    /// Returns which of the files has the error.
+    /// Returns the kind of the file that has the error.
     pub fn part(&self) -> CertificatePart {
         self.part
     }
@@ -166,12 +167,12 @@ impl PemFileError {
                 _ => "name a regular file that can be read",
             },
             PemErrorKind::TooLarge | PemErrorKind::NoKey => {
-                "name the PEM file that holds -----BEGIN PRIVATE KEY----- with `key`"
+                "set `key` to the PEM file that contains -----BEGIN PRIVATE KEY-----"
             }
             PemErrorKind::Open => "chmod 600 the file, and replace the key if others could have read it",
             PemErrorKind::Encrypted => "decrypt it: openssl pkey -in OLD -out NEW",
             PemErrorKind::Key(CertificateError::NoCertificate) => {
-                "name the PEM file that holds -----BEGIN CERTIFICATE----- with `cert`"
+                "set `cert` to the PEM file that contains -----BEGIN CERTIFICATE-----"
             }
             PemErrorKind::Key(CertificateError::Mismatch) => "name the key that the certificate was ordered with",
             PemErrorKind::Key(_) => "copy the file again, whole, from the first -----BEGIN to the last -----END",
@@ -185,15 +186,17 @@ impl fmt::Display for PemFileError {
         match &self.kind {
             PemErrorKind::Io(error) => write!(f, "cannot be read: {error}"),
             PemErrorKind::TooLarge => f.write_str("is larger than any key"),
-            PemErrorKind::Open => f.write_str("holds a private key that every user may read, and is refused"),
-            PemErrorKind::NoKey => f.write_str("holds no private key"),
-            PemErrorKind::Encrypted => f.write_str("holds an encrypted key, and RockNet cannot prompt for a password"),
+            PemErrorKind::Open => f.write_str("contains a private key that every user may read, and is refused"),
+            PemErrorKind::NoKey => f.write_str("contains no private key"),
+            PemErrorKind::Encrypted => {
+                f.write_str("contains an encrypted key, and RockNet cannot prompt for a password")
+            }
             PemErrorKind::Key(error) => error.fmt(f),
         }
     }
 }
 
-/// Parses arbitrary bytes as a chain and a key, for fuzzing. Returns whether both parse and belong together.
+/// Parses arbitrary bytes as a chain and a key, for fuzzing. Returns true if both can be parsed and belong together.
 #[doc(hidden)]
 pub fn read_any(bytes: &[u8]) -> bool {
     let (chain, key) = (chain(bytes), key(bytes));

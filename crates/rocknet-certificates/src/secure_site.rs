@@ -24,7 +24,8 @@ pub struct SecureSite {
 pub enum SiteCertificates {
     /// Files named in the configuration.
     Files(Arc<FileSet>),
-    /// An issuer. `default_name`, the site's first name, is looked up for clients that send no SNI.
+    /// An issuer. `default_name`, the site's first name, is looked up for clients that send no SNI, or a name without a
+    /// certificate.
     Issued { default_name: String },
 }
 
@@ -38,7 +39,7 @@ pub struct TlsPolicy {
 }
 
 impl TlsPolicy {
-    /// Returns true if a client of `self` has seen and proved the same as a client of `other`.
+    /// Returns true if both sites show the same certificate and authenticate clients in the same way.
     pub fn is_equivalent(&self, other: &TlsPolicy) -> bool {
         self.shown == other.shown && self.client == other.client
     }
@@ -62,7 +63,7 @@ enum ShownCertificate {
 }
 
 impl SecureSite {
-    /// Creates the TLS side of a site. `config` holds the reason if client authentication cannot be set up.
+    /// Creates the TLS side of a site. `config` is an error if client authentication cannot be set up.
     pub fn new(
         site: &model::Site,
         tls: &model::SiteTls,
@@ -111,7 +112,7 @@ impl SecureSite {
         has_set && self.config.is_ok()
     }
 
-    /// Returns the reason why the site cannot be served over TLS with its files as they are.
+    /// Returns the error in the client authentication or the site's current files; `None` if there is no error.
     pub fn error(&self) -> Option<String> {
         if let Err(error) = &self.config {
             return Some(error.clone());

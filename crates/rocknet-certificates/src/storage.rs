@@ -1,4 +1,4 @@
-//! Persistent storage of certificates, keys and ACME state: named items, each written in full or not at all.
+//! Persistent storage of certificates, keys and ACME state as named items. Each item is written in full or not at all.
 
 mod chown;
 
@@ -21,7 +21,8 @@ pub enum Access {
     Everyone,
 }
 
-/// Items by name; `/` separates folders. Names come from [`file_name`] and constants, never from a client.
+/// A storage of named items. `/` in a name separates folders. Names come from [`file_name`] and constants, never from a
+/// client.
 pub trait Storage: Send + Sync {
     /// Reads an item; `None` if it does not exist.
     ///
@@ -29,10 +30,10 @@ pub trait Storage: Send + Sync {
     /// Returns the error of the file system, or `InvalidData` for an item larger than 1 MiB.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
 
-    /// Replaces an item. A reader sees the old bytes or the new ones, also after a crash.
+    /// Creates or replaces an item. A reader gets either the old bytes or the new bytes, also after a crash.
     ///
     /// # Errors
-    /// Returns the error of the file system; the old item stays.
+    /// Returns the error of the file system; the old item is kept.
     fn write(&self, name: &str, bytes: &[u8], access: Access) -> io::Result<()>;
 
     /// Removes an item. Succeeds if it does not exist.
@@ -41,13 +42,14 @@ pub trait Storage: Send + Sync {
     /// Returns the error of the file system.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Lists the items of a folder, in no order; empty if the folder does not exist.
+    /// Lists the items of a folder in no particular order. The list is empty if the folder does not exist.
     ///
     /// # Errors
     /// Returns the error of the file system.
     fn names(&self, folder: &str) -> io::Result<Vec<String>>;
 
-    /// Locks `name` against other processes until the guard is dropped. `None`: another process holds the lock.
+    /// Locks `name` against other processes until the returned lock is dropped. Returns `None` if another process holds
+    /// the lock.
     ///
     /// # Errors
     /// Returns the error of the file system.
@@ -56,7 +58,7 @@ pub trait Storage: Send + Sync {
 
 /// A lock held by one process at a time. The kernel releases it when the process ends.
 #[derive(Debug)]
-pub struct Lock(#[allow(dead_code, reason = "closing the file gives the lock back")] Option<File>);
+pub struct Lock(#[allow(dead_code, reason = "closing the file releases the lock")] Option<File>);
 
 impl Lock {
     /// Creates a lock without effect, for storage that no other process uses.
@@ -65,7 +67,7 @@ impl Lock {
     }
 }
 
-/// Returns the item name for a host name, wildcard or address. It is a valid file name on every system.
+/// Returns the item name for a host name, wildcard or address. The item name is a valid file name on every system.
 pub fn file_name(name: &str) -> String {
     match name.parse::<std::net::IpAddr>() {
         // No host name contains `+`, so the result is unique.
@@ -91,10 +93,11 @@ impl FileStorage {
         &self.path
     }
 
-    /// Creates RockNet's own folders and gives them to an account, with mode 0700. Call it as root, before the process
-    /// changes to that account.
+    /// Creates RockNet's own folders and changes their owner to an account and their mode to 0700. Call this function
+    /// as root, before the process changes to that account.
     ///
-    /// A folder that also holds other entries keeps its owner and mode, because it may belong to the system.
+    /// If the storage folder also contains other entries, it keeps its owner and mode, because it may belong to the
+    /// system.
     ///
     /// # Errors
     /// Returns an error if a third account could replace entries of the folder, or the error of the file system.
@@ -129,17 +132,17 @@ impl FileStorage {
         let why = if found.uid() != 0 && found.uid() != uid {
             format!("it belongs to another account (uid {})", found.uid())
         } else if found.mode() & 0o022 != 0 && found.mode() & STICKY == 0 {
-            format!("other accounts may write to it (mode {:o})", found.mode() & 0o7777)
+            format!("other accounts can write to it (mode {:o})", found.mode() & 0o7777)
         } else {
             return Ok(());
         };
-        let help = "set `state` in [server] to a folder that RockNet alone uses";
+        let help = "set `state` in [server] to a folder that only RockNet uses";
         Err(io::Error::other(format!(
             "{why}, so private keys in it could be replaced; {help}"
         )))
     }
 
-    /// Checks that this process can write here, and leaves no file behind.
+    /// Checks that this process can write to the folder. Leaves no file in the folder.
     ///
     /// # Errors
     /// Returns the error of the file system.
@@ -194,7 +197,7 @@ impl Storage for FileStorage {
     fn remove(&self, name: &str) -> io::Result<()> {
         match fs::remove_file(self.path.join(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done,
+            result => result,
         }
     }
 
@@ -206,7 +209,7 @@ impl Storage for FileStorage {
         };
         let mut names = Vec::new();
         for entry in entries {
-            // Entries that RockNet did not create are skipped.
+            // Temporary files are skipped, and so are names outside UTF-8, which RockNet does not create.
             if let Ok(name) = entry?.file_name().into_string()
                 && !name.starts_with('.')
             {
@@ -251,7 +254,7 @@ fn write_whole(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
         .truncate(true)
         .mode(0o600)
         .open(path)?;
-    // Set explicitly, because the umask or an older file could have given another mode.
+    // Set explicitly, because the umask or an older file could have caused another mode.
     file.set_permissions(fs::Permissions::from_mode(mode))?;
     file.write_all(bytes)?;
     file.sync_all()
@@ -281,10 +284,11 @@ const PRIVATE: u32 = 0o700;
 /// Folders that RockNet creates in the state folder.
 pub const OWN_FOLDERS: [&str; 3] = ["acme", "local", "php"];
 
-/// Maximum size of an item in bytes. A chain with its key takes a few KiB.
+/// Maximum size of an item in bytes. A chain with its key has a few KiB.
 const MAX_ITEM_BYTES: u64 = 1 << 20;
 
-/// Age after which a temporary file is removed. No write takes that long, so its process is gone.
+/// Age after which a temporary file is removed. No write takes that long, so the process that created the file has
+/// ended.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
@@ -295,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_become_file_names() {
+    fn host_names_wildcards_and_addresses_become_file_names() {
         for (name, expected) in [
             ("example.com", "example.com"),
             ("*.example.com", "+.example.com"),
@@ -375,7 +379,7 @@ mod tests {
         // Only root can change the owner of a file.
         let is_root = rustix::process::geteuid().is_root();
         if !is_root {
-            rocknet_testing::skip(rocknet_testing::Need::Root, "files are handed to their owner only");
+            rocknet_testing::skip(rocknet_testing::Need::Root, "only root can change the owner of a file");
         }
         let to = if is_root { 4242 } else { me };
         storage.chown(to, rustix::process::getegid().as_raw()).unwrap();
@@ -388,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_folder_is_closed_and_a_folder_writable_by_others_is_refused() {
+    fn a_folder_without_other_entries_gets_mode_0700_and_a_folder_writable_by_others_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (me, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
@@ -403,8 +407,8 @@ mod tests {
         fs::create_dir_all(shared.join("other")).unwrap();
         for (bits, good) in [(0o755, true), (0o1777, true), (0o775, false), (0o757, false)] {
             chmod(&shared, bits);
-            let handed = FileStorage::new(&shared).chown(me, group);
-            assert_eq!(handed.is_ok(), good, "{bits:o}: {handed:?}");
+            let result = FileStorage::new(&shared).chown(me, group);
+            assert_eq!(result.is_ok(), good, "{bits:o}: {result:?}");
             assert_eq!(mode(&shared), bits);
         }
         if me == 0 {

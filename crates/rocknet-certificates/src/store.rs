@@ -10,14 +10,15 @@ use rustls::sign::CertifiedKey;
 use super::CertificateSet;
 
 type Table<T> = HashMap<Box<str>, Arc<T>, RandomState>;
-/// Callback for a server name that a site has but no certificate covers.
+/// Callback for a server name that belongs to a site but that no certificate covers.
 type MissingCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Most pending challenges of each kind. An issuer works on a few orders at a time, so more of them are an error.
+/// Maximum number of pending challenges of each kind. An issuer processes a few orders at a time, so only an error
+/// can cause more.
 const MAX_CHALLENGES: usize = 1_024;
 
-/// Certificates and challenges that handshakes look up without a lock. Issuers replace one name or many names at a
-/// time.
+/// Certificates and challenge responses, which handshakes and requests look up without a lock. Issuers replace the
+/// certificates of one name or of many names at a time.
 #[derive(Default)]
 pub struct CertificateStore {
     sets: ArcSwap<Table<CertificateSet>>,
@@ -32,7 +33,7 @@ pub struct CertificateStore {
 
 impl CertificateStore {
     /// Inserts a set under each of its names and replaces older sets; handshakes in progress keep the set they found.
-    /// Names are lower case, and `*.example.com` stands for exactly one more label.
+    /// Names are lower case, and `*.example.com` matches exactly one more label.
     pub fn insert(&self, names: &[String], set: CertificateSet) {
         self.insert_all(std::iter::once((names, set)));
     }
@@ -58,7 +59,8 @@ impl CertificateStore {
         });
     }
 
-    /// Returns the set for a name in lower case: its own, or else that of the wildcard for its parent.
+    /// Returns the set for a name in lower case: the set of the name itself, or else the set of the wildcard of its
+    /// parent domain.
     pub fn find(&self, name: &str) -> Option<Arc<CertificateSet>> {
         let table = self.sets.load();
         if let Some(set) = table.get(name) {
@@ -86,8 +88,8 @@ impl CertificateStore {
         self.http_challenges.load().get(token).map(Arc::clone)
     }
 
-    /// Publishes the challenge certificate for a name. A client that offers `acme-tls/1` alone receives it (RFC 8737
-    /// §3). A new name is dropped when `MAX_CHALLENGES` are pending.
+    /// Publishes the challenge certificate for a name. A client that offers only `acme-tls/1` receives this certificate
+    /// (RFC 8737 §3). A new name is dropped when `MAX_CHALLENGES` are pending.
     pub fn insert_tls_alpn_challenge(&self, name: &str, key: Arc<CertifiedKey>) {
         self.change(&self.tls_alpn_challenges, |table| insert(table, name, key));
     }
@@ -102,8 +104,8 @@ impl CertificateStore {
         self.tls_alpn_challenges.load().get(name).map(Arc::clone)
     }
 
-    /// Registers a callback for names that clients request and no certificate covers. It runs during the handshake, so
-    /// it must not wait, and it may run many times for one name. Each issuer registers at most once.
+    /// Registers a callback for names that clients request and no certificate covers. The callback runs during the
+    /// handshake, so it must not wait, and it can run many times for one name. Each issuer registers at most once.
     pub fn on_missing(&self, callback: impl Fn(&str) + Send + Sync + 'static) {
         let _guard = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = Vec::clone(&self.on_missing.load());

@@ -1,5 +1,4 @@
-//! TLS configurations of sites, built for rustls. Session ticket keys are shared by sites with the same client
-//! authentication.
+//! Builds the rustls configurations of sites. Sites with the same client authentication share session ticket keys.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,12 +20,13 @@ pub const HTTP_2: &[u8] = b"h2";
 /// ALPN name that a CA offers to validate a TLS-ALPN-01 challenge (RFC 8737 §3).
 pub const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 
-/// Client authentication, compared by content, because a session ticket vouches for what its handshake verified:
-/// whether a certificate is required, and the accepted root certificates.
+/// Client authentication of a site: whether a client certificate is required, and the accepted root certificates.
+///
+/// Compared by content, because resuming a session skips the client authentication: a ticket must be valid only where
+/// the verification in its handshake suffices.
 type Roots = (bool, Vec<CertificateDer<'static>>);
 
-/// Builds TLS configurations. Ticket keys are shared by all workers, and by all sites with the same client
-/// authentication.
+/// Builds TLS configurations. All workers, and all sites with the same client authentication, share ticket keys.
 pub struct TlsConfigBuilder {
     provider: Arc<CryptoProvider>,
     tickets: Mutex<HashMap<Option<Roots>, Arc<dyn ProducesTickets>>>,
@@ -63,7 +63,7 @@ impl TlsConfigBuilder {
         };
         let mut config = builder.with_cert_resolver(Arc::new(NoCertificate));
         config.alpn_protocols = PROTOCOLS.iter().map(|name| name.to_vec()).collect();
-        // Session state lives in tickets at the clients, so server memory does not grow with the number of clients.
+        // Clients store the session state in tickets, so server memory does not grow with the number of clients.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.ticketer = self.tickets(roots)?;
         config.max_early_data_size = 0;
@@ -129,7 +129,7 @@ pub(super) fn roots(files: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, S
     if roots.is_empty() {
         let names = files.iter().map(|path| path.display().to_string());
         return Err(format!(
-            "{}: there is no certificate in it",
+            "{}: contains no certificate",
             names.collect::<Vec<_>>().join(", ")
         ));
     }

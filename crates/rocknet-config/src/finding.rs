@@ -89,7 +89,7 @@ pub struct Finding {
     pub code: Code,
     /// Description of the problem.
     pub message: String,
-    /// Remedy: what to write or do.
+    /// Remedy: the text to write, or the action to take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
     /// Position of the problem.

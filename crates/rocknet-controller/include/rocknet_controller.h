@@ -8,11 +8,11 @@
  *
  * Both tables state their sizes and the version of this header. The server loads libraries of its own major version,
  * and neither side reads beyond the stated size. A library that is built today therefore loads in later minor
- * versions, and a library that is built with a later header loads in a server of today. If the server does not know a
- * property or function, the library gets an absent text or ROCKNET_UNKNOWN.
+ * versions, and a library that is built with a later header loads in a server of today. If the server does not support
+ * a property or function, the library gets an absent text or ROCKNET_UNKNOWN.
  *
- * A request is valid until the call that it was passed to returns, and only on the thread of that call. So is
- * everything read from it. No exception and no longjmp may leave a function of the library.
+ * A request is valid until the call that it was passed to returns, and only on the thread of that call. The same is
+ * true of everything that is read from it. No exception and no longjmp may leave a function of the library.
  *
  * This file has no dependencies but the C library, so it can be copied. It needs C99 or C++11.
  */
@@ -47,7 +47,7 @@ extern "C" {
    value makes the response 500. */
 enum {
     ROCKNET_OK = 0,
-    /* From `answer` and `take`: no more of the request body is wanted, and the response begins now. */
+    /* Returned by `answer` and `take`: the controller needs no more of the request body, and the response begins. */
     ROCKNET_ENOUGH = 1,
     /* The response has begun already, or this call must not change it. */
     ROCKNET_LATE = -1,
@@ -55,10 +55,10 @@ enum {
     ROCKNET_INVALID = -2,
     /* A limit of the server is exceeded. The response becomes 500. */
     ROCKNET_TOO_MUCH = -3,
-    /* The field belongs to the connection (Content-Length, Connection and the like). The response continues without
-       it. */
+    /* The server sets this field itself (Date), or it belongs to the connection (Content-Length, Connection and
+       similar). The response continues without it. */
     ROCKNET_NOT_YOURS = -4,
-    /* The server is too old to know the function or property. */
+    /* The server is too old to support the function or property. */
     ROCKNET_UNKNOWN = -5
 };
 
@@ -82,7 +82,7 @@ enum {
     /* IP address of the client; absent for a Unix socket. */
     ROCKNET_CLIENT_ADDRESS = 9,
     ROCKNET_CLIENT_PORT = 10,
-    /* Subject of the client's certificate, "CN=bob, O=Example"; absent if the client proved none. */
+    /* Subject of the certificate that the client authenticated with, "CN=bob, O=Example"; absent without one. */
     ROCKNET_CLIENT_CERTIFICATE = 11,
     /* "TLSv1.2", "TLSv1.3"; absent without TLS. */
     ROCKNET_TLS_VERSION = 12,
@@ -141,24 +141,24 @@ typedef struct rocknet_controller {
     /* Name in the configuration (lib.so:name), which ends in NUL. */
     const char *name;
     /*
-     * Responds to a request. Without `take`, the whole request body is there (rocknet_content), up to 1 MiB; requests
-     * with a larger one get 413. Without `give`, the bytes from rocknet_write are the whole response body.
+     * Responds to a request. Without `take`, the whole request body is available (rocknet_content), up to 1 MiB;
+     * requests with a larger one get 413. Without `give`, the bytes from rocknet_write are the whole response body.
      */
     int32_t (*answer)(rocknet_request *request, void *user) ROCKNET_NOEXCEPT;
     /*
-     * May be NULL. Otherwise `answer` is called when the request head has arrived, and then this for every piece of the
-     * request body; `data` is NULL at its end. The response begins after the end. It includes everything written
-     * before.
+     * May be NULL. Otherwise `answer` is called when the request head has arrived, and then `take` for every piece of
+     * the request body; `data` is NULL at its end. The response begins after the end of the request body. It includes
+     * everything written before.
      */
     int32_t (*take)(rocknet_request *request, void *user, const char *data, size_t size) ROCKNET_NOEXCEPT;
     /*
-     * May be NULL. Otherwise this is called whenever more of the response body can be sent. It writes at most `size`
-     * bytes into `room` and returns their number, 0 at the end, or a negative value to cut the response.
+     * May be NULL. Otherwise `give` is called whenever more of the response body can be sent. It writes at most `size`
+     * bytes into `room` and returns their number, 0 at the end, or a negative value to abort the response.
      */
     int64_t (*give)(rocknet_request *request, void *user, char *room, size_t size) ROCKNET_NOEXCEPT;
     /*
-     * May be NULL. Called once for every request whose state is not NULL, after all other calls for it, however the
-     * request ended; the client may have disconnected long before. On any thread.
+     * May be NULL. Called once for every request whose state is not NULL, after all other calls for the request,
+     * however it ended; the client may have disconnected long before. The call can come on any thread.
      */
     void (*end)(void *state, void *user) ROCKNET_NOEXCEPT;
 } rocknet_controller;
@@ -170,7 +170,7 @@ typedef struct rocknet_library_table {
     uint16_t abi_major, abi_minor;
     /* May be NULL. Called once when the library is loaded. Any result but ROCKNET_OK rejects the configuration. */
     int32_t (*init)(const rocknet_server *server, void **user) ROCKNET_NOEXCEPT;
-    /* May be NULL. Called once, after the last request has ended. On any thread. */
+    /* May be NULL. Called once, on any thread, after the last request has ended. */
     void (*drop)(void *user) ROCKNET_NOEXCEPT;
     const rocknet_controller *controllers;
     /* sizeof(rocknet_controller), and the number of controllers. */
@@ -198,7 +198,8 @@ static inline rocknet_text rocknet_read(const rocknet_request *request, uint32_t
     return request->server->read(request, what);
 }
 
-/* Returns the value of a header field of the request, ignoring the case of its name; absent if there is none. */
+/* Returns the value of the first header field of this name in the request, ignoring the case of the name; absent if
+   the request has no such field. */
 static inline rocknet_text rocknet_field(const rocknet_request *request, const char *name)
 {
     return request->server->field(request, name, strlen(name), 0);
@@ -230,7 +231,7 @@ static inline int32_t rocknet_add_field(rocknet_request *request, const char *na
     return request->server->add_field(request, name, strlen(name), value, strlen(value));
 }
 
-/* Appends to the response body. */
+/* Appends bytes to the response body. */
 static inline int32_t rocknet_write(rocknet_request *request, const void *data, size_t size)
 {
     return request->server->write(request, data, size);

@@ -14,7 +14,7 @@ pub const ENTRY: &str = "rocknet_library";
 
 /// Result for success.
 pub const OK: i32 = 0;
-/// Result of a controller that wants no more of the request body.
+/// Result of a controller that needs no more of the request body.
 pub const ENOUGH: i32 = 1;
 /// Result of the server: the response has begun already, or this call must not change it.
 pub const LATE: i32 = -1;
@@ -22,9 +22,9 @@ pub const LATE: i32 = -1;
 pub const INVALID: i32 = -2;
 /// Result of the server: a limit is exceeded. The response becomes 500.
 pub const TOO_MUCH: i32 = -3;
-/// Result of the server: the field belongs to the connection. The response continues without it.
+/// Result of the server: the field is `Date` or belongs to the connection. The response continues without it.
 pub const NOT_YOURS: i32 = -4;
-/// Result of the server: it is too old to know the function or property.
+/// Result of the server: it is too old to support the function or property.
 pub const UNKNOWN: i32 = -5;
 
 /// Property: method.
@@ -47,7 +47,7 @@ pub const SCHEME: u32 = 8;
 pub const CLIENT_ADDRESS: u32 = 9;
 /// Property: port of the client in decimal digits.
 pub const CLIENT_PORT: u32 = 10;
-/// Property: subject of the client's certificate; absent if the client proved none.
+/// Property: subject of the certificate that the client authenticated with; absent without one.
 pub const CLIENT_CERTIFICATE: u32 = 11;
 /// Property: `TLSv1.2` or `TLSv1.3`; absent without TLS.
 pub const TLS_VERSION: u32 = 12;
@@ -98,7 +98,7 @@ impl RawText {
     }
 }
 
-/// Part of a request that both sides know (`rocknet_request`).
+/// Part of a request whose layout the ABI defines (`rocknet_request`).
 #[derive(Debug)]
 #[repr(C)]
 pub struct RawRequest {
@@ -140,7 +140,7 @@ pub struct RawServer {
 
 /// Function that responds to a request; the second argument is the `user` pointer of `init`.
 pub type AnswerFn = unsafe extern "C" fn(*mut RawRequest, *mut c_void) -> i32;
-/// Function that takes a piece of the request body, or null at its end.
+/// Function that receives a piece of the request body, or null at its end.
 pub type TakeFn = unsafe extern "C" fn(*mut RawRequest, *mut c_void, *const c_char, usize) -> i32;
 /// Function that writes more of the response body into a buffer and returns the number of bytes.
 pub type GiveFn = unsafe extern "C" fn(*mut RawRequest, *mut c_void, *mut c_char, usize) -> i64;
@@ -148,7 +148,7 @@ pub type GiveFn = unsafe extern "C" fn(*mut RawRequest, *mut c_void, *mut c_char
 pub type EndFn = unsafe extern "C" fn(*mut c_void, *mut c_void);
 /// Function that initializes a library and may store its `user` pointer.
 pub type InitFn = unsafe extern "C" fn(*const RawServer, *mut *mut c_void) -> i32;
-/// Function that ends a library and frees its `user` pointer.
+/// Function that is called before a library is unloaded, and frees its `user` pointer.
 pub type DropFn = unsafe extern "C" fn(*mut c_void);
 
 /// Table entry of one controller (`rocknet_controller`).
@@ -159,9 +159,9 @@ pub struct RawController {
     pub name: *const c_char,
     /// Responds to a request; required.
     pub answer: Option<AnswerFn>,
-    /// Takes the request body in pieces; optional.
+    /// Receives the request body in pieces; optional.
     pub take: Option<TakeFn>,
-    /// Gives the response body in pieces; optional.
+    /// Produces the response body in pieces; optional.
     pub give: Option<GiveFn>,
     /// Frees the state of a request; optional.
     pub end: Option<EndFn>,

@@ -1,4 +1,4 @@
-//! Conversion of Rust functions and types to the tables that a library exports. Panics do not unwind out of them.
+//! Converts Rust functions and types to the tables that a library exports. Panics do not unwind into the server.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +23,8 @@ impl Library for () {
     }
 }
 
-/// Controller that gets the whole request body and responds in one call. [`export!`](crate::export!) implements it for functions.
+/// Controller that gets the whole request body and responds in one call. [`export!`](crate::export!) implements it for
+/// functions.
 pub trait SimpleController<L> {
     /// Responds to a request.
     ///
@@ -49,7 +50,7 @@ pub trait Controller<L>: Sized + Send + 'static {
     /// An error is logged, and the response becomes 500.
     fn begin(library: &L, request: &mut Request<'_>) -> Outcome<Self>;
 
-    /// Takes a piece of the request body; `None` at its end, after which the response begins.
+    /// Receives a piece of the request body; `None` at its end, after which the response begins.
     ///
     /// # Errors
     ///
@@ -62,7 +63,7 @@ pub trait Controller<L>: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// An error is logged, and the response is cut, so that the client notices.
+    /// An error is logged, and the response is aborted, so that the client notices that it is incomplete.
     fn give(&mut self, _library: &L, _request: &mut Request<'_>, _room: &mut [u8]) -> Outcome<usize> {
         Ok(0)
     }
@@ -178,8 +179,9 @@ pub const fn c_name(text: &'static str) -> &'static CStr {
     }
 }
 
-/// Return values for a panic, which must not unwind into the server, and for an error.
+/// Return value after a panic, which must not unwind into the server.
 const PANICKED: i32 = -100;
+/// Return value after an error.
 const FAILED: i32 = -101;
 
 extern "C" fn init<L: Library>(server: *const abi::RawServer, user: *mut *mut c_void) -> i32 {
@@ -200,7 +202,7 @@ extern "C" fn init<L: Library>(server: *const abi::RawServer, user: *mut *mut c_
 }
 
 extern "C" fn drop_library<L: Library>(user: *mut c_void) {
-    // SAFETY: `init` created it, and the server calls this once, when the library is not used any more.
+    // SAFETY: `init` created the value, and the server calls this function once, when the library is no longer used.
     let library = unsafe { Box::from_raw(user.cast::<L>()) };
     let _ = catch_unwind(AssertUnwindSafe(|| drop(library)));
 }
@@ -215,7 +217,7 @@ unsafe fn call<L: Library, T>(
     user: *mut c_void,
     call_controller: impl FnOnce(&L, &mut Request<'_>) -> Outcome<T>,
 ) -> Result<T, i32> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that both pointers are valid.
     let (mut request, library) = unsafe { (Request::new(raw), &*user.cast::<L>()) };
     match catch_unwind(AssertUnwindSafe(|| call_controller(library, &mut request))) {
         Ok(Ok(value)) => Ok(value),
@@ -236,7 +238,7 @@ extern "C" fn begin<L: Library, C: Controller<L>>(raw: *mut abi::RawRequest, use
     let call_controller = |library: &L, request: &mut Request<'_>| {
         let controller = Box::into_raw(Box::new(C::begin(library, request)?));
         if let Err(refused) = request.set_state(controller.cast()) {
-            // SAFETY: it was created above, and the server did not take it.
+            // SAFETY: `controller` was created above, and the server did not store it.
             drop(unsafe { Box::from_raw(controller) });
             return Err(refused.into());
         }
@@ -257,7 +259,7 @@ extern "C" fn take<L: Library, C: Controller<L>>(
     let call_controller = |library: &L, request: &mut Request<'_>| {
         // SAFETY: the server passes `size` bytes, or null.
         let piece = (!data.is_null()).then(|| unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size) });
-        // SAFETY: `begin` created it, and calls for one request never overlap.
+        // SAFETY: `begin` created the state, and calls for one request never overlap.
         let controller = unsafe { request.state().cast::<C>().as_mut() };
         controller.ok_or("no state")?.take(library, request, piece)
     };
@@ -276,7 +278,7 @@ extern "C" fn give<L: Library, C: Controller<L>>(
     let call_controller = |library: &L, request: &mut Request<'_>| {
         // SAFETY: the server passes `size` initialized bytes.
         let room = unsafe { std::slice::from_raw_parts_mut(room.cast::<u8>(), size) };
-        // SAFETY: `begin` created it, and calls for one request never overlap.
+        // SAFETY: `begin` created the state, and calls for one request never overlap.
         let controller = unsafe { request.state().cast::<C>().as_mut() };
         controller.ok_or("no state")?.give(library, request, room)
     };
@@ -288,7 +290,8 @@ extern "C" fn give<L: Library, C: Controller<L>>(
 }
 
 extern "C" fn end<C>(state: *mut c_void, _user: *mut c_void) {
-    // SAFETY: `begin` created it, and the server calls this once, after all other calls for the request.
+    // SAFETY: `begin` created the state, and the server calls this function once, after all other calls for the
+    // request.
     let controller = unsafe { Box::from_raw(state.cast::<C>()) };
     let _ = catch_unwind(AssertUnwindSafe(|| drop(controller)));
 }

@@ -1,7 +1,7 @@
 //! Server side of the ABI: loads libraries, checks their tables and calls their controllers.
 //!
-//! A library is trusted, because its code runs with the rights of the process. The checks find mistakes of an honest
-//! library: a different version, a table that is too short, a missing name.
+//! A library is trusted, because its code runs with the privileges of the process. The checks find only mistakes of an
+//! honest library: a different version, a table that is too short, a missing name.
 
 mod call;
 mod contract;
@@ -18,7 +18,7 @@ pub use library::{LoadError, LoadedLibrary};
 use crate::abi;
 use call::Call;
 
-/// Controller of a loaded library. The library stays loaded while one of these exists.
+/// Controller of a loaded library. The library remains loaded while such a value exists.
 #[derive(Clone)]
 pub struct LoadedController(Arc<ControllerEntry>);
 
@@ -28,8 +28,8 @@ struct ControllerEntry {
     name: String,
 }
 
-// SAFETY: the entry holds functions and a name that is not used any more. The contract allows the functions to be called
-// on any thread.
+// SAFETY: the entry contains function pointers, and a name pointer that is no longer used. The contract permits calls
+// of the functions on any thread.
 unsafe impl Send for ControllerEntry {}
 // SAFETY: as above. The contract states that calls for different requests overlap.
 unsafe impl Sync for ControllerEntry {}
@@ -37,19 +37,19 @@ unsafe impl Sync for ControllerEntry {}
 /// State that a controller keeps for one request between calls. Dropping it calls `end` of the controller.
 #[derive(Default)]
 pub struct RequestState {
-    /// Pointer that the controller has set, with the controller.
+    /// Pointer that the controller has set, and the controller itself.
     held: Option<(*mut c_void, LoadedController)>,
 }
 
-// SAFETY: the contract allows each call to come on a different thread.
+// SAFETY: the contract permits each call to come on a different thread.
 unsafe impl Send for RequestState {}
 
 /// Result of a call that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// The controller takes more of the request body, if there is any (`ROCKNET_OK`).
+    /// The controller needs the rest of the request body, if there is any (`ROCKNET_OK`).
     Continue,
-    /// The controller wants no more of the request body (`ROCKNET_ENOUGH`).
+    /// The controller needs no more of the request body (`ROCKNET_ENOUGH`).
     Enough,
 }
 
@@ -104,7 +104,8 @@ impl LoadedController {
         };
         let user = self.0.library.user();
         self.call(request, response, state, |call| {
-            // SAFETY: the function takes these arguments by contract. The call outlives it, and `user` is the library's own.
+            // SAFETY: the function has these parameters by contract. `call` outlives its execution, and `user` is the
+            // pointer that the library has set.
             progress(unsafe { function(call, user) })
         })
     }
@@ -133,8 +134,8 @@ impl LoadedController {
         })
     }
 
-    /// Calls `give` to write more of the response body into `room`. Returns the number of bytes, 0 at the end and without
-    /// `give`.
+    /// Calls `give` to write more of the response body into `room`. Returns the number of bytes: 0 at the end, and for
+    /// a controller without `give`.
     ///
     /// # Errors
     ///
@@ -156,7 +157,7 @@ impl LoadedController {
             let given = unsafe { function(call, user, start, size) };
             match usize::try_from(given) {
                 Ok(given) if given <= size => Ok(given),
-                // A negative value is the controller's error; a larger one means a wrong count or an overflow.
+                // A negative value is an error of the controller. One above `size` is a wrong count or an overflow.
                 _ => Err(CallError(given)),
             }
         })
@@ -195,7 +196,8 @@ impl Drop for RequestState {
         if let Some((state, controller)) = self.held.take()
             && let (false, Some(end)) = (state.is_null(), controller.0.entry.end)
         {
-            // SAFETY: the state belongs to the controller, no other call follows with it, and the library is still loaded.
+            // SAFETY: the state belongs to the controller, no later call uses the state, and the library is still
+            // loaded.
             unsafe { end(state, controller.0.library.user()) }
         }
     }

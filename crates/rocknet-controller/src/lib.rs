@@ -1,8 +1,8 @@
 //! Contract between RockNet and controllers, which are functions in shared libraries that respond to requests.
 //!
-//! The contract itself is `include/rocknet_controller.h`, for C and every language that can export C functions. [`abi`] is
-//! the same in Rust, and the other items are a safe interface to it. The crate opens no socket and does not depend on the
-//! server; the server uses it with the feature `host`.
+//! The contract itself is `include/rocknet_controller.h`, for C and every language that can export C functions. [`abi`]
+//! has the same declarations in Rust, and the other items are a safe interface to them. The crate opens no socket and
+//! does not depend on the server; the server uses it with the feature `host`.
 //!
 //! A controller is a function, or a type that implements [`Controller`] if the request body or the response body is too
 //! large for memory. [`export!`] builds the table of the library:
@@ -62,5 +62,5 @@ mod request;
 pub use export::{Controller, Library, LibraryTable, SimpleController, c_name, simple_entry, streaming_entry};
 pub use request::{Level, Log, Refused, Request};
 
-/// Result of a controller. An error is logged, and the response becomes 500, or is cut if it has begun.
+/// Result of a controller. An error is logged. The response becomes 500, or is aborted if it has begun.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;

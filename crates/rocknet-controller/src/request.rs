@@ -1,4 +1,4 @@
-//! Request as a controller in Rust sees it, with the response under construction.
+//! Interface of a controller in Rust to its request and to the response under construction.
 
 use std::ffi::{c_char, c_void};
 use std::fmt;
@@ -8,10 +8,10 @@ use crate::abi::{self, RawText};
 
 /// Request during one call of a controller. Everything read from it lives as long as that call.
 ///
-/// It also collects the response: status, header fields and body may come in any order.
+/// It also collects the response. Status, header fields and body can be set in any order.
 pub struct Request<'call> {
     raw: *mut abi::RawRequest,
-    /// The pointer stays on the thread of the call.
+    /// Binds the pointer to the lifetime of the call and to its thread.
     call: PhantomData<&'call mut abi::RawRequest>,
 }
 
@@ -24,9 +24,9 @@ pub enum Refused {
     Invalid,
     /// A limit of the server is exceeded. The response becomes 500.
     TooMuch,
-    /// The field belongs to the connection. The response continues without it.
+    /// The field is `Date` or belongs to the connection. The response continues without it.
     NotYours,
-    /// The server is too old to know the function.
+    /// The server is too old to support the function.
     Unknown,
 }
 
@@ -36,7 +36,7 @@ pub enum Refused {
 pub enum Level {
     /// The request failed.
     Error,
-    /// The operator should look at it.
+    /// A problem that the operator should look at.
     Warn,
     /// Normal operation.
     Info,
@@ -49,13 +49,13 @@ impl<'call> Request<'call> {
     ///
     /// # Safety
     ///
-    /// `raw` was passed to a call that outlives `'call`, and nothing else uses it meanwhile.
+    /// `raw` was passed to a call that outlives `'call`, and no other code uses it during `'call`.
     pub(crate) unsafe fn new(raw: *mut abi::RawRequest) -> Request<'call> {
         Request { raw, call: PhantomData }
     }
 
     fn server(&self) -> &'call abi::RawServer {
-        // SAFETY: the request is valid during the call, and its server outlives that.
+        // SAFETY: the request is valid during the call, and the table of the server outlives the call.
         unsafe { &*(*self.raw).server }
     }
 
@@ -114,7 +114,8 @@ impl<'call> Request<'call> {
         self.read(abi::CLIENT_PORT)
     }
 
-    /// Returns the subject of the client's certificate (`CN=bob, O=Example`), if it proved one.
+    /// Returns the subject of the certificate that the client authenticated with (`CN=bob, O=Example`), or `None`
+    /// without one.
     pub fn client_certificate(&self) -> Option<&'call [u8]> {
         self.read(abi::CLIENT_CERTIFICATE)
     }
@@ -150,7 +151,7 @@ impl<'call> Request<'call> {
         let (raw, server) = (self.raw, self.server());
         (0..).map_while(move |index| {
             let (mut name, mut value) = (RawText::ABSENT, RawText::ABSENT);
-            // SAFETY: as in `read`. Both results are our own variables.
+            // SAFETY: as in `read`. Both results are local variables.
             unsafe {
                 match (server.field_at)(raw, index, &raw mut name, &raw mut value) {
                     abi::OK => Some((bytes(name)?, bytes(value).unwrap_or_default())),

@@ -1,13 +1,14 @@
-//! Encoders of the content codings that RockNet applies. Each writes into a buffer of its own.
+//! Encoders of the content codings that RockNet applies. Each encoder writes into its own buffer.
 
 use std::io::{self, Write};
 
 use rocknet_proto::semantics::negotiation::Coding;
 
-/// Shorter content is not encoded, because the fields of a coding cost more bytes than it saves.
+/// Minimum length of content that is encoded, in bytes. For shorter content, the header fields of a coding add more
+/// bytes than the coding saves.
 pub const COMPRESS_FROM: u64 = 1024;
 
-/// Levels at which each coding takes less time than the bytes that it saves (SPEC).
+/// Levels at which encoding takes less time than sending the saved bytes would take (SPEC).
 const BROTLI_QUALITY: u32 = 4;
 const ZSTD_LEVEL: i32 = 3;
 const GZIP_LEVEL: u32 = 5;
@@ -15,14 +16,14 @@ const GZIP_LEVEL: u32 = 5;
 /// Size of the output buffer of the Brotli encoder, in bytes.
 const BROTLI_OUTPUT: usize = 4096;
 
-/// Distance within which an encoder searches for repetitions. It determines the memory of the encoder. Brotli takes 7.6
-/// MiB with a large window and 1.7 MiB with a small one, whose output for 1 MB of text is 8 % longer (measured). Gzip
-/// always has 32 KiB.
+/// Distance within which an encoder searches for repetitions, which determines the memory of the encoder. Brotli uses
+/// 7.6 MiB with a large window and 1.7 MiB with a small window. The output for 1 MB of text is 8 % longer with the
+/// small window (measured). The window of gzip always has 32 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// For content that is encoded once and cached, and for files.
     Large,
-    /// For streams, whose encoders live for as long as their clients receive.
+    /// For streams, whose encoders use memory until their clients have received the response.
     Small,
 }
 
@@ -35,7 +36,7 @@ impl Window {
         }
     }
 
-    /// Returns the binary logarithm of the window size. `None`: the default of the level, which is 21 for level 3.
+    /// Returns the binary logarithm of the window size; `None` for the default of the level, which is 21 for level 3.
     fn zstd_bits(self) -> Option<u32> {
         match self {
             Window::Large => None,
@@ -52,11 +53,11 @@ pub enum Encoder {
 }
 
 impl Encoder {
-    /// Creates an encoder; `None` for identity, which needs none.
+    /// Creates an encoder; `None` for identity, which needs no encoder.
     ///
     /// # Errors
     ///
-    /// If the Zstandard library cannot allocate its state.
+    /// Returns an error if the Zstandard library cannot allocate its state.
     pub fn new(coding: Coding, window: Window) -> io::Result<Option<Encoder>> {
         Ok(Some(match coding {
             Coding::Br => {
@@ -87,20 +88,20 @@ impl Encoder {
         }
     }
 
-    /// Encodes content. The encoder holds it back until a block is full.
+    /// Encodes content. The encoder emits output only when a block is full.
     ///
     /// # Errors
     ///
-    /// If the library fails.
+    /// Returns an error if the library fails.
     pub fn write(&mut self, content: &[u8]) -> io::Result<()> {
         self.writer().write_all(content)
     }
 
-    /// Emits all content written so far, so that a client can decode it.
+    /// Emits the output for all content written so far, so that a client can decode this content.
     ///
     /// # Errors
     ///
-    /// If the library fails.
+    /// Returns an error if the library fails.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer().flush()
     }
@@ -114,11 +115,11 @@ impl Encoder {
         })
     }
 
-    /// Ends the encoded content, and returns the rest of the output.
+    /// Completes the encoded content and returns the remaining output.
     ///
     /// # Errors
     ///
-    /// If the library fails.
+    /// Returns an error if the library fails.
     pub fn finish(self) -> io::Result<Vec<u8>> {
         match self {
             Encoder::Br(writer) => Ok(writer.into_inner()),

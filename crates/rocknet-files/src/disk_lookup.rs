@@ -1,8 +1,8 @@
-//! Disk lookups: blocking ones, and non-blocking ones that use only what is in the kernel's caches.
+//! Blocking and non-blocking lookups on disk. A non-blocking lookup uses only data in the kernel's caches.
 //!
-//! A non-blocking lookup that needs the disk records what it lacks and fails. After that has been read ahead, the
-//! lookup is repeated from the beginning and gets further. Blocking and non-blocking lookups therefore share one
-//! implementation, and a worker needs no thread for them.
+//! If a non-blocking lookup needs the disk, it records the missing data and fails. Once this data has been read ahead,
+//! the lookup is repeated from the beginning and proceeds further. Because a lookup is repeated instead of suspended,
+//! both kinds share one implementation, and a worker needs no other thread.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -50,7 +50,7 @@ impl DiskLookup {
     ///
     /// # Errors
     ///
-    /// All data that the lookup needs from the disk. The result of `take` is discarded then.
+    /// Returns the data that the lookup needs from the disk. The result of `take` is then discarded.
     pub fn non_blocking<T>(take: impl FnOnce(&DiskLookup) -> T) -> Result<T, Vec<PendingRead>> {
         let lookup = DiskLookup {
             blocks: false,
@@ -61,7 +61,7 @@ impl DiskLookup {
         if pending.is_empty() { Ok(found) } else { Err(pending) }
     }
 
-    /// Returns true if the lookup would have had to block. Its results are invalid then.
+    /// Returns true if the lookup needs data from the disk and must not block. Its results are then invalid.
     pub fn would_block(&self) -> bool {
         !self.pending.borrow().is_empty()
     }
@@ -97,7 +97,7 @@ impl DiskLookup {
         })
     }
 
-    /// Opens a file that most likely does not exist.
+    /// Opens a file that most likely does not exist. A blocking lookup checks for it first, with a single system call.
     pub fn open_if_exists(&self, root: &Arc<Root>, relative: &[u8], symlinks: Symlinks) -> Option<OpenedFile> {
         if self.blocks && !root.may_contain(relative) {
             return None;
@@ -105,7 +105,8 @@ impl DiskLookup {
         self.open(root, relative, symlinks).ok()
     }
 
-    /// Reads the content, up to the length that the file had when it was opened, because it may grow meanwhile.
+    /// Reads the content of a file up to the length that it had when it was opened, because the file may grow
+    /// meanwhile.
     pub fn read(&self, opened: OpenedFile) -> io::Result<Vec<u8>> {
         let (size, inode) = (opened.meta.size, opened.meta.inode);
         if self.blocks {
@@ -135,7 +136,8 @@ impl DiskLookup {
 }
 
 impl PendingRead {
-    /// Starts reading the data ahead on the event loop of this thread. `None` if only a thread can wait for it.
+    /// Starts reading the data ahead on the event loop of this thread. Returns `None` if this is impossible, so that a
+    /// thread of the pool has to read the data.
     pub fn read_ahead(&self) -> Option<ReadAhead> {
         match self {
             PendingRead::Names {

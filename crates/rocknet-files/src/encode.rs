@@ -1,4 +1,4 @@
-//! Content codings applied by the server: to whole content that is cached in memory, and piece by piece to open files.
+//! Applies content codings: to whole content that is cached in memory, and piece by piece to files while they are sent.
 
 use std::future::Future;
 use std::io;
@@ -18,13 +18,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use crate::coding::encode;
 
-/// Number of bytes read and encoded by one job of the pool. Large enough to be worth the hand-over, and small enough
-/// that other jobs are not delayed.
+/// Number of bytes that one job of the pool reads and encodes. It is large compared to the cost of starting a job, and
+/// small enough not to delay other jobs.
 const PIECE: usize = 128 * 1024;
 
-/// Maximum number of files that one server encodes while it sends them. An encoder holds up to 6 MB (Brotli; Zstandard
-/// 3 MB, gzip half a megabyte; measured) for as long as its client receives, and a client may be slow on purpose. The
-/// bound limits this to 240 MB, about the default size of the cache.
+/// Maximum number of files that one server encodes while it sends them. An encoder uses up to 6 MB (Brotli; Zstandard
+/// 3 MB, gzip half a megabyte; measured) until its client has received the file, and a client may be slow on purpose.
+/// All encoders together use at most 240 MB, about the default size of the cache.
 const MAX_ENCODERS: usize = 40;
 
 /// Limits the files of one server that are encoded while they are sent. All clones share the limit.
@@ -45,7 +45,7 @@ pub struct EncodedFile {
 }
 
 struct EncodeState {
-    /// Held for as long as the encoder exists, also if a job outlives its client.
+    /// Held as long as the encoder exists, even if a job continues after its client has disconnected.
     _permit: OwnedSemaphorePermit,
     encoder: Encoder,
     file: Arc<OpenFile>,
@@ -53,11 +53,12 @@ struct EncodeState {
 }
 
 impl EncodedFile {
-    /// Starts encoding a file. `None` if the limit is reached, and the file should be sent unencoded.
+    /// Starts encoding a file. Returns `None` if the limit is reached or the coding is identity; the file should then
+    /// be sent unencoded.
     ///
     /// # Errors
     ///
-    /// If the encoder cannot be created.
+    /// Returns an error if the encoder cannot be created.
     pub fn new(
         limit: &EncoderLimit,
         coding: Coding,
@@ -102,7 +103,7 @@ impl Stream for EncodedFile {
 }
 
 impl EncodeState {
-    /// Reads until the encoder has output.
+    /// Reads and encodes pieces until the encoder has output. Returns the output, and the state unless the file ends.
     fn step(mut self) -> io::Result<(Bytes, Option<EncodeState>)> {
         let mut piece = vec![0; PIECE];
         loop {

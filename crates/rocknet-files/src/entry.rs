@@ -1,4 +1,4 @@
-//! Entry of the file cache: the result of looking up a path, with the time of the lookup.
+//! Entries of the file cache: the result of looking up a path, with the time of the lookup.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -13,10 +13,11 @@ use rocknet_handler::open_file::OpenFile;
 use rocknet_handler::response::FieldList;
 use rocknet_proto::PreparedHeads;
 
-/// Age from which a used entry is revalidated in the background, in milliseconds. Younger entries are used as they are.
+/// Age from which a use of an entry starts its revalidation in the background, in milliseconds. Younger entries are
+/// used without a check.
 pub const REFRESH_AFTER_MS: u64 = 400;
-/// Age from which a response waits for the revalidation, in milliseconds. Together with the clock's tick, a change on
-/// disk is visible within a second.
+/// Age from which a response waits for the revalidation, in milliseconds. With this age and the clock's tick, a change
+/// on disk is visible within a second.
 pub const STALE_AFTER_MS: u64 = 700;
 
 /// Codings in which an asset may be cached, the preferred one first.
@@ -26,21 +27,21 @@ pub const PREFERRED_CODINGS: [Coding; 3] = [Coding::Br, Coding::Zstd, Coding::Gz
 pub struct Entry {
     /// Result of the lookup.
     pub found: Found,
-    /// Identity of the files, to determine whether a later lookup finds the same.
+    /// Identity of the files, to determine whether a later lookup finds the same files.
     pub identity: Vec<FileIdentity>,
-    /// The path does not name the file: it is a fallback, or a script that the path continues after.
+    /// True if the path does not name the file: the file is a fallback, or a script after which the path continues.
     pub is_fallback: bool,
-    /// Path of the file, if it differs from that of the request: an index file, a script that more path follows, or the
-    /// target of `try` or `fallback`.
+    /// Path of the file, if it differs from that of the request: the file is an index file, a script after which the
+    /// path continues, or the target of `try` or `fallback`.
     pub file: Option<Box<str>>,
-    /// Time of the last check on disk, in milliseconds of uptime. It has 64 bits, because an entry may stay unused for
-    /// months.
+    /// Time of the last check on disk, in milliseconds of uptime. The time has 64 bits, because an entry can remain
+    /// unused for months.
     checked_ms: AtomicU64,
     /// Time of the last use, in milliseconds of uptime.
     used_ms: AtomicU64,
-    /// Set when a newer lookup found something else, or when the entry was evicted.
+    /// Set when a newer lookup has a different result, or when the entry is evicted.
     retired: AtomicBool,
-    /// The same entry, inserted earlier by another worker.
+    /// An equal entry, inserted earlier by another worker.
     replacement: OnceLock<Weak<Entry>>,
     /// Set while a revalidation is in progress.
     pub revalidating: AtomicBool,
@@ -67,9 +68,9 @@ pub enum Found {
     WithoutSlash,
     /// A directory to be listed.
     Directory { relative: Vec<u8> },
-    /// A script, which generates a response for each request.
+    /// A script, which PHP runs for each request.
     Script(Arc<Script>),
-    /// Nothing that can be sent. The response is the route's error page.
+    /// No file that can be sent. The response is the route's error page.
     Failed(Status),
 }
 
@@ -85,12 +86,12 @@ pub struct Asset {
     /// Modification time in nanoseconds since 1970, for the entity tags of variants that are added later.
     pub modified_ns: u64,
     pub plain: Variant,
-    /// Variant of each coding: precompressed on disk, or encoded at the first request. `None` inside: encoding is not
-    /// worth it.
+    /// Variant of each coding: precompressed on disk, or encoded at the first request. An unset cell means that the
+    /// variant was not encoded yet; `None` in a cell means that the encoded content is not shorter.
     encoded: [OnceLock<Option<Box<Variant>>>; PREFERRED_CODINGS.len()],
     /// True if encoded variants may be offered.
     pub negotiates: bool,
-    /// True if some of them are precompressed files on disk.
+    /// True if at least one encoded variant is a precompressed file on disk.
     pub has_precompressed: bool,
 }
 
@@ -114,7 +115,7 @@ pub enum Content {
 }
 
 impl Entry {
-    /// Creates an entry of a lookup at `now_ms` of uptime.
+    /// Creates an entry for the result of a lookup at `now_ms` of uptime.
     pub fn new(found: Found, identity: Vec<FileIdentity>, now_ms: u64) -> Entry {
         Entry {
             found,
@@ -129,7 +130,7 @@ impl Entry {
         }
     }
 
-    /// Returns the time since the last check on disk in milliseconds. 0 if the worker's clock lags behind the check.
+    /// Returns the time since the last check on disk in milliseconds; 0 if the worker's clock lags behind the check.
     #[inline]
     pub fn age_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.checked_ms.load(Ordering::Relaxed))
@@ -140,13 +141,13 @@ impl Entry {
         self.checked_ms.load(Ordering::Relaxed)
     }
 
-    /// Records that a check at this time found the same.
+    /// Records that a check at this time had the same result.
     pub fn mark_checked(&self, then_ms: u64) {
         self.checked_ms.fetch_max(then_ms, Ordering::Relaxed);
         self.revalidating.store(false, Ordering::Release);
     }
 
-    /// Records a use. Writes to shared memory at most once a tick.
+    /// Records a use. Writes to shared memory at most once per tick.
     #[inline]
     pub fn touch(&self, now_ms: u64) {
         if self.used_ms.load(Ordering::Relaxed) != now_ms {
@@ -170,7 +171,7 @@ impl Entry {
         self.retired.store(true, Ordering::Relaxed);
     }
 
-    /// Retires the entry in favour of an equal one. One entry is kept for all workers, with its encoded variants.
+    /// Retires the entry in favour of an equal entry, so that all workers use one entry with its encoded variants.
     pub fn replace_with(&self, other: &Arc<Entry>) {
         let _ = self.replacement.set(Arc::downgrade(other));
         self.retire();
@@ -181,7 +182,7 @@ impl Entry {
         self.replacement.get()?.upgrade().filter(|entry| !entry.is_retired())
     }
 
-    /// Returns true if two lookups found the same.
+    /// Returns true if two lookups had the same result.
     pub fn is_same(&self, other: &Entry) -> bool {
         if self.file != other.file {
             return false;
@@ -196,8 +197,8 @@ impl Entry {
         }
     }
 
-    /// Returns true if the entry may get encoded variants that are worth sharing, or holds descriptors that must be
-    /// counted. A worker then queries the shared cache before it uses the entry that it has loaded.
+    /// Returns true if encoded variants that are worth sharing may be added to the entry, or if it has open descriptors
+    /// that must be counted. A worker that has loaded such an entry queries the shared cache before it uses the entry.
     pub fn needs_sharing(&self) -> bool {
         self.descriptors() > 0 || matches!(&self.found, Found::Asset(asset) if asset.negotiates)
     }
@@ -207,7 +208,7 @@ impl Entry {
         match &self.found {
             Found::Asset(asset) => asset
                 .variants()
-                .filter(|form| matches!(form.content, Content::File(_)))
+                .filter(|variant| matches!(variant.content, Content::File(_)))
                 .count() as u64,
             Found::WithoutSlash | Found::Directory { .. } | Found::Script(_) | Found::Failed(_) => 0,
         }
@@ -215,7 +216,7 @@ impl Entry {
 
     /// Returns the memory in bytes: content, heads, and overhead.
     pub fn size(&self) -> u64 {
-        // Reference counts, and rounding by the allocator. An asset takes about ten blocks.
+        // Reference counts, and rounding by the allocator. An asset uses about ten allocations.
         const OVERHEAD: u64 = 256;
         let found = match &self.found {
             Found::Asset(asset) => asset.size(),
@@ -245,20 +246,22 @@ impl Asset {
         }
     }
 
-    /// Returns the variant with `coding`. `None`: it has not been made yet; `Some(None)`: it is not worth making.
+    /// Returns the variant with `coding`: `None` if it was not encoded yet, `Some(None)` if encoding does not make the
+    /// content shorter.
     #[inline]
     pub fn encoded(&self, coding: Coding) -> Option<Option<&Variant>> {
-        let place = PREFERRED_CODINGS.iter().position(|known| *known == coding)?;
-        self.encoded[place].get().map(Option::as_deref)
+        let index = PREFERRED_CODINGS.iter().position(|preferred| *preferred == coding)?;
+        self.encoded[index].get().map(Option::as_deref)
     }
 
-    /// Sets the variant with `coding`. Returns false if another worker was faster.
+    /// Sets the variant with `coding`. Returns false if another worker has already set it.
     pub fn set_encoded(&self, coding: Coding, variant: Option<Box<Variant>>) -> bool {
-        let place = PREFERRED_CODINGS.iter().position(|known| *known == coding);
-        place.is_some_and(|place| self.encoded[place].set(variant).is_ok())
+        let index = PREFERRED_CODINGS.iter().position(|preferred| *preferred == coding);
+        index.is_some_and(|index| self.encoded[index].set(variant).is_ok())
     }
 
-    /// Returns the entity tag that a variant has or would have. `None` for content without validators.
+    /// Returns the entity tag that a variant has, or would have once it is encoded; `None` for content without
+    /// validators.
     pub fn tag(&self, coding: Coding) -> Option<FileTag> {
         self.plain
             .etag
@@ -267,12 +270,12 @@ impl Asset {
     }
 
     fn size(&self) -> u64 {
-        let forms: u64 = self.variants().map(Variant::size).sum();
-        size_of::<Asset>() as u64 + self.fields.size() as u64 + forms
+        let variants: u64 = self.variants().map(Variant::size).sum();
+        size_of::<Asset>() as u64 + self.fields.size() as u64 + variants
     }
 
     fn variants(&self) -> impl Iterator<Item = &Variant> {
-        let encoded = self.encoded.iter().filter_map(|form| form.get()?.as_deref());
+        let encoded = self.encoded.iter().filter_map(|variant| variant.get()?.as_deref());
         std::iter::once(&self.plain).chain(encoded)
     }
 }
@@ -304,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn age_is_correct_after_any_time() {
+    fn age_is_correct_after_months_and_with_a_lagging_clock() {
         const DAY: u64 = 24 * 60 * 60 * 1000;
         for (checked, now, expected) in [
             (0, 0, 0),

@@ -1,4 +1,5 @@
-//! Kinds of cache entries, by who chooses their paths, with the memory and the path length that each kind may take.
+//! Kinds of cache entries, with the maximum memory and path length of each kind. Clients choose the paths of some kinds
+//! freely, so these kinds have lower limits.
 
 use crate::entry::{Entry, Found};
 use crate::script::Script;
@@ -8,25 +9,27 @@ use crate::script::Script;
 pub enum EntryKind {
     /// The file or folder that the path names.
     Named,
-    /// A file that is served for any path: a `fallback`, or a script that the path continues after.
+    /// A file that is served for any path: a `fallback`, or a script after which the path continues.
     Fallback,
-    /// An error: the path leads nowhere, or to something that may not be sent.
+    /// An error: no file has the path, or the file must not be sent.
     Missing,
 }
 
-/// Part of `cache.memory` for the kinds whose paths clients choose: fallbacks and missing paths. With bounds of their
-/// own they cannot evict files. Fallbacks get this much, because the pages of many applications are fallbacks.
+/// Divisor of `cache.memory` for fallbacks and missing paths, whose paths clients choose. Each of these kinds has its
+/// own limit, so that it cannot evict files. The part is large, because the pages of many applications are fallbacks.
 const SHARE: u64 = 4;
-/// Maximum size of all missing paths in bytes, about 1,000 of them. Only those that are requested repeatedly
-/// (`/favicon.ico`) are worth caching.
+/// Maximum size of all missing paths in bytes, enough for about 1,000 paths. Only missing paths that are requested
+/// repeatedly (`/favicon.ico`) are worth caching.
 const MAX_MISSING_BYTES: u64 = 4 << 20;
-/// Maximum length of a fallback's path: as long as the first level caches.
+/// Maximum length of a fallback's path in bytes, equal to the maximum of the first level.
 const MAX_FALLBACK_PATH: usize = 512;
-/// Maximum length of a missing path. Those that browsers and robots request on every site are shorter.
+/// Maximum length of a missing path in bytes. The missing paths that browsers and robots request on every site are
+/// shorter.
 const MAX_MISSING_PATH: usize = 256;
 
 impl EntryKind {
-    /// Returns the maximum size of all entries of this kind, if all entries together may take `memory` bytes.
+    /// Returns the maximum size in bytes of all entries of this kind, if the entries of all kinds are limited to
+    /// `memory` bytes.
     pub(super) fn limit(self, memory: u64) -> u64 {
         match self {
             EntryKind::Named => memory,
@@ -35,7 +38,8 @@ impl EntryKind {
         }
     }
 
-    /// Returns true if an entry of this kind is cached under a path of `length` bytes. Others are looked up each time.
+    /// Returns true if an entry of this kind is cached under a path of `length` bytes. Entries under longer paths are
+    /// looked up for each request.
     pub fn caches_path_of(self, length: usize) -> bool {
         match self {
             EntryKind::Named => true,
@@ -57,8 +61,8 @@ impl Entry {
     }
 }
 
-/// Returns true if the file `relative` to the root is neither the one that `path` names, nor its index file, nor that
-/// name with an extension.
+/// Returns true if the file at `relative` below the root is a fallback for `path`: neither the file that `path` names,
+/// nor the index file of that folder, nor the name with an extension.
 pub fn is_fallback(relative: &[u8], path: &str) -> bool {
     !relative.starts_with(path.trim_matches('/').as_bytes())
 }
@@ -93,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_have_bounds() {
+    fn kinds_have_limits_of_memory_and_path_length() {
         const MEMORY: u64 = 256 << 20;
         for (kind, limit, length) in [
             (EntryKind::Named, MEMORY, usize::MAX),

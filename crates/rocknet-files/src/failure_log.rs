@@ -1,4 +1,4 @@
-//! Log lines about files that were not sent: site, file, reason, and remedy.
+//! Logs files that were not sent, with site, file, reason and remedy.
 
 use std::io;
 
@@ -8,11 +8,12 @@ use tracing::Level;
 use crate::tree::Tree;
 use rocknet_log::throttle::Cause;
 
-/// Maximum number of lines about missing files per second and site. A page under development may miss several at once.
+/// Maximum number of lines about missing files per second and site. A page under development may refer to several
+/// missing files.
 const MISSING_A_SECOND: u32 = 20;
 
-const FORBIDDEN: &str = "a file may not be read";
-const NOT_FOUND: &str = "a file is not there";
+const FORBIDDEN: &str = "no permission to read a file";
+const NOT_FOUND: &str = "a file does not exist";
 
 fn cause<'c>(tree: &'c Tree, level: Level, what: &'static str) -> Cause<'c> {
     Cause {
@@ -23,8 +24,8 @@ fn cause<'c>(tree: &'c Tree, level: Level, what: &'static str) -> Cause<'c> {
     }
 }
 
-/// Logs 403 for a file that this process may not read, because of the mode or owner of the file or of a folder on its
-/// path.
+/// Logs 403 for a file that this process has no permission to read, because of the mode or owner of the file or of a
+/// folder on its path.
 pub fn forbidden(tree: &Tree, relative: &[u8]) {
     if cause(tree, Level::WARN, FORBIDDEN).may_be_logged() {
         let file = tree.folder().join(&*String::from_utf8_lossy(relative));
@@ -79,7 +80,7 @@ pub fn unreadable(tree: &Tree, relative: &[u8], error: &io::Error) {
     }
 }
 
-/// Logs a problem with the folder of a site.
+/// Logs that the folder of a site cannot be used. `what` is the first part of the message.
 pub fn root(tree: &Tree, error: &io::Error, what: &'static str) {
     if cause(tree, Level::ERROR, what).may_be_logged() {
         let help = match error.kind() {

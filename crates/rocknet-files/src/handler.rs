@@ -1,4 +1,4 @@
-//! Handler of static files, and lookup of scripts.
+//! The handler of static files, and the lookup of scripts for PHP.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use rocknet_handler::fixed;
 use rocknet_handler::response::Response;
 use rocknet_handler::{ExchangeRef, Handler, HandlerFuture, HandlerOutput};
 
-/// Path that no file can have, because no name with a colon is looked up. Replaces all such paths of requests.
+/// Path that no file can have, because names with a colon are not looked up. It replaces every request path that no
+/// file can have.
 pub const NO_FILE_PATH: &str = "/:";
 
 /// Responds with the file at a path of a tree.
@@ -65,7 +66,8 @@ async fn find(tree: &Arc<Tree>, exchange: &Exchange) -> Option<Rc<CachedEntry>> 
         .await
 }
 
-/// Replaces a path that no file can have. Script lookups keep it, because a script may be a prefix of the path.
+/// Replaces a path that no file can have if its decoded form looks like the path of a file. Other such paths are kept
+/// for script lookups, because they may begin with the path of a script.
 pub fn clear_unnameable_path(exchange: &mut Exchange) {
     if !exchange.is_file_path && SafePath::from_decoded(&exchange.path).is_ok() {
         exchange.path = NO_FILE_PATH.into();
@@ -76,7 +78,7 @@ pub fn clear_unnameable_path(exchange: &mut Exchange) {
 ///
 /// # Errors
 ///
-/// The response, if the path leads to something else.
+/// Returns the response if the path does not lead to a script, or the server is overloaded.
 pub async fn find_script(tree: &Arc<Tree>, exchange: &Exchange) -> Result<Arc<Script>, HandlerOutput> {
     let services = &exchange.services;
     let raw = exchange.request.view().path;
@@ -95,7 +97,7 @@ pub async fn find_script(tree: &Arc<Tree>, exchange: &Exchange) -> Result<Arc<Sc
     Err(match exchange.request.view().method {
         Method::Get | Method::Head => HandlerOutput::Cached(cached),
         Method::Options => fixed::options().into(),
-        // Empty, so that the site's error page replaces it.
+        // The body is empty, so that the site's error page replaces it.
         _ => Response::new(Status::METHOD_NOT_ALLOWED)
             .with("Allow", fixed::FILE_METHODS)
             .into(),

@@ -18,7 +18,7 @@ pub struct ListingPage {
 ///
 /// # Errors
 ///
-/// The status of the response, if the directory cannot be read.
+/// Returns the status of the response if the directory cannot be read.
 pub fn list(
     tree: &Tree,
     path: &str,
@@ -35,7 +35,7 @@ pub fn list(
         .entries
         .into_iter()
         .filter_map(|entry| {
-            // A name that is not UTF-8 has no URL here, and dotfiles are not served.
+            // Names that are not UTF-8 cannot be requested, and dotfiles are not served.
             let name = entry.name.into_string().ok().filter(|name| !name.starts_with('.'))?;
             let kind = match entry.meta.kind {
                 rocknet_io::confined_fs::FileKind::File => EntryKind::File,

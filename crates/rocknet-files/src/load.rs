@@ -1,5 +1,5 @@
-//! Loads assets from files: reads content, finds precompressed files, renders heads. The [`DiskLookup`] decides whether
-//! this may block.
+//! Loads assets from files: reads content, finds precompressed files, and renders heads. The [`DiskLookup`] determines
+//! whether a function may block.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,8 +27,8 @@ use rocknet_handler::open_file::OpenFile;
 use rocknet_handler::response::{Body, FieldList};
 use rocknet_proto::PreparedHeads;
 
-/// Looks up `path` in `tree`. Returns `None` if the result equals `previous` and is unchanged, or if the lookup would
-/// block ([`DiskLookup::would_block`]).
+/// Looks up `path` in `tree`. Returns `None` if the result equals `previous`, if a shortage of resources prevents a
+/// check of `previous`, or if the lookup would block ([`DiskLookup::would_block`]).
 pub fn load(lookup: &DiskLookup, tree: &Tree, path: &str, previous: Option<&Entry>) -> Option<Entry> {
     let now = uptime_ms();
     let target = resolve::resolve(lookup, tree, path);
@@ -47,13 +47,13 @@ pub fn load(lookup: &DiskLookup, tree: &Tree, path: &str, previous: Option<&Entr
         Target::WithoutSlash => (Found::WithoutSlash, Vec::new()),
         Target::Directory { relative } => (Found::Directory { relative }, Vec::new()),
         Target::Script(script) => {
-            let is_known = |entry: &Entry| matches!(&entry.found, Found::Script(known) if **known == script);
-            if previous.is_some_and(is_known) {
+            let is_same = |entry: &Entry| matches!(&entry.found, Found::Script(old) if **old == script);
+            if previous.is_some_and(is_same) {
                 return None;
             }
             (Found::Script(Arc::new(script)), Vec::new())
         }
-        // A shortage says nothing about the file, so the previous entry stays valid until the next lookup.
+        // A shortage says nothing about the file, so the previous entry remains valid until the next lookup.
         Target::Failed(Status::SERVICE_UNAVAILABLE) if previous.is_some() => return None,
         Target::Failed(status) => match error_page(lookup, tree, status) {
             Ok((asset, identity)) => (Found::Asset(Box::new(asset)), identity),
@@ -62,7 +62,7 @@ pub fn load(lookup: &DiskLookup, tree: &Tree, path: &str, previous: Option<&Entr
         Target::File { opened, relative } => {
             let precompressed = precompressed(lookup, tree, &relative, &opened.meta);
             let identity = identity(&opened.meta, &precompressed);
-            // The same file may have been found as an error page.
+            // A previous lookup may have found the same file as an error page, whose status differs.
             let is_file = |entry: &Entry| matches!(&entry.found, Found::Asset(asset) if asset.status == Status::OK);
             let is_same = |entry: &Entry| entry.identity == identity && entry.file == file && is_file(entry);
             if previous.is_some_and(is_same) {
@@ -84,8 +84,8 @@ pub fn load(lookup: &DiskLookup, tree: &Tree, path: &str, previous: Option<&Entr
     Some(entry)
 }
 
-/// Returns the path of a file or folder, followed by `end`, if it differs from `path`. Names that are looked up are
-/// valid UTF-8.
+/// Returns the path of a file or folder, followed by `end`, if it differs from `path`. The path is valid UTF-8, because
+/// only such names are looked up.
 fn different_path(relative: &[u8], end: &str, path: &str) -> Option<Box<str>> {
     let name = String::from_utf8_lossy(relative);
     let found = match &*name {
@@ -95,7 +95,11 @@ fn different_path(relative: &[u8], end: &str, path: &str) -> Option<Box<str>> {
     (found != path).then(|| found.into())
 }
 
-/// Returns the page for an error: the route's own, or the plain one. Shortages are not cached.
+/// Returns the page for an error: the route's own page, or the plain page.
+///
+/// # Errors
+///
+/// Returns the status of a server error, because server errors are not cached, and of a page that cannot be loaded.
 fn error_page(lookup: &DiskLookup, tree: &Tree, status: Status) -> Result<(Asset, Vec<FileIdentity>), Status> {
     if status.code() >= 500 {
         return Err(status);
@@ -126,9 +130,9 @@ fn error_page(lookup: &DiskLookup, tree: &Tree, status: Status) -> Result<(Asset
     ))
 }
 
-/// Returns the plain page for a status. All entries share one copy.
+/// Returns the plain page for a status. All entries share one copy of the page.
 fn plain_error_page(status: Status) -> (FieldList, Bytes) {
-    // One for each status below 500 that a lookup may return.
+    // Contains a page for each status below 500 that a lookup has returned.
     static PAGES: Mutex<BTreeMap<u16, (FieldList, Bytes)>> = Mutex::new(BTreeMap::new());
     let mut pages = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
     let page = pages.entry(status.code()).or_insert_with(|| {
@@ -162,7 +166,8 @@ fn identity_of(meta: &Meta) -> FileIdentity {
     }
 }
 
-/// Finds precompressed files beside a file: `x.css.br`. Files older than the original are outdated and ignored.
+/// Finds the precompressed files of a file, such as `x.css.br` for `x.css`. Files older than the original are outdated
+/// and ignored.
 fn precompressed(lookup: &DiskLookup, tree: &Tree, relative: &[u8], meta: &Meta) -> Vec<(Coding, OpenedFile)> {
     if !tree.route.compress || !media_type(relative).compressible {
         return Vec::new();
@@ -214,8 +219,9 @@ fn asset(
     Ok(asset)
 }
 
-/// Returns the latest time that a response may have in `Last-Modified`: its own `Date`, which lags by a tick of the
-/// worker's clock (RFC 9110 §8.8.2.1). A file unpacked from another time zone may have a modification time of tomorrow.
+/// Returns the latest time that `Last-Modified` may contain, in seconds since 1970. The field must not be later than
+/// the response's `Date` (RFC 9110 §8.8.2.1), which lags by up to a tick of the worker's clock. A file that was
+/// unpacked from an archive of another time zone can have a modification time in the future.
 fn latest_modification() -> u64 {
     let now = SystemTime::now().checked_sub(MAX_TICK);
     now.and_then(|now| now.duration_since(UNIX_EPOCH).ok())
@@ -270,13 +276,14 @@ pub fn variant(
     }
 }
 
-/// Creates a variant with content that was encoded from the plain variant in memory.
+/// Creates a variant from the encoded content of the plain variant.
 pub fn coded(tree: &Tree, asset: &Asset, coding: Coding, encoded: Vec<u8>) -> Variant {
     let content = Content::Memory(Bytes::from(encoded));
     variant(tree, asset.status, &asset.fields, coding, asset.tag(coding), content)
 }
 
-/// Reads or opens the content of a file. `is_shared`: the file is served for many paths.
+/// Reads the content of a file, or keeps the file open if it is too large to be cached in memory. `is_shared` is true
+/// if the file is served for many paths.
 fn content(lookup: &DiskLookup, tree: &Tree, opened: OpenedFile, is_shared: bool) -> std::io::Result<Content> {
     let size = opened.meta.size;
     if size > tree.max_cached_file {
@@ -287,7 +294,7 @@ fn content(lookup: &DiskLookup, tree: &Tree, opened: OpenedFile, is_shared: bool
         return Ok(Content::Memory(content));
     }
     let content = Bytes::from(lookup.read(opened)?);
-    // A file that shrank while it was read does not match the identity.
+    // The content of a file that shrank while it was read does not match the identity.
     if is_shared && content.len() as u64 == size {
         tree.shared_pages.insert(identity, &content);
     }

@@ -1,4 +1,4 @@
-//! Folders of sites, held open while they are used, up to a bound regardless of the number of sites.
+//! Keeps the folders of sites open while they are used, up to a limit that does not depend on the number of sites.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -13,17 +13,17 @@ use rocknet_io::descriptors;
 
 use rocknet_handler::clock::uptime_ms;
 
-/// Part of the process's descriptors that folders may hold open: 1/16, half of that for cached files.
+/// Divisor of the process's descriptor limit: open folders use at most 1/16, half of the share of cached files.
 const DESCRIPTOR_SHARE: u64 = 16;
-/// Maximum number of open folders regardless of the descriptor limit. A closed one is opened again on a thread of the
-/// pool, as part of a lookup, and cached responses need none. Only folders that are used continuously are worth a
-/// descriptor.
+/// Maximum number of open folders regardless of the descriptor limit. A lookup on a thread of the pool opens a closed
+/// folder again, and cached responses need no open folder. Therefore only folders that are used continuously are worth
+/// a descriptor.
 const MAX_OPEN_FOLDERS: u64 = 2048;
-/// Minimum number of open folders: the sites of a small server.
+/// Minimum number of open folders, enough for the sites of a small server.
 const MIN_OPEN_FOLDERS: u64 = 16;
 
-/// Time in milliseconds for which non-blocking lookups rely on a check that a folder has not been replaced. Together
-/// with the age of cached entries, a change is visible within a second.
+/// Time in milliseconds for which non-blocking lookups rely on a check that a folder has not been replaced. With this
+/// time and the maximum age of cached entries, a change is visible within a second.
 const CHECKED_FOR_MS: u64 = 40;
 
 /// A folder that is opened when it is used.
@@ -36,14 +36,14 @@ pub struct Folder {
 #[derive(Default)]
 struct FolderState {
     root: Mutex<Option<OpenRoot>>,
-    /// Used since it last was the oldest open folder.
+    /// Set when the folder is used, and cleared when it is the oldest open folder and another folder is opened.
     used: AtomicBool,
     /// Time of the last non-blocking check that the folder has not been replaced, in milliseconds of uptime.
     checked_ms: AtomicU64,
 }
 
 /// The open folder, with its identity to detect a replacement. Releases are often switched by renaming a folder or
-/// changing a symbolic link, and the open descriptor would keep showing the old one.
+/// changing a symbolic link, and the open descriptor would still refer to the old folder.
 struct OpenRoot {
     root: Arc<Root>,
     device: u64,
@@ -51,7 +51,7 @@ struct OpenRoot {
 }
 
 impl Folder {
-    /// Creates a closed folder. `folders`: open folders among which it is counted.
+    /// Creates a closed folder. `folders` counts the folder while it is open.
     pub fn new(path: &Path, folders: &Arc<OpenFolders>) -> Folder {
         Folder {
             path: path.to_path_buf(),
@@ -65,19 +65,20 @@ impl Folder {
         &self.path
     }
 
-    /// Returns the folder that is at the path now, and opens it if necessary. It may be created after the server has
-    /// started. Blocks on the disk.
+    /// Returns the folder that is at the path now, and opens it if necessary. The folder may be created after the
+    /// server has started. Blocks on the disk.
     ///
     /// # Errors
     ///
-    /// If the folder does not exist or cannot be opened.
+    /// Returns an error if the folder does not exist or cannot be opened.
     pub fn root(&self) -> io::Result<Arc<Root>> {
-        // Queried before opening: if the folder is replaced in between, the next call detects it.
-        let there = fs::metadata(&self.path);
+        // The identity is queried before the folder is opened. If the folder is replaced in between, the next call
+        // detects the replacement.
+        let meta = fs::metadata(&self.path);
         self.state.used.store(true, Ordering::Relaxed);
         let mut state = lock(&self.state.root);
-        let (device, inode) = there
-            .map(|there| (there.dev(), there.ino()))
+        let (device, inode) = meta
+            .map(|meta| (meta.dev(), meta.ino()))
             .inspect_err(|_| *state = None)?;
         if let Some(open) = state
             .as_ref()
@@ -92,7 +93,7 @@ impl Folder {
             device,
             inode,
         });
-        // Opening may close other folders, and no two folders may be locked at once.
+        // `add` may close other folders, and a thread must not lock two folders at the same time.
         drop(state);
         if is_first {
             self.folders.add(&self.state);
@@ -100,16 +101,16 @@ impl Folder {
         Ok(root)
     }
 
-    /// Like [`Folder::root`], but does not block: `None` unless the folder is open, and the kernel's caches show that
-    /// it has not been replaced.
+    /// Like [`Folder::root`], but does not block. Returns `None` unless the folder is open and the kernel's caches show
+    /// that it has not been replaced.
     pub fn root_non_blocking(&self) -> Option<Arc<Root>> {
         self.state.used.store(true, Ordering::Relaxed);
         let state = self.state.root.try_lock().ok()?;
         let open = state.as_ref().filter(|open| open.root.has_cached_lookup())?;
         let now = uptime_ms();
         if now.saturating_sub(self.state.checked_ms.load(Ordering::Relaxed)) >= CHECKED_FOR_MS {
-            let there = stat_cached(&self.path)?;
-            if (open.device, open.inode) != (there.device, there.inode) {
+            let meta = stat_cached(&self.path)?;
+            if (open.device, open.inode) != (meta.device, meta.inode) {
                 return None;
             }
             self.state.checked_ms.store(now, Ordering::Relaxed);
@@ -124,15 +125,15 @@ pub fn most_open_folders() -> usize {
     usize::try_from(most).unwrap_or(usize::MAX)
 }
 
-/// Open folders of one server in order of opening. Contains each open folder, and perhaps some that were closed after
-/// an error.
+/// The open folders of one server in the order in which they were opened. Can also contain folders that were closed
+/// after an error.
 pub struct OpenFolders {
     order: Mutex<VecDeque<Weak<FolderState>>>,
     most: usize,
 }
 
 impl OpenFolders {
-    /// Creates an empty set. `most`: maximum number of open folders.
+    /// Creates an empty set. `most` is the maximum number of open folders.
     pub fn new(most: usize) -> OpenFolders {
         OpenFolders {
             order: Mutex::default(),
@@ -140,8 +141,8 @@ impl OpenFolders {
         }
     }
 
-    /// Adds a folder. Evicts by second chance: the oldest folder is closed unless it was used since it last was the
-    /// oldest. Lookups in progress keep their descriptor.
+    /// Adds a folder, and closes others by the second-chance algorithm: the oldest folder is closed unless it was used
+    /// since it last was the oldest. Lookups in progress keep their descriptor.
     fn add(&self, new: &Arc<FolderState>) {
         let mut closing = Vec::new();
         let mut order = lock(&self.order);
@@ -165,7 +166,7 @@ impl OpenFolders {
     }
 }
 
-/// Locks a mutex. Nothing that can panic runs while it is locked.
+/// Locks a mutex. Poisoning is ignored, because no code that can panic runs while the mutex is locked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -178,9 +179,9 @@ mod tests {
     fn open_folders_are_bounded_and_used_ones_stay_open() {
         const MOST: usize = 4;
         let folders = Arc::new(OpenFolders::new(MOST));
-        let place = tempfile::tempdir().expect("a folder");
+        let parent = tempfile::tempdir().expect("a folder");
         let folder = |number: usize| {
-            let path = place.path().join(number.to_string());
+            let path = parent.path().join(number.to_string());
             fs::create_dir(&path).expect("a folder");
             Folder::new(&path, &folders)
         };
@@ -199,7 +200,7 @@ mod tests {
                 .count();
             assert!(open <= MOST, "{open} are open");
         }
-        assert!(is_open(&favourite), "used folders the time, and closed");
+        assert!(is_open(&favourite), "a folder that is used continuously was closed");
         for other in others.iter().rev().chain(&others) {
             assert!(other.root().is_ok(), "opened again");
         }
@@ -209,8 +210,8 @@ mod tests {
 
     #[test]
     fn a_replaced_folder_is_detected() {
-        let place = tempfile::tempdir().expect("a folder");
-        let path = place.path().join("site");
+        let parent = tempfile::tempdir().expect("a folder");
+        let path = parent.path().join("site");
         let folder = Folder::new(&path, &Arc::new(OpenFolders::new(1)));
         assert_eq!(
             folder.root().map(drop).map_err(|error| error.kind()),
@@ -219,7 +220,7 @@ mod tests {
         fs::create_dir(&path).expect("a folder");
         let first = folder.root().expect("open");
         assert!(Arc::ptr_eq(&first, &folder.root().expect("open")));
-        fs::rename(&path, place.path().join("old")).expect("renamed");
+        fs::rename(&path, parent.path().join("old")).expect("renamed");
         fs::create_dir(&path).expect("a folder");
         assert!(!Arc::ptr_eq(&first, &folder.root().expect("open")));
     }

@@ -1,4 +1,4 @@
-//! Resolves a path to a file, folder or script on disk. The [`DiskLookup`] decides whether this may block.
+//! Resolves a path to a file, folder or script on disk. The [`DiskLookup`] determines whether a function may block.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,14 +27,15 @@ pub enum Target {
     Failed(Status),
 }
 
-/// Resolves `path`: decoded, normalised, with a leading slash. A trailing slash requests a directory.
+/// Resolves `path`, which is decoded and normalised and has a leading slash. A trailing slash requests a directory.
 pub fn resolve(lookup: &DiskLookup, tree: &Tree, path: &str) -> Target {
     let root = match lookup.root(tree) {
         Ok(root) => root,
         Err(_) if lookup.would_block() => return Target::Failed(Status::SERVICE_UNAVAILABLE),
         Err(error) => return failed_root(tree, &error),
     };
-    // Names with a leading dot belong to the operator: files of version control, editors and the shell.
+    // Names with a leading dot are not served, because they are private to the operator: files of version control,
+    // editors and the shell.
     let safe = SafePath::from_decoded(path);
     if safe.as_ref().is_ok_and(SafePath::has_dot_segment) {
         return Target::Failed(Status::NOT_FOUND);
@@ -59,7 +60,8 @@ pub fn resolve_file(lookup: &DiskLookup, tree: &Tree, path: &str) -> Option<(Ope
     }
 }
 
-/// Tries the templates of `try`. `path` is `None` if no file can have it: then only templates without it are tried.
+/// Looks up the templates of `try` in order, or without templates the path itself. `path` is `None` if no file can have
+/// the path; then only templates without `{path}` are tried.
 fn first_match(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: Option<&str>) -> Result<Target, Status> {
     if let (true, Some(path)) = (tree.try_paths.is_empty(), path) {
         return look_up(lookup, root, tree, path);
@@ -81,7 +83,8 @@ fn first_match(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: Option<
 /// Placeholder for the path of the request in templates of `try`.
 const PATH: &str = "{path}";
 
-/// Expands a template. `{path}.html` of `/about/` is `/about.html`: only `{path}` alone keeps the slash.
+/// Expands a template. For the path `/about/`, the template `{path}.html` expands to `/about.html`. Only the template
+/// `{path}` keeps the trailing slash.
 fn expand(template: &str, path: &str) -> String {
     match template {
         PATH => path.to_owned(),
@@ -116,7 +119,7 @@ fn look_up(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str) -> Re
     }
 }
 
-/// Decides how a file is served. Where scripts are run, they are never sent.
+/// Decides whether a file is sent, run or refused. A tree that runs scripts never sends them as files.
 fn classify(lookup: &DiskLookup, tree: &Tree, opened: OpenedFile, relative: Vec<u8>) -> Result<Target, Status> {
     if tree.contains_program(&relative) {
         failure_log::not_sent(tree, &relative, "it is in the folder of programs (`cgi`)");
@@ -150,8 +153,8 @@ pub fn canonical_root(lookup: &DiskLookup, tree: &Tree) -> Result<PathBuf, Statu
     })
 }
 
-/// Finds the script that a part of `path` names: `/a.php` of `/a.php/b/c`, if that file exists. The rest of the path
-/// may be one that no file can have.
+/// Finds the script that the beginning of `path` names: `/a.php` for `/a.php/b/c`, if that file exists. The rest of the
+/// path need not be a path that a file can have.
 fn script_in_path(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str) -> Option<Script> {
     tree.runs_scripts.then_some(())?;
     script::script_ends(path).take(MAX_SCRIPT_ENDS).find_map(|end| {
@@ -168,8 +171,8 @@ fn script_in_path(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str
 
 /// Default fallback of trees that run PHP: the single entry script of most applications.
 const FRONT_CONTROLLER: &str = "/index.php";
-/// Maximum number of positions in a path at which a script is looked up. A path can have a thousand, and each costs a
-/// lookup.
+/// Maximum number of positions in a path at which a script is looked up. A path can have a thousand such positions, and
+/// each requires a lookup.
 const MAX_SCRIPT_ENDS: usize = 4;
 
 fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
@@ -187,8 +190,7 @@ pub fn open(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, relative: &[u8])
         .map_err(|error| status_of(&error, tree, relative))
 }
 
-/// Maps an error to a status by who can fix it: the client (404, 403), or the operator (503, 500), for whom it is
-/// logged.
+/// Maps an error to a status, and logs the errors that the operator can fix: 403, 500 and 503.
 pub fn status_of(error: &OpenError, tree: &Tree, relative: &[u8]) -> Status {
     match error {
         OpenError::NotFound | OpenError::Escapes => Status::NOT_FOUND,
@@ -200,7 +202,7 @@ pub fn status_of(error: &OpenError, tree: &Tree, relative: &[u8]) -> Status {
             failure_log::shortage(tree, error);
             Status::SERVICE_UNAVAILABLE
         }
-        // Not logged: the lookup would block, and its result is discarded.
+        // Not logged, because the lookup would block and its result is discarded.
         OpenError::WouldBlock => Status::INTERNAL_SERVER_ERROR,
         OpenError::Io(cause) => {
             failure_log::unreadable(tree, relative, cause);
@@ -223,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_are_filled() {
+    fn templates_are_expanded() {
         for (template, path, expected) in [
             ("{path}", "/a/", "/a/"),
             ("{path}.html", "/about", "/about.html"),

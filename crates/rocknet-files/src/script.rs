@@ -1,4 +1,4 @@
-//! Scripts: which file names are scripts, and where a path contains one.
+//! PHP scripts: recognizes them by their names, and finds the positions of their names in a path.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,8 +7,8 @@ use std::path::Path;
 /// A script that PHP has to run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Script {
-    /// Folder of the site without symbolic links. After a release is switched by a link, the folder differs for PHP's
-    /// opcode cache.
+    /// Folder of the site without symbolic links. When a link is switched to another release, this path changes, so
+    /// PHP's opcode cache does not run the old code.
     pub root: Box<OsStr>,
     /// Path below the root, with a leading slash: `/index.php`.
     pub name: Box<str>,
@@ -17,7 +17,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Creates a script from the folder of its site, its path below that, and the rest of the request's path.
+    /// Creates a script from the folder of its site, its path below that folder, and the rest of the request's path.
     pub fn new(root: &Path, name: &str, path_info: &str) -> Script {
         Script {
             root: root.as_os_str().into(),
@@ -49,14 +49,15 @@ pub enum NameClass {
     File,
 }
 
-/// File extensions that PHP runs on some servers. RockNet does not run them, so their source would be sent.
+/// File extensions that PHP runs on some servers. RockNet does not run such files, and refuses them because otherwise
+/// their source would be sent.
 const CODE: [&str; 9] = ["phtml", "phar", "pht", "phps", "php3", "php4", "php5", "php7", "php8"];
-/// Name of the folders in which applications store uploads. An uploaded file must never run.
+/// Name of the folders in which applications store uploads. An uploaded file must never be run.
 const UPLOADS: &str = "uploads";
 
 impl NameClass {
-    /// Classifies a path below the root. Only ASCII letters are compared without case: a name whose length changes with
-    /// its case cannot name the same file.
+    /// Classifies a path below the root. The case of ASCII letters is ignored. Other letters are compared exactly,
+    /// because a name whose length changes with its case cannot name the same file.
     pub fn of(path: &[u8]) -> NameClass {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         let Some(dot) = name.iter().rposition(|&byte| byte == b'.') else {
@@ -67,7 +68,7 @@ impl NameClass {
         match ending {
             b"php" if folders.any(|folder| folder.eq_ignore_ascii_case(UPLOADS.as_bytes())) => NameClass::Refused,
             b"php" => NameClass::Script,
-            // PHP itself runs no other case, but a case-insensitive file system may open the same file.
+            // PHP itself runs only the lower-case extension, but a case-insensitive file system may open the same file.
             _ if ending.eq_ignore_ascii_case(b"php") => NameClass::Refused,
             _ if CODE.iter().any(|code| ending.eq_ignore_ascii_case(code.as_bytes())) => NameClass::Refused,
             _ => NameClass::File,
@@ -75,8 +76,8 @@ impl NameClass {
     }
 }
 
-/// Returns the positions at which a path may contain a script that more path follows: 6 in `/a.php/b`. The first one
-/// that is a file counts.
+/// Returns the positions at which the name of a script may end inside a path: 6 in `/a.php/b`. The first position at
+/// which a script exists counts.
 pub fn script_ends(path: &str) -> impl Iterator<Item = usize> {
     path.match_indices(".php/").map(|(at, _)| at + ".php".len())
 }
@@ -111,15 +112,15 @@ mod tests {
     }
 
     #[test]
-    fn scripts_in_the_middle_of_a_path() {
-        for (path, places) in [
+    fn scripts_in_the_middle_of_a_path_are_found() {
+        for (path, positions) in [
             ("/a.php/b", &[6][..]),
             ("/a.php/b.php/c", &[6, 12]),
             ("/a.php", &[]),
             ("/a.php/", &[6]),
             ("/a.phpx/b", &[]),
         ] {
-            assert_eq!(script_ends(path).collect::<Vec<_>>(), places, "{path}");
+            assert_eq!(script_ends(path).collect::<Vec<_>>(), positions, "{path}");
         }
         let script = Script::new(Path::new("/srv/www"), "/a/b.php", "/c");
         assert_eq!(script.file(), b"/srv/www/a/b.php");

@@ -1,7 +1,8 @@
-//! Content of files that are served for many paths (error pages, fallbacks): one copy for all of them.
+//! Content of files that are served for many paths (error pages, fallbacks), shared by all these paths.
 //!
-//! Otherwise each path that a client makes up would have a copy of its own until its response has been sent, even if
-//! the cache evicts the entry. A client that opens many streams and reads nothing would hold as many copies.
+//! Otherwise each path that a client makes up would have its own copy until its response has been sent, even if the
+//! cache evicts the entry. A client that opens many streams and reads nothing would keep a copy for each stream in
+//! memory.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +10,7 @@ use bytes::Bytes;
 
 use crate::entry::FileIdentity;
 
-/// Maximum number of files per tree. A tree has one fallback and a few error pages; `try` may lead to more.
+/// Maximum number of files per tree. A tree has one fallback and a few error pages; `try` can add more files.
 const MAX_PAGES: usize = 16;
 
 /// Shared content of the files of one tree.
@@ -24,7 +25,8 @@ impl SharedPages {
         Some(content.clone())
     }
 
-    /// Stores the content of a file in place of its earlier content. Beyond `MAX_PAGES` the oldest file is removed.
+    /// Stores the content of a file and replaces its earlier content. If there are `MAX_PAGES` files, removes the
+    /// oldest.
     pub fn insert(&self, identity: FileIdentity, content: &Bytes) {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pages.retain(|(known, _)| (known.device, known.inode) != (identity.device, identity.inode));
@@ -49,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_one_copy_and_the_oldest_goes() {
+    fn a_file_has_one_copy_and_the_oldest_file_is_removed() {
         let (pages, content) = (SharedPages::default(), Bytes::from_static(b"x"));
         pages.insert(identity(0, 1), &content);
         assert_eq!(pages.get(&identity(0, 1)), Some(content.clone()));

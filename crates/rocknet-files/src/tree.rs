@@ -13,9 +13,9 @@ use rocknet_handler::filter::Filters;
 use rocknet_handler::headers::Headers;
 use rocknet_handler::route::{Route, SiteLabel};
 
-/// Files of one route.
+/// The files of one route: their folder, and the settings with which they are served.
 pub struct Tree {
-    /// Number of the tree, never reused in a server. Part of the cache's keys.
+    /// Number of the tree, part of the cache's keys. A server never reuses a number.
     pub id: u32,
     /// Settings of the route.
     pub route: Arc<Route>,
@@ -26,7 +26,7 @@ pub struct Tree {
     pub index: Vec<String>,
     /// True if directories without an index file are listed.
     pub browse: bool,
-    /// File to serve where nothing else is found.
+    /// File that is served if no file is found for a path.
     pub fallback: Fallback,
     /// Templates of the paths to try (`try`).
     pub try_paths: Vec<String>,
@@ -38,12 +38,12 @@ pub struct Tree {
     programs: Option<Box<str>>,
     /// Maximum size of a file whose content is cached in memory, in bytes.
     pub max_cached_file: u64,
-    /// Content of files that are served for many paths.
+    /// Shared content of files that are served for many paths.
     pub shared_pages: SharedPages,
 }
 
 impl Tree {
-    /// Creates the tree of the files at `folder`. `id`: a number that no other tree of the server has had.
+    /// Creates the tree of the files in `folder`. `id` is a number that no other tree of the server has had.
     pub fn new(
         id: u32,
         folder: &Path,
@@ -74,11 +74,11 @@ impl Tree {
         }
     }
 
-    /// Creates a tree outside of any server, for programs that look up files themselves.
+    /// Creates a tree that belongs to no server, for programs that look up files themselves.
     ///
     /// # Errors
     ///
-    /// If a redirect cannot be compiled. The message names it.
+    /// Returns a message that names the redirect if a redirect cannot be compiled.
     pub fn standalone(settings: &Settings, max_cached_file: u64) -> Result<Tree, String> {
         let (headers, label) = (settings.headers.clone(), SiteLabel::default());
         let route = Arc::new(Route::new(settings, headers, label, Arc::default())?);
@@ -88,8 +88,8 @@ impl Tree {
         Ok(Tree::new(0, root, settings, route, &filters, max_cached_file, &folders))
     }
 
-    /// Restricts the tree to single files, for error pages of routes with another handler. Scripts and programs that
-    /// are run elsewhere are not sent as pages.
+    /// Restricts the tree to single files, for error pages of routes with another handler. The tree still recognizes
+    /// scripts and CGI programs, so that their source is not sent as a page.
     pub fn for_pages(self) -> Tree {
         Tree {
             browse: false,

@@ -1,8 +1,8 @@
-//! Writes IP addresses as text. Addresses are written for each request, and `std::fmt` costs more than this.
+//! Writes IP addresses as text. Addresses are written for each request, and `std::fmt` costs more than this code.
 
 use std::net::IpAddr;
 
-/// Length of the longest IPv4 address, with a dot after each number.
+/// Length of the longest IPv4 address, with a dot after each number, including the last.
 const MAX_V4: usize = 16;
 
 /// Appends the text of an address to `out`, as `Display` writes it.
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_read_as_they_are_displayed() {
+    fn addresses_are_written_as_by_display() {
         for text in [
             "0.0.0.0",
             "9.10.99.100",

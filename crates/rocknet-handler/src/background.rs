@@ -1,4 +1,4 @@
-//! A thread with an event loop for background work, started when the first message is sent to it.
+//! A thread with an event loop for background work. The first message starts it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ pub struct Background<T> {
     /// Maximum number of threads for blocking calls, such as DNS lookups.
     max_blocking: usize,
     run: Run<T>,
-    /// Set by the first message, so that later messages take no lock. `None` if the thread could not be started.
+    /// Set by the first message, so that later messages need no lock. `None` if the thread could not be started.
     messages: OnceLock<Option<UnboundedSender<T>>>,
     state: Mutex<ThreadState>,
 }
@@ -35,7 +35,7 @@ struct ThreadState {
 
 struct Running {
     thread: OwnedThread,
-    /// Takes the deadline until which the thread waits for blocking calls.
+    /// Sends the deadline until which the thread waits for blocking calls.
     stop: oneshot::Sender<Instant>,
 }
 
@@ -102,7 +102,7 @@ impl<T: Send + 'static> Background<T> {
     /// Stops the thread, drops its tasks, and waits for it. Returns true if it ended before `deadline`, or never
     /// started.
     ///
-    /// A DNS lookup cannot be interrupted: its thread may outlive the deadline, and ends by itself.
+    /// A DNS lookup cannot be interrupted. Its thread may outlive the deadline, and ends after the lookup.
     pub fn stop(&self, deadline: Instant) -> bool {
         let running = {
             let mut state = self.state();
@@ -120,7 +120,7 @@ impl<T: Send + 'static> Background<T> {
     }
 }
 
-/// Time from the deadline of the event loop to the end of its thread.
+/// Maximum time from the deadline of the event loop to the end of its thread.
 const JOIN_GRACE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -129,10 +129,10 @@ mod tests {
 
     use super::*;
 
-    fn pass_on(mut messages: UnboundedReceiver<mpsc::Sender<()>>) -> Pin<Box<dyn Future<Output = ()>>> {
+    fn hold_senders(mut messages: UnboundedReceiver<mpsc::Sender<()>>) -> Pin<Box<dyn Future<Output = ()>>> {
         Box::pin(async move {
             while let Some(sender) = messages.recv().await {
-                // The sender is held until the event loop is dropped.
+                // The task keeps the sender until the event loop is dropped.
                 drop(tokio::spawn(async move {
                     let _sender = sender;
                     std::future::pending::<()>().await;
@@ -143,21 +143,21 @@ mod tests {
 
     #[test]
     fn stop_ends_all_tasks_and_refuses_messages() {
-        let background = Background::new("rn-test", 1, pass_on);
+        let background = Background::new("rn-test", 1, hold_senders);
         let (sender, receiver) = mpsc::channel();
         assert!(background.send(sender.clone()));
         let deadline = Instant::now() + Duration::from_secs(60);
         assert!(background.stop(deadline) && background.stop(deadline));
         assert!(!background.send(sender));
         assert_eq!(receiver.recv(), Err(mpsc::RecvError), "a task is still running");
-        let unused = Background::new("rn-test", 1, pass_on);
+        let unused = Background::new("rn-test", 1, hold_senders);
         assert!(unused.stop(Instant::now()));
         assert!(!unused.send(mpsc::channel().0), "the thread started after stop");
     }
 
     #[test]
     fn dropping_ends_the_thread() {
-        let background = Background::new("rn-test", 1, pass_on);
+        let background = Background::new("rn-test", 1, hold_senders);
         let (sender, receiver) = mpsc::channel();
         assert!(background.send(sender));
         drop(background);

@@ -39,8 +39,8 @@ pub fn random_two(all: &[Candidate], mut draw: impl FnMut() -> u64) -> Option<us
 /// Like [`random_two`], but inspects only the servers that are drawn, not all of `count`.
 ///
 /// A draw is accepted with the probability of the server's weight divided by `heaviest`, the greatest weight. `get`
-/// returns the server at an index if it is available. Returns `None` if a few draws found no available server; then
-/// inspecting all servers is cheaper.
+/// returns the server at an index if it is available. Returns `None` if a few draws found no available server.
+/// Inspecting all servers is then cheaper.
 pub fn sample_two(
     count: usize,
     heaviest: f64,
@@ -54,7 +54,8 @@ pub fn sample_two(
         get(index as usize).filter(|drawn| unit(number << 32) * heaviest < drawn.weight)
     };
     let first = (0..MAX_SAMPLES).find_map(|_| drawn())?;
-    // Keeps the first server even if no second one is found. Starting over until two differ would favour light servers.
+    // Keeps the first server even if the draws find no second one. Drawing both again until they differ would favour
+    // light servers.
     let second = (0..MAX_SAMPLES)
         .find_map(|_| drawn().filter(|second| second.index != first.index))
         .or_else(|| (1..count).find_map(|step| get((first.index + step) % count)));
@@ -67,7 +68,7 @@ const MAX_SAMPLES: usize = 6;
 
 /// Picks the server with the least load per weight. Servers with equal load alternate in proportion to their weights.
 ///
-/// `turn`: number of this choice, counted up by the caller.
+/// `turn` is the number of this choice; the caller increments it.
 pub fn least_loaded(all: &[Candidate], turn: usize) -> Option<usize> {
     let first = round_robin(all, turn)?;
     let first = all.iter().find(|candidate| candidate.index == first)?;
@@ -84,7 +85,7 @@ pub fn least_loaded(all: &[Candidate], turn: usize) -> Option<usize> {
 
 /// Picks the servers in turn, in proportion to their weights, evenly interleaved.
 ///
-/// `turn`: number of this choice, counted up by the caller.
+/// `turn` is the number of this choice; the caller increments it.
 pub fn round_robin(all: &[Candidate], turn: usize) -> Option<usize> {
     let first = all.first()?;
     if all.iter().all(|candidate| candidate.weight == first.weight) {
@@ -100,11 +101,11 @@ pub fn round_robin(all: &[Candidate], turn: usize) -> Option<usize> {
 
 /// Picks the server with the highest hash score for a key (rendezvous hashing; Thaler and Ravishankar, 1998).
 ///
-/// A key keeps its server as long as that server is available. When a server leaves, only its own keys move.
+/// A key keeps its server while that server is available. When a server becomes unavailable, only its own keys move.
 pub fn rendezvous(all: &[Candidate], key: &[u8]) -> Option<usize> {
     let score = |candidate: &Candidate| {
         let hash = FixedState::with_seed(candidate.name_hash).hash_one(key);
-        // Excludes 0 and 1, whose logarithms give no usable score.
+        // Excludes 0 and 1, whose logarithms yield no usable score.
         -candidate.weight / unit(hash).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON).ln()
     };
     let scored = all.iter().map(|candidate| (score(candidate), candidate.index));
@@ -130,8 +131,8 @@ impl Candidate {
 
 /// Picks `other` if its load per weight, with this request added, does not exceed that of `one` without it; else `one`.
 ///
-/// With a smaller difference the weights alone decide. Comparing loads directly would starve a light server while the
-/// others are nearly idle, or prefer it whenever it is idle.
+/// If the difference is smaller, the server chosen by weight, which is `one`, is kept. Comparing loads directly would
+/// starve a light server while the others are nearly idle, or prefer it whenever it is idle.
 fn less_loaded<'c>(one: &'c Candidate, other: &'c Candidate) -> &'c Candidate {
     if other.cost_of_one_more() <= one.cost() {
         other
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_gives_none_and_a_single_server_is_always_chosen() {
+    fn an_empty_list_yields_none_and_a_single_server_is_always_chosen() {
         assert_eq!(random_two(&[], dice(1)), None);
         assert_eq!(
             (least_loaded(&[], 3), round_robin(&[], 3), rendezvous(&[], b"x")),
@@ -231,14 +232,15 @@ mod tests {
                 expected,
                 60,
             );
-            // With idle servers.
+            // The policies that depend on load, with idle servers.
             let mut draw = dice(7);
             near(&shares(weights.len(), |_| random_two(&all, &mut draw)), expected, 60);
             near(&shares(weights.len(), |turn| least_loaded(&all, turn)), expected, 3);
         }
     }
 
-    /// Counts the requests of each server out of 1,000, with `at_once` in progress at any time, which end in order.
+    /// Counts the requests of each server out of 1,000, with `at_once` requests in progress at any time. Requests end
+    /// in the order of their start.
     fn under_way(
         weights: &[f64],
         at_once: usize,
@@ -248,7 +250,7 @@ mod tests {
         let mut running = std::collections::VecDeque::new();
         shares(weights.len(), |turn| {
             if running.len() == at_once {
-                let ended: usize = running.pop_front().expect("as many as that");
+                let ended: usize = running.pop_front().expect("a request in progress");
                 all[ended].load -= 1;
             }
             let chosen = choose(&all, turn).expect("a choice");

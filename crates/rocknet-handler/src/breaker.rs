@@ -1,4 +1,5 @@
-//! Circuit breaker of one server: stops sending requests to it after repeated failures, and probes until it recovers.
+//! Circuit breaker of one server: blocks requests to the server after repeated failures, and admits probes until it
+//! recovers.
 //!
 //! ```text
 //! Closed ──`fails` within `window`──▶ Open ──its pause has passed──▶ Half-open: one request probes
@@ -10,23 +11,23 @@
 /// Conditions for opening a circuit, and its pause.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// Number of failures that open the circuit. 0: it never opens.
+    /// Number of failures that open the circuit; 0 if it never opens.
     pub fails: u32,
     /// Window in which the failures have to occur, and the first pause of the open circuit, in milliseconds.
     pub window_ms: u64,
 }
 
-/// Maximum number of times that a failed probe doubles the pause. A server that is down for a day costs few requests.
-/// One that has recovered is found within two minutes, given the default window of 10 s.
+/// Maximum number of times that a failed probe doubles the pause. A server that is down for a day costs few requests. A
+/// server that has recovered is detected within two minutes, given the default window of 10 s.
 const MAX_DOUBLINGS: u32 = 3;
 
 /// The circuit of one server.
 #[derive(Debug, Default)]
 pub struct Breaker {
     fails: u32,
-    /// Uptime of the first of these failures, in milliseconds.
+    /// Time of the first failure that `fails` counts, in milliseconds of uptime.
     first_failure_ms: u64,
-    /// End of the pause in milliseconds of uptime. 0: the circuit is closed.
+    /// End of the pause in milliseconds of uptime; 0 if the circuit is closed.
     open_until_ms: u64,
     /// Number of consecutive failed probes.
     failed_probes: u32,
@@ -40,8 +41,8 @@ impl Breaker {
         self.fails == 0 && self.open_until_ms == 0
     }
 
-    /// Returns true if a request may be sent. Of an open circuit, one request per pause may be sent as a probe; two if
-    /// two workers ask at the same moment.
+    /// Returns true if a request may be sent. While the circuit is open, one request per pause may be sent as a probe.
+    /// Two are sent if two workers call this method at the same moment.
     pub fn admits(&self, now_ms: u64) -> bool {
         self.open_until_ms == 0 || now_ms >= self.open_until_ms && now_ms >= self.probe_until_ms
     }
@@ -66,7 +67,7 @@ impl Breaker {
             return false;
         }
         if self.open_until_ms != 0 {
-            // Failures of requests that were sent before the circuit opened say nothing new.
+            // Failures of requests that were sent before the circuit opened are no new information.
             if now_ms >= self.open_until_ms {
                 self.failed_probes = (self.failed_probes + 1).min(MAX_DOUBLINGS);
                 self.open_until_ms = now_ms + (rules.window_ms << self.failed_probes);
@@ -131,7 +132,7 @@ mod tests {
                 (9_000, Begin, false),
             ],
         );
-        // Failures too far apart, or with a success in between.
+        // Failures that are too far apart, or have a success in between, do not open the circuit.
         check(
             RULES,
             &[

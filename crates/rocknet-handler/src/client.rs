@@ -11,7 +11,7 @@ pub enum Client {
     Ip {
         /// IP address.
         address: IpAddr,
-        /// Port; 0 if it is unknown, as a proxy often reports none.
+        /// Port; 0 if it is unknown, because many proxies report no port.
         port: u16,
     },
     /// A client connected through a Unix socket.

@@ -10,7 +10,7 @@ use rocknet_proto::semantics::date;
 pub use rocknet_io::uptime::uptime_ms;
 
 /// Maximum time between two readings while there are connections. The `Date` field and the age of cached entries lag by
-/// at most this.
+/// at most this time.
 pub const MAX_TICK: Duration = Duration::from_millis(250);
 
 /// The time of the last tick. Belongs to one worker.
@@ -81,18 +81,19 @@ impl Clock {
         self.uptime_ms.get()
     }
 
-    /// Returns the time of the last tick as the `Date` field has it (RFC 9110 §5.6.7).
+    /// Returns the time of the last tick in the format of the `Date` field (RFC 9110 §5.6.7).
     #[inline]
     pub fn date(&self) -> [u8; 29] {
         self.date.get()
     }
 }
 
-/// One in this many ready responses is timed. Two readings of the clock cost 45 ns with `clocksource=tsc` (measured on
-/// a Xeon) and two system calls elsewhere, while a ready response takes less than a microsecond.
+/// One of this many immediate responses is timed. Timing needs two readings of the clock. They cost 45 ns with
+/// `clocksource=tsc` (measured on a Xeon), and two system calls with other clock sources. An immediate response takes
+/// less than a microsecond.
 const SAMPLE_EVERY: u8 = 64;
 
-/// Measures the duration of ready responses by sampling. Responses between two samples get the duration of the last
+/// Measures the duration of immediate responses by sampling. Responses between two samples get the duration of the last
 /// sample.
 #[derive(Debug, Default)]
 pub struct ReadyLatency {
@@ -117,8 +118,8 @@ impl ReadyLatency {
         }
     }
 
-    /// Ends a request whose response was ready. Returns its duration in microseconds, or that of the last sample if
-    /// `begun` is `None`.
+    /// Ends a request with an immediate response. Returns its duration in microseconds, or the duration of the last
+    /// sample if `begun` is `None`.
     #[inline]
     pub fn end(&self, begun: Option<Instant>) -> u64 {
         if let Some(begun) = begun {

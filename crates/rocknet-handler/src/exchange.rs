@@ -1,4 +1,4 @@
-//! One request and all that a handler needs to respond to it, independent of the HTTP version.
+//! One request, with the values that a handler needs to respond to it, independent of the HTTP version.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct CacheKey {
     pub generation: u64,
 }
 
-/// A request, with everything that its handler needs to respond.
+/// A request, with the values that its handler needs to respond.
 pub struct Exchange {
     /// Services that the worker lends to handlers.
     pub services: Rc<Services>,
@@ -34,9 +34,9 @@ pub struct Exchange {
     pub interim: InterimSender,
     /// Path of the request, decoded and normalised.
     pub path: Box<str>,
-    /// True if a file can have this path.
+    /// True if a file can have this path. It is false, for example, for a path with a backslash.
     pub is_file_path: bool,
-    /// Settings of the path.
+    /// Route of the path.
     pub route: Arc<Route>,
     /// Key of the request's path in the worker cache.
     pub cache_key: CacheKey,

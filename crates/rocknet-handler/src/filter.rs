@@ -1,4 +1,4 @@
-//! Filters: they change the responses of all handlers before these are sent.
+//! Filters, which change the responses of all handlers before they are sent.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -36,7 +36,7 @@ pub type Filters = Arc<[Box<dyn Filter>]>;
 
 /// Changes responses. One value serves all workers.
 ///
-/// Each response whose route is known passes each filter once, by one of the two methods.
+/// Each response whose route is known passes each filter once: by either `apply_to_head` or `apply`.
 pub trait Filter: Send + Sync {
     /// Returns the phase in which the filter runs.
     fn phase(&self) -> Phase;
@@ -56,7 +56,7 @@ pub fn apply_to_head(filters: &Filters, route: &Route, status: Status, fields: &
     }
 }
 
-/// Rest of a filter's work, which has to wait.
+/// The part of a filter's work that has to wait, such as a job in the pool.
 #[must_use = "the response is incomplete until the work has ended"]
 pub trait DeferredFilter {
     /// Completes the response.

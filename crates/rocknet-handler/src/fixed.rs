@@ -9,15 +9,15 @@ pub fn error(status: Status) -> Response {
     replaceable(error_with_hint(status, None))
 }
 
-/// Lets the route's error page replace the response.
+/// Permits the route's error page to replace the response.
 pub fn replaceable(mut response: Response) -> Response {
     response.error_page = ErrorPage::Always;
     response
 }
 
-/// Returns the error page with a hint at the remedy. The hint must not contain bytes of the request.
+/// Returns the error page with a hint that states the remedy. The hint must not contain bytes of the request.
 ///
-/// The response replaces the route's own error page unless it is made [`replaceable`].
+/// The page takes precedence over the route's own error page, unless the response is made [`replaceable`].
 pub fn error_with_hint(status: Status, hint: Option<&str>) -> Response {
     let mut page = Vec::with_capacity(1536);
     rocknet_pages::error::render(status.code(), status.reason(), hint, &mut page);
@@ -30,7 +30,7 @@ pub fn error_with_hint(status: Status, hint: Option<&str>) -> Response {
     response
 }
 
-/// Returns a redirect to `location`, which the caller has checked to be nothing but a URL.
+/// Returns a redirect to `location`. The caller must have checked that `location` is a URL without control characters.
 pub fn redirect(status: Status, location: String) -> Response {
     let mut response = error(status);
     response.fields.add("Location", location);

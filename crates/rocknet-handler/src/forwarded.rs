@@ -13,9 +13,10 @@ use rocknet_proto::semantics::forwarded::{self, Element};
 
 use crate::client::Client;
 
-/// Facts about a request, as trusted proxies report them.
+/// Properties of a request, as trusted proxies report them.
 pub struct ForwardedInfo<'a> {
-    /// Client of the first trusted proxy.
+    /// The first address, counted from the end of the list, that is not a trusted proxy. If all are trusted, the last
+    /// address that could be read.
     pub client: Client,
     /// Scheme that the client used, if it is reported.
     pub proto: Option<Cow<'a, [u8]>>,
@@ -23,7 +24,7 @@ pub struct ForwardedInfo<'a> {
     pub host: Option<Cow<'a, [u8]>>,
 }
 
-/// Returns the client of a request. `peer`: the other end of its connection.
+/// Returns the client of a request. `peer` is the other end of its connection.
 pub fn client(server: &Server, peer: Client, fields: Fields<'_>) -> Client {
     match is_trusted(server, peer) {
         false => peer,
@@ -76,7 +77,8 @@ pub fn resolve<'a>(server: &Server, peer: Client, fields: Fields<'a>) -> Forward
 }
 
 impl ForwardedInfo<'_> {
-    /// Takes the next address towards the client. Returns false if the addresses before it are not trusted.
+    /// Sets the client to `step`, the next address towards the client. Returns false if the addresses before it must
+    /// not be used, because `step` is not a trusted proxy or cannot be parsed.
     fn step_back(&mut self, server: &Server, step: &[u8]) -> bool {
         let Some(node) = forwarded::parse_node(step) else {
             return false;

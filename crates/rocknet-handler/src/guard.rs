@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::response::Response;
 use crate::services::Services;
 
-/// Facts on which a guard bases its decision.
+/// The values on which a guard bases its decision.
 #[derive(Clone, Copy)]
 pub struct GuardContext<'a> {
     /// Services of the worker.
@@ -25,7 +25,7 @@ pub struct GuardContext<'a> {
 /// response to a request that is not admitted.
 pub type Admission = Result<Option<Arc<str>>, Box<Response>>;
 
-/// Future decision. Dropping it early has no effects.
+/// Future of a decision. Dropping it early has no side effects.
 pub type Deferred = Pin<Box<dyn Future<Output = Admission>>>;
 
 /// Result of [`Guard::check`].
@@ -37,7 +37,7 @@ pub enum Check {
     Deferred(Deferred),
 }
 
-/// Decides whether requests may enter a route. One value serves all workers.
+/// Decides whether a request is admitted to a route. One value serves all workers.
 ///
 /// A request is checked at each route that it leads to, because the file that is served may belong to another route
 /// than the path. A guard may therefore be called more than once for one request.

@@ -19,7 +19,7 @@ use crate::tls_info::TlsInfo;
 pub enum HandlerOutput {
     /// A response.
     Response(Box<Response>),
-    /// An entry of the file cache, which the server sends as it was prepared. Its type is `CachedEntry` of
+    /// An entry of the file cache, whose prepared response the server sends. Its type is `CachedEntry` of
     /// `rocknet-files`; for any other type the server responds with 500.
     Cached(Rc<dyn Any>),
 }
@@ -33,7 +33,7 @@ impl From<Response> for HandlerOutput {
 /// Future of a handler's result. It runs on the thread of the connection.
 pub type HandlerFuture = Pin<Box<dyn Future<Output = HandlerOutput>>>;
 
-/// Boxes a future of a response, as most implementations of [`Handler::handle`] need it.
+/// Converts a future of a response to a [`HandlerFuture`], for implementations of [`Handler::handle`].
 pub fn respond_with(work: impl Future<Output = Response> + 'static) -> HandlerFuture {
     Box::pin(async { work.await.into() })
 }
@@ -45,7 +45,7 @@ pub struct ExchangeRef<'a> {
     pub services: &'a Services,
     /// Method, target and header fields.
     pub request: &'a Request<'a>,
-    /// True if the request has a body, or is an extended CONNECT, which data follows.
+    /// True if the request has a body, or is an extended CONNECT, which is followed by data.
     pub has_body: bool,
     /// Path of the request, decoded and normalised.
     pub path: &'a str,
@@ -64,8 +64,9 @@ pub struct ExchangeRef<'a> {
 /// The server calls [`Handler::handle_now`] first, and [`Handler::handle`] if that returns `None`. The crate's
 /// documentation has an example.
 pub trait Handler: Send + Sync {
-    /// Responds if that needs neither waiting nor a copy of the request. Called on the thread of the connection, so it
-    /// must not block. The response may neither be a tunnel nor redirect to a file (`X-Accel-Redirect`).
+    /// Responds if this needs neither waiting nor a copy of the request; otherwise returns `None`. Called on the thread
+    /// of the connection, so it must not block. The response may neither be a tunnel nor redirect to a file
+    /// (`X-Accel-Redirect`).
     fn handle_now(&self, _request: &ExchangeRef<'_>) -> Option<Response> {
         None
     }
@@ -88,8 +89,8 @@ pub trait Handler: Send + Sync {
         false
     }
 
-    /// Returns true if request bodies are received whole before the handler passes them on. The server then checks the
-    /// folder of the spool when it starts.
+    /// Returns true if the handler spools request bodies before it passes them on. The server then checks the folder of
+    /// the spool when it starts.
     fn buffers_request_body(&self) -> bool {
         false
     }

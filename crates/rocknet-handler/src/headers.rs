@@ -1,4 +1,4 @@
-//! Filter that adds the `headers` of the configuration, and the field `Server`.
+//! A filter that adds the `headers` of the configuration, and the field `Server`.
 
 use rocknet_proto::fields::{ConstField, Known};
 use rocknet_proto::status::Status;
@@ -7,7 +7,7 @@ use crate::filter::{DeferredFilter, Filter, FilterContext, Phase};
 use crate::response::{FieldList, Response};
 use crate::route::Route;
 
-/// Value of `Server`. It has no version, which would only help attackers to find old ones.
+/// Value of `Server`. It contains no version, because a version would only help attackers to find outdated servers.
 pub const SERVER: &str = "RockNet";
 static SERVER_LINE: ConstField = ConstField::new(Known::Server, "Server: RockNet\r\n");
 
@@ -29,8 +29,8 @@ impl Filter for Headers {
     }
 }
 
-/// Adds `Server` and the fields of the route. An empty value removes the field, also `Server`. Errors get no fields
-/// that permit caching, because an error must not be cached for as long as the missing resource.
+/// Adds `Server` and the fields of the route. An empty value removes the field, even `Server`. Errors get no fields
+/// that permit caching, because an error must not be cached for as long as the resource itself.
 fn apply(route: &Route, status: Status, fields: &mut FieldList) {
     apply_server(fields);
     for (name, value) in &route.headers {
@@ -42,7 +42,7 @@ fn apply(route: &Route, status: Status, fields: &mut FieldList) {
     }
 }
 
-/// Returns true if the field lets clients or caches store a response (RFC 9111 §5.2.2, §5.3; RFC 9213).
+/// Returns true if the field permits clients or caches to store a response (RFC 9111 §5.2.2, §5.3; RFC 9213).
 fn permits_caching(name: &str, value: &str) -> bool {
     let is = |other: &str| name.eq_ignore_ascii_case(other);
     if is("Expires") {
@@ -61,7 +61,7 @@ fn permits_caching(name: &str, value: &str) -> bool {
     })
 }
 
-/// Adds `Server` unless it is set. For responses whose site is not known.
+/// Adds `Server` unless it is set. Used for responses whose site is unknown.
 pub fn apply_server(fields: &mut FieldList) {
     if !fields.contains(Known::Server) {
         fields.add_const(&SERVER_LINE);

@@ -1,4 +1,4 @@
-//! Interim responses (1xx) that a handler sends before its response, mostly 103 (Early Hints, RFC 8297).
+//! Interim responses (1xx) that a handler sends before its final response, mostly 103 (Early Hints, RFC 8297).
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -13,7 +13,8 @@ use crate::response::FieldList;
 /// Maximum number of interim responses to one request. Servers send one or two, and each costs the client some work.
 pub const MAX_INTERIM_RESPONSES: u8 = 8;
 
-/// Maximum size of the fields of one interim response, in bytes of names and values. A head may be as large by default.
+/// Maximum size of the fields of one interim response, in bytes of names and values. The default limit of a head is the
+/// same.
 pub const MAX_INTERIM_BYTES: usize = 16 * 1024;
 
 /// An interim response. Its status is neither 100, which the protocol sends itself, nor 101, which ends the exchange.
@@ -40,8 +41,8 @@ pub struct InterimChannel {
 impl InterimResponse {
     /// Adds an interim response of an upstream to the one that has not been sent yet.
     ///
-    /// Early hints are combined, and replace any other response. Of other responses, which say little more than that
-    /// the upstream is working, the latest is kept. 100 is dropped.
+    /// Early hints are combined, and replace any other response. Only the latest of other responses is kept, because
+    /// they indicate little more than that the upstream is working. 100 is dropped.
     pub fn merge(waiting: &mut Option<Box<InterimResponse>>, status: Status, fields: FieldList) {
         match waiting {
             Some(response) if response.status == Status::EARLY_HINTS => {
@@ -63,16 +64,16 @@ impl InterimSender {
 
     /// Sends fields, mostly `Link`, as 103 (Early Hints).
     ///
-    /// Ready when the connection has accepted them, which takes no more than the client reads. HTTP/1.0 clients get no
-    /// interim responses. Those beyond [`MAX_INTERIM_RESPONSES`] or [`MAX_INTERIM_BYTES`] are dropped.
+    /// Ready when the connection has accepted them; it accepts no more than the client reads. HTTP/1.0 clients get no
+    /// interim responses. Responses beyond [`MAX_INTERIM_RESPONSES`] or [`MAX_INTERIM_BYTES`] are dropped.
     pub async fn send_early_hints(&mut self, fields: FieldList) {
         let status = Status::EARLY_HINTS;
         let mut response = Some(Box::new(InterimResponse { status, fields }));
         poll_fn(|context| self.poll_send(context, &mut response)).await;
     }
 
-    /// Polls for sending a response of any status; see [`InterimSender::send_early_hints`]. Takes `response` out of the
-    /// option when the channel is free.
+    /// Polls for sending an interim response of any status; see [`InterimSender::send_early_hints`]. Sets `response` to
+    /// `None` once the channel has accepted or dropped it.
     pub fn poll_send(&mut self, context: &mut Context<'_>, response: &mut Option<Box<InterimResponse>>) -> Poll<()> {
         let channel = &self.0;
         if channel.response.borrow().is_none() {
@@ -91,8 +92,8 @@ impl InterimSender {
     }
 }
 
-/// Removes the fields that the protocol sets: those of the connection, and those of a body, which an interim response
-/// lacks.
+/// Removes the fields of the connection, which the protocol sets, and the fields of a body, because an interim response
+/// has no body.
 fn without_framing(mut response: Box<InterimResponse>) -> Box<InterimResponse> {
     response.fields.retain(|name| !is_framing(name.as_bytes()));
     response
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn each_response_waits_for_the_one_before_and_their_number_is_bounded() {
+    fn each_response_waits_for_the_previous_one_and_their_number_is_limited() {
         let mut interim = InterimSender::default();
         let channel = interim.channel();
         let mut context = Context::from_waker(Waker::noop());
@@ -142,7 +143,7 @@ mod tests {
         }
         let mut more = Some(response("link", "one more"));
         assert!(interim.poll_send(&mut context, &mut more).is_ready());
-        assert!(channel.take().is_none(), "a response beyond the bound is sent");
+        assert!(channel.take().is_none(), "a response beyond the limit was sent");
     }
 
     #[test]

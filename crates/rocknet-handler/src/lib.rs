@@ -4,7 +4,7 @@
 //! Exchange { request, body, path, route, services, … } ─▶ Handler ─▶ HandlerOutput: Response { status, fields, body }
 //!     interim responses before it: interim.rs                             a tunnel in place of a body: tunnel.rs
 //! ```
-//! The crate knows no HTTP version, no client socket, and of a site only the settings of its routes.
+//! The crate depends on no HTTP version and on no client socket. Of a site, it uses only the settings of routes.
 //!
 //! A handler implements [`Handler`]:
 //!

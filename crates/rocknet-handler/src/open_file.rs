@@ -4,8 +4,8 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Time for which a residency check is valid, in milliseconds. The kernel evicts pages last that were used within the
-/// last second, and a check for each response would cost a system call.
+/// Time for which a residency check is valid, in milliseconds. The kernel is unlikely to evict pages that were used
+/// within the last second, and a check for each response would cost a system call.
 const RESIDENT_FOR_MS: u32 = 1000;
 
 /// An open file with its length, and the time of its last residency check.
@@ -15,7 +15,7 @@ pub struct OpenFile {
     pub file: Arc<File>,
     /// Length in bytes when the file was opened.
     pub length: u64,
-    /// Time at which the whole file was last seen in memory, in milliseconds of uptime, plus 1. 0: never.
+    /// Time of the last check that found the whole file in memory, in milliseconds of uptime, plus 1. 0: never.
     resident_ms: AtomicU32,
 }
 
@@ -29,13 +29,13 @@ impl OpenFile {
         }
     }
 
-    /// Returns true if the whole file was seen in memory within the last second before `now_ms` of uptime.
+    /// Returns true if a check has found the whole file in memory within the second before `now_ms` of uptime.
     pub fn was_resident(&self, now_ms: u64) -> bool {
         let seen = self.resident_ms.load(Ordering::Relaxed);
         seen != 0 && (now_ms as u32).wrapping_add(1).wrapping_sub(seen) < RESIDENT_FOR_MS
     }
 
-    /// Records that the whole file was seen in memory at `now_ms` of uptime.
+    /// Records that a check has found the whole file in memory at `now_ms` of uptime.
     pub fn note_resident(&self, now_ms: u64) {
         self.resident_ms
             .store((now_ms as u32).wrapping_add(1).max(1), Ordering::Relaxed);

@@ -2,7 +2,7 @@
 //!
 //! A connection needs a local port that no other connection to the same address uses. When all are in use, `connect`
 //! searches the whole range before it fails with `EADDRNOTAVAIL`, which takes about 2 ms. A worker that tries this for
-//! each request serves nothing else.
+//! each request does no other work.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -17,8 +17,8 @@ use crate::clock::uptime_ms;
 /// are used again before a user gives up.
 const PAUSE_MS: u64 = 500;
 
-/// Maximum number of paused destinations. They come from the configuration and from DNS, never from a client. Beyond
-/// the bound a destination is not paused.
+/// Maximum number of paused destinations. They come from the configuration and from DNS, never from a client. Further
+/// destinations are not paused.
 const MAX_DESTINATIONS: usize = 1024;
 
 /// Advice for the operator, in the log and on error pages of `dev` mode.
@@ -93,7 +93,7 @@ impl Destinations {
         self.count.store(all.len(), Ordering::Relaxed);
     }
 
-    /// Locks the map. Nothing that can panic runs while it is locked.
+    /// Locks the map. Poisoning is ignored, because no code that can panic runs while the map is locked.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, u64>> {
         self.until_ms.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,8 +107,8 @@ mod tests {
 
     use super::*;
 
-    /// Connects at a given time, with a given result of the system. Returns the error, and whether the system was
-    /// called.
+    /// Connects at a given time, with `system` as the result of the system call. Returns the error, and true if the
+    /// system call was made.
     fn connect(all: &Destinations, port: u16, now_ms: u64, system: Result<(), ErrorKind>) -> (Option<ErrorKind>, bool) {
         let is_called = Cell::new(false);
         let system = async {
@@ -117,7 +117,7 @@ mod tests {
         };
         let connect = all.connect(([127, 0, 0, 1], port).into(), system, || now_ms);
         let Poll::Ready(connected) = pin!(connect).poll(&mut Context::from_waker(Waker::noop())) else {
-            panic!("connecting did not finish at once");
+            panic!("connecting did not finish in one poll");
         };
         (connected.err().map(|error| error.kind()), is_called.get())
     }
@@ -146,7 +146,11 @@ mod tests {
         ] {
             assert_eq!(connect(&all, port, now_ms, system), expected, "port {port} at {now_ms}");
         }
-        assert_eq!(all.count.load(Ordering::Relaxed), 0, "a pause is left in the map");
+        assert_eq!(
+            all.count.load(Ordering::Relaxed),
+            0,
+            "an expired pause is still in the map"
+        );
     }
 
     #[test]

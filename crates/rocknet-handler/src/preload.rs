@@ -19,7 +19,7 @@ pub struct Preloads {
     pub link: Box<str>,
 }
 
-/// Fields of clients that have the page already, and most likely its resources.
+/// Fields that a client sends if it has the page already, and most likely its resources too.
 const CONDITIONAL: KnownSet = KnownSet::of(&[
     Known::IfMatch,
     Known::IfNoneMatch,
@@ -45,7 +45,7 @@ pub fn is_page(status: Status) -> bool {
 }
 
 impl Preloads {
-    /// Prepares resources from decoded paths, as the configuration has them. `None` if there are no paths.
+    /// Prepares resources from decoded paths, as written in the configuration. `None` if there are no paths.
     pub fn new(paths: &[String]) -> Option<Preloads> {
         if paths.is_empty() {
             return None;
@@ -59,7 +59,7 @@ impl Preloads {
             let (text, kind) = (String::from_utf8_lossy(&target), destination(path));
             let _ = write!(link_value, "{separator}<{text}>; rel=preload; as={kind}");
             if matches!(kind, "font" | "fetch") {
-                // Browsers load these in CORS mode, and do not reuse a preload in another mode.
+                // Browsers load fonts and fetched data in CORS mode, and do not reuse a preload in another mode.
                 link_value.push_str("; crossorigin");
             }
             targets.push(target.into_boxed_slice());
@@ -82,7 +82,7 @@ pub fn link_targets(fields: &FieldList) -> impl Iterator<Item = &[u8]> {
         .take(MAX_LINKS)
 }
 
-/// Returns the purpose of a file (`as` of a preload) by its file extension.
+/// Returns the destination of a file (`as` of a preload) by its file extension.
 fn destination(path: &str) -> &'static str {
     let end = path.rsplit_once('.').map_or("", |(_, end)| end).to_ascii_lowercase();
     match end.as_str() {

@@ -1,4 +1,4 @@
-//! Body of a request: received chunk by chunk, or collected whole in the spool.
+//! Body of a request, received chunk by chunk or collected completely in the spool.
 //!
 //! The protocol puts chunks into a [`BodyChannel`], and the handler takes them from the [`RequestBody`] at its other
 //! end.
@@ -47,10 +47,10 @@ impl From<spool::Error> for BodyError {
     }
 }
 
-/// Body of a request. Requesting a chunk lets the protocol receive the next one, so a slow handler slows the client
-/// down.
+/// Body of a request. The protocol receives a chunk only after the handler has requested it, so a slow handler slows
+/// the client down.
 pub struct RequestBody {
-    /// `None`: the request has no body.
+    /// `None` if the request has no body.
     channel: Option<Rc<BodyChannel>>,
     /// Boxed, because few requests need it and each `RequestBody` is moved.
     extras: Option<Box<BodyExtras>>,
@@ -66,7 +66,7 @@ struct BodyExtras {
     spooled: Option<SpooledBody>,
 }
 
-/// Receives a copy of a request body as the handler takes it.
+/// Receives a copy of each chunk of a request body when the handler receives the chunk.
 pub trait BodyTee {
     /// Called for each chunk.
     fn chunk(&mut self, chunk: &Bytes);
@@ -82,9 +82,9 @@ pub struct BodyChannel {
     /// Boxed, because few requests have trailers.
     trailers: RefCell<Option<Box<FieldList>>>,
     end: Cell<Option<Result<(), BodyError>>>,
-    is_wanted: Cell<bool>,
+    is_requested: Cell<bool>,
     may_pause: Cell<bool>,
-    /// The handler has taken a piece of a body that was received into the spool.
+    /// True if the handler has read from the spool since the last [`BodyChannel::take_progress`].
     has_progressed: Cell<bool>,
     consumer_waker: RefCell<Option<Waker>>,
     /// Wakes the protocol: a handler whose response has begun may request a chunk from another task.
@@ -110,7 +110,7 @@ impl RequestBody {
         }
     }
 
-    /// Returns true if the body is known to have no bytes. False if it is not known yet.
+    /// Returns true if the body is known to have no more bytes. Returns false as long as this is unknown.
     pub fn is_empty(&self) -> bool {
         if let Some(length) = self.spooled_length() {
             return length == 0;
@@ -170,7 +170,8 @@ impl RequestBody {
         polled.map_err(BodyError::from)
     }
 
-    /// Receives the whole body into the spool, and returns its length in bytes. Later chunks come from the spool.
+    /// Receives the whole body into the spool, and returns its length in bytes. Later calls of [`RequestBody::chunk`]
+    /// read from the spool.
     ///
     /// # Errors
     ///
@@ -208,28 +209,28 @@ impl RequestBody {
         self.extras.get_or_insert_default().tee = Some(tee);
     }
 
-    /// Receives up to `size` bytes or one chunk more, or the whole body, and holds them for later calls of
-    /// [`RequestBody::chunk`].
+    /// Receives chunks until they have at least `size` bytes or the body has ended. The next call of
+    /// [`RequestBody::chunk`] returns them as one chunk.
     ///
     /// # Errors
     ///
     /// If the body ended early.
     pub async fn buffer(&mut self, size: usize) -> Result<(), BodyError> {
-        let mut held = Vec::new();
-        while held.len() < size {
+        let mut buffered = Vec::new();
+        while buffered.len() < size {
             match poll_fn(|context| self.poll_channel(context)).await? {
-                Some(chunk) => held.extend_from_slice(&chunk),
+                Some(chunk) => buffered.extend_from_slice(&chunk),
                 None => break,
             }
         }
-        if !held.is_empty() {
-            self.extras.get_or_insert_default().buffered = Some(held.into());
+        if !buffered.is_empty() {
+            self.extras.get_or_insert_default().buffered = Some(buffered.into());
         }
         Ok(())
     }
 
-    /// Lets the client pause for as long as the handler's response timeout. For bodies that are not files but
-    /// occasional messages, such as gRPC streams.
+    /// Permits the client to pause for up to the handler's response timeout. Used for bodies that consist of occasional
+    /// messages, such as gRPC streams.
     pub fn allow_pauses(&self) {
         if let Some(channel) = &self.channel {
             channel.may_pause.set(true);
@@ -274,7 +275,7 @@ impl BodyChannel {
             return Poll::Ready(end.map(|()| None));
         }
         *self.consumer_waker.borrow_mut() = Some(context.waker().clone());
-        if !self.is_wanted.replace(true)
+        if !self.is_requested.replace(true)
             && let Some(producer_waker) = self.producer_waker.take()
         {
             producer_waker.wake();
@@ -284,7 +285,7 @@ impl BodyChannel {
 
     /// Returns true if the handler waits for a chunk.
     pub fn wants_chunk(&self) -> bool {
-        self.is_wanted.get() && self.chunk.borrow().is_none() && self.end.get().is_none()
+        self.is_requested.get() && self.chunk.borrow().is_none() && self.end.get().is_none()
     }
 
     /// Wakes `waker` when the handler requests a chunk.
@@ -297,7 +298,8 @@ impl BodyChannel {
         self.may_pause.get()
     }
 
-    /// Returns true if the handler has read from the spool since the last call: it may be slow, but does not hang.
+    /// Returns true if the handler has read from the spool since the last call. Such a handler may be slow, but it does
+    /// not hang.
     pub fn take_progress(&self) -> bool {
         self.has_progressed.take()
     }
@@ -307,10 +309,10 @@ impl BodyChannel {
         self.trailers.borrow().is_some()
     }
 
-    /// Puts a chunk into the channel. Call it only while [`BodyChannel::wants_chunk`] is true: a chunk that is still
-    /// there is replaced.
+    /// Puts a chunk into the channel. Must be called only while [`BodyChannel::wants_chunk`] is true, because a chunk
+    /// that the handler has not received yet would be replaced.
     pub fn put(&self, chunk: Bytes) {
-        self.is_wanted.set(false);
+        self.is_requested.set(false);
         *self.chunk.borrow_mut() = Some(chunk);
         self.wake();
     }
@@ -322,7 +324,7 @@ impl BodyChannel {
         }
     }
 
-    /// Ends the body: complete, or with an error. Later calls have no effect.
+    /// Marks the body as complete, or as ended by an error. Later calls have no effect.
     pub fn end(&self, result: Result<(), BodyError>) {
         if self.end.get().is_none() {
             self.end.set(Some(result));

@@ -19,8 +19,8 @@ pub type Text = Cow<'static, str>;
 
 /// A response.
 ///
-/// The protocol sets the fields of the connection and of the framing (`Connection`, `Content-Length`, `Date` and the
-/// like).
+/// The protocol sets the fields of the connection and of the framing, such as `Connection` and `Content-Length`, and
+/// the field `Date`.
 #[derive(Debug)]
 pub struct Response {
     /// Status.
@@ -52,9 +52,9 @@ pub enum ErrorPage {
     /// If the response has no body.
     #[default]
     IfEmpty,
-    /// Always: the body is only a default for such a page.
+    /// Always: the body is only a default for the route's error page.
     Always,
-    /// Never: an error of an upstream is passed on unchanged, also without a body.
+    /// Never: an error of an upstream is passed on unchanged, even without a body.
     Never,
 }
 
@@ -123,7 +123,7 @@ pub enum Body {
     File(FilePart),
     /// Several parts in sequence: `multipart/byteranges` (RFC 9110 §14.6).
     Parts(Vec<Part>),
-    /// Bytes that are produced while they are sent.
+    /// Bytes that are produced while the body is sent.
     Stream(Box<dyn Stream>),
     /// No body: the handler takes over the connection (HTTP/1.1) or the stream (HTTP/2).
     Tunnel(Upgrade),
@@ -131,7 +131,7 @@ pub enum Body {
 
 /// The tunnel that follows a response which switches protocols.
 pub struct Upgrade {
-    /// Protocol that was agreed on.
+    /// Name of the new protocol.
     pub protocol: Text,
     /// Moves the bytes of both directions.
     pub tunnel: Box<dyn Tunnel>,
@@ -146,8 +146,8 @@ pub enum Part {
     File(FilePart),
 }
 
-/// A body that is produced while it is sent. Each piece is requested when there is room for it, which is the
-/// back-pressure.
+/// A body that is produced while it is sent. Each piece is requested only when there is room for it, which limits the
+/// stream to the speed of the client.
 pub trait Stream {
     /// Returns the next piece; `None` at the end. An error aborts the response so that the client notices.
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<std::io::Result<Bytes>>> + '_>>;
@@ -178,7 +178,7 @@ impl Body {
         }
     }
 
-    /// Returns the bytes of a body that is in memory in one piece.
+    /// Returns the bytes of a body that is in memory as a whole.
     ///
     /// # Errors
     ///

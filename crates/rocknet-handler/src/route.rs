@@ -1,4 +1,4 @@
-//! Route: the settings of a path prefix, independent of its handler.
+//! The settings of a route (a part of a site's paths), independent of its handler.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use rocknet_routing::{Redirects, RouteTrie};
 use crate::preload::Preloads;
 use crate::spool::Bounds;
 
-/// Settings of one route. Those of a site without a matching route are its root route.
+/// Settings of one route. The settings of the site itself form its root route.
 pub struct Route {
     /// Site of the route.
     pub label: SiteLabel,
@@ -24,17 +24,18 @@ pub struct Route {
     pub errors: BTreeMap<u16, String>,
     /// Redirects.
     pub redirects: Redirects,
-    /// Resources of pages by page. An empty entry revokes that of the site.
+    /// Resources to send with a page, by the path pattern of the page. `None` revokes an entry of the site.
     preloads: RouteTrie<Option<Arc<Preloads>>>,
     /// Priority of jobs in the blocking pool.
     pub priority: Priority,
     /// True if responses may get a content coding.
     pub compress: bool,
-    /// Clients get 404; applications may redirect to the files of the route (`X-Accel-Redirect`).
+    /// True if clients get 404 for the files of the route, and only applications can name these files
+    /// (`X-Accel-Redirect`).
     pub internal: bool,
     /// Maximum size of a request body, in bytes.
     pub body_size: u64,
-    /// Maximum number of bytes of a request body that are held in memory while it is received whole.
+    /// Maximum number of bytes of a spooled request body in memory. A larger body is stored on disk.
     pub body_memory: u64,
     /// Response timeout.
     pub answer_timeout: Duration,
@@ -45,7 +46,7 @@ pub struct Route {
 pub struct SiteLabel {
     /// Name of the site.
     pub site: Arc<str>,
-    /// True in `dev` mode, where error pages say how to fix the problem.
+    /// True in `dev` mode, in which error pages state how to fix the problem.
     pub is_dev: bool,
 }
 
@@ -53,7 +54,7 @@ pub struct SiteLabel {
 pub struct ServerSettings {
     /// The table `server` of the configuration.
     pub server: Server,
-    /// Bounds of request bodies that are received whole.
+    /// Bounds of spooled request bodies.
     pub spool: Bounds,
     /// Send timeout: maximum time without progress while a response is sent.
     pub send_timeout: Duration,
@@ -71,11 +72,11 @@ impl Default for ServerSettings {
 }
 
 impl Route {
-    /// Prepares the settings of a route. `headers`: the fields of the settings, with those that the server adds.
+    /// Prepares the settings of a route. `headers` are the fields of the settings, with those that the server adds.
     ///
     /// # Errors
     ///
-    /// If a redirect cannot be compiled. The message names it.
+    /// If a redirect cannot be compiled. The message names the redirect.
     pub fn new(
         settings: &Settings,
         headers: BTreeMap<String, String>,
@@ -105,7 +106,8 @@ impl Route {
     }
 }
 
-/// Returns the resources of pages by pattern. All patterns of a map differ, so each of them can be inserted.
+/// Returns the resources of pages by pattern. The patterns are keys of a map and therefore differ, so each insertion
+/// succeeds.
 fn preloads(settings: &Settings) -> RouteTrie<Option<Arc<Preloads>>> {
     let mut trie = RouteTrie::new();
     for (page, paths) in &settings.push {

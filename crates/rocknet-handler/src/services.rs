@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::spool;
 use crate::start_limiter::{self, StartLimiter};
 
-/// Size of the receive buffer for back ends, in bytes. Responses up to this size take one read.
+/// Size of the receive buffer for back ends, in bytes. Responses up to this size need one read.
 const RECEIVE_BUFFER: usize = 64 * 1024;
 
 /// Services that a worker lends to handlers. All of them belong to one thread.
@@ -29,7 +29,7 @@ pub struct Services {
     pub wheel: Rc<Wheel>,
     /// Threads for blocking work.
     pub pool: Pool,
-    /// Store of request bodies that are received whole.
+    /// Store of request bodies that are received completely before they are passed on.
     pub spool: spool::Store,
     /// Limits TLS handshakes per iteration of the event loop.
     pub handshake_limiter: StartLimiter,
@@ -110,7 +110,7 @@ impl Services {
         local.downcast().ok()
     }
 
-    /// Returns the worker's value of type `T`, created by the first call.
+    /// Returns the worker's value of type `T`, and creates it at the first call.
     pub fn local<T: WorkerLocal + Default>(&self) -> Rc<T> {
         self.get().unwrap_or_else(|| {
             let local = Rc::<T>::default();
@@ -146,7 +146,7 @@ impl Services {
     }
 
     fn each(&self, work: impl Fn(&dyn WorkerLocal)) {
-        // The loop goes by index, because `work` may add a value.
+        // Iterates by index, because `work` may add a value.
         for number in 0.. {
             let Some(local) = self.locals.borrow().get(number).map(|(_, local)| Rc::clone(local)) else {
                 return;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_differ() {
+    fn random_numbers_differ_within_and_between_workers() {
         let one = services();
         let drawn: std::collections::HashSet<u64> = (0..100).map(|_| one.random()).collect();
         assert_eq!(drawn.len(), 100);

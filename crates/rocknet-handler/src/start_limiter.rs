@@ -9,12 +9,13 @@ use std::task::{Poll, Waker};
 
 use rocknet_io::runtime::{drain_events, spawn};
 
-/// Maximum number of handshakes started in one iteration. Each takes from 0.2 ms (ECDSA) to 1 ms (RSA). Four delay a
-/// response by a few milliseconds at worst, and are still far more expensive than the iteration itself.
+/// Maximum number of handshakes started in one iteration. A handshake takes from 0.2 ms (ECDSA) to 1 ms (RSA). Four
+/// delay a response by at most a few milliseconds. They still cost far more than the iteration itself, so the limit
+/// hardly lowers the throughput.
 pub const MAX_HANDSHAKES: u32 = 4;
 
 /// Maximum number of connections to back ends started in one iteration. A `connect` costs 20 to 100 µs, so 16 take
-/// about a millisecond. A worker with little else to do starts the next 16 at once.
+/// about a millisecond. A worker with little other work starts the next 16 immediately.
 pub const MAX_CONNECTS: u32 = 16;
 
 /// Admits a fixed number of callers in each iteration of the event loop. Belongs to one worker; clones share the limit.
@@ -25,12 +26,12 @@ struct LimiterState {
     per_iteration: u32,
     started: Cell<u32>,
     waiters: RefCell<VecDeque<Rc<Waiter>>>,
-    /// A task is scheduled that resets the count in the next iteration.
+    /// True while a task is scheduled that resets the count in the next iteration.
     is_scheduled: Cell<bool>,
 }
 
-/// One waiting caller. It has one entry however often it is polled: an HTTP/2 connection polls all its streams whenever
-/// data arrives, so an entry for each poll would let clients fill memory.
+/// One waiting caller. It has one entry however often it is polled. An HTTP/2 connection polls all its streams whenever
+/// data arrives, so with an entry for each poll, clients could exhaust the memory.
 struct Waiter {
     waker: RefCell<Waker>,
     is_admitted: Cell<bool>,
@@ -86,7 +87,8 @@ impl StartLimiter {
             waiter.is_admitted.set(true);
             waiter.waker.borrow().wake_by_ref();
         }
-        // A woken caller may be dropped, or admitted already. The callers after it must not wait for it.
+        // Schedules the next iteration here, because the woken callers may have been dropped or admitted already. The
+        // callers after them would otherwise wait forever.
         if !self.0.waiters.borrow().is_empty() && !self.0.is_scheduled.replace(true) {
             spawn(StartLimiter::start_iteration(self));
         }
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn each_iteration_is_bounded_and_all_are_admitted_in_the_end() {
+    fn each_iteration_admits_a_limited_number_and_all_callers_are_admitted_eventually() {
         let passed = Rc::new(Cell::new(0));
         let most = Rc::new(Cell::new(0));
         Runtime::new(16).unwrap().block_on(async {

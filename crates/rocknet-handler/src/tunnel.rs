@@ -1,9 +1,9 @@
 //! Tunnels: connections that a handler has taken over, with bytes in both directions until both sides have ended.
 //!
-//! A client requests a tunnel by `Upgrade` in HTTP/1.1 or by extended CONNECT (RFC 8441) in HTTP/2; `Request::upgrade`
-//! names the protocol in both. A handler accepts by [`Response::tunnel`](crate::response::Response::tunnel). From then
-//! on the client's side is a `Link`, in either version. An idle tunnel holds only the memory of its handler, because
-//! the buffers belong to the worker and are lent for one poll.
+//! A client requests a tunnel by `Upgrade` in HTTP/1.1 or by extended CONNECT (RFC 8441) in HTTP/2. In both cases
+//! `Request::upgrade` names the protocol. A handler accepts by [`Response::tunnel`](crate::response::Response::tunnel).
+//! From then on the client's side is a `Link`, whatever the HTTP version. An idle tunnel needs only the memory of its
+//! handler, because the buffers belong to the worker and are lent for one poll.
 
 mod close_state;
 mod flow;
@@ -32,7 +32,7 @@ pub trait Tunnel {
     fn poll(&mut self, context: &mut Context<'_>, client: &mut dyn Link, scratch: Scratch<'_>) -> Poll<io::Result<()>>;
 }
 
-/// Buffers that the worker lends for one poll. Nothing may stay in them.
+/// Buffers that the worker lends for one poll. No data may remain in them after the poll.
 pub struct Scratch<'a> {
     /// Receive buffer.
     pub input: &'a mut [u8],

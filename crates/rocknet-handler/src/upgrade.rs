@@ -8,7 +8,7 @@ use rocknet_proto::status::Status;
 use crate::fixed;
 use crate::response::{Body, Response};
 
-/// Replaces `response` by an error page if it does not fit `request`.
+/// Replaces `response` with an error page if it does not fit `request`.
 ///
 /// A tunnel, or status 101, in response to a request without an upgrade becomes 500. Status 2xx without a tunnel in
 /// response to CONNECT becomes 501.
@@ -17,12 +17,10 @@ pub fn enforce(request: &Request<'_>, response: &mut Response) {
     let status = if is_tunnel && request.upgrade.is_some() {
         return;
     } else if is_tunnel || response.status == Status::SWITCHING_PROTOCOLS {
-        tracing::error!(
-            "a handler switched protocols for a request that did not ask for an upgrade; the client gets 500"
-        );
+        tracing::error!("a handler switched protocols for a request without an upgrade; the client gets 500");
         Status::INTERNAL_SERVER_ERROR
     } else if request.method == Method::Connect && response.status.is_success() {
-        // Success means to the client that its tunnel is open (RFC 8441 §4), but this handler has opened none.
+        // A 2xx status tells the client that its tunnel is open (RFC 8441 §4), but this handler has opened none.
         Status::NOT_IMPLEMENTED
     } else {
         return;

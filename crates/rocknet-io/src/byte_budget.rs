@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A limited counter of bytes. Clones share it.
+/// A limited counter of bytes. Clones share the counter.
 #[derive(Clone)]
 pub struct ByteBudget {
     used: Arc<AtomicU64>,
@@ -31,7 +31,7 @@ impl ByteBudget {
         fits
     }
 
-    /// Returns `bytes` that were reserved.
+    /// Releases `bytes` that were reserved.
     pub fn release(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -45,11 +45,11 @@ mod tests {
     fn bytes_are_limited_and_one_large_item_passes() {
         let budget = ByteBudget::new(100);
         assert!(budget.try_reserve(60) && budget.try_reserve(40));
-        assert!(!budget.try_reserve(1), "all is taken");
+        assert!(!budget.try_reserve(1), "the whole budget is reserved");
         budget.release(60);
         assert!(budget.try_reserve(60) && !budget.try_reserve(1));
         budget.release(100);
-        assert!(budget.try_reserve(1000), "nothing else is there");
+        assert!(budget.try_reserve(1000), "an empty queue accepts an item of any size");
         assert!(!budget.try_reserve(1));
         budget.release(1000);
         assert!(budget.try_reserve(100));

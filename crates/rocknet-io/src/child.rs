@@ -1,4 +1,5 @@
-//! Child processes: each leads its own process group, can change its user, and ends with the thread that started it.
+//! Starts child processes. Each leads its own process group, can run as another user, and can be killed when the thread
+//! that started it ends.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,12 +17,13 @@ use crate::privileges::User;
 pub struct ChildSetup<'a> {
     /// The account under which the program runs. Only root can choose another.
     pub user: Option<&'a User>,
-    /// Signal sent to the program when the thread that started it ends, at the latest with this process. Start it from
-    /// a thread that lives long enough. Systems without such a signal leave the program running.
+    /// Signal sent to the program when the thread that started it ends, at the latest when this process ends. Start the
+    /// program from a thread that lives long enough. Systems other than Linux leave the program running.
     pub parent_death_signal: Option<Signal>,
     /// Working directory, entered as the account under which the program runs.
     pub directory: Option<&'a Path>,
-    /// Descriptors that the program inherits under the same numbers. All others except the standard streams are closed.
+    /// Descriptors that the program inherits under the same numbers. All other descriptors except the standard streams
+    /// are closed.
     pub inherited: Vec<OwnedFd>,
 }
 
@@ -35,11 +37,11 @@ pub fn prepare(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<()> {
     system::before_exec(command, setup)
 }
 
-/// Prepares `command` to lead its own process group, to run as `user`, and to get `parent_death_signal` when the thread
-/// that starts it ends, at the latest with this process. Start it from a thread that lives long enough. Only the
-/// standard streams are inherited.
+/// Prepares `command` to lead its own process group, to run as `user`, and to receive `parent_death_signal` when the
+/// thread that starts it ends, at the latest when this process ends. Start the command from a thread that lives long
+/// enough. Only the standard streams are inherited.
 ///
-/// Only root can choose another user. Systems without such a signal leave the program running.
+/// Only root can choose another user. Systems other than Linux leave the program running.
 pub fn bind_to_thread(command: &mut Command, user: Option<&User>, parent_death_signal: Signal) {
     let setup = ChildSetup {
         user,
@@ -54,20 +56,21 @@ pub fn bind_to_thread(command: &mut Command, user: Option<&User>, parent_death_s
 ///
 /// # Errors
 ///
-/// `ESRCH` if no process of the group is left.
+/// `ESRCH` if the group has no process any more.
 pub fn signal_group(leader: u32, signal: Signal) -> io::Result<()> {
     let pid = i32::try_from(leader).ok().and_then(Pid::from_raw);
     Ok(kill_process_group(pid.ok_or(io::ErrorKind::InvalidInput)?, signal)?)
 }
 
-/// Returns whether a group whose leader has been waited for still has members. Until then its number is not reused.
+/// Returns whether a group whose leader has been waited for still has members. The kernel does not reuse the number of
+/// a group that has members.
 pub fn group_has_members(leader: u32) -> bool {
     let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) else {
         return false;
     };
-    // The first process of a container becomes the parent of orphans, and no one else reaps them.
+    // Reaps members whose parent has ended: if this process is the first of a container, it is their new parent.
     while matches!(waitpgid(group, WaitOptions::NOHANG), Ok(Some(_))) {}
-    // A member that runs as another user may not be signalled, but it exists.
+    // EPERM: this process must not signal the member, which runs as another user. But the member exists.
     matches!(test_kill_process_group(group), Ok(()) | Err(Errno::PERM))
 }
 
@@ -111,7 +114,7 @@ mod system {
                 fcntl_setfd(inherited, FdFlags::empty())?;
             }
             if parent_death_signal.is_some() {
-                // Set after the change of user, which would clear it.
+                // Set after the change of user, which would clear the signal.
                 set_parent_process_death_signal(parent_death_signal)?;
                 fail_if_orphaned(parent)?;
             }
@@ -123,15 +126,15 @@ mod system {
         Ok(())
     }
 
-    /// Marks all descriptors except the standard streams close-on-exec. Descriptors opened by this process are marked
-    /// already, but those it inherited may not be. Kernels before 5.11 lack the call.
+    /// Marks all descriptors except the standard streams close-on-exec. Descriptors that this process opened are marked
+    /// already, but those that it inherited may not be. Kernels before 5.11 lack the call.
     #[allow(unsafe_code)]
     fn set_close_on_exec() {
         // SAFETY: only flags of descriptors change; no descriptor is closed before the program is replaced.
         let _ = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     }
 
-    /// Fails if the parent ended before the signal was requested, because then it is never sent.
+    /// Fails if the parent ended before the signal was requested, because the signal is then never sent.
     fn fail_if_orphaned(parent: Pid) -> io::Result<()> {
         if getppid() == Some(parent) {
             Ok(())
@@ -181,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// Starts a shell that has started another program and printed a line.
+    /// Starts a shell that starts a second program and prints its own user and groups.
     fn spawn_group(user: Option<&User>) -> Child {
         let mut command = Command::new("sh");
         command
@@ -204,7 +207,7 @@ mod tests {
         let (_, mut reader) = line(&mut child);
         signal_group(child.id(), Signal::KILL).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(9));
-        // End of the pipe, which the other program held open too.
+        // The pipe ends only after the second program, which has its writing end open too.
         assert_eq!(reader.read_line(&mut String::new()).unwrap(), 0);
         assert!(signal_group(u32::MAX, Signal::KILL).is_err());
     }

@@ -1,8 +1,8 @@
 //! Root-confined file system: opens files below a directory so that no path, symbolic link or race leads outside it.
 //!
 //! The directory is opened once, and every path is resolved from that descriptor. On Linux `openat2` with
-//! `RESOLVE_BENEATH` confines the lookup. Other systems, and absolute links that point back inside, which the kernel
-//! refuses, use a walk of the path component by component over open descriptors.
+//! `RESOLVE_BENEATH` confines the lookup. The kernel refuses absolute links, even those that point back inside the
+//! directory. For these links, and on other systems, the path is walked component by component over open descriptors.
 
 use std::fs::File;
 use std::io;
@@ -30,7 +30,7 @@ mod system;
 #[path = "confined_fs/portable.rs"]
 mod system;
 
-// Exchanging two names in one step, which finds the most races, is a system call of Linux only.
+// The tests of races exchange two names atomically, which finds the most races and is possible only on Linux.
 #[cfg(all(test, target_os = "linux"))]
 mod races;
 #[cfg(test)]
@@ -44,9 +44,9 @@ pub use symlinks::Symlinks;
 use access::Access;
 use root_directory::RootDirectory;
 
-/// An open directory below which files are looked up.
+/// Open directory to which the lookup of files is confined.
 ///
-/// The descriptor stays open, so that renaming the directory, or replacing it by a link, does not affect lookups.
+/// The descriptor remains open, so that renaming the directory, or replacing it by a link, does not affect lookups.
 ///
 /// ```
 /// use rocknet_io::confined_fs::{OpenError, Root, Symlinks};
@@ -64,10 +64,10 @@ pub struct Root {
     lookup: system::KernelLookup,
 }
 
-/// A file or directory opened below a root, with its attributes at the time of opening.
+/// File or directory opened below a root, with its attributes at the time of opening.
 #[derive(Debug)]
 pub struct OpenedFile {
-    /// The open descriptor. If the directory may be entered but not read, it is good for `fstat` only.
+    /// The open descriptor. For a directory that the process can enter but not read, it only permits `fstat`.
     pub file: File,
     /// Attributes of the file, read from the descriptor.
     pub meta: Meta,
@@ -78,7 +78,7 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// Fails if the directory does not exist or may not be entered.
+    /// Fails if the directory does not exist, or if the process has no permission to enter it.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let directory = RootDirectory::open(path)?;
@@ -99,8 +99,8 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// [`OpenError::NotFound`] for other kinds of files too; otherwise the variant that describes the failure. Never
-    /// [`OpenError::WouldBlock`].
+    /// Returns [`OpenError::NotFound`] for FIFOs, sockets and devices too, and otherwise the variant that describes the
+    /// failure. Never returns [`OpenError::WouldBlock`].
     pub fn open_file(&self, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
         let relative = validated(relative)?;
         match self.open_at(relative, symlinks, Access::Read) {
@@ -120,16 +120,16 @@ impl Root {
 
     /// Opens like `open_file`, but only if the kernel has every name of the path in its cache.
     ///
-    /// Never blocks on the disk, so that an event loop may call it. The contents of the file may still have to be read
+    /// Never blocks on the disk, so that an event loop can call it. The contents of the file may still have to be read
     /// from disk.
     ///
     /// # Errors
     ///
-    /// [`OpenError::WouldBlock`] if a name is not cached, or the check needs more than one call; otherwise as
-    /// `open_file`.
+    /// Returns [`OpenError::WouldBlock`] if a name is not cached, or if the lookup needs more than one system call.
+    /// Otherwise returns the errors of [`Root::open_file`].
     pub fn open_cached(&self, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
         let relative = validated(relative)?;
-        // Checking the owner of each link takes many system calls, some of which could block.
+        // Checking the owner of each link requires several system calls, some of which could block.
         if symlinks == Symlinks::Owner {
             return Err(OpenError::WouldBlock);
         }
@@ -138,7 +138,7 @@ impl Root {
             .lookup
             .open_cached(self.directory.as_fd(), relative, beneath, Access::Read.flags())
         {
-            // `open_file`, which may block, tries these again.
+            // The caller repeats these lookups with `open_file`, which may block.
             Err(Errno::AGAIN | Errno::XDEV | Errno::ACCESS) => Err(OpenError::WouldBlock),
             Err(error) => Err(error.into()),
             Ok(descriptor) => into_opened(descriptor),
@@ -151,9 +151,10 @@ impl Root {
         self.lookup.has_cached()
     }
 
-    /// Starts to load the names that `open_cached` lacks into the kernel's cache, on the event loop of this thread.
+    /// Starts loading the names that `open_cached` needs into the kernel's cache, on the event loop of this thread.
     ///
-    /// Returns `None` if the event loop has no such operation, or if `open_cached` never succeeds here.
+    /// Returns `None` if the event loop has no such operation, or if `open_cached` never succeeds below this root or
+    /// with this policy.
     pub fn prefetch_names(self: &Arc<Self>, relative: &[u8], symlinks: Symlinks) -> Option<ReadAhead> {
         if symlinks == Symlinks::Owner {
             return None;
@@ -163,7 +164,7 @@ impl Root {
             .prefetch_names(self.clone(), relative, symlinks == Symlinks::Inside)
     }
 
-    /// Returns the attributes of a file without opening it for reading. May block on the disk.
+    /// Returns the attributes of a file or directory without opening it for reading. May block on the disk.
     ///
     /// # Errors
     ///
@@ -175,8 +176,8 @@ impl Root {
 
     /// Returns whether a regular file seems to exist at `relative`, with a single system call and without a guarantee.
     ///
-    /// Meant for the variants `x.br`, `x.zst` and `x.gz` of a file, most of which do not exist. Links are followed
-    /// anywhere, so only the following open decides whether the file may be served.
+    /// Meant for the coded forms `x.br`, `x.zst` and `x.gz` of a file, most of which do not exist. Links are followed
+    /// even out of the root, so only opening the file decides whether it may be served.
     pub fn may_contain(&self, relative: &[u8]) -> bool {
         validated(relative).is_ok_and(|relative| {
             rustix::fs::statat(&self.directory, relative, AtFlags::empty()).is_ok_and(|stat| meta::is_regular(&stat))
@@ -214,8 +215,8 @@ impl Root {
     }
 }
 
-/// Returns the attributes of the file at `path` if the kernel has all its names in the cache. Links are followed
-/// anywhere, because the path comes from the operator.
+/// Returns the attributes of the file at `path` if the kernel has every name of the path in its cache. Links are
+/// followed anywhere, because the path comes from the operator.
 pub fn stat_cached(path: &Path) -> Option<Meta> {
     let found = system::stat_cached(path).ok()?;
     Meta::of(found.as_fd()).ok()
@@ -227,12 +228,12 @@ impl AsFd for Root {
     }
 }
 
-/// Strips leading slashes; returns `.` for the root itself.
+/// Strips leading slashes, and rejects `..` and NUL bytes. Returns `.` for the root itself.
 fn validated(relative: &[u8]) -> Result<&[u8], OpenError> {
     let start = relative.iter().position(|&byte| byte != b'/').unwrap_or(relative.len());
     let relative = &relative[start..];
-    // Requests have their `..` removed long before. A path that still contains one is a bug in the caller, and with
-    // `Symlinks::All` nothing below would stop it.
+    // `..` is removed from the paths of requests long before this point. A path that still contains it shows a bug in
+    // the caller, and with `Symlinks::All` no later check would reject it.
     if relative.split(|&byte| byte == b'/').any(|part| part == b"..") {
         return Err(OpenError::Escapes);
     }

@@ -20,7 +20,7 @@ pub fn limit() -> u64 {
 pub fn raise() -> DescriptorLimit {
     let before = limit();
     let maximum = getrlimit(Resource::Nofile).maximum;
-    // Some systems report no hard limit and yet refuse that value as a soft limit.
+    // Some systems report no hard limit and yet refuse an unlimited soft limit.
     for requested in [maximum, Some(FALLBACK_LIMIT)] {
         if requested.unwrap_or(u64::MAX) <= before
             || setrlimit(
@@ -38,7 +38,8 @@ pub fn raise() -> DescriptorLimit {
     DescriptorLimit { before, now: limit() }
 }
 
-/// Enough for a million connections: the maximum that Linux allows without a change of `fs.nr_open`.
+/// Limit requested if the hard limit is refused. It is enough for a million connections, and the maximum that Linux
+/// allows without a change of `fs.nr_open`.
 const FALLBACK_LIMIT: u64 = 1 << 20;
 
 #[cfg(test)]

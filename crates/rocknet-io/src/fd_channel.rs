@@ -25,7 +25,7 @@ pub struct Message {
     pub fd: Option<OwnedFd>,
 }
 
-/// Blocking mode of a call that waits until the other end has received, or sent, a message.
+/// Mode of a call that has to wait because the queue is full, or because no message has arrived.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Blocking {
     /// The call blocks.
@@ -49,7 +49,7 @@ impl FdChannel {
     ///
     /// # Errors
     ///
-    /// Fails if the standard input is not such a socket.
+    /// Fails if the standard input is not a `SOCK_SEQPACKET` socket.
     pub fn from_stdin() -> io::Result<FdChannel> {
         let input = io::stdin();
         if rustix::net::sockopt::socket_type(&input)? != SocketType::SEQPACKET {
@@ -66,14 +66,14 @@ impl FdChannel {
     ///
     /// `WouldBlock` if the queue of the other end is full and `blocking` is [`Blocking::No`]; `BrokenPipe` if the other
     /// end is closed.
-    pub fn send(&self, message: &[u8], with: Option<BorrowedFd<'_>>, blocking: Blocking) -> io::Result<()> {
+    pub fn send(&self, message: &[u8], fd: Option<BorrowedFd<'_>>, blocking: Blocking) -> io::Result<()> {
         let mut flags = SendFlags::NOSIGNAL;
         if blocking == Blocking::No {
             flags |= SendFlags::DONTWAIT;
         }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        let descriptors = with.as_slice();
+        let descriptors = fd.as_slice();
         if !descriptors.is_empty() {
             ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
         }
@@ -114,15 +114,15 @@ impl FdChannel {
     ///
     /// # Errors
     ///
-    /// As [`FdChannel::send`]; `InvalidInput` for more descriptors.
-    pub fn send_with_fds(&self, message: &[u8], with: &[BorrowedFd<'_>], blocking: Blocking) -> io::Result<()> {
-        if with.len() > MAX_FDS {
+    /// As [`FdChannel::send`]; `InvalidInput` for more than [`MAX_FDS`] descriptors.
+    pub fn send_with_fds(&self, message: &[u8], fds: &[BorrowedFd<'_>], blocking: Blocking) -> io::Result<()> {
+        if fds.len() > MAX_FDS {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        if !with.is_empty() {
-            ancillary.push(SendAncillaryMessage::ScmRights(with));
+        if !fds.is_empty() {
+            ancillary.push(SendAncillaryMessage::ScmRights(fds));
         }
         let mut flags = SendFlags::NOSIGNAL;
         if blocking == Blocking::No {
@@ -162,7 +162,8 @@ impl FdChannel {
         Ok((received.bytes > 0).then_some((received.bytes, fds)))
     }
 
-    /// Blocks until a message or the end can be received, for at most `timeout`. Returns false after the timeout.
+    /// Blocks until a message arrives or the other end is closed, for at most `timeout`. Returns false after the
+    /// timeout.
     pub fn wait_readable(&self, timeout: Duration) -> bool {
         let timeout = Timespec::try_from(timeout).unwrap_or_default();
         let mut polled = [PollFd::new(&self.0, PollFlags::IN)];
@@ -189,14 +190,14 @@ impl AsFd for FdChannel {
 
 #[allow(unsafe_code)]
 fn replace_stdin(by: &File) -> io::Result<()> {
-    // SAFETY: only descriptor 0 is closed, which has no owner: all users borrow it as the standard input.
+    // SAFETY: only descriptor 0 is closed. It has no owner, because all its users borrow it as the standard input.
     match unsafe { libc::dup2(by.as_raw_fd(), libc::STDIN_FILENO) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
 }
 
-/// Creates a connected byte stream, one end of which is meant for the other process.
+/// Creates a connected pair of byte-stream sockets. One of them is meant for the other process.
 ///
 /// # Errors
 ///
@@ -208,7 +209,7 @@ pub fn stream_pair() -> io::Result<(UnixStream, UnixStream)> {
 /// Maximum number of descriptors in one message.
 pub const MAX_FDS: usize = 6;
 
-/// Keeps the numbers of the standard streams free.
+/// Lowest number for the duplicate of the standard input, so that the numbers of the standard streams remain free.
 const FIRST_NON_STANDARD_FD: i32 = 3;
 
 #[cfg(test)]
@@ -276,8 +277,8 @@ mod tests {
     }
 
     #[test]
-    fn an_input_of_another_kind_is_left_alone() {
-        if crate::isolated_test::in_own_process("fd_channel::tests::an_input_of_another_kind_is_left_alone") {
+    fn from_stdin_fails_without_a_seqpacket_socket() {
+        if crate::isolated_test::in_own_process("fd_channel::tests::from_stdin_fails_without_a_seqpacket_socket") {
             assert!(FdChannel::from_stdin().is_err());
         }
     }

@@ -1,4 +1,4 @@
-//! Reads an opened file: whole, in part, into a socket, or only what is in the page cache.
+//! Reads open files: whole, in part, into a socket, or only as far as they are in the page cache.
 
 use std::fmt;
 use std::fs::File;
@@ -17,12 +17,12 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-/// Error of reading a file whose size is known.
+/// Error of reading or sending a file whose size was queried before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileError {
     /// The file ends at offset `at`, before the expected bytes, because it was truncated after its size was queried.
-    /// The response cannot be completed. Its connection or stream has to be reset, so that the client does not take a
-    /// part for the whole.
+    /// The response cannot be completed. Its connection or stream has to be reset, so that the client does not mistake
+    /// the part for the whole.
     Truncated {
         /// The offset at which the file ends.
         at: u64,
@@ -86,7 +86,7 @@ pub fn read_at_most(file: &File, max: usize) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     loop {
         let at = content.len();
-        // Doubles with the bytes read, so that a `max` far above the size costs no more than the size.
+        // The buffer doubles as bytes are read, so that a `max` far above the size of the file costs nothing.
         let room = at.max(FIRST_ALLOCATION).min(max - at);
         content.resize(at + room, 0);
         let read = retry(|| rustix::io::pread(file, &mut content[at..], at as u64))?;
@@ -102,7 +102,7 @@ pub fn read_at_most(file: &File, max: usize) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// [`FileError::Truncated`] if the file ends before.
+/// [`FileError::Truncated`] if the file ends before the buffer is full.
 pub fn read_range(file: &File, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -126,9 +126,9 @@ pub fn read_resident(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<
     some_if_resident(retry(|| system::read_resident(file.as_fd(), offset, buffer)))
 }
 
-/// Reads like [`read_resident`], at most `most` bytes, into a new vector.
-pub fn read_resident_vec(file: &File, offset: u64, most: usize) -> io::Result<Option<Vec<u8>>> {
-    let mut content = Vec::with_capacity(most);
+/// Reads like [`read_resident`], at most `max` bytes, into a new vector.
+pub fn read_resident_vec(file: &File, offset: u64, max: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut content = Vec::with_capacity(max);
     let read = retry(|| system::append_resident(file.as_fd(), offset, &mut content));
     Ok(some_if_resident(read)?.map(|()| content))
 }
@@ -170,18 +170,21 @@ fn some_if_resident<T>(read: Result<T, Errno>) -> io::Result<Option<T>> {
     }
 }
 
-/// Returns whether the page at `offset` is in memory. If the file system cannot tell, or fails, the result is false:
-/// the file is then read where blocking is allowed, and the error occurs there. Files in memory are always resident.
+/// Returns whether the page at `offset` is in memory. Files on a file system in memory are always resident.
+///
+/// The result is false if the file system cannot tell or reports an error. The caller then reads the file where
+/// blocking is allowed, and the error occurs again there.
 pub fn is_resident(file: &File, offset: u64) -> bool {
     // Reading beyond the end never blocks.
     check_resident(file, offset).unwrap_or(true)
 }
 
-/// Returns like `is_resident` whether a byte is in memory that has to exist.
+/// Returns whether the byte at `offset`, which has to exist, is in memory; false if that is unknown, like
+/// [`is_resident`].
 ///
 /// # Errors
 ///
-/// [`FileError::Truncated`] if the file ends before it.
+/// [`FileError::Truncated`] if the file ends at or before `offset`.
 pub fn check_resident(file: &File, offset: u64) -> Result<bool, FileError> {
     match retry(|| system::read_resident(file.as_fd(), offset, &mut [0])) {
         Ok(0) => Err(FileError::Truncated { at: offset }),
@@ -194,9 +197,9 @@ pub fn check_resident(file: &File, offset: u64) -> Result<bool, FileError> {
 /// Loads a range into the page cache. Blocks on the disk. Errors are ignored, because they occur again when the range
 /// is sent.
 ///
-/// The file is read from the start of the range to its end, so that the kernel reads ahead. Announcing the whole range
-/// first (`POSIX_FADV_WILLNEED`) made a megabyte more expensive by half: it is then read into single pages instead of
-/// large ones.
+/// The range is read from its start to its end, so that the kernel reads ahead. Announcing the whole range first
+/// (`POSIX_FADV_WILLNEED`) made a megabyte more expensive by half, because the kernel then reads it into single pages
+/// instead of large ones.
 pub fn load_into_page_cache(file: &File, offset: u64, length: u64) {
     let (mut at, end) = (offset, offset.saturating_add(length));
     while at < end {
@@ -209,19 +212,19 @@ pub fn load_into_page_cache(file: &File, offset: u64, length: u64) {
     }
 }
 
-/// Loads a range like `load_into_page_cache`, where the system cannot discard bytes without a copy.
+/// Loads a range like [`load_into_page_cache`] on systems that cannot discard bytes without a copy.
 fn read_and_discard(file: &File, mut at: u64, end: u64) {
     let mut buffer = vec![0; DISCARD_BUFFER];
     while at < end {
-        let wanted = (end - at).min(buffer.len() as u64) as usize;
-        match retry(|| rustix::io::pread(file, &mut buffer[..wanted], at)) {
+        let count = (end - at).min(buffer.len() as u64) as usize;
+        match retry(|| rustix::io::pread(file, &mut buffer[..count], at)) {
             Ok(0) | Err(_) => return,
             Ok(read) => at += read as u64,
         }
     }
 }
 
-/// Fits into the CPU cache.
+/// Size in bytes of the buffer for bytes to discard. It fits into the CPU cache.
 const DISCARD_BUFFER: usize = 64 * 1024;
 
 /// Sends at most `count` bytes of a file from `offset` into a stream socket, and advances `offset` by the number sent.
@@ -233,7 +236,7 @@ pub fn sendfile(socket: impl AsFd, file: impl AsFd, offset: &mut u64, count: u64
     if count == 0 {
         return Ok(0);
     }
-    // The kernel accepts less than 2 GiB per call in any case.
+    // A count reduced to `usize` does no harm, because the kernel sends less than 2 GiB per call in any case.
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     match retry(|| system::sendfile(socket.as_fd(), file.as_fd(), offset, count))? {
         0 => Err(FileError::Truncated { at: *offset }),
@@ -251,6 +254,6 @@ fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     }
 }
 
-/// Size of the first allocation: fits every file that the cache accepts by default, and wastes little if `max` is only
-/// a bound.
+/// Size of the first allocation in bytes. It is enough for every file that the cache accepts by default, and wastes
+/// little if the file is much smaller than `max`.
 const FIRST_ALLOCATION: usize = 64 * 1024;

@@ -1,12 +1,13 @@
-//! Completion back end: sockets on io_uring, with one ring for each worker, driven when its runtime would park.
+//! io_uring back end: sockets on a ring for each worker. The ring is driven whenever the worker's runtime would park
+//! its thread.
 //!
 //! ```text
 //! tasks run ──none left──▶ turn: submit, wait, reap, wake ──▶ tasks run
 //!                               │ the ring also polls the runtime's own epoll: timers, other threads, signals
 //! ```
 //!
-//! The kernel reads and writes memory that the ring owns. No operation names memory of a task, so that a task may be
-//! dropped at any time.
+//! Operations read and write only memory that the ring owns. None refers to memory of a task, so a task can be dropped
+//! at any time.
 
 mod completions;
 mod driver;

@@ -1,12 +1,12 @@
-//! Runs a test in its own process, because it changes or needs state of the whole process, such as a limit or its
-//! streams.
+//! Runs a test in its own process. Used by tests that change or need state of the whole process, such as a limit or the
+//! standard streams.
 
 use std::env;
 use std::process::Command;
 
-/// Returns true in the process started for `test`, which is the name that the test harness uses. Elsewhere it starts
-/// that process and asserts that the test ran and passed there. The standard input of the process is empty, and its
-/// outputs are pipes.
+/// Returns true in the process that was started for `test`, which is the full name of the test in the harness. In the
+/// process of the harness, the function starts the new process, asserts that the test passed there, and returns false.
+/// The standard input of the new process is empty, and its outputs are pipes.
 pub(crate) fn in_own_process(test: &str) -> bool {
     const CHILD: &str = "ROCKNET_TEST_ISOLATED";
     if env::var_os(CHILD).is_some() {

@@ -1,8 +1,9 @@
-//! Sockets, files and time: the home of system calls and of `unsafe`. It knows nothing of HTTP.
+//! Sockets, files, processes, timers and event loops: the layer that makes the system calls of RockNet. Nothing here
+//! depends on HTTP.
 //!
-//! A connection is a [`Link`](link::Link). Its bytes travel by epoll, by io_uring, by TLS over either, or in memory.
-//! Output waits in a [`SendQueue`](queue::SendQueue) until the link takes it. A [`Runtime`](runtime::Runtime) is the event
-//! loop of one worker, and a [`Wheel`](wheel::Wheel) holds the deadlines of its connections.
+//! A connection is a [`Link`](link::Link), driven by epoll or io_uring, with TLS over either of them, or in memory for
+//! tests. Output waits in a [`SendQueue`](queue::SendQueue) until the link sends it. A [`Runtime`](runtime::Runtime) is
+//! the event loop of one worker, and a [`Wheel`](wheel::Wheel) holds the deadlines of its connections.
 //!
 //! ```
 //! use std::task::{Context, Poll, Waker};
@@ -11,7 +12,7 @@
 //! use rocknet_io::queue::SendQueue;
 //! use rocknet_io::sim;
 //!
-//! // A link in memory, as tests of protocols use it. A worker gets its links from `stream::Stream`.
+//! // An in-memory link, as in tests of protocols. The links of a worker are `stream::Stream`.
 //! let (mut link, peer) = sim::pair();
 //! let mut context = Context::from_waker(Waker::noop());
 //!

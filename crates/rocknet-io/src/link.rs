@@ -1,7 +1,7 @@
 //! Trait for a connected byte transport to one peer: TCP, a Unix socket, or TLS over either.
 //!
-//! It fits completion as well as readiness. A receive may fill the caller's buffer or return a buffer of the link. A
-//! send gets the whole queue and removes from its front what was sent.
+//! The trait suits back ends of both kinds: readiness (epoll) and completion (io_uring). A receive fills the caller's
+//! buffer or returns a buffer of the link. A send is passed the whole queue and removes the sent bytes from its front.
 
 use std::io;
 use std::ops::Deref;
@@ -14,9 +14,9 @@ use crate::queue::SendQueue;
 
 /// Received bytes: in the caller's buffer, or in a buffer of the link.
 pub enum Received<'b> {
-    /// Front of the caller's buffer.
+    /// Bytes at the front of the caller's buffer.
     Borrowed(&'b [u8]),
-    /// Buffer of the link, released when it is dropped.
+    /// Buffer of the link, which is released when this value is dropped.
     Owned(Bytes),
 }
 
@@ -34,32 +34,35 @@ impl Deref for Received<'_> {
 
 /// Connected byte transport to one peer.
 ///
-/// All methods are called by the task that owns the connection, on the thread that made the link.
+/// All methods are called by the task that owns the connection, on the thread that created the link.
 pub trait Link {
-    /// Receives the available bytes. Empty bytes mean that the peer has ended its side; every later call returns the
-    /// same.
+    /// Receives the available bytes. Empty bytes mean that the peer has shut down its sending side; every later call
+    /// then returns empty bytes.
     ///
     /// # Errors
     ///
     /// Returns the error of the connection, for example `ConnectionReset`.
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>>;
 
-    /// Returns whether neither data nor the end of the stream has arrived. Data that has arrived is lost, so this is
-    /// for pooled connections, which are useless once anything arrived. The task is not woken for later data.
+    /// Returns true if neither data nor the end of the stream has arrived. Data that has arrived is discarded, so this
+    /// method is meant for pooled connections, which are useless once anything has arrived. The task is not woken when
+    /// data arrives later.
     fn is_idle(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         self.poll_recv(&mut context, &mut [0]).is_pending()
     }
 
-    /// Sends from the front of the queue. Ready when the queue is empty; while pending, part of it may have been sent.
+    /// Sends from the front of the queue. Ready when the queue is empty. Part of the queue may have been sent while the
+    /// result is pending.
     ///
     /// # Errors
     ///
-    /// Returns the error of the connection, for example `BrokenPipe`. The queue still holds what was not sent.
+    /// Returns the error of the connection, for example `BrokenPipe`. Unsent data remains in the queue.
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>>;
 
-    /// Moves the available bytes into an empty pipe, so that they never enter the memory of this process. Returns 0 if
-    /// nothing was moved; `poll_recv` then returns the reason. For links that also send files from the kernel.
+    /// Moves the available bytes into an empty pipe, so that they never enter the memory of this process. Returns their
+    /// number, or 0 if nothing was moved; `poll_recv` then returns the reason. Links whose `sends_files` returns false
+    /// always return 0.
     ///
     /// # Errors
     ///
@@ -68,51 +71,52 @@ pub trait Link {
         Ok(0)
     }
 
-    /// Takes the whole queue, to be sent in one batch with the writes of other connections in this iteration of the
-    /// event loop. Returns `false` if it took nothing.
+    /// Moves the whole queue into the write batch of this thread, which is sent together with the writes of other
+    /// connections in this iteration of the event loop. Returns `false` if nothing was moved.
     ///
-    /// The socket may turn out to have no room. A caller of this method therefore calls [`Link::take_unsent`] each time
-    /// before it does anything else, and [`Link::flush`] before it drops the link.
+    /// The socket may have no room when the batch is sent. A caller of this method therefore calls
+    /// [`Link::take_unsent`] before every other operation on the link, and [`Link::flush`] before it drops the link.
     fn send_batched(&mut self, _: &mut Context<'_>, _: &mut SendQueue) -> bool {
         false
     }
 
-    /// Returns the part of a batched write that the socket did not accept. The task is woken when there is one, and
-    /// neither receiving nor sending goes on before it was taken. It belongs to the front of everything still to be
-    /// sent.
+    /// Removes and returns the part of a batched write that the socket did not accept. The task is woken when there is
+    /// such a part. Until it has been taken, the link sends nothing more, and receiving may remain pending. The caller
+    /// must send the part before all other output.
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Sends the batched writes now. Bytes that the socket does not accept are returned by [`Link::take_unsent`].
+    /// Sends the batched writes immediately. Bytes that the socket does not accept are returned by
+    /// [`Link::take_unsent`].
     fn flush(&mut self) {}
 
-    /// Shuts down the sending side; receiving goes on.
+    /// Shuts down the sending side; receiving continues.
     ///
     /// # Errors
     ///
     /// Returns the error of `shutdown(2)`.
     fn shut_down(&mut self) -> io::Result<()>;
 
-    /// Makes the drop of the link visible to the peer as a reset (RST), so that it does not take a truncated stream for
-    /// a complete one. Unsent bytes are discarded.
+    /// Makes dropping the link send a reset (RST), so that the peer does not mistake a truncated stream for a complete
+    /// one. Unsent bytes are discarded.
     fn reset(&mut self);
 
-    /// Ends the link in the way its protocol knows, before it is dropped: TLS sends close_notify. Without this call the
-    /// peer sees a truncated stream.
+    /// Ends the stream as its protocol requires, before the link is dropped: TLS sends close_notify. Without this call,
+    /// the peer of a TLS link has to treat the stream as truncated.
     fn finish(&mut self) {}
 
-    /// Turns on TCP keepalive where the transport has it, because the peer may be silent for any length of time from
-    /// now on.
+    /// Turns on TCP keepalive if the transport supports it. Called when the peer may be silent for any length of time
+    /// from now on.
     fn keep_alive(&mut self) {}
 
     /// Limits the bytes that the kernel accepts but cannot send yet (`TCP_NOTSENT_LOWAT`); beyond the limit the link
-    /// counts as full. Bytes accepted before stay accepted. `None` restores the system's default. Links without such a
-    /// limit ignore the call.
+    /// counts as full. Bytes that were accepted earlier are not affected. `None` restores the system's default. Links
+    /// without such a limit ignore the call.
     fn limit_unsent(&mut self, _: Option<u32>) {}
 
-    /// Returns the bytes given to the kernel that the peer has not acknowledged; 0 where that is unknown. It shows the
-    /// progress of a slow peer long before the socket has room again.
+    /// Returns the number of bytes passed to the kernel that the peer has not acknowledged; 0 where the number is
+    /// unknown. It shows the progress of a slow peer long before the socket has room again.
     fn in_flight(&self) -> u64;
 
     /// Returns whether files and pipes in the queue are sent without passing through memory of this process

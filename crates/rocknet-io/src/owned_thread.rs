@@ -21,7 +21,7 @@ impl OwnedThread {
     pub fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<OwnedThread> {
         let (running, ended) = channel::<()>();
         let run = move || {
-            // Dropped after the call, also by a panic.
+            // Dropped after the call, even if it panics.
             let _running = running;
             run();
         };
@@ -36,8 +36,8 @@ impl OwnedThread {
 
     /// Waits for the end of the thread, at most until `deadline`. Returns false if the deadline passed first.
     pub fn join(self, deadline: Instant) -> bool {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let has_ended = self.ended.recv_timeout(left) == Err(RecvTimeoutError::Disconnected);
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let has_ended = self.ended.recv_timeout(remaining) == Err(RecvTimeoutError::Disconnected);
         if has_ended {
             let _ = self.thread.join();
         }

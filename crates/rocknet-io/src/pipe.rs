@@ -1,7 +1,8 @@
 //! Pool of kernel pipes, through which bytes move from socket to socket without entering this process (`splice(2)`).
 //!
-//! A pipe is taken when there is something to move and goes back as soon as it is empty. The tunnels of a worker move
-//! data one after the other, so one pipe mostly serves them all. A pipe that still holds bytes is never reused.
+//! A transfer takes a pipe when there are bytes to move, and returns it as soon as the pipe is empty. The tunnels of a
+//! worker move data one after the other, so one pipe is mostly enough for all of them. A pipe that still contains bytes
+//! is never reused.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -19,11 +20,11 @@ mod system;
 
 use system::PipeEnds;
 
-/// Default maximum of pipes of one worker. More than one is only needed while a receiver does not take what was moved.
-/// Without a free pipe, bytes are copied.
+/// Default maximum number of pipes of one worker. A second pipe is needed only while a receiver does not accept the
+/// bytes in the first. Without a free pipe, bytes are copied.
 pub const MAX_PIPES: usize = 16;
-/// Maximum bytes moved into a pipe at once, and so held by it. On loopback a MiB cost 0.49 of copying with 64 KiB, 0.44
-/// with 256 KiB, and 0.43 with 1 MiB.
+/// Capacity requested for a pipe, and maximum number of bytes in it. On loopback, moving a MiB cost 0.49 of copying it
+/// with pipes of 64 KiB, 0.44 with 256 KiB, and 0.43 with 1 MiB.
 pub const PIPE_BYTES: usize = 256 * 1024;
 
 /// Pool of the pipes of one worker.
@@ -37,8 +38,8 @@ struct PoolInner {
     count: Cell<usize>,
     /// True if a pipe was taken since the last tick.
     was_used: Cell<bool>,
-    /// True if the system refused a pipe since the last tick. Asking again for every piece would cost more than
-    /// copying.
+    /// True if the system refused to create a pipe since the last tick. Trying again for every transfer would cost more
+    /// than copying.
     creation_failed: Cell<bool>,
 }
 
@@ -68,8 +69,8 @@ impl PipePool {
         }))
     }
 
-    /// Returns a pipe for one transfer. If all pipes are in use or the system refuses one, nothing can be put into it,
-    /// and the caller has to copy.
+    /// Returns a pipe for one transfer. If all pipes are in use or the system refuses to create one, filling the
+    /// returned pipe moves 0 bytes, and the caller has to copy.
     pub fn pipe(&self) -> Pipe {
         Pipe {
             ends: None,
@@ -78,8 +79,8 @@ impl PipePool {
         }
     }
 
-    /// Closes the free pipes if none was taken since the last call, and allows a new attempt after a refusal of the
-    /// system. To be called periodically.
+    /// Closes the free pipes if no pipe was taken since the last call. Allows a new attempt if the system refused to
+    /// create a pipe. To be called periodically.
     pub fn tick(&self) {
         self.0.creation_failed.set(false);
         if !self.0.was_used.replace(false) {
@@ -123,27 +124,28 @@ impl Pipe {
         self.buffered
     }
 
-    /// Moves bytes of a socket into the pipe, as many as there is room for. Returns 0 without data, at the end of the
-    /// stream, or without a pipe; a receive shows which.
+    /// Moves as many bytes from a socket into the pipe as it has room for. Returns 0 if there is no data, at the end of
+    /// the stream, or without a pipe. The caller distinguishes these cases by a receive.
     #[cfg(unix)]
     pub(crate) fn fill(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let room = PIPE_BYTES.saturating_sub(self.buffered as usize);
         self.write_with(|ends| system::fill(ends, socket, room))
     }
 
-    /// Moves bytes out of the pipe into a socket, as many as it accepts.
+    /// Moves as many bytes from the pipe into a socket as the socket accepts.
     #[cfg(unix)]
     pub(crate) fn drain(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let buffered = self.buffered as usize;
         self.read_with(|ends| system::drain(ends, socket, buffered))
     }
 
-    /// Copies bytes into the pipe, for links without a socket.
+    /// Copies bytes into the pipe. Used by links without a socket.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.write_with(|ends| system::write(ends, bytes))
     }
 
-    /// Copies bytes from the front of the pipe, for links that have to read what they send.
+    /// Copies bytes from the front of the pipe. Used by links that have to process the bytes that they send, such as
+    /// TLS.
     pub(crate) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.read_with(|ends| system::read(ends, room))
     }
@@ -161,7 +163,7 @@ impl Pipe {
     fn read_with(&mut self, read: impl FnOnce(&PipeEnds) -> io::Result<usize>) -> io::Result<usize> {
         let ends = self.ends.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         match read(ends)? {
-            // Cannot be the end: the writing end is open, and the pipe is not empty.
+            // Unexpected, because the writing end is open and callers read only from a pipe that is not empty.
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             moved => {
                 self.buffered -= moved as u64;
@@ -337,7 +339,7 @@ mod tests {
         assert_eq!(
             pipes.pipe().write(b"x").unwrap(),
             0,
-            "the system is asked again before the tick"
+            "a pipe was requested again before the tick"
         );
         pipes.tick();
         assert_eq!(pipes.pipe().write(b"x").unwrap(), 1);

@@ -15,13 +15,13 @@ pub use owner::PortOwner;
 
 /// Returns a process that listens on TCP `port` at an address that conflicts with `ip`, or at any address for `None`.
 ///
-/// Best effort: only root sees the sockets of other users' processes. Takes milliseconds and up to a second, so it is
-/// for startup and reload.
+/// Only root can find processes of other users. The search takes milliseconds, at most about a second, so call it only
+/// at startup and reload.
 pub fn of_port(ip: Option<IpAddr>, port: u16) -> Option<PortOwner> {
     system::of_port(ip, port)
 }
 
-/// Returns the process that listens on a socket file, by the path to which the socket was bound.
+/// Returns a process that listens on a socket file. `path` has to be the path to which the socket was bound.
 pub fn of_socket_file(path: &Path) -> Option<PortOwner> {
     system::of_socket_file(path)
 }

@@ -1,4 +1,5 @@
-//! Drops the privileges of root to one user and, on Linux, the single capability to bind ports below 1024.
+//! Replaces the privileges of root by those of another user. On Linux the process also keeps the capability to bind
+//! ports below 1024.
 
 mod error;
 mod user;
@@ -23,15 +24,16 @@ pub fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Changes the whole process to `user` permanently. It sets the supplementary groups, the group and the user. Programs
-/// that it starts cannot gain privileges by set-user-ID files. Finally it checks that returning to root fails.
+/// Changes the whole process to `user` permanently: sets the supplementary groups, the group and the user, and checks
+/// that returning to root fails. Programs that the process starts cannot gain privileges by set-user-ID files.
 ///
 /// On Linux the capability to bind ports below 1024 is kept if the process has it, so that a reload can add such a
-/// port; started programs do not inherit it. Call it after binding and opening logs, and before any thread starts.
+/// port; started programs do not inherit it. Call this function after binding ports and opening logs, and before any
+/// thread starts.
 ///
 /// # Errors
 ///
-/// The process must not continue with the old privileges; it may have dropped some of them.
+/// After an error the process must not continue, because it may have dropped only some of its privileges.
 pub fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     if user.uid == 0 || user.gid == 0 {
         return Err(PrivilegeError::IsRoot);
@@ -40,11 +42,12 @@ pub fn drop_to(user: &User) -> Result<(), PrivilegeError> {
 }
 
 /// Drops all capabilities except those to start programs under other accounts and to kill them, and blocks the signals
-/// that end programs. The process ends when its channel to the server closes. Call it before any thread starts.
+/// that end programs. Meant for the account helper, which ends when its channel to the server closes. Call this
+/// function before any thread starts.
 ///
 /// # Errors
 ///
-/// The process must not continue; `Unsupported` on systems other than Linux.
+/// After an error the process must not continue; `Unsupported` on systems other than Linux.
 pub fn keep_process_capabilities() -> Result<(), PrivilegeError> {
     system::keep_process_capabilities()
 }

@@ -1,4 +1,4 @@
-//! Runs external programs to their end, with a timeout and a bound on their output.
+//! Waits for external programs to exit and reads their output, with a timeout and a limit on the output.
 
 use std::io::{self, Read};
 use std::process::{Child, Output};
@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Waits for a program and returns its output, of which each stream is cut at 4 MiB. Blocks.
+/// Blocks until a program exits, and returns its output. Each output stream is cut at 4 MiB.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ pub fn wait_with_output(mut child: Child, timeout: Duration) -> io::Result<Outpu
         }
         thread::sleep(POLL_INTERVAL);
     };
-    // A grandchild may keep the pipe open forever, so its output is not waited for.
+    // A grandchild may keep the pipe open forever, so the wait for the end of the pipe is limited.
     let received = |reader: Option<Receiver<Vec<u8>>>| reader.and_then(|reader| reader.recv_timeout(PIPE_TIMEOUT).ok());
     Ok(Output {
         status,
@@ -56,7 +56,7 @@ fn read(mut stream: impl Read) -> Vec<u8> {
 /// Interval between checks for the end of the program. Most run for tens of milliseconds.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Time to read what is left in the pipes after the end of a program, at most 64 KiB.
+/// Maximum time to read the remaining output, at most 64 KiB per pipe, after the program has exited.
 const PIPE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum output of each stream in bytes. Listings and messages have some kilobytes.

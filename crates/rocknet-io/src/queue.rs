@@ -1,4 +1,4 @@
-//! Send queue of a link: everything that waits to be sent, in order, for as few system calls as possible.
+//! Send queue of a link: the data to be sent, in order, stored so that few system calls send it.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -24,7 +24,7 @@ pub enum Segment {
         /// Byte after the last.
         end: usize,
     },
-    /// Bytes of this queue alone.
+    /// Bytes that the queue owns.
     Owned(Bytes),
     /// Range of shared bytes.
     Shared {
@@ -53,11 +53,11 @@ pub enum Segment {
     },
 }
 
-/// Bytes below which a body is copied after its head, because one buffer costs the kernel less than two. On loopback
-/// the copy won up to about 4 KiB.
+/// Size in bytes below which data is copied into the queue's buffer, because the kernel sends one buffer for less than
+/// two. On loopback, copying was faster up to about 4 KiB.
 pub const COPY_BELOW: usize = 4096;
 
-/// Maximum number of buffers of one `sendmsg`: far below `IOV_MAX` (1024), and the array of them fits on the stack.
+/// Maximum number of buffers in one `sendmsg` call: far below `IOV_MAX` (1024), so that their array fits on the stack.
 pub const MAX_SLICES: usize = 64;
 
 /// Data waiting to be sent: heads and small bodies in its own buffer, larger data by reference.
@@ -81,14 +81,14 @@ pub struct SendQueue {
     written: Vec<u8>,
     /// Length of the front part of `written` that segments cover.
     segmented: usize,
-    /// Length of the front part of `written` that was sent, while there are no segments.
+    /// Length of the front part of `written` that was sent; not updated while there are segments.
     sent: usize,
     segments: VecDeque<Segment>,
     /// Bytes in `segments`, including files and pipes.
     queued: u64,
 }
 
-/// Makes a queue of bytes that are written already.
+/// Creates a queue whose buffer contains the given bytes.
 impl From<Vec<u8>> for SendQueue {
     fn from(written: Vec<u8>) -> SendQueue {
         SendQueue {
@@ -107,7 +107,7 @@ impl SendQueue {
         }
     }
 
-    /// Returns the buffer to append heads and small bodies to. It must not be shortened.
+    /// Returns the buffer to which heads and small bodies are appended. The caller must not shorten it.
     #[inline]
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.written
@@ -157,7 +157,7 @@ impl SendQueue {
         }
     }
 
-    /// Appends a range of a file, of which `length` bytes from `offset` on must exist when it is sent.
+    /// Appends `length` bytes of a file from `offset`. Sending fails if the file ends before the range does.
     pub fn push_file(&mut self, file: Arc<File>, offset: u64, length: u64) {
         if length > 0 {
             self.segment_written();
@@ -166,7 +166,7 @@ impl SendQueue {
         }
     }
 
-    /// Appends everything that a pipe holds.
+    /// Appends all bytes that are buffered in a pipe.
     pub fn push_pipe(&mut self, pipe: Pipe) {
         let length = pipe.buffered();
         if length > 0 {
@@ -176,7 +176,7 @@ impl SendQueue {
         }
     }
 
-    /// Puts bytes at the front of the queue, because a batched write took them and could not send them.
+    /// Returns bytes to the front of the queue, because a batched write could not send them.
     pub fn put_back(&mut self, bytes: Vec<u8>) {
         self.segment_written();
         self.queued += bytes.len() as u64;
@@ -198,7 +198,8 @@ impl SendQueue {
         }
     }
 
-    /// Moves everything unsent into a new queue that a connection can keep, and empties this one.
+    /// Moves all unsent data into a new queue, which a connection can store. Empties this queue but keeps its buffer
+    /// for reuse.
     pub fn take_rest(&mut self) -> SendQueue {
         let mut rest = SendQueue::default();
         if self.segments.is_empty() {
@@ -224,13 +225,15 @@ impl SendQueue {
         rest
     }
 
-    /// Returns the unsent bytes if all are in the queue's own buffer: the common case, one `send`.
+    /// Returns the unsent bytes if all of them are in the queue's own buffer, which is the common case and requires one
+    /// `send`.
     #[inline]
     pub(crate) fn plain(&self) -> Option<&[u8]> {
         self.segments.is_empty().then(|| &self.written[self.sent..])
     }
 
-    /// Fills `slices` with the memory at the front. Returns the number of slices, and whether anything follows them.
+    /// Fills `slices` with the data in memory at the front, up to the first file or pipe. Returns the number of slices,
+    /// and whether more data follows them.
     pub(crate) fn slices<'q>(&'q mut self, slices: &mut [IoSlice<'q>; MAX_SLICES]) -> (usize, bool) {
         self.segment_written();
         let (mut count, queue) = (0, &*self);
@@ -262,8 +265,9 @@ impl SendQueue {
         (!bytes.is_empty()).then_some(bytes)
     }
 
-    /// Moves data from the front into `room`, for links that have to read what they send. Files are read as far as
-    /// `file_budget` allows. A part of a file that is not in memory blocks the thread, as `sendfile` does.
+    /// Moves data from the front into `room` and returns its length, for links that have to read the data that they
+    /// send, such as TLS. At most `file_budget` bytes of files are read, and the budget is reduced by their number.
+    /// Reading a part of a file that is not in the page cache blocks the thread, as `sendfile` does.
     #[cfg(unix)]
     pub(crate) fn take_front(&mut self, room: &mut [u8], file_budget: &mut u64) -> std::io::Result<usize> {
         let mut filled = 0;
@@ -299,8 +303,8 @@ impl SendQueue {
         Ok(filled)
     }
 
-    /// Removes up to `max` bytes from the front, in one piece, for links within links. Returns no bytes if a file or
-    /// pipe is at the front.
+    /// Removes up to `max` bytes from the front and returns them in one piece, for links without a socket, such as a
+    /// stream of HTTP/2. Returns no bytes if a file or pipe is at the front.
     pub fn take(&mut self, max: usize) -> Bytes {
         let taken = match self.segments.front() {
             Some(Segment::Owned(bytes)) => bytes.slice(..bytes.len().min(max)),
@@ -313,7 +317,8 @@ impl SendQueue {
     }
 
     #[cfg(unix)]
-    /// Appends another queue, which may only hold bytes of its own buffer.
+    /// Moves the bytes of another queue to the end of this one. The other queue must contain only bytes in its own
+    /// buffer.
     pub(crate) fn append_written(&mut self, other: &mut SendQueue) {
         if let Some(plain) = other.plain() {
             self.written.extend_from_slice(plain);
@@ -322,13 +327,14 @@ impl SendQueue {
     }
 
     #[cfg(unix)]
-    /// Returns whether anything follows a range of a file.
+    /// Returns whether any data follows a range of a file.
     pub(crate) fn has_data_after_file(&self) -> bool {
         let ends = usize::from(self.segmented.max(self.sent) == self.written.len());
         let mut following = self.segments.iter().rev().skip(ends);
         following.any(|segment| matches!(segment, Segment::File { .. }))
     }
 
+    /// Returns the file at the front with its offset and remaining length; `None` if other data is at the front.
     #[cfg(unix)]
     pub(crate) fn file(&mut self) -> Option<(&File, &mut u64, &mut u64)> {
         match self.segments.front_mut() {
@@ -337,6 +343,7 @@ impl SendQueue {
         }
     }
 
+    /// Returns the pipe at the front; `None` if other data is at the front.
     pub(crate) fn pipe(&mut self) -> Option<&mut Pipe> {
         match self.segments.front_mut() {
             Some(Segment::Piped { pipe, .. }) => Some(pipe),
@@ -344,11 +351,11 @@ impl SendQueue {
         }
     }
 
-    /// Removes `bytes` from the front, because they were sent.
+    /// Removes this number of bytes from the front after they were sent.
     ///
     /// # Panics
     ///
-    /// May panic if the queue holds fewer bytes.
+    /// May panic if the queue contains fewer bytes.
     pub fn advance(&mut self, bytes: usize) {
         if self.segments.is_empty() {
             self.sent += bytes;
@@ -369,7 +376,7 @@ impl SendQueue {
             left -= length;
             self.segments.pop_front();
         }
-        debug_assert_eq!(left, 0, "more bytes left than were queued");
+        debug_assert_eq!(left, 0, "advanced by more bytes than were queued");
         if self.segmented == self.written.len() {
             self.written.clear();
             (self.segmented, self.sent) = (0, 0);
@@ -417,8 +424,8 @@ impl Segment {
 mod tests {
     use super::*;
 
-    /// Sends `queue` through a pipe that takes `step` bytes at a time, moving the rest to a new queue after every
-    /// `moves` steps.
+    /// Drains `queue` in steps of at most `step` bytes. After every `moves` steps, moves the remaining data to a new
+    /// queue.
     fn drain(mut queue: SendQueue, step: usize, moves: usize) -> Vec<u8> {
         let mut out = Vec::new();
         let mut steps = 0;
@@ -490,7 +497,7 @@ mod tests {
     #[test]
     fn has_data_after_file_sees_every_segment() {
         let file = Arc::new(File::open("/dev/null").unwrap());
-        // H: a head, F: a range of a file, M: memory by reference.
+        // H is a head, F a range of a file, and M memory by reference.
         for (parts, expected) in [
             ("", false),
             ("H", false),

@@ -21,21 +21,21 @@ pub use probe::io_uring_unavailable;
 #[cfg(not(target_os = "linux"))]
 pub use system::io_uring_unavailable;
 
-/// Number of tasks that run before the runtime polls the kernel's events. Tokio's default of 61 would poll once more in
-/// every batch of 64 busy connections.
+/// Number of tasks that run before the runtime polls the kernel's events. With Tokio's default of 61, each batch of 64
+/// busy connections would cost one more poll.
 const EVENT_INTERVAL: u32 = 256;
 
 /// Single-threaded Tokio runtime with an I/O back end.
 pub struct Runtime {
     runtime: LocalRuntime,
-    /// The fields below are dropped after all tasks.
+    /// Declared after `runtime`, like the next field, so that both are dropped after all tasks.
     _write_batch: write_batch::BatchGuard,
     _ring: Option<system::RingGuard>,
 }
 
 impl Runtime {
     /// Builds a runtime whose sockets are driven by its own events (epoll, kqueue). `batch` is the maximum number of
-    /// events taken from the kernel at once.
+    /// events read from the kernel in one poll.
     ///
     /// # Errors
     ///
@@ -51,13 +51,13 @@ impl Runtime {
         })
     }
 
-    /// Builds a runtime whose sockets are driven by io_uring. Sockets that remain with the runtime's own events also
-    /// send in batches, before each turn of the ring.
+    /// Builds a runtime whose sockets are driven by io_uring. Sockets that remain on the runtime's own events also send
+    /// in batches, which are flushed before each turn of the ring. `batch` is the same as in [`Runtime::new`].
     ///
     /// # Errors
     ///
     /// Returns the error of the system, and `Unsupported` on systems other than Linux. [`io_uring_unavailable`]
-    /// explains it.
+    /// explains the cause to the operator.
     pub fn with_io_uring(batch: usize) -> io::Result<Runtime> {
         let (runtime, ring) = system::build_with_ring(&mut builder(batch))?;
         Ok(Runtime {
@@ -67,7 +67,7 @@ impl Runtime {
         })
     }
 
-    /// Runs a future to completion, and the spawned tasks meanwhile.
+    /// Runs a future to completion. Spawned tasks run in the meantime.
     ///
     /// # Panics
     ///
@@ -89,7 +89,7 @@ fn builder(batch: usize) -> Builder {
     builder
 }
 
-/// Returns a constructor for a runtime on each back end that works here.
+/// Returns one runtime constructor for each back end that works on this machine.
 #[cfg(test)]
 pub(crate) fn back_ends() -> Vec<fn() -> Runtime> {
     let events: fn() -> Runtime = || Runtime::new(8).expect("a runtime");
@@ -111,10 +111,10 @@ pub fn spawn<F: Future<Output = ()> + 'static>(future: F) {
     drop(tokio::task::spawn_local(future));
 }
 
-/// Yields until every event that the kernel has at this moment has reached its task.
+/// Delivers every event that the kernel has at this moment to its task.
 pub async fn drain_events() {
     tokio::task::yield_now().await;
-    // A thread that yields does not park, and only parking flushes the write batch.
+    // Yielding does not park the thread, and only parking flushes the write batch by itself.
     write_batch::flush_on_park();
     system::drain_ring();
 }

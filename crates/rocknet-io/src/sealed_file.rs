@@ -12,8 +12,8 @@ mod system;
 #[path = "sealed_file/portable.rs"]
 mod system;
 
-/// Creates a file with this content, positioned at its start. Where the system can seal files, the content cannot be
-/// changed.
+/// Creates a file with this content and the position at its start. On systems that can seal files, the content
+/// is final.
 ///
 /// # Errors
 ///
@@ -26,7 +26,7 @@ pub fn create(content: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Returns the path by which a process that holds this descriptor, under the same number, can open the file.
+/// Returns the path by which a process can open the file. The process must have this descriptor under the same number.
 pub fn path(file: BorrowedFd<'_>) -> PathBuf {
     system::path(file.as_raw_fd())
 }

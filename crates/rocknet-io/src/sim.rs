@@ -1,6 +1,6 @@
-//! Link in memory for tests: its input is scripted, its output is kept, and it fails where the script demands it.
+//! In-memory link for tests: its input is scripted, its output is recorded, and it fails where the script says so.
 //!
-//! It never blocks and reads no clock.
+//! The link never blocks the thread and reads no clock.
 
 use std::cell::{Ref, RefCell};
 use std::collections::VecDeque;
@@ -16,13 +16,13 @@ use crate::link::{Link, Received};
 use crate::pipe::Pipe;
 use crate::queue::{MAX_SLICES, SendQueue};
 
-/// Bytes of a file or pipe read for one write.
+/// Maximum number of bytes that one write takes from a file or pipe in the queue.
 const READ_STEP: usize = 16 * 1024;
 
-/// End of the link that the code under test holds.
+/// End of the link that the code under test uses.
 pub struct SimLink(Rc<RefCell<SimState>>);
 
-/// End of the link that the test holds: it sends, receives and injects errors.
+/// End of the link that the test uses to send, receive and inject errors.
 #[derive(Clone)]
 pub struct SimPeer(Rc<RefCell<SimState>>);
 
@@ -30,19 +30,19 @@ pub struct SimPeer(Rc<RefCell<SimState>>);
 struct SimState {
     incoming: VecDeque<ScriptedInput>,
     received: Vec<u8>,
-    /// Writes so far; each would have been a system call.
+    /// Number of writes so far. On a socket, each would be a system call.
     write_count: usize,
-    /// Bytes that the peer still accepts; `None` for no bound.
+    /// Number of bytes that the peer still accepts; `None` for no limit.
     window: Option<usize>,
-    /// Maximum bytes of one write.
+    /// Maximum bytes of one write; `None` for no limit.
     max_write: Option<usize>,
     send_error: Option<io::ErrorKind>,
-    /// Last limit of unsent bytes, and how often one was set.
+    /// Last limit of unsent bytes that was set. The next field counts how often one was set.
     unsent_limit: Option<u32>,
     unsent_limit_count: usize,
-    /// The code under test has shut down its sending side or dropped the link.
+    /// True if the code under test has shut down its sending side or dropped the link.
     shut_down: bool,
-    /// Bytes that count as unacknowledged.
+    /// Number of bytes that `in_flight` returns.
     unacknowledged: u64,
     reset: bool,
     is_dropped: bool,
@@ -55,7 +55,7 @@ enum ScriptedInput {
     Borrowed(Bytes),
     /// Bytes in a buffer of the link.
     Owned(Bytes),
-    /// No data for one poll, which wakes the task for the next.
+    /// No data for one poll, which wakes the task so that it polls again.
     Pause,
     Fail(io::ErrorKind),
     End,
@@ -78,7 +78,7 @@ impl SimPeer {
         self.script(ScriptedInput::Owned(Bytes::copy_from_slice(bytes)))
     }
 
-    /// Makes the next poll pending, and what follows available at once after it.
+    /// Makes one poll pending. Input that follows is available in the next poll.
     pub fn pause(&self) -> &SimPeer {
         self.script(ScriptedInput::Pause)
     }
@@ -99,7 +99,7 @@ impl SimPeer {
         self.wake_sender()
     }
 
-    /// Accepts `bytes` from now on and then blocks the sender until the next call.
+    /// Accepts `bytes` more bytes, and then blocks the sender until the next call of `accept` or `accept_all`.
     pub fn accept(&self, bytes: usize) -> &SimPeer {
         self.0.borrow_mut().window = Some(bytes);
         self.wake_sender()
@@ -111,13 +111,13 @@ impl SimPeer {
         self.wake_sender()
     }
 
-    /// Sets the number of bytes that count as sent and not acknowledged.
+    /// Sets the number of bytes that count as sent but not acknowledged.
     pub fn set_unacknowledged(&self, bytes: u64) -> &SimPeer {
         self.0.borrow_mut().unacknowledged = bytes;
         self
     }
 
-    /// Limits each write to `bytes`, so that it is a short one.
+    /// Limits each write to `bytes` (at least 1), to produce short writes.
     pub fn limit_writes(&self, bytes: usize) -> &SimPeer {
         self.0.borrow_mut().max_write = Some(bytes.max(1));
         self
@@ -128,12 +128,12 @@ impl SimPeer {
         Ref::map(self.0.borrow(), |state| &state.received[..])
     }
 
-    /// Returns the number of writes that brought it; each would have been a system call.
+    /// Returns the number of writes received so far. On a socket, each would be a system call.
     pub fn write_count(&self) -> usize {
         self.0.borrow().write_count
     }
 
-    /// Returns everything received so far and forgets it.
+    /// Returns everything received so far and removes it.
     pub fn take_received(&self) -> Vec<u8> {
         std::mem::take(&mut self.0.borrow_mut().received)
     }
@@ -177,7 +177,7 @@ impl SimPeer {
         self.wake(|state| state.sending.take())
     }
 
-    /// Wakes outside of the borrow, because a waker may poll at once.
+    /// Wakes outside of the borrow, because a waker may poll immediately.
     fn wake(&self, take: impl FnOnce(&mut SimState) -> Option<Waker>) -> &SimPeer {
         let waker = take(&mut self.0.borrow_mut());
         if let Some(waker) = waker {
@@ -287,7 +287,8 @@ impl Link for SimLink {
     }
 }
 
-/// Appends to `out` what one system call would take from the front of the queue, and returns its length.
+/// Simulates one system call: copies at most `room` bytes from the front of the queue to `out`, and returns the number
+/// of bytes copied. The queue is not advanced.
 fn copy_front(queue: &mut SendQueue, room: usize, out: &mut Vec<u8>) -> io::Result<usize> {
     let before = out.len();
     if let Some(plain) = queue.plain() {

@@ -1,4 +1,4 @@
-//! Stream socket on the I/O back end of its thread.
+//! Stream socket, driven by the I/O back end of its thread.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,9 +13,9 @@ use crate::queue::SendQueue;
 
 /// Connected, non-blocking stream socket.
 pub enum Stream {
-    /// Driven by the events of the runtime.
+    /// Driven by the event loop of the runtime (epoll or kqueue).
     Epoll(EpollStream),
-    /// Driven by the ring of its thread.
+    /// Driven by the io_uring ring of its thread.
     #[cfg(target_os = "linux")]
     IoUring(UringStream),
 }

@@ -1,4 +1,4 @@
-//! Temporary files without a name: the system frees them with their last descriptor, even after `kill -9`.
+//! Temporary files without a name. The system frees them when their last descriptor is closed, even by `kill -9`.
 
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -18,14 +18,14 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-/// Names tried before giving up. Each has 64 random bits, so a second one is needed only if an attacker guesses the
-/// first.
+/// Maximum number of names tried. Each name has 64 random bits, so a second one is needed only if an attacker guesses
+/// the first.
 const TRIES: usize = 8;
 
 /// Creates an unnamed file in `folder` for reading and writing. Blocks on the disk.
 ///
 /// If the file system does not support unnamed files, the file is created under a random name, exclusively and with
-/// mode 0600, and unlinked at once.
+/// mode 0600, and unlinked immediately.
 ///
 /// # Errors
 ///

@@ -67,7 +67,7 @@ mod tests {
     use crate::isolated_test::in_own_process;
 
     #[test]
-    fn colour_is_for_terminals_that_want_it() {
+    fn colour_is_written_only_to_terminals_that_support_and_permit_it() {
         for (terminal, no_color, term, expected) in [
             (true, None, Some("xterm-256color"), true),
             (true, None, None, true),

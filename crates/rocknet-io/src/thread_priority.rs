@@ -1,15 +1,16 @@
 //! Scheduling priority of threads that work in the background.
 
-/// Lowers the priority of the calling thread, so that it gets little time while others want to run. The change is
-/// permanent without privileges. Where niceness belongs to processes, nothing happens.
+/// Lowers the priority of the calling thread, so that it gets little CPU time while other threads are ready to run.
+/// Without privileges the thread cannot raise it again. Does nothing on systems where niceness applies to whole
+/// processes.
 pub fn lower() {
     // On Linux each thread has its own niceness, contrary to POSIX. On failure the thread keeps its priority.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, BACKGROUND_NICENESS);
 }
 
-/// Gives the thread about a tenth of the weight of others: they hardly notice it. It is not so low that the thread
-/// holds a lock for long.
+/// Niceness of background threads. The scheduler gives them about a tenth of the weight of other threads, which are
+/// hardly slowed down. With a lower priority, a background thread could hold a lock for too long.
 #[cfg(target_os = "linux")]
 const BACKGROUND_NICENESS: i32 = 10;
 

@@ -1,7 +1,7 @@
-//! Periodic tick of an event loop that can be switched on and off and costs nothing in between.
+//! Periodic tick of an event loop. It can be switched on and off, and costs nothing between ticks.
 //!
-//! On Linux it is a descriptor of the kernel (`timerfd`), so that iterations without a tick neither read a clock nor
-//! check timers. Doing so took a sixth of all instructions of a small request.
+//! On Linux the ticker is a `timerfd`, so that iterations without a tick neither read a clock nor check timers, which
+//! took a sixth of all instructions of a small request.
 
 #[cfg(target_os = "linux")]
 #[path = "ticker/linux.rs"]

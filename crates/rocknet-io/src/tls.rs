@@ -5,8 +5,9 @@
 //!     └──first byte is not TLS──▶ FirstBytes::NotTls: the inner link and the bytes received
 //! Tls::connect ──own ClientHello──▶ Tls: handshake ──▶ Tls: a Link
 //! ```
-//! An idle connection keeps only its keys: records are received, decrypted and written in the worker's [`TlsBuffers`].
-//! The connection itself stores incomplete records, and records that the socket has not accepted.
+//! An idle connection stores only its keys, because records are received, decrypted and written in the worker's
+//! [`TlsBuffers`]. Otherwise a connection also stores incomplete records, plaintext that the caller has not received,
+//! and records that the inner link has not accepted.
 
 mod buffers;
 mod client_hello;
@@ -45,10 +46,10 @@ pub type ServerSide = UnbufferedServerConnection;
 /// The client side of a session.
 pub type ClientSide = UnbufferedClientConnection;
 
-/// Maximum plaintext of a file sent before other connections are served.
+/// Maximum number of file bytes encrypted in one poll, after which other connections are served.
 const FILE_BYTES_PER_POLL: u64 = 512 << 10;
 /// Maximum size of incomplete data after the handshake: a record (18 KiB in TLS 1.2), or a handshake message spread
-/// over several.
+/// over several records.
 const MAX_PARTIAL: usize = 40 * 1024;
 /// Error text for a connection that ends without close_notify.
 const TRUNCATED: &str = "the connection closed without close_notify";
@@ -65,12 +66,12 @@ pub struct Tls<L, S = ServerSide> {
     /// Records that the inner link has not accepted.
     backlog: Option<Box<SendQueue>>,
     record_size: RecordSize,
-    /// Number of bytes of records written before they are passed on. Records that the inner link has not accepted can
-    /// no longer be overtaken.
+    /// Number of bytes of records that are collected before they are passed to the inner link. A limit on unsent bytes
+    /// lowers it, because more urgent data can no longer overtake data that is already encrypted.
     batch: usize,
-    /// Nothing more may be sent: close_notify was sent, or an error occurred.
+    /// True if nothing more must be sent, because close_notify was sent or an error occurred.
     closed: bool,
-    /// The inner link accepts nothing more.
+    /// True if the sending direction of the inner link is shut down.
     is_shut_down: bool,
 }
 
@@ -121,7 +122,7 @@ impl<L: Link, S: Side> Tls<L, S> {
         }
     }
 
-    /// Drives the handshake until it is complete. After a protocol error the peer gets the matching alert.
+    /// Drives the handshake until it is complete. After a protocol error the matching alert is sent to the peer.
     ///
     /// # Errors
     ///
@@ -129,7 +130,8 @@ impl<L: Link, S: Side> Tls<L, S> {
     /// otherwise the error of the link.
     pub fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            // Processes stored bytes first: they may contain the whole ClientHello, or the rest of the handshake.
+            // Processes stored bytes first, because they may contain the whole ClientHello or the rest of the
+            // handshake.
             if !self.partial.is_empty() {
                 let buffers = Rc::clone(&self.buffers);
                 let filled = std::mem::take(&mut self.partial);
@@ -238,13 +240,14 @@ impl<L: Link, S: Side> Tls<L, S> {
             }
             Ok(used)
         });
-        // An alert of the peer is not answered with another (RFC 8446 §6.2). For some errors rustls creates no alert.
+        // Sends an alert for errors for which rustls creates none. An alert of the peer gets no alert in response (RFC
+        // 8446 §6.2).
         if let Err(error) = &decrypted
             && !matches!(error, rustls::Error::AlertReceived(_))
             && !self.closed
         {
             let room = &mut incoming[..filled + buffers::SPARE];
-            // Records created before the error are sent nevertheless.
+            // A failure is ignored, because records that were created before the error have to be sent in any case.
             let _ = self.session.write_fatal_alert(room, outgoing.buffer());
         }
         let sent = self.send_records(context, outgoing);
@@ -269,7 +272,7 @@ impl<L: Link, S: Side> Tls<L, S> {
     /// Sends `records` after those that are queued. Returns true if all of them have been sent.
     fn send_records(&mut self, context: &mut Context<'_>, records: &mut SendQueue) -> io::Result<bool> {
         if self.is_shut_down {
-            // For example the response to a key update, while the last bytes of the peer are read.
+            // Such records are, for example, the response to a key update while the last bytes of the peer are read.
             records.clear();
         }
         if records.is_empty() {
@@ -319,7 +322,8 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
             }
             return Poll::Ready(Ok(Received::Borrowed(&buffer[..room])));
         }
-        // Sends pending session tickets, or the response to a key update, because no other call may send them.
+        // Sends pending session tickets, or the response to a key update, because the caller may not send anything
+        // soon.
         if self.backlog.is_some()
             && let Poll::Ready(Err(error)) = self.send_backlog(context)
         {
@@ -361,7 +365,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
             while !queue.is_empty() && outgoing.buffer().len() < self.batch && file_budget > 0 {
                 let size = self.record_size.next(queue.len());
                 let whole = size.min(usize::try_from(queue.len()).unwrap_or(size));
-                // Encrypts in place if the plaintext of a whole record is contiguous.
+                // Encrypts directly from the queue, without a copy, if the plaintext of a whole record is contiguous.
                 let encrypted = match queue.front().filter(|front| front.len() >= whole) {
                     Some(front) => {
                         let encrypted = self

@@ -1,8 +1,8 @@
 //! UDP sockets for HTTP/3: each call sends or receives many datagrams, with their congestion mark (ECN) and local
 //! address.
 //!
-//! They wait for the runtime's readiness events, which the io_uring back end also delivers, so both back ends share
-//! this code.
+//! The sockets wait for readiness events of the runtime. Both I/O back ends deliver these events, so this code works
+//! with either.
 
 mod control;
 mod ecn;
@@ -29,20 +29,22 @@ use self::error::last_error;
 pub use self::receive::{RecvBuffers, RecvMeta};
 pub use self::transmit::{MAX_SEGMENTS, MAX_TRANSMIT_BYTES, Transmit};
 
-/// Buffer size requested for a socket in each direction. The default of 200 KiB fits only a few of the largest batches.
+/// Buffer size in bytes requested for a socket in each direction. The default of 200 KiB has room for only a few of the
+/// largest batches.
 /// The kernel limits it to `net.core.rmem_max` and `wmem_max`.
 const SOCKET_BUFFER: usize = 2 << 20;
 
 /// A UDP socket with segmentation offload (GSO and GRO), ECN and local addresses.
 pub struct UdpSocket {
     socket: AsyncFd<OwnedFd>,
-    /// True while the kernel segments the bytes of a send. If the device cannot, datagrams are sent one by one.
+    /// True while the kernel segments the bytes of a send. If the network device does not support that, datagrams are
+    /// sent one by one.
     kernel_segments: AtomicBool,
 }
 
 impl UdpSocket {
-    /// Binds a socket. With `share`, others may be bound to the same address, and the kernel distributes peers over
-    /// them.
+    /// Binds a socket. With `share`, other sockets can be bound to the same address, and the kernel distributes peers
+    /// over all of them.
     ///
     /// # Errors
     ///
@@ -72,7 +74,7 @@ impl UdpSocket {
         address.as_socket().ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
-    /// Fills `buffers` with at least one batch of received datagrams.
+    /// Receives one or more batches of datagrams into `buffers`.
     ///
     /// # Errors
     ///
@@ -93,7 +95,8 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Fails if the datagrams cannot be sent; the socket stays usable. `InvalidInput` if `transmit` exceeds its limits.
+    /// Fails if the datagrams cannot be sent; the socket remains usable. `InvalidInput` if `transmit` exceeds its
+    /// limits.
     pub fn poll_send(&self, context: &mut Context<'_>, transmit: &mut Transmit<'_>) -> Poll<io::Result<()>> {
         let Transmit { bytes, segment, .. } = *transmit;
         if segment == 0 || bytes.len() > MAX_TRANSMIT_BYTES || bytes.len().div_ceil(segment) > MAX_SEGMENTS {
@@ -108,7 +111,7 @@ impl UdpSocket {
                 Ok(()) => transmit.bytes = &transmit.bytes[chunk..],
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => ready!(self.socket.poll_write_ready(context))?.clear_ready(),
-                // A device on the way without checksums of its own.
+                // The network device has no checksum offload, which segmentation by the kernel requires.
                 Err(Errno::IO | Errno::INVAL) if chunk > segment => {
                     self.kernel_segments.store(false, Ordering::Relaxed);
                 }

@@ -1,15 +1,17 @@
-//! Timer wheel: deadlines that are cheap to move and as exact as a tick.
+//! Timer wheel: deadlines that are cheap to move and accurate to one tick.
 //!
 //! ```text
 //! slot:   0    1    2  …  255       a deadline waits in the slot of the tick it was first set to;
 //!        [ ]  [a]  [ ]   [b c]      at that tick it expires (wakes its task), or moves to a later slot if it was moved
 //! ```
 //!
-//! Moving a deadline is a store. Deadlines move with every request, nearly always further away, so a moved one stays in
-//! its slot until its old tick. Only one that moves nearer is put into a second slot at once.
+//! Moving a deadline further away only stores its new tick, because deadlines move with every request and nearly always
+//! further away. The entry remains in its slot until the old tick, and then moves to its new slot. A deadline that
+//! moves nearer is immediately entered into a second slot.
 //!
-//! Ticks are counted in 32 bits, because every connection holds several. Ticks of 10 ms wrap around after 497 days. Two
-//! ticks are therefore compared by their wrapping difference, and no deadline is further away than half of the range.
+//! Ticks are counted in 32 bits, because every connection stores several. With ticks of 10 ms the counter wraps around
+//! after 497 days. Two ticks are therefore compared by their wrapping difference, and no deadline is further away than
+//! half of the range.
 
 mod timeout;
 
@@ -18,13 +20,14 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
 
-/// Number of slots. With ticks of 250 ms one round is 64 s, so that the usual deadlines are checked once.
+/// Number of slots. With ticks of 250 ms one round is 64 s, so that a usual deadline is examined only once.
 const SLOTS: usize = 256;
 
-/// Maximum ticks from now to a deadline: half of the range, 248 days with ticks of 10 ms. Longer times expire then.
+/// Maximum ticks from now to a deadline: half of the range, 248 days with ticks of 10 ms. Longer times are shortened to
+/// it.
 const MAX_TICKS: u32 = i32::MAX as u32;
 
-/// A moment of a wheel, counted in ticks. The order of two moments is defined if they are less than half of the range
+/// Moment of a wheel, counted in ticks. The order of two moments is defined if they are less than half of the range
 /// apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tick(u32);
@@ -42,7 +45,7 @@ impl Tick {
         self.0.wrapping_sub(earlier.0)
     }
 
-    /// Returns whether it is later than `other`.
+    /// Returns whether this moment is later than `other`.
     #[inline]
     pub fn is_later(self, other: Tick) -> bool {
         (self.0.wrapping_sub(other.0) as i32) > 0
@@ -63,17 +66,18 @@ pub struct Wheel {
     /// `tick` in nanoseconds.
     tick_ns: u64,
     entries: RefCell<Vec<TimerEntry>>,
-    /// Entries without a deadline. The next deadline reuses one together with its slot. Otherwise a deadline made, set
-    /// and dropped for each request would leave an index in a slot each time, for a minute.
+    /// Indexes of entries without a deadline. A new deadline reuses such an entry together with its place in a slot.
+    /// Otherwise a deadline that is created, set and dropped for each request would leave an index in a slot each time,
+    /// for a minute.
     free: RefCell<Vec<u32>>,
     /// Indexes of entries by slot.
     slots: RefCell<Vec<Vec<u32>>>,
 }
 
 struct TimerEntry {
-    /// Tick at which it expires, if it is `Set`; never before `slot_tick`.
+    /// Tick at which the deadline expires, if it is `Set`; never before `slot_tick`.
     due: Tick,
-    /// Earliest tick whose slot holds it, if `is_in_slot`; never before now.
+    /// Earliest tick whose slot contains the entry, if `is_in_slot`; never before the current tick.
     slot_tick: Tick,
     state: DeadlineState,
     is_in_slot: bool,
@@ -87,10 +91,10 @@ enum DeadlineState {
     Past,
 }
 
-// Every idle connection has one.
+// Every idle connection has an entry, so entries are small.
 const _: () = assert!(size_of::<TimerEntry>() <= 32);
 
-/// A deadline of one task, not set at first. Dropping it removes it.
+/// Deadline of one task, initially not set. Dropping it removes it from the wheel.
 pub struct Deadline {
     wheel: Rc<Wheel>,
     index: u32,
@@ -129,12 +133,12 @@ impl Wheel {
 
     /// Returns the number of ticks from now that last at least `time`, so that a deadline never expires early.
     pub fn ticks(&self, time: Duration) -> u32 {
-        // Requests call this, and 128-bit numbers would be divided step by step.
+        // Every request calls this, and a division of 128-bit numbers would call a slow library function.
         let Ok(nanos) = u64::try_from(time.as_nanos()) else {
             return MAX_TICKS;
         };
         let ticks = nanos.div_ceil(self.tick_ns);
-        // The current tick may end at once.
+        // One tick more, because the current tick may be nearly over.
         u32::try_from(ticks).map_or(MAX_TICKS, |ticks| ticks.saturating_add(1).min(MAX_TICKS))
     }
 
@@ -169,7 +173,7 @@ impl Wheel {
             for &index in &waiting {
                 let entry = &mut entries[index as usize];
                 if entry.is_in_slot && entry.slot_tick.is_later(now) {
-                    // Belongs to a later round of the wheel, or is also in a slot still to come.
+                    // The entry belongs to a later round of the wheel, or is also in a later slot.
                     if entry.slot_tick.slot() == now.slot() {
                         later.push((now.slot(), index));
                     }
@@ -198,7 +202,7 @@ impl Wheel {
         count
     }
 
-    /// Wakes the tasks of all deadlines, expired or not, because a change concerns all of them.
+    /// Wakes the tasks of all deadlines, expired or not, after a change that concerns all of them.
     pub fn wake_all(&self) {
         let woken: Vec<Waker> = self
             .entries
@@ -211,10 +215,10 @@ impl Wheel {
 }
 
 impl Deadline {
-    /// Sets it to `ticks` from now (see [`Wheel::ticks`]), at least to the next tick.
+    /// Sets the deadline to `ticks` from now (see [`Wheel::ticks`]), but at least to the next tick.
     #[inline]
     pub fn set(&self, ticks: u32) {
-        // The slot of the current tick was handled already.
+        // The slot of the current tick has already been processed.
         let due = self.wheel.now.get().after(ticks.max(1));
         let mut entries = self.wheel.entries.borrow_mut();
         let entry = &mut entries[self.index as usize];
@@ -226,7 +230,7 @@ impl Deadline {
         }
     }
 
-    /// Returns the ticks until it expires; 0 if it has expired or is not set.
+    /// Returns the number of ticks until the deadline expires; 0 if it has expired or is not set.
     pub fn left(&self) -> u32 {
         let entry = &self.wheel.entries.borrow()[self.index as usize];
         match entry.state {
@@ -235,13 +239,13 @@ impl Deadline {
         }
     }
 
-    /// Returns whether it has expired; if not, `waker` is woken when it does.
+    /// Returns whether the deadline has expired. If not, `waker` is woken when it expires.
     #[inline]
     pub fn poll_past(&self, waker: &Waker) -> bool {
         let mut entries = self.wheel.entries.borrow_mut();
         let entry = &mut entries[self.index as usize];
         let past = entry.state == DeadlineState::Past;
-        if !past && !entry.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+        if !past && !entry.waker.as_ref().is_some_and(|current| current.will_wake(waker)) {
             entry.waker = Some(waker.clone());
         }
         past
@@ -256,7 +260,8 @@ impl Drop for Deadline {
             entry.waker.take()
         };
         self.wheel.free.borrow_mut().push(self.index);
-        // Dropping the last waker may drop the task, and with it further deadlines.
+        // Dropped outside of the borrows above, because dropping the last waker may drop the task, and with it further
+        // deadlines.
         drop(waker);
     }
 }
@@ -276,7 +281,7 @@ mod tests {
         }
     }
 
-    /// First ticks. Most of them wrap around soon or cross half of the range.
+    /// Initial ticks. Most of them soon wrap around or cross half of the range.
     const STARTS: [u32; 5] = [0, 1 << 31, (1 << 31) - 7, u32::MAX, u32::MAX - 301];
 
     fn wheel() -> Rc<Wheel> {
@@ -289,7 +294,8 @@ mod tests {
         wheel
     }
 
-    /// Returns the tick at which a deadline expires after these moves, each a pair of tick and number of ticks.
+    /// Returns the number of ticks after which a deadline expires, or `None` if it has not expired after `until` ticks.
+    /// A move `(at, ticks)` sets the deadline at tick `at` to `ticks` from then.
     fn past_at(start: u32, moves: &[(u32, u32)], until: u32) -> Option<u32> {
         let wheel = wheel_from(start);
         let count = Arc::new(Count(AtomicUsize::new(0)));
@@ -375,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_for_each_of_many_requests_does_not_fill_the_slots() {
+    fn deadlines_of_many_requests_do_not_fill_the_slots() {
         let wheel = wheel();
         for request in 0..10_000 {
             let (connect, answer) = (wheel.deadline(), wheel.deadline());

@@ -1,4 +1,4 @@
-//! Dropping privileges, tested without the test harness, whose threads would keep theirs.
+//! Tests of dropping privileges, without the standard test harness, whose other threads would keep their privileges.
 
 use std::process::ExitCode;
 

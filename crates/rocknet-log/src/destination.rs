@@ -1,4 +1,4 @@
-//! One log as the log thread sees it: the open file, the lines held for it, and its failures.
+//! Destination of log lines, owned by the log thread: the open file, the lines held for it, and its failures.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,53 +11,56 @@ use super::outage::{Health, Outage};
 use super::output::{self, Output, OutputTarget};
 use super::rotation;
 
-/// Maximum bytes held for one log: some ten thousand lines, enough while a reader restarts or a disk is rotated.
+/// Maximum bytes of lines held for one log while it cannot be written: about ten thousand lines, enough while a reader
+/// restarts or a disk is exchanged.
 pub(super) const HELD_MAX: usize = 1 << 20;
 
-/// Time between attempts to write a failed log. A full disk is not fixed sooner, and each attempt costs system calls.
+/// Time between attempts to write a failed log. A full disk is not freed sooner, and each attempt costs system calls.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Time between attempts to rotate after a failure. Each is made while lines are written, and costs several renames.
+/// Time between attempts to rotate after a failure. Each attempt delays the writing of lines, and costs several
+/// renames.
 const ROTATE_RETRY: Duration = Duration::from_secs(60);
 
-/// Minimum age of a rotation; with a shorter one, every check of the clock would rotate.
+/// Minimum age at which a log is rotated. With a shorter one, every check of the clock would rotate it.
 const AGE_MIN: Duration = Duration::from_secs(1);
 
 /// Time after which a log that the configuration no longer names is closed, counted from its last line. Requests of the
-/// old configuration usually end within it; a later one opens the file again.
+/// old configuration usually end within this time; a later one opens the file again.
 const CLOSE_AFTER: Duration = Duration::from_secs(60);
 
 pub(super) struct Destination {
     target: OutputTarget,
-    /// `None` while it is closed or cannot be opened.
+    /// Open log; `None` while it is closed or cannot be opened.
     output: Option<Output>,
     length: u64,
     opened: Instant,
     age_when_opened: Duration,
     rotate_not_before: Option<Instant>,
     rotate_error: Option<String>,
-    /// Lines held, beginning at the start of a line. Its first `sent` bytes, part of one line, are written already.
+    /// Lines held until they can be written, from the start of a line. The first `sent` bytes, which are part of one
+    /// line, have already been written.
     held: Vec<u8>,
     sent: usize,
     failure: Option<WriteFailure>,
     outage: Option<Outage>,
-    /// Lines lost here since the last `take_dropped`.
+    /// Number of lines that this log has dropped since the last `take_dropped`.
     dropped: u64,
-    /// True if the current configuration names it.
+    /// True if the current configuration names this log.
     in_use: bool,
     last_line: Instant,
 }
 
-/// The reason why lines are held.
+/// Reason why lines are held.
 struct WriteFailure {
     reason: String,
     retry_at: Instant,
-    /// True for a pipe or terminal that is full at the moment. This is not a failure yet, and ends when it becomes
-    /// writable.
+    /// True for a pipe or terminal that is full at the moment. This is not a failure yet. It ends when the pipe or
+    /// terminal becomes writable.
     reader_is_slow: bool,
 }
 
-/// The current time, passed in so that tests can choose it.
+/// Current time, which is an argument so that tests can choose it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
     pub(super) instant: Instant,
@@ -92,7 +95,8 @@ impl Destination {
         self.in_use = in_use;
     }
 
-    /// Writes whole lines. Holds them if the log cannot be written, as long as no more than `room` bytes are held.
+    /// Writes whole lines. If the log cannot be written, holds them, or drops them if more than [`HELD_MAX`] or `room`
+    /// bytes would be held.
     pub(super) fn push(&mut self, bytes: &[u8], lines: u64, room: usize, rotate: &Rotate, now: Now) {
         self.last_line = now.instant;
         if bytes.is_empty() {
@@ -109,7 +113,7 @@ impl Destination {
             return;
         }
         if written > 0 || self.held.len() + bytes.len() <= HELD_MAX.min(room) {
-            // A line that is begun has to be finished, because otherwise the next one would be joined to it.
+            // A partly written line has to be finished, because otherwise the next line would be joined to it.
             let from = line_start(&bytes[..written]);
             self.held.extend_from_slice(&bytes[from..]);
             self.sent += written - from;
@@ -123,14 +127,14 @@ impl Destination {
         }
     }
 
-    /// Writes held lines, as far as the log accepts them.
+    /// Writes as many of the held bytes as the log accepts.
     pub(super) fn drain(&mut self, rotate: &Rotate, now: Now) {
         if self.held.is_empty() || !self.may_try(now) {
             return;
         }
         let held = std::mem::take(&mut self.held);
         if self.output.is_none() {
-            // The file opened next does not have the first part of the line.
+            // The file that is opened next does not contain the first part of the line.
             self.sent = 0;
         }
         if self.sent == 0 {
@@ -148,14 +152,14 @@ impl Destination {
         }
     }
 
-    /// Counts lines lost before they arrived here.
+    /// Counts lines that were lost before they reached this log.
     pub(super) fn count_lost(&mut self, lines: u64, reason: &str, now: Now) {
         if lines > 0 {
             self.outage(reason, now).count_lost(lines, reason);
         }
     }
 
-    /// Performs what is due by time: a retry, a rotation by age, closing a log that is no longer named.
+    /// Performs the work that is due: a retry, a rotation by age, or closing a log that is no longer named.
     pub(super) fn upkeep(&mut self, rotate: &Rotate, now: Now) {
         self.drain(rotate, now);
         if self.rotates_at(rotate).is_some_and(|at| at <= now.instant) {
@@ -171,7 +175,7 @@ impl Destination {
         }
     }
 
-    /// Returns the time of the next `upkeep`.
+    /// Returns the time of the next `upkeep`; `None` if none is needed.
     pub(super) fn due(&self, rotate: &Rotate) -> Option<Instant> {
         let retry = match &self.failure {
             Some(failure) if !self.held.is_empty() && !failure.reader_is_slow => Some(failure.retry_at),
@@ -183,7 +187,7 @@ impl Destination {
         [retry, rotation, self.closes_at()].into_iter().flatten().min()
     }
 
-    /// Closes the file and opens it again by its name. On failure the old file stays in use.
+    /// Closes the file and opens it again by its name. On failure the old file remains in use.
     pub(super) fn reopen(&mut self, rotate: &Rotate, now: Now) -> io::Result<()> {
         if let Some(failure) = &mut self.failure {
             failure.retry_at = now.instant;
@@ -200,7 +204,7 @@ impl Destination {
                 }
                 Err(error) => Err(error),
             },
-            // A closed log is opened by its next line; an open file that still has the name stays.
+            // A closed log is opened by its next line, and a file that still has the name remains open.
             _ => Ok(()),
         };
         self.drain(rotate, now);
@@ -227,7 +231,7 @@ impl Destination {
         }
     }
 
-    /// Returns the number of lines lost here since the last call.
+    /// Returns the number of lines that this log has dropped since the last call.
     pub(super) fn take_dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
     }
@@ -238,7 +242,7 @@ impl Destination {
         self.rotate_error.is_some() || self.outage.as_ref().is_some_and(|outage| outage.has_news(health))
     }
 
-    /// Returns the pending report and whether it is bad news. `time` formats a time in milliseconds.
+    /// Returns the pending report, with `true` if it is bad news. `time` formats a time in milliseconds.
     pub(super) fn take_report(&mut self, time: impl Fn(u64) -> String) -> Option<(bool, String)> {
         if !self.has_news() {
             return None;
@@ -279,7 +283,7 @@ impl Destination {
             .is_none_or(|failure| failure.reader_is_slow || failure.retry_at <= now.instant)
     }
 
-    /// Writes until the end or the first error; returns the number of bytes written.
+    /// Writes until the end or the first error. Returns the number of bytes written.
     fn write(&mut self, bytes: &[u8], now: Now) -> usize {
         let mut done = 0;
         while done < bytes.len() {
@@ -331,7 +335,7 @@ impl Destination {
             (0, Duration::ZERO)
         };
         self.opened = now.instant;
-        // A line that is partly in the old file is written again to this one.
+        // A line that was partly written to the old file is written completely to the new one.
         self.sent = 0;
         self.output = Some(output);
     }
@@ -352,18 +356,18 @@ impl Destination {
         idle.then(|| self.last_line + CLOSE_AFTER)
     }
 
-    /// Rotates the log if it is too long or too old. Called between lines only.
+    /// Rotates the log if it is too old, or too long for `more` further bytes. Called only between lines.
     fn rotate_if_due(&mut self, more: usize, rotate: &Rotate, now: Now) {
         let (Some(output), OutputTarget::File(path)) = (&self.output, &self.target) else {
             return;
         };
         let too_long = rotate.size.is_some_and(|size| self.length + more as u64 > size);
         let too_old = self.rotates_at(rotate).is_some_and(|at| at <= now.instant);
-        let put_off = self.rotate_not_before.is_some_and(|at| now.instant < at);
-        if !output.is_regular() || self.length == 0 || !(too_long || too_old) || put_off {
+        let is_postponed = self.rotate_not_before.is_some_and(|at| now.instant < at);
+        if !output.is_regular() || self.length == 0 || !(too_long || too_old) || is_postponed {
             return;
         }
-        let result = rotated(output, path.clone(), rotate.keep).and_then(|()| Output::open(&self.target));
+        let result = free_name(output, path.clone(), rotate.keep).and_then(|()| Output::open(&self.target));
         match result {
             Ok(output) => {
                 self.adopt(output, now);
@@ -373,7 +377,7 @@ impl Destination {
                 }
             }
             Err(error) => {
-                // The open file stays in use, whatever its name is now, so that no line is lost.
+                // The open file remains in use, whatever its name is now, so that no line is lost.
                 self.rotate_not_before = now.instant.checked_add(ROTATE_RETRY);
                 self.rotate_error = Some(output::reason(&error));
             }
@@ -381,9 +385,10 @@ impl Destination {
     }
 }
 
-/// Frees the name `path`. If it no longer names the open file, another program (logrotate, or a second process with the
-/// same log) has rotated it already. Rotating again would only discard an old file.
-fn rotated(output: &Output, path: PathBuf, keep: usize) -> io::Result<()> {
+/// Renames the log, so that the name `path` is free. If `path` no longer names the open file, another program
+/// (logrotate, or a second process with the same log) has already rotated the log. Rotating again would only discard an
+/// old file.
+fn free_name(output: &Output, path: PathBuf, keep: usize) -> io::Result<()> {
     if output.is_at(&path) {
         rotation::set_aside(&real(path), keep)
     } else {

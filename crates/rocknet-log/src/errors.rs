@@ -41,13 +41,13 @@ pub fn init_errors(log: &Log, logger: &Logger) -> ErrorLog {
     ErrorLog { logger: logger.clone() }
 }
 
-/// The level at the start.
+/// Level of the error log at start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LevelChoice<'a> {
     pub(super) level: Level,
     /// True if a reload keeps the level.
     pub(super) is_fixed: bool,
-    /// The value of the variable, if it is not a level.
+    /// Value of the variable, if it is not a level.
     pub(super) unknown: Option<&'a str>,
 }
 
@@ -75,7 +75,7 @@ impl ErrorLog {
         self.logger.shared.level()
     }
 
-    /// Changes the level at once, for all threads.
+    /// Changes the level immediately, for all threads.
     pub fn set_level(&self, level: Level) {
         self.logger.set_level(level);
     }
@@ -94,7 +94,7 @@ fn parse_level(name: &str) -> Option<Level> {
     .map(|(_, level)| level)
 }
 
-/// The `tracing` subscriber. RockNet uses no spans, and those of other crates are ignored.
+/// `tracing` subscriber of the error log. RockNet uses no spans, and spans of other crates are ignored.
 pub(super) struct TracingSubscriber {
     pub(super) logger: Logger,
 }
@@ -118,7 +118,7 @@ impl Subscriber for TracingSubscriber {
         let shared = &self.logger.shared;
         let level = level_of(event.metadata());
         if !shared.is_enabled(level) {
-            // The call site was enabled before the level changed.
+            // The level has changed since the call site checked it.
             return;
         }
         let colour = shared.errors_have_colour.load(Ordering::Relaxed);
@@ -178,13 +178,13 @@ struct EventText {
     message: String,
     fields: Vec<u8>,
     colour: bool,
-    /// The current value, not escaped.
+    /// Current value, not escaped.
     value: String,
 }
 
 impl EventText {
     fn put(&mut self, field: &Field, value: fmt::Arguments<'_>) {
-        // A failing `Debug` leaves its text incomplete; writing to memory does not fail.
+        // Errors are ignored: writing to memory does not fail, and a failing `Debug` only leaves its text incomplete.
         if field.name() == "message" {
             let _ = self.message.write_fmt(value);
         } else {

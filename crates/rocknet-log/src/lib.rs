@@ -1,9 +1,9 @@
-//! Logging: one thread owns all log files, workers pass it finished lines, and no log ever blocks a worker.
+//! Logging: one thread owns all log files, and workers pass formatted lines to it. No log ever blocks a worker.
 //!
 //! Access log lines go from an [`AccessWriter`] to the thread through a bounded channel. Error lines and commands go
-//! through an inbox next to it. Lines that cannot be written are held within bounds, and counted as lost beyond them.
-//! The error log reports how many were lost, since when and why. Text chosen by a client is escaped in every format
-//! (see `escape`).
+//! through a separate inbox. Lines that cannot be written are held up to a limit, and counted as lost beyond it. The
+//! error log reports the number of lost lines, with the time of the first loss and the reason. Text chosen by a client
+//! is escaped in every format (see `escape`).
 #![forbid(unsafe_code)]
 
 mod destination;
@@ -46,17 +46,17 @@ use writer::Chunk;
 /// allocated on demand.
 const CHANNEL: usize = 1024;
 
-/// Stack size in bytes; the thread formats little and has no deep calls.
+/// Stack size of the log thread in bytes. The thread formats little and has no deep calls.
 const STACK: usize = 256 * 1024;
 
 /// Message in the channel to the log thread.
 enum Message {
     Lines(Chunk),
-    /// The inbox is not empty.
+    /// Wakes the thread, because the inbox is not empty.
     Wake,
 }
 
-/// A log for access records, with the format of its lines.
+/// Log for access records, with the format of its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SinkId {
     destination: u32,
@@ -78,7 +78,7 @@ impl Logger {
     /// Fails if the error log cannot be opened, or if the thread cannot be started.
     pub fn start(log: &Log) -> io::Result<Logger> {
         let (messages, receiver) = sync_channel(CHANNEL);
-        // Reads the time zone once, because a confined server may not find it later.
+        // Reads the time zone once, because a sandboxed server may not find it later.
         let shared = Arc::new(Shared::new(TimeZone::system(), log.level));
         let logger = Logger {
             shared: Arc::clone(&shared),
@@ -93,7 +93,8 @@ impl Logger {
         Ok(logger)
     }
 
-    /// Returns the sink for `target`, or `None` if the log is off. A target is opened once, whatever the formats.
+    /// Returns the sink for `target`, or `None` if the log is off. A target is opened once, even if it is used with
+    /// several formats.
     ///
     /// # Errors
     ///
@@ -108,7 +109,8 @@ impl Logger {
         AccessWriter::new(Arc::clone(&self.shared), self.messages.clone())
     }
 
-    /// Closes every file and opens it again by name, after another program has renamed it. Returns before that is done.
+    /// Closes every file and opens it again by name, after another program has renamed it. Returns before the files
+    /// have been reopened.
     pub fn reopen(&self) {
         self.command(Command::Reopen);
     }
@@ -129,28 +131,28 @@ impl Logger {
         Ok(())
     }
 
-    /// Waits, for at most `limit`, until everything logged before is written, or held for a slow reader or a failed
-    /// log. Returns false if the time ran out.
+    /// Waits, for at most `limit`, until all lines logged before are written, or are held for a slow reader or a failed
+    /// log. Returns false if the limit has passed.
     pub fn sync(&self, limit: Duration) -> bool {
-        let (done, answer) = sync_channel(1);
+        let (done, reply) = sync_channel(1);
         self.command(Command::Sync(done));
-        answer.recv_timeout(limit).is_ok()
+        reply.recv_timeout(limit).is_ok()
     }
 
-    /// Writes everything, gives slow readers until `limit`, and ends the thread. Returns whether every line was
-    /// written. Writers must have flushed before. Later access lines are counted as lost, and error lines go to
-    /// standard error. A second call has no effect.
+    /// Writes all lines, waits for slow readers for at most `limit`, and stops the thread. Returns whether every line
+    /// was written. All writers must be flushed before this call. Later access lines are counted as lost, and error
+    /// lines go to standard error. A second call has no effect.
     pub fn flush_and_stop(&self, limit: Duration) -> bool {
         if self.shared.stopped.load(Ordering::Acquire) {
             return true;
         }
         throttle::report_all();
-        let (done, answer) = sync_channel(1);
+        let (done, reply) = sync_channel(1);
         let Some(deadline) = Instant::now().checked_add(limit) else {
             return false;
         };
         self.command(Command::Stop(deadline, done));
-        let all_written = answer.recv_timeout(limit.saturating_add(STOP_GRACE)).unwrap_or(false);
+        let all_written = reply.recv_timeout(limit.saturating_add(STOP_GRACE)).unwrap_or(false);
         self.shared.stopped.store(true, Ordering::Release);
         all_written
     }
@@ -198,7 +200,8 @@ impl Logger {
             LogTarget::Stderr => OutputTarget::Stderr,
             LogTarget::File(path) => OutputTarget::File(std::path::absolute(path)?),
         };
-        // Held while the command is queued, because the thread numbers destinations in the order of commands.
+        // The lock is held until the command is queued, because the thread numbers destinations in the order of
+        // commands.
         let mut targets = lock(&self.shared.targets);
         if let Some(index) = targets.get(&output_target) {
             self.command(Command::Use(*index));
@@ -233,8 +236,8 @@ impl Logger {
         }
     }
 
-    /// Wakes the thread. Not needed if the channel is full: the thread is awake then, and checks the inbox before it
-    /// sleeps.
+    /// Wakes the thread. An error is ignored: if the channel is full, the thread is awake, and checks the inbox before
+    /// it sleeps.
     fn wake(&self) {
         let _ = self.messages.try_send(Message::Wake);
     }

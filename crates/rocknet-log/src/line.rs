@@ -1,4 +1,4 @@
-//! Lines of the error log: time, level, message, fields, and colours for terminals.
+//! Formats lines of the error log: time, level, message and fields, with colours for terminals.
 
 use std::fmt::{self, Write as _};
 
@@ -47,7 +47,7 @@ pub(super) fn render(
         out.extend_from_slice(name.as_bytes());
     }
     out.push(b' ');
-    // Writing to memory does not fail; a failing `Display` leaves its text incomplete.
+    // Errors are ignored: writing to memory does not fail, and a failing `Display` only leaves its text incomplete.
     let _ = write!(Printable::new(out), "{message}");
     out.extend_from_slice(fields);
     out.push(b'\n');
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn line_rows() {
+    fn a_line_has_time_level_message_and_fields() {
         let stamp = "2000-10-10T13:55:36.789+00:00";
         for (level, message, fields, expected) in [
             (Level::Info, "ready", &[][..], "INFO  ready"),

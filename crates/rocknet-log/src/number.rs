@@ -1,4 +1,4 @@
-//! Decimal numbers, formatted by hand, because `format!` costs more than a whole record.
+//! Formats decimal numbers by hand, because `format!` costs more than a whole record.
 
 /// Number of digits of the largest `u64`.
 const DIGITS_MAX: usize = 20;
@@ -19,7 +19,7 @@ pub(super) fn decimal(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Formats a status code with three digits; `000` if no response began.
+/// Formats a status code with three digits: `000` if no response began, and `999` for larger numbers.
 #[inline]
 pub(super) fn status(value: u16) -> [u8; 3] {
     let mut digits = [0; 3];
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_widths() {
+    fn numbers_have_fixed_widths() {
         for (value, expected) in [
             (0, *b"000"),
             (7, *b"007"),

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
     Healthy,
-    /// Its reader is slow; reported only when lines are lost.
+    /// The reader is slow, which is reported only when lines are lost.
     Slow,
     Failing,
 }
@@ -39,15 +39,15 @@ impl Outage {
     }
 
     pub(super) fn has_news(&self, health: Health) -> bool {
-        let is_first_told = match health {
+        let state_is_unreported = match health {
             Health::Healthy => self.was_reported,
             Health::Slow => false,
             Health::Failing => !self.was_reported,
         };
-        is_first_told || self.lost > self.reported_lost
+        state_is_unreported || self.lost > self.reported_lost
     }
 
-    /// Returns the report and whether it is bad news. `time` formats a time in milliseconds.
+    /// Returns the report, with `true` if it is bad news. `time` formats a time in milliseconds.
     pub(super) fn take_report(&mut self, health: Health, time: impl Fn(u64) -> String) -> (bool, String) {
         let (lost, since) = (lines(self.lost), time(self.since_ms));
         let news = if self.lost > self.reported_lost {

@@ -1,4 +1,4 @@
-//! An open log: a file, pipe or terminal, written without waiting for its reader.
+//! Open log: a file, pipe, socket or terminal, which is written without waiting for its reader.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use rustix::net::SendFlags;
 /// and names.
 const MODE: u32 = 0o640;
 
-/// Number of bytes that a writable pipe accepts at once according to POSIX.
+/// Number of bytes that a writable pipe accepts in one write according to POSIX.
 const PIPE_CHUNK: usize = 512;
 
 /// Destination of a log, by name.
@@ -36,22 +36,22 @@ pub(super) struct Output {
 enum OutputKind {
     /// A regular file: it can be rotated, and writing fills the page cache without blocking.
     Regular,
-    /// A pipe, terminal or device, opened with O_NONBLOCK for this process alone.
+    /// A pipe, terminal or device, opened with O_NONBLOCK only for this process.
     Stream,
     Socket,
-    /// A file description shared with other processes, whose flags must not be changed: polled before each write.
+    /// A file description shared with other processes, whose flags must not be changed. It is polled before each write.
     Shared,
 }
 
-/// Non-blocking flags. MSG_NOSIGNAL turns SIGPIPE into an error; Rust ignores the signal, but a loaded library may not.
-/// Apple's systems lack the flag.
+/// Flags of a non-blocking send. MSG_NOSIGNAL turns SIGPIPE into an error. Rust ignores the signal, but a loaded
+/// library may change that. Apple's systems do not have the flag.
 #[cfg(not(target_vendor = "apple"))]
 const NON_BLOCKING: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 #[cfg(target_vendor = "apple")]
 const NON_BLOCKING: SendFlags = SendFlags::DONTWAIT;
 
 impl Output {
-    /// Opens for appending. Creates the file if it does not exist, but not its directory.
+    /// Opens a log for appending. Creates the file if it does not exist, but not its directory.
     pub(super) fn open(target: &OutputTarget) -> io::Result<Output> {
         match target {
             OutputTarget::Stdout => Output::standard(io::stdout().as_fd().try_clone_to_owned()?, 1),
@@ -109,7 +109,7 @@ impl Output {
         })
     }
 
-    /// Writes what is accepted at once; `WouldBlock` if nothing is.
+    /// Writes as many bytes as are accepted immediately, and returns their number; `WouldBlock` if none are accepted.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match self.kind {
             OutputKind::Regular | OutputKind::Stream => self.file.write(bytes)?,
@@ -138,7 +138,7 @@ impl Output {
         }
     }
 
-    /// Returns the length, and the age since creation if the file system records it.
+    /// Returns the length, and the age since creation; 0 if the file system does not record the creation.
     pub(super) fn size_and_age(&self) -> (u64, Duration) {
         let Ok(metadata) = self.file.metadata() else {
             return (0, Duration::ZERO);
@@ -156,7 +156,7 @@ impl Output {
     }
 }
 
-/// Waits until one of `descriptors` is writable; `WouldBlock` if none is within `limit`.
+/// Waits until one of `descriptors` is writable. Returns `WouldBlock` if none becomes writable within `limit`.
 pub(super) fn wait_writable(descriptors: &[BorrowedFd<'_>], limit: Duration) -> io::Result<()> {
     let mut polled: Vec<PollFd<'_>> = descriptors
         .iter()
@@ -182,14 +182,14 @@ pub(super) fn is_unread_pipe(target: &OutputTarget, error: &io::Error) -> bool {
 
 /// Describes for the error log why a log cannot be written.
 pub(super) fn reason(error: &io::Error) -> String {
-    let known = match error.kind() {
+    let text = match error.kind() {
         io::ErrorKind::WouldBlock => "its reader does not keep up",
         io::ErrorKind::BrokenPipe => "its reader is gone",
         io::ErrorKind::StorageFull => "no space left on device",
         io::ErrorKind::QuotaExceeded => "disk quota exceeded",
         _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => "the pipe has no reader",
         _ => {
-            // The message of the operating system, without the number that the standard library appends.
+            // Uses the message of the operating system without the number that the standard library appends.
             let text = error.to_string();
             let text = text.split(" (os error").next().unwrap_or_default();
             let mut chars = text.chars();
@@ -199,7 +199,7 @@ pub(super) fn reason(error: &io::Error) -> String {
             };
         }
     };
-    known.to_owned()
+    text.to_owned()
 }
 
 #[cfg(test)]
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons() {
+    fn reasons_are_described_for_the_operator() {
         let os = |errno: Errno| io::Error::from_raw_os_error(errno.raw_os_error());
         for (error, expected) in [
             (os(Errno::NOSPC), "no space left on device"),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_made_private_and_appended_to() {
+    fn files_are_created_private_and_appended_to() {
         let folder = tempfile::tempdir().expect("a folder");
         let target = OutputTarget::File(folder.path().join("a.log"));
         for text in ["one\n", "two\n"] {

@@ -5,7 +5,7 @@ use rocknet_config::model::AccessFormat;
 use super::stamp::Stamps;
 use super::{escape, number};
 
-/// The data of one exchange for the access log. All of it is borrowed, because a record is formatted at once.
+/// Data of one exchange for the access log. All fields are borrowed, because a record is formatted immediately.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     /// Address of the client as text, formatted once per connection; empty for Unix sockets.
@@ -26,13 +26,13 @@ pub struct Record<'a> {
     pub received_bytes: u64,
     /// Bytes of the response body that were sent, without framing.
     pub sent_bytes: u64,
-    /// The Referer header field.
+    /// Value of the `Referer` header field.
     pub referer: Option<&'a [u8]>,
-    /// The User-Agent header field.
+    /// Value of the `User-Agent` header field.
     pub user_agent: Option<&'a [u8]>,
-    /// The requested host.
+    /// Requested host.
     pub host: &'a [u8],
-    /// The upstream that sent the response, as configured.
+    /// Upstream that sent the response, as written in the configuration.
     pub upstream: Option<&'a str>,
     /// Time in microseconds from sending the request to the upstream until the head of its response.
     pub upstream_us: Option<u64>,
@@ -63,7 +63,7 @@ pub(super) fn render(format: AccessFormat, stamps: &Stamps, record: &Record<'_>,
     out.push(b'\n');
 }
 
-/// Common log format: Apache's `%h %l %u %t "%r" %>s %b`.
+/// Appends the common log format: Apache's `%h %l %u %t "%r" %>s %b`.
 fn common(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
     // An empty address or name would omit a column.
     escape::word(
@@ -103,7 +103,7 @@ fn common(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// One JSON object per line. All members are present, `null` if unknown, so that consumers can rely on the columns.
+/// Appends one JSON object. All members are present, and `null` if unknown, so that consumers can rely on them.
 fn json(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"time\":\"");
     out.extend_from_slice(&stamps.rfc3339);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn golden_rows() {
+    fn each_format_has_its_expected_line() {
         let frank = Record {
             user: Some(b"frank"),
             referer: Some(b"http://www.example.com/start.html"),

@@ -1,4 +1,4 @@
-//! Rotation: `access.log` is renamed to `access.log.1`, that to `access.log.2`, and so on.
+//! Rotates log files: renames `access.log` to `access.log.1`, `access.log.1` to `access.log.2`, and so on.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use std::{fs, io};
 /// Renames `path` and shifts the older files. If `keep` old files exist, the oldest is replaced. Each step is one
 /// rename, so that the lines are in a file with one of these names at every moment, even after a failure.
 pub(super) fn set_aside(path: &Path, keep: usize) -> io::Result<()> {
-    // Even with `keep` 0 one old file exists until the next file is open.
+    // Even if `keep` is 0, one old file exists until the next file is open.
     let keep = keep.max(1);
-    // A gap (a file removed by hand, or an interrupted rotation) is filled rather than shifted.
+    // The first gap (a file removed by hand, or an interrupted rotation) is filled, and files after it are not shifted.
     let last = (1..=keep)
         .find(|&number| !exists(&numbered(path, number)))
         .unwrap_or(keep);
@@ -19,7 +19,7 @@ pub(super) fn set_aside(path: &Path, keep: usize) -> io::Result<()> {
     fs::rename(path, numbered(path, 1))
 }
 
-/// Removes files older than the `keep` youngest, which a larger `keep` left over.
+/// Removes all old files except the `keep` youngest. There are more of them after `keep` was reduced.
 pub(super) fn prune(path: &Path, keep: usize) {
     let mut number = keep + 1;
     while fs::remove_file(numbered(path, number)).is_ok() {
@@ -41,7 +41,8 @@ fn exists(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// Names and contents: `0` is the log itself, `n` is its n-th predecessor.
+    /// Rotates a log and checks the names and contents of the files: 0 is the log itself, and `n` is the file
+    /// `a.log.n`.
     fn check(before: &[(usize, &str)], keep: usize, after: &[(usize, &str)]) {
         let folder = tempfile::tempdir().expect("a folder");
         let log = folder.path().join("a.log");
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn rotation_rows() {
+    fn old_files_are_shifted_and_removed() {
         check(&[(0, "a")], 3, &[(1, "a")]);
         check(&[(0, "b"), (1, "a")], 3, &[(1, "b"), (2, "a")]);
         check(

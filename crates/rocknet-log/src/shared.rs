@@ -12,8 +12,9 @@ use rocknet_config::model::{Level, Rotate};
 use super::output::{Output, OutputTarget};
 use rocknet_io::byte_budget::ByteBudget;
 
-/// Maximum bytes of access log lines in the channel: more than a second of a stalled disk at a hundred thousand
-/// requests per second. Bytes are limited in addition to buffers, because a client can make the lines of a buffer long.
+/// Maximum bytes of access log lines in the channel: enough for a disk that stalls for more than a second, at a hundred
+/// thousand requests per second. Bytes are limited in addition to buffers, because a client can make the lines of a
+/// buffer long.
 const LINES_MAX: u64 = 32 << 20;
 
 /// Maximum bytes of error log lines in the inbox; further lines are counted as lost. Only the debug level on a busy
@@ -25,7 +26,7 @@ pub(super) struct Shared {
     /// Set after something was put into the inbox, so that the thread checks one atomic per message instead of a lock.
     inbox_is_filled: AtomicBool,
     inbox: Mutex<Inbox>,
-    /// Index of each log in the table of the thread, by name. Accessed by configuration changes only.
+    /// Index of each log in the table of the thread, by name. Accessed only by changes of the configuration.
     pub(super) targets: Mutex<HashMap<OutputTarget, u32>>,
     /// Budget of the lines in the channel.
     pub(super) lines_budget: ByteBudget,
@@ -60,9 +61,9 @@ pub(super) enum Command {
     Errors(Option<u32>),
     Rotate(Rotate),
     Reopen,
-    /// Replied to when everything sent before is written, held or counted.
+    /// Sends a reply once all lines sent before are written, held, or counted as lost.
     Sync(SyncSender<()>),
-    /// Replied to with whether every line was written.
+    /// Stops the thread by the given time, and sends whether every line was written.
     Stop(Instant, SyncSender<bool>),
 }
 
@@ -89,7 +90,8 @@ impl Shared {
         self.inbox_is_filled.store(true, Ordering::Release);
     }
 
-    /// Adds an error line. Returns whether the thread has to be woken; it may have been woken already.
+    /// Adds an error line. Returns whether the thread has to be woken; false if an earlier message has already woken
+    /// it.
     pub(super) fn push_error(&self, line: &[u8]) -> bool {
         let mut inbox = lock(&self.inbox);
         if inbox.errors.len() + line.len() > ERRORS_MAX {
@@ -142,7 +144,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Milliseconds since 1970; an earlier clock counts as 1970.
+/// Returns the milliseconds since 1970; 0 if the clock shows an earlier time.
 pub(super) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -10,7 +10,7 @@ const MONTHS: [&[u8; 3]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 
-/// The current second in the formats of the access log.
+/// Current second in the formats of the access log.
 pub(super) struct Stamps {
     zone: TimeZone,
     second: Option<i64>,
@@ -100,8 +100,8 @@ fn local(zone: &TimeZone, unix_ms: u64) -> (DateTime, i32) {
     (offset.to_datetime(instant), offset.seconds())
 }
 
-/// Splits an offset into sign, hours and minutes. Seconds (local mean times before about 1900) are cut, because both
-/// formats have minutes only.
+/// Splits an offset into sign, hours and minutes. The seconds of an offset (local mean times before about 1900) are
+/// cut, because both formats have only minutes.
 fn split_offset(seconds: i32) -> (u8, u8, u8) {
     let minutes = seconds.unsigned_abs() / 60;
     (
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stamp_rows() {
+    fn stamps_show_local_time_and_offset() {
         let zone = |minutes: i32| Offset::from_seconds(minutes * 60).expect("an offset").to_time_zone();
         for (minutes, unix_ms, clf, millis) in [
             (

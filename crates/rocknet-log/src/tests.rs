@@ -1,4 +1,4 @@
-//! The whole logger with real files, pipes and devices.
+//! Tests of the whole logger with real files, pipes and devices.
 
 mod errors;
 mod stuck;
@@ -63,7 +63,7 @@ fn log(folder: &Path, rotate: Rotate) -> Log {
     }
 }
 
-/// A record with `number` in its last column.
+/// Returns a record whose last column is `number + 1`.
 fn record(number: u64) -> Record<'static> {
     Record {
         client: "10.0.0.1",
@@ -109,33 +109,39 @@ fn count_to(count: u64) -> Vec<u64> {
 
 #[test]
 fn lines_arrive_in_order() {
-    let bench = TestLog::new(NO_ROTATION);
-    let sink = bench.sink("a.log");
-    let mut writer = bench.logger.writer();
+    let test_log = TestLog::new(NO_ROTATION);
+    let sink = test_log.sink("a.log");
+    let mut writer = test_log.logger.writer();
     for part in 0..10 {
         write(&mut writer, sink, part * 1000, 1000);
     }
-    bench.sync();
-    assert_eq!(numbers(&bench.read("a.log")), count_to(10_000));
-    assert_eq!((bench.logger.drops(), bench.read("error.log").as_str()), (0, ""));
+    test_log.sync();
+    assert_eq!(numbers(&test_log.read("a.log")), count_to(10_000));
+    assert_eq!((test_log.logger.drops(), test_log.read("error.log").as_str()), (0, ""));
 }
 
 #[test]
 fn a_target_is_opened_once_and_off_has_no_sink() {
-    let bench = TestLog::new(NO_ROTATION);
-    let target = LogTarget::File(bench.path("a.log"));
-    let sink = |format| bench.logger.sink(&target, format).expect("opens").expect("is not off");
+    let test_log = TestLog::new(NO_ROTATION);
+    let target = LogTarget::File(test_log.path("a.log"));
+    let sink = |format| {
+        test_log
+            .logger
+            .sink(&target, format)
+            .expect("opens")
+            .expect("is not off")
+    };
     assert_eq!(sink(AccessFormat::Json), sink(AccessFormat::Json));
     let (text, json) = (sink(AccessFormat::Common), sink(AccessFormat::Json));
     assert_eq!(text.destination, json.destination);
-    let mut writer = bench.logger.writer();
+    let mut writer = test_log.logger.writer();
     write(&mut writer, text, 0, 1);
     write(&mut writer, json, 1, 1);
-    bench.sync();
-    let lines = bench.read("a.log");
+    test_log.sync();
+    let lines = test_log.read("a.log");
     assert!(lines.starts_with("10.0.0.1") && lines.lines().nth(1).is_some_and(|line| line.starts_with("{\"time\"")));
     assert_eq!(
-        bench
+        test_log
             .logger
             .sink(&LogTarget::Off, AccessFormat::Json)
             .expect("nothing to open"),
@@ -145,15 +151,15 @@ fn a_target_is_opened_once_and_off_has_no_sink() {
 
 #[test]
 fn a_log_that_cannot_be_opened_names_its_path() {
-    let bench = TestLog::new(NO_ROTATION);
-    let error = bench
+    let test_log = TestLog::new(NO_ROTATION);
+    let error = test_log
         .logger
-        .sink(&LogTarget::File(bench.path("none/a.log")), AccessFormat::Common)
+        .sink(&LogTarget::File(test_log.path("none/a.log")), AccessFormat::Common)
         .expect_err("no folder");
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     assert_eq!(
         error.to_string(),
-        format!("{}: no such file or directory", bench.path("none/a.log").display())
+        format!("{}: no such file or directory", test_log.path("none/a.log").display())
     );
 }
 
@@ -161,46 +167,46 @@ fn a_log_that_cannot_be_opened_names_its_path() {
 fn many_writers_neither_lose_nor_mix_lines() {
     const WRITERS: u64 = 8;
     const EACH: u64 = 2_000;
-    let bench = TestLog::new(NO_ROTATION);
-    let sink = bench.sink("a.log");
+    let test_log = TestLog::new(NO_ROTATION);
+    let sink = test_log.sink("a.log");
     std::thread::scope(|scope| {
         for worker in 0..WRITERS {
-            let mut writer = bench.logger.writer();
+            let mut writer = test_log.logger.writer();
             scope.spawn(move || write(&mut writer, sink, worker * EACH, EACH));
         }
     });
-    bench.sync();
-    let mut found = numbers(&bench.read("a.log"));
+    test_log.sync();
+    let mut found = numbers(&test_log.read("a.log"));
     found.sort_unstable();
     assert_eq!(found, count_to(WRITERS * EACH));
-    assert_eq!(bench.logger.drops(), 0);
+    assert_eq!(test_log.logger.drops(), 0);
 }
 
 #[test]
 fn a_dropped_writer_sends_its_lines() {
-    let bench = TestLog::new(NO_ROTATION);
-    let sink = bench.sink("a.log");
-    let mut writer = bench.logger.writer();
+    let test_log = TestLog::new(NO_ROTATION);
+    let sink = test_log.sink("a.log");
+    let mut writer = test_log.logger.writer();
     write(&mut writer, sink, 0, 1);
     writer.record(sink, &record(1));
     drop(writer);
-    bench.sync();
-    assert_eq!(numbers(&bench.read("a.log")), [0, 1]);
+    test_log.sync();
+    assert_eq!(numbers(&test_log.read("a.log")), [0, 1]);
 }
 
 #[test]
 fn rotation_by_size_keeps_every_line_of_the_youngest() {
-    let bench = TestLog::new(Rotate {
+    let test_log = TestLog::new(Rotate {
         size: Some(1000),
         age: None,
         keep: 2,
     });
-    let sink = bench.sink("a.log");
-    let mut writer = bench.logger.writer();
-    // Ten lines are some 700 bytes, so every second flush begins a new file.
+    let sink = test_log.sink("a.log");
+    let mut writer = test_log.logger.writer();
+    // Ten lines have about 700 bytes, so every flush after the first begins a new file.
     for part in 0..4 {
         write(&mut writer, sink, part * 10, 10);
-        bench.sync();
+        test_log.sync();
     }
     for (name, expected) in [
         ("a.log", 30..40),
@@ -208,82 +214,85 @@ fn rotation_by_size_keeps_every_line_of_the_youngest() {
         ("a.log.2", 10..20),
         ("a.log.3", 0..0),
     ] {
-        assert_eq!(numbers(&bench.read(name)), expected.collect::<Vec<u64>>(), "{name}");
+        assert_eq!(numbers(&test_log.read(name)), expected.collect::<Vec<u64>>(), "{name}");
     }
 }
 
 #[test]
 fn a_failed_rotation_loses_nothing_and_is_reported() {
-    let bench = TestLog::new(Rotate {
+    let test_log = TestLog::new(Rotate {
         size: Some(1000),
         age: None,
         keep: 1,
     });
-    // A folder that has the name of the rotated log.
-    fs::create_dir_all(bench.path("a.log.1/x")).expect("makes a folder");
-    let sink = bench.sink("a.log");
-    let mut writer = bench.logger.writer();
+    // A folder occupies the name of the rotated log.
+    fs::create_dir_all(test_log.path("a.log.1/x")).expect("makes a folder");
+    let sink = test_log.sink("a.log");
+    let mut writer = test_log.logger.writer();
     for part in 0..4 {
         write(&mut writer, sink, part * 10, 10);
-        bench.sync();
+        test_log.sync();
     }
-    assert_eq!(numbers(&bench.read("a.log")), count_to(40));
-    bench.sync();
+    assert_eq!(numbers(&test_log.read("a.log")), count_to(40));
+    test_log.sync();
     assert_eq!(
-        bench
+        test_log
             .read("error.log")
             .matches("cannot be rotated and keeps growing")
             .count(),
         1,
         "{}",
-        bench.read("error.log")
+        test_log.read("error.log")
     );
 }
 
 #[test]
 fn reopen_follows_a_rename() {
-    let bench = TestLog::new(NO_ROTATION);
-    let sink = bench.sink("a.log");
-    let mut writer = bench.logger.writer();
+    let test_log = TestLog::new(NO_ROTATION);
+    let sink = test_log.sink("a.log");
+    let mut writer = test_log.logger.writer();
     write(&mut writer, sink, 0, 10);
-    bench.sync();
-    fs::rename(bench.path("a.log"), bench.path("old.log")).expect("renames");
+    test_log.sync();
+    fs::rename(test_log.path("a.log"), test_log.path("old.log")).expect("renames");
     write(&mut writer, sink, 10, 10);
-    bench.sync();
-    bench.logger.reopen();
+    test_log.sync();
+    test_log.logger.reopen();
     write(&mut writer, sink, 20, 10);
-    bench.sync();
-    assert_eq!(numbers(&bench.read("old.log")), count_to(20));
-    assert_eq!(numbers(&bench.read("a.log")), (20..30).collect::<Vec<u64>>());
+    test_log.sync();
+    assert_eq!(numbers(&test_log.read("old.log")), count_to(20));
+    assert_eq!(numbers(&test_log.read("a.log")), (20..30).collect::<Vec<u64>>());
 }
 
 #[test]
 fn a_failed_reopen_keeps_the_old_file_and_is_reported() {
-    let bench = TestLog::new(NO_ROTATION);
-    fs::create_dir(bench.path("logs")).expect("makes a folder");
-    let sink = bench.sink("logs/a.log");
-    let mut writer = bench.logger.writer();
-    fs::rename(bench.path("logs"), bench.path("moved")).expect("renames");
-    bench.logger.reopen();
+    let test_log = TestLog::new(NO_ROTATION);
+    fs::create_dir(test_log.path("logs")).expect("makes a folder");
+    let sink = test_log.sink("logs/a.log");
+    let mut writer = test_log.logger.writer();
+    fs::rename(test_log.path("logs"), test_log.path("moved")).expect("renames");
+    test_log.logger.reopen();
     write(&mut writer, sink, 0, 5);
-    bench.sync();
-    assert_eq!(numbers(&bench.read("moved/a.log")), count_to(5));
+    test_log.sync();
+    assert_eq!(numbers(&test_log.read("moved/a.log")), count_to(5));
     assert!(
-        bench.read("error.log").contains("cannot be reopened"),
+        test_log.read("error.log").contains("cannot be reopened"),
         "{}",
-        bench.read("error.log")
+        test_log.read("error.log")
     );
 }
 
 #[test]
 fn stop_writes_all_lines() {
-    let bench = TestLog::new(NO_ROTATION);
-    let sink = bench.sink("a.log");
-    let mut writer = bench.logger.writer();
+    let test_log = TestLog::new(NO_ROTATION);
+    let sink = test_log.sink("a.log");
+    let mut writer = test_log.logger.writer();
     write(&mut writer, sink, 0, 5_000);
-    assert!(bench.logger.flush_and_stop(LIMIT));
-    assert_eq!(numbers(&bench.read("a.log")), count_to(5_000));
+    assert!(test_log.logger.flush_and_stop(LIMIT));
+    assert_eq!(numbers(&test_log.read("a.log")), count_to(5_000));
     write(&mut writer, sink, 0, 7);
-    assert_eq!(bench.logger.drops(), 7, "late lines are counted");
-    assert!(bench.logger.flush_and_stop(LIMIT), "a second stop finds nothing to do");
+    assert_eq!(test_log.logger.drops(), 7, "late lines are counted");
+    assert!(
+        test_log.logger.flush_and_stop(LIMIT),
+        "a second stop finds nothing to do"
+    );
 }

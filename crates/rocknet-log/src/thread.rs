@@ -1,4 +1,4 @@
-//! Log thread: the only one that reopens, rotates and waits for log files.
+//! Log thread: the only thread that reopens and rotates log files, and that waits for their readers.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ const HELD_MAX: usize = 16 << 20;
 /// Interval between reports of lost lines in the error log: often enough to be noticed, too rare to fill a disk.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Range of the time to wait for a slow reader before the channel is checked again. The time doubles while nothing is
-/// written.
+/// Minimum and maximum time to wait for a slow reader before the channel is checked again. The time doubles while
+/// nothing is written.
 const READER_WAIT_MIN: Duration = Duration::from_millis(1);
 const READER_WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// Maximum number of slow readers waited for at once; the others are tried after the wait.
+/// Maximum number of slow readers to wait for at the same time; writing to the others is tried after the wait.
 const READERS_MAX: usize = 64;
 
 pub(super) struct LogThread {
@@ -72,7 +72,7 @@ impl LogThread {
     pub(super) fn run(mut self) {
         loop {
             let message = self.next_message();
-            // Commands come first, because the lines may be for a destination that one of them adds.
+            // Commands are processed first, because the lines may be for a destination that a command adds.
             let mut stop = None;
             if self.shared.has_inbox() {
                 stop = self.process_inbox();
@@ -101,7 +101,7 @@ impl LogThread {
             Err(TryRecvError::Empty) => {}
         }
         if self.shared.has_inbox() {
-            // Filled while the channel was full.
+            // The inbox was filled while the channel was full, so the channel contains no message for it.
             return Ok(Message::Wake);
         }
         for done in self.syncing.drain(..) {
@@ -119,7 +119,7 @@ impl LogThread {
         }
     }
 
-    /// Waits for one of the slow readers, for at most `limit`, and writes what they accept.
+    /// Waits for one of the slow readers, for at most `limit`, and writes the lines that they accept.
     fn wait_for_readers(&mut self, limit: Duration) {
         let readers: Vec<BorrowedFd<'_>> = self
             .slow
@@ -128,7 +128,7 @@ impl LogThread {
             .take(READERS_MAX)
             .collect();
         if readers.is_empty() {
-            // Everything was written meanwhile, with later lines.
+            // Everything was written in the meantime, together with later lines.
             self.slow.clear();
             return;
         }
@@ -160,6 +160,7 @@ impl LogThread {
         Some(result)
     }
 
+    /// Writes the lines of a chunk, and returns its buffer to the writer.
     fn take(&mut self, chunk: Chunk) {
         let Chunk {
             destination,
@@ -176,7 +177,7 @@ impl LogThread {
         });
         bytes.clear();
         if bytes.capacity() <= RECYCLED_MAX {
-            // Fails if the writer has enough buffers or is gone.
+            // Fails if the writer has enough buffers or no longer exists.
             let _ = home.try_send(bytes);
         }
     }
@@ -255,7 +256,7 @@ impl LogThread {
         }
     }
 
-    /// Performs what is due by time, and writes pending reports.
+    /// Performs the work that is due, and writes pending reports.
     fn upkeep(&mut self, now: Now) {
         if self.due.is_some_and(|due| due <= now.instant) {
             self.due = None;
@@ -272,10 +273,11 @@ impl LogThread {
         }
     }
 
-    /// Logs one line for everything that happened to any log since the last such line.
+    /// Logs one line about the outages of all logs since the last such line.
     fn report_news(&mut self, now: Now) {
         if self.errors.is_some_and(|index| self.destinations[index].is_failing()) {
-            // The report would be lost and counted itself, endlessly. The recovery of the error log leads back here.
+            // The report itself would be lost and counted, endlessly. The news is reported after the error log has
+            // recovered.
             return;
         }
         self.report_not_before = now.instant.checked_add(REPORT_INTERVAL);
@@ -286,9 +288,9 @@ impl LogThread {
             .iter_mut()
             .filter_map(|destination| destination.take_report(time))
             .collect();
-        // Each destination reports one thing at a time.
+        // Each destination returns one report at a time, so more may be pending.
         self.has_news = self.destinations.iter_mut().any(Destination::has_news);
-        // Bad news first, otherwise in the order of the configuration.
+        // Bad news comes first, otherwise the order is that of the configuration.
         news.sort_by_key(|(is_bad, _)| !is_bad);
         if let Some((is_bad, text)) = news.first() {
             let level = if *is_bad { Level::Error } else { Level::Info };
@@ -311,7 +313,8 @@ impl LogThread {
         }
     }
 
-    /// Writes what is left in the channel and gives readers until `deadline`. Returns whether everything was written.
+    /// Writes the lines that remain in the channel, and waits for slow readers until `deadline`. Returns whether
+    /// everything was written.
     fn finish(&mut self, deadline: Instant) -> bool {
         while let Ok(message) = self.messages.try_recv() {
             if let Message::Lines(chunk) = message {

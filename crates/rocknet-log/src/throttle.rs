@@ -1,4 +1,4 @@
-//! Log throttle: one line per second for each cause, and a count of the lines left out.
+//! Log throttle: permits one line per second for each cause, and counts the lines left out.
 //!
 //! A cause is a kind of failure at a site, with the script, upstream or limit concerned. Clients choose none of these,
 //! so a client can neither fill the table nor displace other causes. The log thread reports the lines left out when the
@@ -15,11 +15,11 @@ use tracing::level_filters::LevelFilter;
 
 use rocknet_io::uptime::uptime_ms;
 
-/// Time within which further lines of a cause are only counted.
+/// Time in milliseconds within which further lines of a cause are only counted.
 const WINDOW_MS: u64 = 1_000;
-/// Maximum number of causes. Beyond it all others share one entry, so that the table stays below 640 KiB.
+/// Maximum number of causes with an entry. Further causes share one entry, so that the table remains below 640 KiB.
 const MAX_CAUSES: usize = 1_024;
-/// Maximum length in bytes of a site or subject kept for the report.
+/// Maximum length in bytes of a site or subject that is stored for the report.
 const MAX_LABEL: usize = 256;
 
 /// Cause of a log line; equal values are the same cause.
@@ -36,12 +36,12 @@ pub struct Cause<'c> {
 }
 
 impl Cause<'_> {
-    /// Returns whether a line may be logged now; otherwise counts it.
+    /// Returns whether a line may be logged now. If not, counts it as left out.
     pub fn may_be_logged(&self) -> bool {
         self.level <= LevelFilter::current() && lock().admit(self, 1, uptime_ms())
     }
 
-    /// Returns the same for causes that log `burst` lines per second.
+    /// Like [`Cause::may_be_logged`], for causes that may log `burst` lines per second.
     pub fn may_be_logged_in_burst(&self, burst: u32) -> bool {
         self.level <= LevelFilter::current() && lock().admit(self, burst, uptime_ms())
     }
@@ -51,7 +51,7 @@ impl Cause<'_> {
 static NEXT: AtomicU64 = AtomicU64::new(NEVER);
 const NEVER: u64 = u64::MAX;
 
-/// Milliseconds until [`report`] has something to do; `None` if nothing was logged recently.
+/// Returns the milliseconds until [`report`] has something to do; `None` if nothing was logged recently.
 pub(super) fn due_in_ms() -> Option<u64> {
     let next = NEXT.load(Ordering::Relaxed);
     (next != NEVER).then(|| next.saturating_sub(uptime_ms()))
@@ -64,7 +64,7 @@ pub(super) fn report() {
     }
 }
 
-/// Logs the numbers of all lines left out, because the log ends.
+/// Logs the numbers of all lines left out, before the log ends.
 pub(super) fn report_all() {
     report_at(NEVER);
 }
@@ -145,7 +145,8 @@ impl Table {
             logged: 0,
             left_out: 0,
         });
-        // A window that has ended without a report is merged with the next, so that no count is lost.
+        // A window without omitted lines restarts after its end. One with omitted lines continues until it is reported,
+        // so that no count is lost.
         if now_ms.saturating_sub(entry.since_ms) >= WINDOW_MS && entry.left_out == 0 {
             (entry.since_ms, entry.logged) = (now_ms, 0);
         }
@@ -236,7 +237,10 @@ mod tests {
         assert!(!table.admit(&cause("a", ""), 1, 5_000));
         assert!(table.take_over(5_000)[0].1.contains(": 2 more"));
         assert!(table.admit(&cause("a", ""), 1, 5_001));
-        assert!(table.admit(&cause("a", ""), 1, 6_001), "nothing was left out meanwhile");
+        assert!(
+            table.admit(&cause("a", ""), 1, 6_001),
+            "nothing was left out in the meantime"
+        );
     }
 
     #[test]

@@ -8,31 +8,31 @@ use super::shared::{Shared, unix_ms};
 use super::stamp::Stamps;
 use super::{Message, SinkId};
 
-/// Size in bytes at which a buffer is sent: some 250 lines for one wake-up and one write.
+/// Size in bytes at which a buffer is sent: about 250 lines for one wake-up and one write.
 const HAND_OVER: usize = 32 * 1024;
 
 /// Capacity of a new buffer: the sending size and one usual record, so that it does not grow.
 const CAPACITY: usize = HAND_OVER + 4 * 1024;
 
-/// A buffer that an unusually long record made larger than this is not reused.
+/// Maximum capacity of a buffer that is reused. An unusually long record can make a buffer larger.
 pub(super) const RECYCLED_MAX: usize = 2 * CAPACITY;
 
-/// Maximum number of empty buffers kept by one worker: more than the thread holds unless its disk is slow, and little
-/// memory to keep after a burst.
+/// Maximum number of empty buffers kept by one worker: more than the log thread uses at a time unless its disk is slow,
+/// and little memory to keep after a burst.
 const SPARES: usize = 8;
 
-/// Maximum number of logs with buffers in one worker. When thousands of sites have their own files, all buffers are
-/// sent when it is reached, because 36 KiB for each would become hundreds of megabytes.
+/// Maximum number of logs with buffers in one worker. When this number is reached, all buffers are sent. Otherwise
+/// thousands of sites with files of their own would use hundreds of megabytes, at 36 KiB for each.
 const ACTIVE_MAX: usize = 64;
 
-/// Lines on their way to a log.
+/// Lines of one log, on their way to the log thread.
 pub(super) struct Chunk {
     pub(super) destination: u32,
     pub(super) bytes: Vec<u8>,
     pub(super) lines: u64,
     /// Lines of the same log that were lost before these.
     pub(super) lost: u64,
-    /// Returns the empty buffer to the writer.
+    /// Channel by which the empty buffer returns to the writer.
     pub(super) home: SyncSender<Vec<u8>>,
 }
 
@@ -110,7 +110,7 @@ impl AccessWriter {
         if self.active.len() >= ACTIVE_MAX {
             self.flush();
         }
-        // Only an active slot has a buffer, so thousands of idle logs cost none.
+        // Only an active slot has a buffer, so that thousands of idle logs need none.
         let slot = &mut self.slots[index];
         slot.bytes = self.spares.try_recv().unwrap_or_else(|_| Vec::with_capacity(CAPACITY));
         slot.is_active = true;
@@ -118,7 +118,7 @@ impl AccessWriter {
     }
 
     /// Sends the lines of a slot and deactivates it. If the thread is overloaded, the lines are counted as lost, which
-    /// the next chunk reports, and the slot stays active.
+    /// the next chunk reports, and the slot remains active. Returns whether the slot was deactivated.
     #[cold]
     fn hand_over(&mut self, index: usize) -> bool {
         let slot = &mut self.slots[index];
@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// A writer whose log thread is simulated by the test, with a channel of `room` messages.
+    /// Returns a writer whose log thread is simulated by the test, with a channel of `room` messages.
     fn writer(room: usize) -> (AccessWriter, Receiver<Message>, Arc<Shared>) {
         let shared = Arc::new(Shared::new(TimeZone::UTC, Level::Info));
         let (messages, receiver) = sync_channel(room);
@@ -224,7 +224,7 @@ mod tests {
             };
             assert_eq!(chunk.lines, records);
             assert!((HAND_OVER..CAPACITY).contains(&chunk.bytes.len()));
-            assert_eq!(chunk.bytes.capacity(), CAPACITY, "never grown");
+            assert_eq!(chunk.bytes.capacity(), CAPACITY, "the buffer has not grown");
             let memory = chunk.bytes.as_ptr();
             assert_eq!(*first.get_or_insert(memory), memory, "the same buffer each time");
             let mut bytes = chunk.bytes;
@@ -233,7 +233,7 @@ mod tests {
         }
         assert!(
             writer.active.is_empty() && writer.slots[0].bytes.capacity() == 0,
-            "a quiet log holds no buffer"
+            "an idle log has no buffer"
         );
     }
 
@@ -296,7 +296,7 @@ mod tests {
         while shared.drops() == 0 {
             writer.record(sink(0), &record);
             records += 1;
-            assert!(records < 10_000, "more than the bound would be in the channel");
+            assert!(records < 10_000, "the channel contains more bytes than its limit");
         }
         let waiting: u64 = std::iter::from_fn(|| receiver.try_recv().ok())
             .map(|message| match message {
@@ -308,7 +308,7 @@ mod tests {
             })
             .sum();
         assert!((24 << 20..=32 << 20).contains(&waiting), "{waiting} bytes");
-        // There is room again, and the next buffer reports the lost lines.
+        // The channel has room again, and the next buffer reports the lost lines.
         writer.record(sink(0), &record);
         writer.flush();
         assert!(chunk(&receiver).lost > 0);

@@ -18,18 +18,19 @@ use rocknet_log::throttle::Cause;
 
 /// Interval of lookups for a name whose TTL is not known.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(10);
-/// Bounds of the lookup interval, whatever TTL the DNS reports. A TTL of zero does not cause endless queries, and a name
-/// that was moved before its TTL expired is found again.
+/// Minimum lookup interval, so that a TTL of zero does not cause permanent queries.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum lookup interval, so that a change of the address is noticed even if the TTL was long.
 const MAX_INTERVAL: Duration = Duration::from_secs(300);
-/// Interval of lookups after a failure. A server that starts together with this one is mostly up a moment later.
+/// Maximum interval of lookups after a failure. An upstream that starts together with this server usually has an
+/// address a moment later.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// Timeout of one lookup. The system queries three name servers for up to ten seconds each.
+/// Timeout of one lookup. The system resolver may query three name servers for up to ten seconds each.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum number of concurrent lookups. Each occupies a thread.
+/// Maximum number of concurrent lookups. Each lookup occupies a thread.
 const MAX_LOOKUPS: usize = 16;
 
-/// Recurring task for one upstream. Ends when no configuration uses the upstream any more.
+/// Recurring task for one upstream. It ends when no configuration uses the upstream any more.
 enum WatchTask {
     Resolve(Weak<Upstream>, String, u16, Resolve),
     Check(Weak<Upstream>, Health),
@@ -45,7 +46,8 @@ impl Default for BackgroundTasks {
 }
 
 impl BackgroundTasks {
-    /// Starts the tasks of an upstream. Their number is bounded by the upstreams in the configurations.
+    /// Starts the tasks of an upstream. The number of tasks is bounded by the number of upstreams in the
+    /// configurations.
     pub fn watch(&self, upstream: &Arc<Upstream>, host: &Host, health: Option<&Health>, resolve: Resolve) {
         let mut tasks = Vec::new();
         if let Host::Name(name, port) = host {
@@ -66,7 +68,7 @@ impl BackgroundTasks {
         }
     }
 
-    /// Ends all lookups and checks. Returns whether the thread had ended at `deadline`.
+    /// Ends all lookups and checks. Returns whether the thread ended by `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         self.0.stop(deadline)
     }
@@ -97,18 +99,18 @@ async fn resolve_repeatedly(upstream: Weak<Upstream>, name: String, port: u16, r
             }
             resolution => resolution,
         };
-        let is_known = matches!(resolution, Resolution::Resolved(_));
+        let is_resolved = matches!(resolution, Resolution::Resolved(_));
         if let Resolution::Failed(error) = &resolution
             && !is_logged
         {
-            tracing::warn!(upstream = %name, "cannot resolve the name, and tries again every few seconds: {error}");
+            tracing::warn!(upstream = %name, "cannot resolve the name; RockNet tries again every few seconds: {error}");
         }
-        is_logged = !is_known;
+        is_logged = !is_resolved;
         match upstream.upgrade() {
             Some(upstream) => upstream.set_resolution(resolution),
             None => return,
         }
-        let pause = match (is_known, resolve) {
+        let pause = match (is_resolved, resolve) {
             (true, Resolve::Ttl) => interval(ttl::lookup(&name).await),
             (true, Resolve::Every(interval)) => interval,
             (false, Resolve::Ttl) => RETRY_INTERVAL,
@@ -118,7 +120,7 @@ async fn resolve_repeatedly(upstream: Weak<Upstream>, name: String, port: u16, r
     }
 }
 
-/// Returns the time until the next lookup of a name that was resolved with a TTL of `seconds`.
+/// Returns the time until the next lookup of a name whose TTL is `seconds`; `None` if the TTL is not known.
 fn interval(seconds: Option<u32>) -> Duration {
     match seconds {
         Some(seconds) => Duration::from_secs(seconds.into()).clamp(MIN_INTERVAL, MAX_INTERVAL),
@@ -138,7 +140,7 @@ async fn check_repeatedly(upstream: Weak<Upstream>, health: Health) {
         let reason = match result {
             Ok(Ok(())) => None,
             Ok(Err(CheckError::Upstream(reason))) => Some(reason),
-            // The state is kept, because otherwise every upstream would become unhealthy when this machine runs out of ports.
+            // The state is kept. Otherwise all upstreams would become unhealthy if this machine ran out of local ports.
             Ok(Err(CheckError::NoLocalPort)) => {
                 let cause = Cause {
                     level: Level::WARN,

@@ -1,4 +1,4 @@
-//! Response buffering: receives a response ahead of a slow client, so that the upstream is free sooner.
+//! Response buffering: receives a response ahead of a slow client, so that the upstream finishes sooner.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use crate::error::ProxyError;
 use crate::h1_exchange::H1Exchange;
 use rocknet_handler::response::{FieldList, Stream};
 
-/// Reading side: the response body that the client receives.
+/// Reading side of the buffer: the response body that is sent to the client.
 pub struct BufferedBody {
     queue: Rc<BufferQueue>,
     length: Option<u64>,
@@ -30,22 +30,23 @@ struct BufferQueue {
     buffered: Cell<usize>,
     /// Trailer fields, once the body has ended.
     trailers: RefCell<Option<FieldList>>,
-    /// Set when no more pieces follow. An error cuts the response.
+    /// Set when no more pieces follow. An error means that the response is truncated.
     end: RefCell<Option<io::Result<()>>>,
     /// The reading side was dropped.
     is_abandoned: Cell<bool>,
-    /// Waits for a piece.
+    /// Waker of the reading side, which waits for a piece.
     reader: Cell<Option<Waker>>,
-    /// Waits for room.
+    /// Waker of the writing side, which waits for free space or for data of the upstream.
     filler: Cell<Option<Waker>>,
 }
 
 impl BufferedBody {
-    /// Receives the rest of a response in a task of its own.
+    /// Starts a task that receives the remaining part of a response.
     ///
-    /// Receiving pauses while `max_buffered` bytes wait for the client. One read may exceed that somewhat.
+    /// Receiving pauses while at least `max_buffered` bytes are buffered. The last read may exceed this number.
     pub fn new(mut exchange: H1Exchange, deadline: Deadline, length: Option<u64>, max_buffered: usize) -> BufferedBody {
-        // A batched write that comes back unsent wakes the task that queued it, which would be the one that hands this over.
+        // If a batched write is not accepted, the task that queued it is woken. Therefore the write is sent before the
+        // exchange moves to another task.
         exchange.flush();
         let queue = Rc::new(BufferQueue::default());
         let mut fill = BufferFill {
@@ -88,7 +89,7 @@ impl BufferQueue {
             self.wake_filler();
             return Poll::Ready(Some(Ok(piece)));
         }
-        // A further call returns the end again, without the error.
+        // The error is returned only once. Further calls return a normal end.
         let end = self.end.borrow_mut().as_mut().map(|end| std::mem::replace(end, Ok(())));
         match end {
             Some(end) => Poll::Ready(end.err().map(Err)),
@@ -123,7 +124,7 @@ impl BufferQueue {
     }
 }
 
-/// Writing side: receives from the upstream.
+/// Writing side of the buffer: receives from the upstream.
 struct BufferFill {
     queue: Rc<BufferQueue>,
     exchange: H1Exchange,
@@ -148,10 +149,10 @@ impl BufferFill {
                 self.queue.end(Ok(()));
                 return Poll::Ready(());
             }
-            // Registered even while there is room, so that a client that disconnects ends this task.
+            // Registered even while there is free space, so that dropping the reading side ends this task.
             self.queue.filler.set(Some(context.waker().clone()));
             if self.queue.buffered.get() >= self.max_buffered {
-                // The time until there is room again counts against the client, not the upstream.
+                // The deadline restarts, because the time with a full buffer does not count against the upstream.
                 self.deadline.set(self.exchange.idle_ticks());
                 return Poll::Pending;
             }

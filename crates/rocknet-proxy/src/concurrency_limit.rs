@@ -1,4 +1,5 @@
-//! Concurrency limit of one upstream: counts its requests, keeps a reserve from low priority, and serves waiting queues.
+//! Concurrency limit of one upstream: counts requests in flight, keeps a reserve that low priority may not use, and
+//! grants freed capacity to waiting requests.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -10,17 +11,17 @@ use rocknet_config::model::Priority;
 use rocknet_blocking::queue::Urgency;
 use rocknet_handler::clock::TimeSource;
 
-/// Divisor of the reserve: one in this many permits is kept from low priority while other requests arrive.
+/// Divisor of the reserve: requests of low priority may not use a quarter of the permits while other requests arrive.
 ///
-/// A request that waits for a low-priority one to end waits about as long as for a response, however high its own priority
-/// is. A limit below this number has no reserve.
+/// Without a reserve, a request of high priority could wait for the end of a low-priority request, which takes about as
+/// long as a response. A limit below this number has no reserve.
 const RESERVED_FRACTION: usize = 4;
 
-/// Milliseconds without any other request after which low priority may use the reserve: about as long as a person looks at
-/// a page.
+/// Time in milliseconds without any other request after which low priority may use the reserve: about as long as a user
+/// looks at a page.
 const RESERVED_MS: u64 = 10_000;
 
-/// Kind of a permit: a request, which counts against the limit, or a tunnel, which does not.
+/// Kind of a permit. A request counts against the limit; a tunnel of this kind does not.
 #[derive(Clone, Copy)]
 pub enum PermitKind {
     Request { is_low: bool },
@@ -32,25 +33,27 @@ pub trait WaitQueue: Send + Sync {
     /// Returns the maximum number of concurrent requests at one upstream.
     fn limit(&self) -> usize;
 
-    /// Returns the urgency of the first request of these priorities that may use the upstream with this id.
+    /// Returns the urgency of the most urgent request of these priorities that may use the upstream `server`; `None` if
+    /// there is no such request.
     fn urgency(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Urgency>;
 
-    /// Grants that request a permit, if the request and the capacity are still there, and returns the task to wake.
+    /// Grants a permit at the upstream `server` to the most urgent request of these priorities. Returns the task to
+    /// wake, if that request has a waker; `None` if no request or no capacity is left.
     fn grant(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Option<Waker>>;
 }
 
-/// Requests in flight at an upstream. Several routes may share it, each with a limit of its own.
+/// Requests in flight at an upstream. Several routes may share the upstream, each with its own limit.
 pub struct ConcurrencyLimit {
     /// Id of the upstream.
     id: u32,
     time: TimeSource,
-    /// Requests in flight in the lower half; those of low priority again in the upper half.
+    /// Number of requests in flight in the lower 32 bits; number of those with low priority in the upper 32 bits.
     in_flight: AtomicU64,
-    /// Tunnels that the limit does not count. They are part of the load.
+    /// Number of tunnels that the limit does not count. They are part of the load.
     tunnels: AtomicUsize,
-    /// TimeSource of the last request above low priority, in milliseconds of uptime; 0: none yet.
+    /// Time of the last request above low priority, in milliseconds of uptime; 0 before the first one.
     higher_ms: AtomicU64,
-    /// Number of waiting requests: of low priority, and others.
+    /// Number of waiting requests: first of low priority, then of all other priorities.
     waiting: [AtomicUsize; 2],
     /// Queues that hold the waiting requests.
     queues: Mutex<Vec<Weak<dyn WaitQueue>>>,
@@ -75,17 +78,19 @@ impl ConcurrencyLimit {
         load(self.in_flight.load(Ordering::SeqCst)) + self.tunnels.load(Ordering::SeqCst)
     }
 
-    /// Returns true if a new request may start. It overtakes waiting requests only if those have low priority.
+    /// Returns true if a new request may start. A new request must not overtake waiting requests that could use the
+    /// same capacity. Requests above low priority may overtake waiting requests of low priority.
     pub fn has_capacity(&self, max: usize, priority: Priority, now_ms: u64) -> bool {
         let [low, others] = &self.waiting;
-        let is_waited_for = others.load(Ordering::SeqCst) > 0 || is_low(priority) && low.load(Ordering::SeqCst) > 0;
-        self.has_room(max, priority, now_ms) && !(is_waited_for && self.is_due_to_waiting(priority, now_ms))
+        let has_waiting = others.load(Ordering::SeqCst) > 0 || is_low(priority) && low.load(Ordering::SeqCst) > 0;
+        self.has_room(max, priority, now_ms) && !(has_waiting && self.is_due_to_waiting(priority, now_ms))
     }
 
-    /// Returns true if a waiting request could use the free capacity. A queue whose own, lower limit is reached cannot.
+    /// Returns true if a waiting request could use the free capacity. A request whose queue has a lower limit that is
+    /// reached cannot. If `priority` is above low, waiting requests of low priority do not count.
     fn is_due_to_waiting(&self, priority: Priority, now_ms: u64) -> bool {
         let now = Duration::from_millis(now_ms);
-        let could = |queue: &Weak<dyn WaitQueue>| {
+        let usable = |queue: &Weak<dyn WaitQueue>| {
             let queue = queue.upgrade()?;
             let mut priorities = self.priorities(queue.limit(), now_ms);
             if !is_low(priority) {
@@ -93,16 +98,16 @@ impl ConcurrencyLimit {
             }
             queue.urgency(self.id, priorities, now)
         };
-        lock(&self.queues).iter().any(|queue| could(queue).is_some())
+        lock(&self.queues).iter().any(|queue| usable(queue).is_some())
     }
 
-    /// Returns true if fewer than `max` requests are in flight, regardless of waiting requests.
+    /// Returns true if the limit `max` and the reserve permit one more request, regardless of waiting requests.
     fn has_room(&self, max: usize, priority: Priority, now_ms: u64) -> bool {
         let in_flight = self.in_flight.load(Ordering::SeqCst);
         fits(in_flight, max, is_low(priority), self.is_reserved(now_ms))
     }
 
-    /// Counts a request in if there is capacity.
+    /// Counts a new request if there is capacity; otherwise returns `None`.
     pub fn try_acquire(&self, max: usize, priority: Priority, now_ms: u64) -> Option<PermitKind> {
         let is_low = is_low(priority);
         if !is_low {
@@ -114,7 +119,7 @@ impl ConcurrencyLimit {
         in_flight.is_ok().then_some(PermitKind::Request { is_low })
     }
 
-    /// Counts a request or tunnel out, and grants the freed capacity to waiting requests.
+    /// Removes a request or tunnel from the counts, and grants the freed capacity to waiting requests.
     pub fn release(&self, kind: PermitKind) {
         match kind {
             PermitKind::Request { is_low } => {
@@ -127,7 +132,7 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Counts a request as a tunnel from now on: part of the load, but outside the limit.
+    /// Counts a request as a tunnel from now on: as part of the load, but not against the limit.
     pub fn convert_to_tunnel(&self, kind: PermitKind) -> PermitKind {
         if let PermitKind::Request { is_low } = kind {
             self.tunnels.fetch_add(1, Ordering::SeqCst);
@@ -137,10 +142,10 @@ impl ConcurrencyLimit {
         PermitKind::Tunnel
     }
 
-    /// Grants free capacity to waiting requests of all queues: highest priority first, then the oldest.
+    /// Grants free capacity to the waiting requests of all queues: first by priority, then by age.
     pub fn grant_to_waiting(&self) {
-        // A finishing request releases its permit, then reads `waiting`; a waiting one increments `waiting`, then tries to
-        // acquire. With `SeqCst` one of them sees the other.
+        // A request that ends releases its permit and then reads `waiting`. A request that waits increments `waiting`
+        // and then tries to acquire. With `SeqCst`, at least one of the two observes the other's change.
         if self.waiting.iter().all(|count| count.load(Ordering::SeqCst) == 0) {
             return;
         }
@@ -158,14 +163,14 @@ impl ConcurrencyLimit {
             let Some((_, queue)) = all.min_by_key(|(urgency, _)| *urgency) else {
                 break;
             };
-            // If the request or the capacity has just gone, the next iteration sees it.
+            // If the request or the capacity is gone by now, nothing is granted and the next iteration checks again.
             granted.extend(queue.grant(self.id, self.priorities(queue.limit(), now_ms), now));
         }
         drop(queues);
         granted.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// Returns the priorities that have capacity, highest first.
+    /// Returns the priorities that have capacity under the limit `max`, highest first.
     fn priorities(&self, max: usize, now_ms: u64) -> &'static [Priority] {
         let all = &[Priority::High, Priority::Normal, Priority::Low];
         match (
@@ -178,12 +183,12 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Counts a waiting request in.
+    /// Adds a request to the count of waiting requests.
     pub fn add_waiting(&self, priority: Priority) {
         self.waiting[usize::from(!is_low(priority))].fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Counts a waiting request out.
+    /// Removes a request from the count of waiting requests.
     pub fn remove_waiting(&self, priority: Priority) {
         self.waiting[usize::from(!is_low(priority))].fetch_sub(1, Ordering::SeqCst);
     }
@@ -195,27 +200,34 @@ impl ConcurrencyLimit {
         queues.push(queue);
     }
 
+    /// Returns true if low priority may not use the reserve now.
     fn is_reserved(&self, now_ms: u64) -> bool {
         let higher_ms = self.higher_ms.load(Ordering::Relaxed);
         higher_ms != 0 && now_ms.saturating_sub(higher_ms) < RESERVED_MS
     }
 }
 
+/// Returns true if one more request may be in flight under the limit `max`. `in_flight` is a value of
+/// `ConcurrencyLimit::in_flight`.
 fn fits(in_flight: u64, max: usize, is_low: bool, is_reserved: bool) -> bool {
     let reserved = if is_reserved { max / RESERVED_FRACTION } else { 0 };
     load(in_flight) < max && (!is_low || low(in_flight) < max - reserved)
 }
 
+/// Position of the low-priority count in `ConcurrencyLimit::in_flight`, in bits.
 const HALF: u32 = 32;
 
+/// Returns the value that one request adds to `ConcurrencyLimit::in_flight`.
 fn one(is_low: bool) -> u64 {
     1 + (u64::from(is_low) << HALF)
 }
 
+/// Returns the number of all requests in a value of `ConcurrencyLimit::in_flight`.
 fn load(in_flight: u64) -> usize {
     (in_flight & u64::from(u32::MAX)) as usize
 }
 
+/// Returns the number of requests of low priority in a value of `ConcurrencyLimit::in_flight`.
 fn low(in_flight: u64) -> usize {
     (in_flight >> HALF) as usize
 }
@@ -224,7 +236,7 @@ fn is_low(priority: Priority) -> bool {
     priority == Priority::Low
 }
 
-/// Locks `mutex`. No code that can panic runs under the lock, so poisoning is ignored.
+/// Locks `mutex`. Poisoning is ignored, because no code that can panic runs under the lock.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

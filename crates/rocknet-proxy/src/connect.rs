@@ -29,7 +29,7 @@ use rocknet_certificates::HTTP_2;
 use rocknet_handler::exchange::Client;
 use rocknet_handler::services::Services;
 
-/// Opens a connection for HTTP/1.1.
+/// Opens a connection to an upstream that speaks HTTP/1.1.
 pub async fn connect(
     services: &Rc<Services>,
     upstream: &Arc<Upstream>,
@@ -41,9 +41,10 @@ pub async fn connect(
     Ok(Box::new(H1Connection::new(transport)))
 }
 
-/// Connects to the first address of the upstream that answers, and completes the TLS handshake if there is one.
+/// Connects to the first address of the upstream that accepts a connection, and completes the TLS handshake if the
+/// upstream uses TLS.
 ///
-/// Both together must finish within `connect` of the proxy.
+/// Connecting has the timeout `connect` of the proxy, including the handshake.
 pub async fn open_transport(
     services: &Rc<Services>,
     upstream: &Arc<Upstream>,
@@ -80,7 +81,8 @@ pub async fn open_transport(
         .map_err(ProxyError::Handshake)
 }
 
-/// Prepares a dialed link for the first request: sends `header` (of the PROXY protocol), then runs the TLS handshake.
+/// Prepares a dialed link for the first request: sends `header` (of the PROXY protocol, or empty), then completes the
+/// TLS handshake if the upstream uses TLS.
 async fn set_up_dialed(
     services: &Rc<Services>,
     upstream: &Upstream,
@@ -102,7 +104,7 @@ async fn handshake<L: Link>(
     (tls, name): &(Arc<TlsClientConfig>, ServerName<'static>),
     link: L,
 ) -> io::Result<Tls<L, ClientSide>> {
-    // Verifying the certificate costs as much as answering the handshake of a client, so the same limiter applies.
+    // Verifying the certificate costs as much CPU time as the handshake of a client, so the same limiter applies.
     services.handshake_limiter.acquire().await;
     let mut tls = Tls::connect(link, Arc::clone(&tls.config), name.clone(), services.tls_buffers())?;
     poll_fn(|context| tls.poll_handshake(context)).await?;
@@ -112,7 +114,7 @@ async fn handshake<L: Link>(
     Ok(tls)
 }
 
-/// Connects a socket and sends `header`, the PROXY protocol header or nothing.
+/// Connects a socket and sends `header`: the PROXY protocol header, or nothing if it is empty.
 async fn connect_socket(services: &Rc<Services>, upstream: &Upstream, header: &[u8]) -> Result<OwnedFd, ProxyError> {
     loop {
         match upstream.connect_target() {
@@ -122,10 +124,10 @@ async fn connect_socket(services: &Rc<Services>, upstream: &Upstream, header: &[
             }
             ConnectTarget::Tcp(addresses) => {
                 services.connect_limiter.acquire().await;
-                let silence = services.wheel.ticks(ATTEMPT_DELAY);
+                let delay = services.wheel.ticks(ATTEMPT_DELAY);
                 let pause = async || {
                     let pause = services.wheel.deadline();
-                    pause.set(silence);
+                    pause.set(delay);
                     pause.past().await;
                 };
                 let stream = happy_eyeballs::connect(&addresses, pause).await;
@@ -133,7 +135,7 @@ async fn connect_socket(services: &Rc<Services>, upstream: &Upstream, header: &[
                 return tcp(stream, header).await.map_err(ProxyError::Connect);
             }
             ConnectTarget::Failed(error) => return Err(ProxyError::Resolve(error)),
-            // Occurs only in the first moments of a server, so the next tick checks again.
+            // The first lookup takes only a moment after the start or a reload, so the next tick checks again.
             ConnectTarget::Unresolved => {
                 let pause = services.wheel.deadline();
                 pause.set(1);
@@ -150,7 +152,7 @@ async fn unix(path: &Path, header: &[u8]) -> io::Result<OwnedFd> {
 }
 
 async fn tcp(mut stream: TcpStream, header: &[u8]) -> io::Result<OwnedFd> {
-    // Messages are written in one piece, so Nagle's algorithm would only delay their last segments.
+    // Each message is written in one piece, so Nagle's algorithm would only delay its last segment.
     stream.set_nodelay(true)?;
     stream.write_all(header).await?;
     stream.into_std().map(OwnedFd::from)

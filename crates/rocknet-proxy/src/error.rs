@@ -1,4 +1,5 @@
-//! Errors of the proxy, with their status for the client, their log line, and the hint on the page of `dev` mode.
+//! Errors of the proxy, each with its status for the client, its log message, and a hint. The log shows the hint, and
+//! the error page of `dev` mode too.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -20,7 +21,7 @@ use rocknet_log::throttle::Cause;
 /// Reason why a request got no complete response from an upstream.
 #[derive(Debug)]
 pub enum ProxyError {
-    /// The connection failed, or was not permitted.
+    /// The connection could not be opened.
     Connect(io::Error),
     /// The host name could not be resolved.
     Resolve(Arc<str>),
@@ -30,9 +31,9 @@ pub enum ProxyError {
     NoCapacity,
     /// No upstream passes its health checks.
     NoHealthyUpstream,
-    /// No response, or no next piece of it, arrived in time.
+    /// The response, or its next piece, did not arrive in time.
     Timeout,
-    /// A reused connection was closed before any response. The request is repeated if it is idempotent.
+    /// A reused connection was closed before any response arrived. An idempotent request is sent again.
     ReusedConnectionClosed,
     /// The connection failed before the response was complete.
     ConnectionLost(io::Error),
@@ -42,7 +43,7 @@ pub enum ProxyError {
     InvalidH1(ResponseError),
     /// The response violates HTTP/2.
     InvalidH2(String),
-    /// The upstream reports that it processed nothing of the request (RFC 9113 §8.7).
+    /// The upstream reports that it has not processed the request (RFC 9113 §8.7).
     Refused,
     /// The upstream reset the stream of the request with this code.
     StreamReset(h2::Reason),
@@ -88,7 +89,7 @@ impl ProxyError {
         }
     }
 
-    /// Returns true if no byte of the request was sent, so that it may be retried regardless of its method.
+    /// Returns true if the upstream has not processed the request, so that it may be retried regardless of its method.
     pub fn is_before_request(&self) -> bool {
         matches!(
             self,
@@ -103,7 +104,7 @@ impl ProxyError {
                 format!("RockNet has no permission to open {upstream}. Grant it to the user that RockNet runs as.")
             }
             ProxyError::Connect(error) if error.kind() == ErrorKind::TimedOut => {
-                format!("Nothing answers at {upstream}. Check the address, and firewalls in between.")
+                format!("{upstream} does not respond. Check the address, and the firewalls in between.")
             }
             ProxyError::Connect(error) if is_exhausted(error) => port_exhaustion::HINT.to_owned(),
             ProxyError::Connect(error) if is_resource_shortage(error) => "Raise the limit of open files.".to_owned(),
@@ -115,23 +116,23 @@ impl ProxyError {
             }
             ProxyError::Handshake(error) => tls_error::hint(error, upstream),
             ProxyError::NoCapacity => {
-                "All upstreams have as many requests as `connections` of the proxy allows. Raise that, add upstreams, or find out why they are slow.".to_owned()
+                "All upstreams have as many requests as `connections` of the proxy permits. Raise that limit, add upstreams, or find out why they are slow.".to_owned()
             }
             ProxyError::NoHealthyUpstream => "No upstream passes its health checks. See how it responds to `path` of `health`.".to_owned(),
             ProxyError::Timeout => format!(
-                "{upstream} takes longer than `first_byte` of the proxy allows. Raise that, or find out what it waits for."
+                "{upstream} takes longer than `first_byte` of the proxy permits. Raise that timeout, or find out what the upstream waits for."
             ),
             ProxyError::ReusedConnectionClosed | ProxyError::ConnectionLost(_) | ProxyError::NoResponse => {
-                format!("{upstream} closed the connection before its response was complete. See its log.")
+                format!("{upstream} closed the connection before its response was complete. See the log of the upstream.")
             }
             ProxyError::InvalidH1(_) => {
-                format!("{upstream} does not respond in HTTP/1.1. Check that the port is that of a web server without TLS.")
+                format!("{upstream} does not respond in HTTP/1.1. Check that an HTTP server without TLS listens on this port.")
             }
             ProxyError::InvalidH2(_) => {
-                format!("{upstream} does not respond in HTTP/2. Check that the port is that of a server that speaks it.")
+                format!("{upstream} does not respond in HTTP/2. Check that a server that speaks HTTP/2 listens on this port.")
             }
-            ProxyError::Refused => format!("{upstream} accepts no requests at present. See its log."),
-            ProxyError::StreamReset(_) => format!("{upstream} gave up on the request. See its log."),
+            ProxyError::Refused => format!("{upstream} accepts no requests at present. See the log of the upstream."),
+            ProxyError::StreamReset(_) => format!("{upstream} cancelled the request. See the log of the upstream."),
             ProxyError::Encode(_) | ProxyError::RequestBody(_) => return None,
         })
     }
@@ -174,7 +175,7 @@ impl ProxyError {
 /// Converts an error of the HTTP/2 library. `may_repeat`: the connection was reused, so the upstream may have closed it
 /// before it received the request.
 pub fn from_h2(error: h2::Error, may_repeat: bool) -> ProxyError {
-    // A stream that GOAWAY or REFUSED_STREAM excludes is never processed (RFC 9113 §6.8, §8.7).
+    // A request was not processed if GOAWAY excludes its stream or REFUSED_STREAM resets it (RFC 9113 §6.8, §8.7).
     if error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM)) {
         return match error.reason() {
             Some(h2::Reason::NO_ERROR | h2::Reason::REFUSED_STREAM) => ProxyError::Refused,
@@ -193,7 +194,7 @@ pub fn from_h2(error: h2::Error, may_repeat: bool) -> ProxyError {
     }
 }
 
-/// Returns the kind under which the error is reported to requests that waited for the same connection.
+/// Returns the kind of I/O error that is reported to other requests that waited for the same connection.
 pub fn io_kind(error: &ProxyError) -> ErrorKind {
     match error {
         ProxyError::Connect(error) | ProxyError::Handshake(error) | ProxyError::ConnectionLost(error) => error.kind(),
@@ -201,7 +202,7 @@ pub fn io_kind(error: &ProxyError) -> ErrorKind {
     }
 }
 
-/// Returns true if this machine ran out of descriptors, memory or local ports, which is not the upstream's fault.
+/// Returns true if this machine ran out of descriptors, memory or local ports, for which the upstream is not to blame.
 fn is_resource_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);

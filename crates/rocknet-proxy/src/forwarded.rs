@@ -1,4 +1,5 @@
-//! Header fields that describe the client to an upstream: `X-Forwarded-For`, `-Proto`, `-Host` and `Forwarded` (RFC 7239).
+//! Header fields that describe the client to an upstream: `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`,
+//! and `Forwarded` (RFC 7239).
 
 use std::borrow::Cow;
 
@@ -11,7 +12,7 @@ use rocknet_handler::address;
 use rocknet_handler::exchange::{Client, Exchange};
 use rocknet_handler::forwarded::resolve;
 
-/// Values of the four fields. Empty ones are not sent.
+/// Values of the four fields. A field with an empty value is not sent.
 #[derive(Default)]
 pub struct ForwardedFields {
     /// Value of `X-Forwarded-For`.
@@ -35,7 +36,8 @@ enum ForwardedHost {
 }
 
 impl ForwardedFields {
-    /// Builds the fields for a request. The fields of a trusted proxy are kept, and its own address is appended.
+    /// Builds the fields for a request. The addresses that a trusted proxy reports are kept, and the address of that
+    /// proxy is appended. The fields of other peers are discarded.
     pub fn new(
         fields: Forwarded,
         request: &Request<'_>,
@@ -87,7 +89,7 @@ impl ForwardedFields {
     }
 }
 
-/// Appends the addresses of the trusted field in the syntax of `X-Forwarded-For`.
+/// Appends the addresses in the trusted field to `out`, in the syntax of `X-Forwarded-For`, each with a trailing comma.
 fn append_x_forwarded_for(fields: Fields<'_>, field: TrustedField, out: &mut Vec<u8>) {
     let mut add = |value: &[u8]| {
         out.extend_from_slice(value);
@@ -113,10 +115,11 @@ fn append_x_forwarded_for(fields: Fields<'_>, field: TrustedField, out: &mut Vec
     }
 }
 
-/// Appends the addresses of the trusted field as elements of `Forwarded`.
+/// Appends the addresses in the trusted field to `out`, as elements of `Forwarded`. `first`: host and protocol that the
+/// trusted proxy reports.
 ///
-/// `X-Forwarded-Proto` and `-Host` do not identify the proxy that wrote them. They describe the client's own request, so
-/// they go into the first element.
+/// `X-Forwarded-Proto` and `X-Forwarded-Host` do not identify the proxy that wrote them. They describe the client's own
+/// request, so their values belong to the first element.
 fn append_forwarded(fields: Fields<'_>, field: TrustedField, first: (Option<&[u8]>, Option<&[u8]>), out: &mut Vec<u8>) {
     match field {
         TrustedField::XForwardedFor => {
@@ -130,7 +133,8 @@ fn append_forwarded(fields: Fields<'_>, field: TrustedField, first: (Option<&[u8
             }
         }
         TrustedField::Forwarded => {
-            // A malformed line is dropped, because it could swallow the element that is appended.
+            // A malformed line is dropped. An unclosed quotation mark, for example, would make the next element part of
+            // its value.
             let lines = fields.all(Known::Forwarded);
             for line in lines.filter(|line| forwarded::parse_elements(line).is_some_and(|all| !all.is_empty())) {
                 if !out.is_empty() {

@@ -1,4 +1,4 @@
-//! Error responses for gRPC clients: a gRPC status in a response that consists of its head.
+//! Error responses for gRPC clients: a gRPC status in the head of a response without a body.
 
 use rocknet_proto::fields::Known;
 use rocknet_proto::request::Request;
@@ -6,7 +6,8 @@ use rocknet_proto::status::Status;
 
 use rocknet_handler::response::Response;
 
-/// Returns true for `application/grpc`, `application/grpc+proto` and the like. gRPC-Web is a different protocol.
+/// Returns true if the request is a gRPC call: its `Content-Type` is `application/grpc`, with or without a suffix such
+/// as `+proto`. gRPC-Web is a different protocol.
 pub fn is_call(request: &Request<'_>) -> bool {
     const TYPE: &[u8] = b"application/grpc";
     let Some(media_type) = request.fields.get(Known::ContentType) else {
@@ -17,7 +18,7 @@ pub fn is_call(request: &Request<'_>) -> bool {
     is_type && matches!(media_type.get(TYPE.len()), None | Some(b'+' | b';' | b' '))
 }
 
-/// Returns the gRPC response that replaces an error page with this status. Its HTTP status is 200, as gRPC requires.
+/// Returns the gRPC response that replaces an error page of this status. Its HTTP status is 200, as gRPC requires.
 pub fn refusal(status: Status) -> Response {
     Response::new(Status::OK)
         .with("Content-Type", "application/grpc")
@@ -25,7 +26,8 @@ pub fn refusal(status: Status) -> Response {
         .with("grpc-message", status.reason())
 }
 
-/// Maps an HTTP status to a gRPC status by gRPC's own table, with 413 added for requests that exceed a limit here.
+/// Maps an HTTP status to a gRPC status, mostly by the table of gRPC. The statuses 408 and 413 are added for requests
+/// that exceed a limit of RockNet.
 fn code(status: Status) -> &'static str {
     match status.code() {
         400 => INTERNAL,
@@ -49,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_recognized_by_their_content_type() {
+    fn grpc_calls_are_recognized_by_their_content_type() {
         for (media_type, expected) in [
             ("application/grpc", true),
             ("Application/gRPC+proto", true),

@@ -1,4 +1,4 @@
-//! HTTP/1.1 connection to an upstream: the link, the protocol engine and the bytes between them.
+//! HTTP/1.1 connection to an upstream: the link, the protocol engine, and the buffers between them.
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
@@ -6,7 +6,7 @@ use rocknet_proto::h1::ClientConnection;
 
 use crate::transport::Transport;
 
-/// Connection to an upstream that carries one exchange at a time.
+/// Connection to an upstream, which carries one exchange at a time.
 pub struct H1Connection {
     pub link: Transport,
     pub engine: ClientConnection,
@@ -20,7 +20,7 @@ pub struct H1Connection {
     pub idle_since_ms: u64,
 }
 
-/// Send buffer that an idle connection keeps, in bytes. Only requests with large cookies need more.
+/// Size of the send buffer that an idle connection keeps, in bytes. Only requests with large cookies need more.
 const IDLE_MEMORY: usize = 4096;
 
 impl H1Connection {
@@ -51,7 +51,8 @@ impl H1Connection {
         is_reusable
     }
 
-    /// Returns false if the upstream closed the connection or sent unexpected data. Costs a system call only if data arrived.
+    /// Returns false if the upstream closed the idle connection or sent data on it. Requires a system call only if data
+    /// arrived.
     pub fn is_alive(&mut self) -> bool {
         self.link.is_idle()
     }

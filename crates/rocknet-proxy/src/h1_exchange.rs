@@ -1,7 +1,7 @@
 //! HTTP/1.1 exchange with an upstream over one connection.
 //!
-//! The request body is sent as the client sends it. The response is read up to the end of its head, and from there on only
-//! as fast as the client takes it.
+//! The request body is forwarded while it is received from the client. The response head is read immediately; the
+//! response body is read only as fast as the client accepts it.
 
 use std::io;
 use std::rc::Rc;
@@ -30,18 +30,18 @@ use rocknet_handler::services::{ReceiveBuffer, Services};
 /// One request and its response over HTTP/1.1.
 pub struct H1Exchange {
     services: Rc<Services>,
-    /// Released when the response is over. `None` until its head has arrived.
+    /// Released when the response is over. `None` until the response head has arrived.
     permit: Option<Permit>,
-    /// Taken when it goes back to the pool.
+    /// `None` after the connection was returned to the pool, closed, or taken for a tunnel.
     connection: Option<Box<H1Connection>>,
     times: Timeouts,
-    /// Rest of the request body.
+    /// Request body that is not sent yet.
     body: Option<RequestBody>,
-    /// The request has a body, whether or not it was sent already.
+    /// The request has or had a body: true even after the body was sent.
     has_body: bool,
     /// Fields that the proxy sets, which trailers must not override. `None` without a request body.
     proxy_headers: Option<Arc<[(String, String)]>>,
-    /// A part of the request body was consumed.
+    /// A part of the request body was consumed, so the body cannot be sent to another upstream.
     body_taken: bool,
     response: ResponseReader,
     has_received: bool,
@@ -75,7 +75,7 @@ impl H1Exchange {
         }
     }
 
-    /// Encodes the head of the request and takes over its body.
+    /// Encodes the request head and takes the body out of `body`.
     pub fn start(
         &mut self,
         upstream: &Upstream,
@@ -100,8 +100,8 @@ impl H1Exchange {
 
     /// Drives the exchange until the response head has arrived.
     ///
-    /// An untouched request body is put back into `body`, so that another upstream can get it. Time spent waiting for the
-    /// client does not count against the upstream.
+    /// A request body of which nothing was consumed is put back into `body`, so that it can be sent to another
+    /// upstream. Time spent waiting for the client does not count against the upstream.
     pub fn poll_head(
         &mut self,
         context: &mut Context<'_>,
@@ -131,7 +131,7 @@ impl H1Exchange {
         self.response.upgraded_protocol.is_some()
     }
 
-    /// Takes the protocol that the upstream switched to, if any.
+    /// Takes the name of the protocol that the upstream switched to, if it did.
     pub fn take_upgraded_protocol(&mut self) -> Option<Box<[u8]>> {
         self.response.upgraded_protocol.take()
     }
@@ -195,8 +195,8 @@ impl H1Exchange {
         }
     }
 
-    /// Discards a request without body that came back unsent although its response has begun. Nothing is received from the
-    /// link until such a request is taken back.
+    /// Takes back and discards the unsent part of a request without a body whose response has already begun. Until it
+    /// is taken back, the link receives nothing.
     fn drop_unsent(&mut self) {
         if let Some(connection) = &mut self.connection
             && connection.link.take_unsent().is_some()
@@ -217,7 +217,7 @@ impl H1Exchange {
                 Err(error) => return Poll::Ready(Err(error)),
             };
             if self.response.head.is_some() {
-                // After a complete response the rest of the request is not needed.
+                // After a complete response, the unsent part of the request is not needed.
                 if self.is_complete() && send_state != SendState::Done {
                     (self.must_close, self.body) = (true, None);
                 }
@@ -232,7 +232,7 @@ impl H1Exchange {
                 }
                 Poll::Pending => {
                     if self.response.interim.is_some() {
-                        // The result is ignored, because the task is polled again when they were sent.
+                        // The result is ignored, because the task is polled again when the interim responses were sent.
                         let _ = interim.poll_send(context, &mut self.response.interim);
                     }
                     return Poll::Pending;
@@ -241,7 +241,7 @@ impl H1Exchange {
         }
     }
 
-    /// Sends the parts of the request that are there. Each part restarts `deadline` with `ticks`.
+    /// Sends the parts of the request that are available. Each part restarts `deadline` with `ticks`.
     fn send_pending(
         &mut self,
         context: &mut Context<'_>,
@@ -264,7 +264,8 @@ impl H1Exchange {
                 match link.poll_send(context, out) {
                     Poll::Pending => return Ok(SendState::WaitsForUpstream),
                     Poll::Ready(Ok(())) => {}
-                    // The upstream stopped reading. Its response is still read, because it explains more than this error.
+                    // The upstream stopped reading. Its response is still read, because that explains more than this
+                    // error.
                     Poll::Ready(Err(_)) => self.must_close = true,
                 }
             }
@@ -294,8 +295,8 @@ impl H1Exchange {
                     let trailers = body.take_trailers().unwrap_or_default();
                     let trailers = trailers::for_request(&trailers, self.proxy_headers.as_deref().unwrap_or_default());
                     (self.body_taken, self.body) = (true, None);
-                    let is_whole = engine.finish(trailers.bytes(), out.buffer());
-                    if !is_whole.map_err(ProxyError::Encode)? {
+                    let is_body_complete = engine.finish(trailers.bytes(), out.buffer());
+                    if !is_body_complete.map_err(ProxyError::Encode)? {
                         return Err(ProxyError::RequestBody(
                             rocknet_handler::exchange::BodyError::Incomplete,
                         ));
@@ -325,7 +326,7 @@ impl H1Exchange {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(received)) => received,
             Poll::Ready(Err(_)) if is_unused_since_idle => return Poll::Ready(Err(ProxyError::ReusedConnectionClosed)),
-            // In TLS 1.3 the server checks our certificate after the handshake is complete on our side.
+            // In TLS 1.3 the upstream checks our certificate only after the handshake is complete on our side.
             Poll::Ready(Err(error)) if !self.has_received && tls_error::is_client_rejected(&error) => {
                 return Poll::Ready(Err(ProxyError::Handshake(error)));
             }
@@ -335,13 +336,13 @@ impl H1Exchange {
         let read = if received.is_empty() {
             self.must_close = true;
             match engine.closed() {
-                Ok(ended) => {
-                    response.is_complete |= ended;
+                Ok(is_end) => {
+                    response.is_complete |= is_end;
                     Ok(())
                 }
                 Err(_) if is_unused_since_idle => return Poll::Ready(Err(ProxyError::ReusedConnectionClosed)),
                 Err(_) if !self.has_received => return Poll::Ready(Err(ProxyError::NoResponse)),
-                Err(fault) => Err(fault),
+                Err(error) => Err(error),
             }
         } else {
             self.has_received = true;
@@ -361,18 +362,18 @@ impl H1Exchange {
         Poll::Ready(read.map_err(ProxyError::InvalidH1))
     }
 
-    /// Sends a batched write at once.
+    /// Sends a batched write immediately.
     pub fn flush(&mut self) {
         if let Some(connection) = &mut self.connection {
             connection.link.flush();
         }
     }
 
-    /// Ends the exchange after the response. A reusable connection goes back to the pool.
+    /// Ends the exchange after the response. A reusable connection is returned to the pool.
     pub fn finish(&mut self) {
         let Some(permit) = self.permit.take() else { return };
-        let is_fit = self.is_complete() && !self.must_close && self.body.is_none();
-        if let Some(connection) = self.connection.take().filter(|_| is_fit) {
+        let is_reusable = self.is_complete() && !self.must_close && self.body.is_none();
+        if let Some(connection) = self.connection.take().filter(|_| is_reusable) {
             let tick_ms = u64::try_from(self.services.wheel.tick_length().as_millis()).unwrap_or(u64::MAX);
             let idle_ms = tick_ms.saturating_mul(self.times.idle.into());
             let now_ms = self.services.clock.uptime_ms();
@@ -383,7 +384,7 @@ impl H1Exchange {
     }
 }
 
-/// Error by which a body stream reports that the response was cut.
+/// Converts to the error by which a body stream reports a truncated response.
 impl From<ProxyError> for io::Error {
     fn from(error: ProxyError) -> io::Error {
         io::Error::new(io::ErrorKind::ConnectionAborted, format!("proxy: {error}"))

@@ -1,4 +1,4 @@
-//! Handler of a proxied route.
+//! Handler of a proxied route: forwards its requests to the upstreams.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,20 +34,20 @@ impl Handler for ProxyHandler {
     fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
         let proxy = Arc::clone(&self.0);
         Box::pin(async move {
-            // The exchange is borrowed by everything called here, because each move into another future would copy it.
+            // The functions called here borrow the exchange, because moving it into another future would copy it.
             let request = Rc::clone(&exchange.request);
             let request_view = request.view();
             if request_view.method == Method::Connect && UpgradeRequest::from_request(&request_view).is_none() {
-                // A CONNECT without a protocol cannot be expressed in a request to an upstream.
+                // A CONNECT request without a protocol cannot be converted into a request to an upstream.
                 return fixed::error(Status::NOT_IMPLEMENTED).into();
             }
             let route = Arc::clone(&exchange.route);
             let services = Rc::clone(&exchange.services);
-            let answered = match forward(&services, &proxy, &request_view, &mut exchange, &route).await {
+            let result = match forward(&services, &proxy, &request_view, &mut exchange, &route).await {
                 Ok(response) => ForwardResult::Forwarded(response),
                 Err(failed) => failed.respond(&request_view, &route),
             };
-            match answered {
+            match result {
                 ForwardResult::Forwarded(mut response) => {
                     if proxy.intercepts {
                         response.error_page = ErrorPage::Always;

@@ -1,7 +1,8 @@
-//! Happy Eyeballs (RFC 8305 §5): connection attempts to the addresses of one server, staggered, of which the first wins.
+//! Happy Eyeballs (RFC 8305 §5): staggered connection attempts to the addresses of one server. The first connection
+//! that succeeds is used.
 //!
-//! The next attempt starts when the one before has failed or has been pending for [`ATTEMPT_DELAY`]. A silent address
-//! therefore costs that delay and not the whole timeout.
+//! The next attempt starts when the previous one has failed or has been pending for [`ATTEMPT_DELAY`]. An address that
+//! does not respond therefore costs that delay and not the whole timeout.
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
@@ -14,7 +15,7 @@ use tokio::net::TcpStream;
 
 use rocknet_handler::port_exhaustion;
 
-/// "Connection Attempt Delay" as RFC 8305 §8 recommends.
+/// "Connection Attempt Delay" with the value that RFC 8305 §8 recommends.
 pub const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// Connects to one of `addresses`, which are in order of preference. `pause` waits for the attempt delay.
@@ -58,7 +59,7 @@ struct Attempts {
 }
 
 impl Attempts {
-    /// Returns the stream of an attempt that connected, or `None` if an attempt failed.
+    /// Returns the stream of an attempt that succeeded, or `None` if an attempt failed. Pending while neither occurs.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<TcpStream>> {
         for index in 0..self.running.len() {
             match self.running[index].as_mut().poll(context) {
@@ -83,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns an address that never answers, because the backlog of its listener is full. The sockets must stay open.
+    /// Returns an address that never responds, because the backlog of its listener is full. The sockets must stay open.
     fn silent() -> (SocketAddr, TcpListener, Vec<std::net::TcpStream>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         net::listen(&listener, 0).expect("a short queue");
@@ -107,20 +108,20 @@ mod tests {
     }
 
     #[test]
-    fn the_first_connection_wins_and_silent_addresses_are_skipped() {
+    fn the_first_successful_connection_is_used_and_unresponsive_addresses_are_skipped() {
         let (silent, _listener, _waiting) = silent();
         let answering = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let answering = answering
             .local_addr()
             .map(|address| (address, answering))
             .expect("its address");
-        let (dead, reachable) = (refusing(), answering.0);
+        let (refusing, reachable) = (refusing(), answering.0);
         for addresses in [
             &[reachable][..],
             &[reachable, silent],
             &[silent, reachable],
-            &[dead, reachable],
-            &[silent, dead, reachable, dead],
+            &[refusing, reachable],
+            &[silent, refusing, reachable, refusing],
         ] {
             let stream = run(connect(addresses, async || {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -128,13 +129,13 @@ mod tests {
             let peer = stream.and_then(|stream| stream.peer_addr());
             assert_eq!(peer.ok(), Some(reachable), "{addresses:?}");
         }
-        // The next attempt follows a failure at once, whatever the delay.
-        let stream = run(connect(&[dead, reachable], async || std::future::pending().await));
+        // After a failure the next attempt starts immediately, without the delay.
+        let stream = run(connect(&[refusing, reachable], async || std::future::pending().await));
         assert!(stream.is_ok(), "{stream:?}");
         for (addresses, expected) in [
             (&[][..], ErrorKind::AddrNotAvailable),
-            (&[dead], ErrorKind::ConnectionRefused),
-            (&[dead, dead], ErrorKind::ConnectionRefused),
+            (&[refusing], ErrorKind::ConnectionRefused),
+            (&[refusing, refusing], ErrorKind::ConnectionRefused),
         ] {
             let failed = run(connect(addresses, async || std::future::pending().await));
             assert_eq!(failed.map_err(|error| error.kind()).err(), Some(expected));

@@ -1,4 +1,4 @@
-//! Head of an upstream's response without the fields that belong to its connection.
+//! Head of an upstream's response without connection fields.
 
 use std::future::Future;
 use std::io;
@@ -13,7 +13,8 @@ use rocknet_proto::status::Status;
 use crate::upgrade_request::UpgradeRequest;
 use rocknet_handler::response::{FieldList, Stream};
 
-/// Fields that are not forwarded: those that frame a message or control its connection, and those that RockNet sets itself.
+/// Fields that are not forwarded: fields that frame a message or control its connection, and fields that RockNet sets
+/// itself.
 const NOT_PASSED: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -27,19 +28,19 @@ const NOT_PASSED: KnownSet = KnownSet::of(&[
     Known::Upgrade,
 ]);
 
-/// Response head as it is forwarded.
+/// Response head to forward.
 pub struct ResponseHead {
     pub status: Status,
     pub fields: FieldList,
-    /// Length of the response body, which `Content-Length` states in a response to HEAD too.
+    /// Length of the response body in bytes, if it is known. In a response to HEAD it is the value of `Content-Length`.
     pub length: Option<u64>,
 }
 
 impl ResponseHead {
-    /// Builds the head. With `upgrade`, fields meant for the proxy itself are dropped.
+    /// Builds the head. If `upgrade` is given, fields that are meant for the proxy itself are dropped.
     pub fn new(
         response: &response::Response<'_>,
-        content: ResponseBodyFraming,
+        framing: ResponseBodyFraming,
         upgrade: Option<&UpgradeRequest>,
     ) -> ResponseHead {
         let nominates = response.fields.contains(Known::Connection);
@@ -52,10 +53,12 @@ impl ResponseHead {
         };
         let passed = response.fields.lines().filter(is_passed);
         let fields = FieldList::from_fields(passed);
-        let stated = response.fields.get(Known::ContentLength);
-        let length = match content {
+        let content_length = response.fields.get(Known::ContentLength);
+        let length = match framing {
             ResponseBodyFraming::Length(length) => Some(length),
-            ResponseBodyFraming::None => stated.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()),
+            ResponseBodyFraming::None => {
+                content_length.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok())
+            }
             ResponseBodyFraming::Chunked | ResponseBodyFraming::UntilClose => None,
         };
         ResponseHead {
@@ -72,7 +75,7 @@ impl ResponseHead {
     }
 }
 
-/// Body of a response to HEAD: has a length, but is not sent.
+/// Body of a response to HEAD: has a length in bytes, but is not sent.
 pub struct OmittedBody(pub Option<u64>);
 
 impl Stream for OmittedBody {

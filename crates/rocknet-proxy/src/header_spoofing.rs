@@ -1,7 +1,7 @@
 //! Protection against header spoofing by underscores.
 //!
-//! CGI-like gateways map `X_Real_IP` and `X-Real-IP` to the same variable, `HTTP_X_REAL_IP`. A client could therefore forge
-//! with an underscore a field that only RockNet may set.
+//! CGI-like gateways map `X_Real_IP` and `X-Real-IP` to the same variable, `HTTP_X_REAL_IP`. With an underscore, a
+//! client could therefore forge a field that only RockNet may set.
 
 use rocknet_proto::fields::{Known, KnownSet};
 
@@ -17,7 +17,7 @@ const TRUSTED_FIELDS: KnownSet = KnownSet::of(&[
     Known::XRealIp,
 ]);
 
-/// Returns true if a name is not a trusted field but becomes one in a CGI-like gateway.
+/// Returns true if the name is not that of a trusted field, but a CGI-like gateway maps both to the same variable.
 pub fn is_spoofed(name: &[u8]) -> bool {
     if memchr::memchr(b'_', name).is_none() {
         return false;
@@ -31,6 +31,7 @@ pub fn is_same_to_cgi(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(&one, &other)| fold(one) == fold(other))
 }
 
+/// Maps bytes that CGI does not distinguish to the same byte: letters of both cases, and underscore and hyphen.
 fn fold(byte: u8) -> u8 {
     match byte {
         b'_' => b'-',
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spoofed_names_are_recognized() {
+    fn names_that_imitate_trusted_fields_are_recognized() {
         for (name, expected) in [
             ("X_Forwarded_For", true),
             ("x-forwarded_proto", true),

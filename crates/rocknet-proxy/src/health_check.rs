@@ -1,4 +1,4 @@
-//! Active health check of an upstream: one request on a connection of its own.
+//! Active health check of an upstream: one request on a separate connection.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::tls_error;
 use crate::upstream::{ConnectTarget, Upstream};
 use rocknet_handler::port_exhaustion::is_exhausted;
 
-/// Maximum size of the response head, in bytes. A health check needs no more.
+/// Maximum size of the response head in bytes. A health check reads only the status.
 const MAX_HEAD: usize = 16 * 1024;
 
 /// Value of `User-Agent`, unless the configuration sets one.
@@ -31,7 +31,7 @@ const USER_AGENT: &str = "RockNet (health check)";
 pub enum CheckError {
     /// The upstream is unhealthy, for this reason.
     Upstream(String),
-    /// No local port was free, which is not the upstream's fault.
+    /// No local port was free, for which the upstream is not to blame.
     NoLocalPort,
 }
 
@@ -63,7 +63,7 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckErro
                 None => check_h1(stream, upstream, health).await?,
                 Some((tls, name)) => {
                     if let Some(version) = upstream.proxy_protocol {
-                        // Sent in the clear, before the handshake.
+                        // The header is sent unencrypted, before the handshake.
                         let mut header = Vec::new();
                         proxy_protocol::write(version, &ProxyHeader::Local, &mut header);
                         stream.write_all(&header).await.map_err(to_text)?;
@@ -80,7 +80,7 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckErro
         ConnectTarget::Failed(error) => return Err(error.to_string().into()),
     };
     let is_healthy = match health.status {
-        Some(wanted) => status == wanted,
+        Some(expected) => status == expected,
         None => (200..400).contains(&status),
     };
     match is_healthy {
@@ -89,26 +89,27 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckErro
     }
 }
 
-/// Returns the value of `Host`: the configured one, or the host of the upstream.
+/// Returns the value of `Host`: the configured value, or the host of the upstream.
 fn host<'a>(upstream: &'a Upstream, health: &'a Health) -> &'a str {
-    let mut given = health
+    let mut configured = health
         .headers
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("host"));
-    given.next().map_or(&*upstream.host, |(_, host)| host)
+    configured.next().map_or(&*upstream.host, |(_, host)| host)
 }
 
+/// Returns the other fields of the request: the configured fields, and `User-Agent`.
 fn fields(health: &Health) -> impl Iterator<Item = (&str, &str)> {
     let names_agent = health
         .headers
         .keys()
         .any(|name| name.eq_ignore_ascii_case("user-agent"));
-    let given = health
+    let configured = health
         .headers
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()));
-    let given = given.filter(|(name, _)| !name.eq_ignore_ascii_case("host"));
-    given.chain((!names_agent).then_some(("User-Agent", USER_AGENT)))
+    let configured = configured.filter(|(name, _)| !name.eq_ignore_ascii_case("host"));
+    configured.chain((!names_agent).then_some(("User-Agent", USER_AGENT)))
 }
 
 async fn check_h1<S: AsyncRead + AsyncWrite + Unpin>(
@@ -152,12 +153,12 @@ async fn check_h1<S: AsyncRead + AsyncWrite + Unpin>(
             }
         }
         bytes.drain(..at);
-        let mut room = [0; 2048];
-        let got = stream.read(&mut room).await.map_err(|error| error.to_string())?;
-        if got == 0 || bytes.len() > MAX_HEAD {
+        let mut buffer = [0; 2048];
+        let count = stream.read(&mut buffer).await.map_err(|error| error.to_string())?;
+        if count == 0 || bytes.len() > MAX_HEAD {
             return Err("it closed the connection without a response".to_owned());
         }
-        bytes.extend_from_slice(&room[..got]);
+        bytes.extend_from_slice(&buffer[..count]);
     }
 }
 
@@ -174,8 +175,8 @@ async fn check_h2<S: AsyncRead + AsyncWrite + Unpin>(
     let (mut sender, connection) = h2::client::handshake(stream).await.map_err(to_text)?;
     let exchange = async {
         poll_fn(|context| sender.poll_ready(context)).await?;
-        let (answer, _) = sender.send_request(request, true)?;
-        Ok(answer.await?.status().as_u16())
+        let (response, _) = sender.send_request(request, true)?;
+        Ok(response.await?.status().as_u16())
     };
     tokio::select! {
         biased;

@@ -1,11 +1,11 @@
-//! Health state of an upstream: changes after several health checks in a row with the opposite result.
+//! Health state of an upstream, which changes only after several consecutive health checks with the opposite result.
 
-/// Number of consecutive checks that change the state: `rise` successes or `fall` failures.
+/// Numbers of consecutive checks that change the state.
 #[derive(Debug, Clone, Copy)]
 pub struct Thresholds {
-    /// Successes that make an unhealthy upstream healthy.
+    /// Number of successes after which an unhealthy upstream becomes healthy.
     pub rise: u32,
-    /// Failures that make a healthy upstream unhealthy.
+    /// Number of failures after which a healthy upstream becomes unhealthy.
     pub fall: u32,
 }
 
@@ -13,8 +13,9 @@ pub struct Thresholds {
 #[derive(Debug, Default)]
 pub struct HealthState {
     is_unhealthy: bool,
-    /// Consecutive checks that contradict the state.
+    /// Number of consecutive checks that contradict the state.
     contrary: u32,
+    /// At least one check was recorded.
     has_verdict: bool,
 }
 
@@ -22,7 +23,7 @@ impl HealthState {
     /// Records a check. Returns true if the upstream becomes unhealthy, false if it becomes healthy, `None` if nothing
     /// changes.
     ///
-    /// The first check decides alone, so that an upstream that is down at start gets no requests.
+    /// The first check is sufficient to change the state, so that an upstream that is down at start gets no requests.
     pub fn record(&mut self, is_success: bool, thresholds: Thresholds) -> Option<bool> {
         let needed = match (self.has_verdict, self.is_unhealthy) {
             (false, _) => 1,
@@ -49,10 +50,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_checks_in_a_row_change_the_state() {
+    fn only_several_consecutive_checks_change_the_state() {
         let thresholds = Thresholds { rise: 2, fall: 3 };
         for (record, verdicts) in [
-            // `+`: success, `-`: failure. State after each: `.` healthy, `x` unhealthy.
+            // Checks: `+` is a success, `-` a failure. State after each check: `.` is healthy, `x` unhealthy.
             ("+--+---", "......x"),
             ("---", "xxx"),
             ("-+-++--+---", "xxxx......x"),

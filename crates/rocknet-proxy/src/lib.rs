@@ -1,22 +1,24 @@
 //! Reverse proxy: forwards requests to upstreams and streams their responses back.
 //!
-//! A request is rebuilt from its parsed parts, so an upstream never gets bytes that could be read in two ways.
+//! A request is rebuilt from its parsed parts. Therefore an upstream never receives bytes that it could parse
+//! differently than RockNet did.
 //!
 //! ```text
-//! Exchange ─▶ proxy.rs             selects an upstream with balance.rs; concurrency_limit.rs grants a permit,
-//!                │                 upstream_queue.rs holds the requests that wait for one
+//! Exchange ─▶ proxy.rs             selects an upstream; concurrency_limit.rs grants a permit,
+//!                │                 upstream_queue.rs queues requests that wait for a permit
 //!           request.rs             writes the head; forwarded.rs and header_spoofing.rs protect the client's identity
 //!                │
 //!           h1_exchange.rs ⇄ h1_connection.rs ─▶ transport.rs      socket or TLS; pool.rs keeps idle connections,
 //!                │                                                 connect.rs and happy_eyeballs.rs open new ones
 //!           response_reader.rs
 //!                │
-//!           response.rs ─▶ Response      buffering.rs reads ahead of a slow client; after 101, upgrade.rs is a tunnel
+//!           response.rs ─▶ Response      buffering.rs receives ahead of a slow client; upgrade.rs: tunnel after 101
 //! ```
 //!
-//! `http2` replaces h1_exchange.rs and h1_connection.rs for upstreams that speak HTTP/2, and grpc.rs maps errors for gRPC
-//! clients. An upstream.rs is shared by all workers: its breaker judges the responses, and background.rs resolves its name
-//! and runs health_check.rs. tls_config.rs decides which certificates are trusted; tls_error.rs explains failed handshakes.
+//! `http2` replaces h1_exchange.rs and h1_connection.rs for upstreams that speak HTTP/2, and grpc.rs maps errors for
+//! gRPC clients. All workers share an upstream (upstream.rs): its breaker counts failures, and background.rs resolves
+//! its name and runs health_check.rs. tls_config.rs sets which certificates are trusted; tls_error.rs explains failed
+//! handshakes.
 
 mod background;
 mod buffering;
@@ -84,13 +86,13 @@ pub use crate::transport::Dialer;
 use crate::upgrade_request::UpgradeRequest;
 pub use crate::upstreams::Upstreams;
 
-/// Response of an upstream, or the error response that replaces it.
+/// Response to forward, or an error response of the proxy itself.
 enum ForwardResult {
     Forwarded(Response),
     Error(Response),
 }
 
-/// Failure to get a response, with the upstream that was tried last.
+/// Error of a request that got no response, with the upstream that was tried last.
 struct ForwardError {
     error: ProxyError,
     upstream: Option<Arc<Upstream>>,
@@ -105,14 +107,14 @@ impl ForwardError {
             head: None,
         });
         match grpc::is_call(request) {
-            // A gRPC client reads neither an error page nor an HTTP status.
+            // A gRPC client reads the error only from gRPC fields, so an error page or HTTP status would be useless.
             true => ForwardResult::Forwarded(grpc::refusal(response.status)),
             false => ForwardResult::Error(response),
         }
     }
 }
 
-/// Forwards `request`, which belongs to `exchange`, and returns the response of an upstream.
+/// Forwards `request`, which is the request of `exchange`, and returns the response of an upstream.
 async fn forward(
     services: &Rc<Services>,
     proxy: &Proxy,
@@ -143,11 +145,11 @@ async fn forward(
         mirror.copy(&sent, body, services.random());
     }
     if sent.has_body() {
-        // Boxed because it is rare and would make the future of every request larger.
+        // Boxed, because buffering is rare and its future would make that of every request larger.
         let buffered = match proxy.request_buffering {
             RequestBuffering::None => Ok(()),
             RequestBuffering::First(most) => Box::pin(body.buffer(most)).await,
-            // Both sides of a streaming call take turns, so its request may not end before its response begins.
+            // In a streaming call both sides may take turns, so the request may not end before the response begins.
             RequestBuffering::Whole if grpc::is_call(request) => Ok(()),
             RequestBuffering::Whole => {
                 let bounds = route.server.spool.clone();
@@ -161,9 +163,9 @@ async fn forward(
             upstream: None,
         })?;
     }
-    let mut content = Some(std::mem::replace(body, RequestBody::empty()));
-    // A request body that was received completely can be sent again.
-    let replay = content.as_ref().and_then(RequestBody::again);
+    let mut request_body = Some(std::mem::replace(body, RequestBody::empty()));
+    // A copy of the request body for another try, if the body was received completely.
+    let replay = request_body.as_ref().and_then(RequestBody::again);
     let deadline = services.wheel.deadline();
     let mut tries = 1u8;
     let times = Timeouts::of(services, proxy);
@@ -185,28 +187,28 @@ async fn forward(
         };
         let upstream = Arc::clone(&permit.upstream);
         let started = Instant::now();
-        // A request that is not idempotent is not sent twice, so it gets only a connection that was idle for a moment.
+        // A request that is not idempotent is never sent twice, so it may use only a connection that was idle briefly.
         let mut pooled = pool.take(&upstream, sent.is_idempotent(), services.clock.uptime_ms());
         let result = loop {
             if upstream.http2 {
-                // Boxed, as below, because it would make the future of every request larger.
-                let sending = http2::send(services, &upstream, proxy, &sent, &mut content, interim, &deadline);
+                // Boxed, because this future would make that of every HTTP/1.1 request larger.
+                let sending = http2::send(services, &upstream, proxy, &sent, &mut request_body, interim, &deadline);
                 let result = Box::pin(sending).await;
                 break result.and_then(|response| response.into_response(sent.method(), permit));
             }
             let connection = match pooled.take() {
                 Some(connection) => connection,
-                // Boxed because it is rare and would make the future of every request larger.
+                // Boxed, because connecting is rare and its future would make that of every request larger.
                 None => match Box::pin(connect::connect(services, &upstream, proxy, *client, &deadline)).await {
                     Ok(connection) => connection,
                     Err(error) => break Err(error),
                 },
             };
             let mut exchange = H1Exchange::new(services, connection, times);
-            if let Err(error) = exchange.start(&upstream, &sent, &mut content, &deadline) {
+            if let Err(error) = exchange.start(&upstream, &sent, &mut request_body, &deadline) {
                 break Err(error);
             }
-            let result = poll_fn(|context| exchange.poll_head(context, &mut content, interim, &deadline)).await;
+            let result = poll_fn(|context| exchange.poll_head(context, &mut request_body, interim, &deadline)).await;
             match result {
                 Ok(()) => {
                     exchange.hold_permit(match exchange.is_tunnel() {
@@ -215,9 +217,9 @@ async fn forward(
                     });
                     break response::from_exchange(exchange, sent.method(), proxy.response_buffer);
                 }
-                // The other idle connections to this upstream may be closed as well.
+                // The other idle connections to this upstream may have been closed as well.
                 Err(ProxyError::ReusedConnectionClosed)
-                    if sent.is_idempotent() && restore_body(&mut content, &replay) =>
+                    if sent.is_idempotent() && restore_body(&mut request_body, &replay) =>
                 {
                     pool.forget(&upstream);
                 }
@@ -244,11 +246,12 @@ async fn forward(
         if error.counts_against_upstream() {
             proxy.failed(&upstream, services.clock.uptime_ms());
         }
-        // A server that shuts down closes connections it has not accepted yet, and resets those with unread data.
+        // A server that shuts down closes connections that it has not accepted, and resets connections with unread
+        // data. Therefore a lost connection permits another try.
         let is_lost = matches!(error, ProxyError::NoResponse | ProxyError::ConnectionLost(_)) && sent.is_idempotent();
         let may_retry = error.is_before_request() || is_lost;
         let will_retry =
-            may_retry && proxy.has_others(upstream.id) && tries < MAX_TRIES && restore_body(&mut content, &replay);
+            may_retry && proxy.has_others(upstream.id) && tries < MAX_TRIES && restore_body(&mut request_body, &replay);
         if !will_retry {
             let upstream = Some(upstream);
             return Err(ForwardError { error, upstream });
@@ -259,15 +262,15 @@ async fn forward(
     }
 }
 
-/// Restores the request body for another upstream. Returns false if a part of it was consumed and not kept.
-fn restore_body(content: &mut Option<RequestBody>, replay: &Option<RequestBody>) -> bool {
-    if content.is_none() {
-        *content = replay.as_ref().and_then(RequestBody::again);
+/// Restores the request body for another try. Returns false if a part of the body was consumed and there is no copy.
+fn restore_body(request_body: &mut Option<RequestBody>, replay: &Option<RequestBody>) -> bool {
+    if request_body.is_none() {
+        *request_body = replay.as_ref().and_then(RequestBody::again);
     }
-    content.is_some()
+    request_body.is_some()
 }
 
-/// Returns the bytes by which a balance by key selects.
+/// Returns the key for a balance that selects by key; `None` for other balances and for requests without the key.
 fn balance_key<'a>(
     balance: &Balance,
     view: &Request<'a>,
@@ -291,7 +294,7 @@ fn balance_key<'a>(
     }
 }
 
-/// Timeouts of an upstream, in ticks of the worker's timer wheel.
+/// Timeouts of the proxy, in ticks of the worker's timer wheel.
 #[derive(Clone, Copy)]
 struct Timeouts {
     first_byte: u32,

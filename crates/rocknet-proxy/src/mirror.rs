@@ -1,6 +1,6 @@
-//! Mirror of a proxied route: an upstream that gets copies of its requests.
+//! Mirror of a proxied route: an upstream that gets copies of the route's requests.
 //!
-//! A copy is recorded while the request itself is forwarded, and is sent when the request body is complete.
+//! A copy is recorded while the request itself is forwarded. The copy is sent when the request body is complete.
 
 use std::sync::Arc;
 
@@ -31,10 +31,10 @@ impl Mirror {
         }
     }
 
-    /// Starts a copy if `random` selects the request. The copy is sent when the request body is complete.
-    pub(super) fn copy(&self, sent: &UpstreamRequest<'_>, content: &mut RequestBody, random: u64) {
+    /// Starts to copy the request if `random`, a random number, selects it.
+    pub(super) fn copy(&self, sent: &UpstreamRequest<'_>, body: &mut RequestBody, random: u64) {
         let is_drawn = random % u64::from(model::Mirror::ALL) < self.share;
-        // Tunnels are not copied. A body that is too large is mostly known by its length.
+        // Tunnels are not copied, nor are requests whose body length is known to exceed the limit.
         if !is_drawn || sent.upgrade().is_some() || sent.length().is_some_and(|length| length > self.max_body as u64) {
             return;
         }
@@ -46,7 +46,7 @@ impl Mirror {
             return log_dropped();
         }
         match sent.has_body() {
-            true => content.tee_to(Box::new(copy)),
+            true => body.tee_to(Box::new(copy)),
             false => copy.send(),
         }
     }

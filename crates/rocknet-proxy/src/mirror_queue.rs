@@ -1,6 +1,6 @@
 //! Queue of mirrored requests and the thread that sends them. Their responses are discarded.
 //!
-//! No request waits for its copy: copies are dropped if the mirror is slow or unreachable.
+//! A request never waits for its copy. Copies are dropped if the mirror is slow or unreachable.
 
 use std::io;
 use std::sync::Arc;
@@ -25,25 +25,28 @@ use rocknet_handler::exchange::BodyTee;
 use rocknet_handler::port_exhaustion::{self, is_exhausted};
 use rocknet_log::throttle::Cause;
 
-/// Maximum number of queued and unfinished copies of all routes. More indicate that a mirror does not keep up.
+/// Maximum number of copies of all routes that are queued or in flight. A larger number means that a mirror does not
+/// keep up.
 const MAX_COPIES: usize = 1024;
-/// Maximum size of all copies in bytes, with those still being recorded, because clients decide how long that takes.
+/// Maximum size of all copies in bytes. It includes copies that are still being recorded, because clients decide how
+/// long that takes.
 const MAX_BYTES: usize = 16 << 20;
-/// Maximum number of copies in flight, which bounds the connections to a slow mirror.
+/// Maximum number of copies in flight, which limits the connections to a slow mirror.
 const MAX_CONCURRENT: usize = 64;
-/// Blocking threads of the runtime. Nothing on it blocks, because names are resolved elsewhere.
+/// Number of blocking threads of the runtime. The minimum suffices, because names are resolved on another thread.
 const MAX_BLOCKING: usize = 1;
 /// Timeout of one copy, from connecting to the end of its response.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Copy of a request while it is recorded.
+/// Copy of a request.
 pub struct MirroredRequest {
     upstream: Arc<Upstream>,
     /// Engine that encodes the request and later parses the response.
     pub engine: ClientConnection,
-    /// Encoded request so far.
+    /// Encoded request, or its part that was recorded so far.
     pub bytes: Vec<u8>,
-    /// Bytes that the request body may still have. `None` once it has exceeded its limit.
+    /// Number of further bytes that the request body may have. `None` once a limit was exceeded, so that the copy is
+    /// dropped.
     remaining: Option<usize>,
     counted: ByteCount,
 }
@@ -91,7 +94,7 @@ impl MirroredRequest {
         }
     }
 
-    /// Counts the recorded bytes. Returns false if all copies together have too many.
+    /// Counts the recorded bytes. Returns false if all copies together exceed [`MAX_BYTES`].
     pub fn count_bytes(&mut self) -> bool {
         self.counted.grow_to(self.bytes.capacity())
     }
@@ -101,7 +104,7 @@ impl MirroredRequest {
         self.counted.clear();
     }
 
-    /// Sends the copy to the thread, or drops it if the queue is full.
+    /// Passes the copy to the thread, which sends it. Drops the copy if the queue is full.
     pub fn send(self) {
         let copies = Arc::clone(&self.counted.copies);
         let is_accepted = QueuedCopy::new(self).is_some_and(|queued| copies.thread.send(queued));
@@ -111,10 +114,11 @@ impl MirroredRequest {
     }
 }
 
-/// Copies of one server and the thread that sends them.
+/// Queued copies of one server, and the thread that sends them.
 pub struct MirrorQueue {
-    /// Number of queued copies and copies in flight.
+    /// Number of copies that are queued or in flight.
     count: AtomicUsize,
+    /// Size of all copies in bytes, including those that are being recorded.
     bytes: AtomicUsize,
     thread: Background<QueuedCopy>,
 }
@@ -130,13 +134,13 @@ impl Default for MirrorQueue {
 }
 
 impl MirrorQueue {
-    /// Drops all copies and ends the thread. Returns true if it had ended at `deadline`.
+    /// Drops all copies and ends the thread. Returns true if the thread ended by `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         self.thread.stop(deadline)
     }
 }
 
-/// Bytes of one copy, counted until it is dropped.
+/// Counts the bytes of one copy until it is dropped.
 struct ByteCount {
     copies: Arc<MirrorQueue>,
     bytes: usize,
@@ -153,7 +157,7 @@ impl ByteCount {
     fn grow_to(&mut self, size: usize) -> bool {
         let more = size.saturating_sub(self.bytes);
         let before = self.copies.bytes.fetch_add(more, Ordering::Relaxed);
-        // If the limit is exceeded, dropping the copy subtracts them again.
+        // Counted even if the limit is exceeded, because dropping the copy subtracts these bytes.
         self.bytes += more;
         before + more <= MAX_BYTES
     }
@@ -178,7 +182,7 @@ struct QueuedCopy {
 impl QueuedCopy {
     fn new(copy: MirroredRequest) -> Option<QueuedCopy> {
         let copies = copy.counted.copies.count.fetch_add(1, Ordering::Relaxed);
-        // If the queue is full, dropping it subtracts it again.
+        // Created even if the queue is full, because its drop decrements the count.
         let queued = QueuedCopy { copy };
         (copies < MAX_COPIES).then_some(queued)
     }
@@ -254,7 +258,8 @@ async fn try_send(copy: &mut MirroredRequest) -> Result<(), String> {
     }
 }
 
-/// Sends a copy and reads its response to the end. A mirror that was cut off would do less work than for the real request.
+/// Sends a copy and reads its response to the end. If the connection were closed early, the mirror would do less work
+/// than for the real request.
 async fn send_and_drain<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     copy: &mut MirroredRequest,
@@ -264,11 +269,11 @@ async fn send_and_drain<S: AsyncRead + AsyncWrite + Unpin>(
     let mut response = ResponseDrain::new(std::mem::take(&mut copy.engine));
     let mut buffer = vec![0; 16 * 1024];
     loop {
-        let got = stream.read(&mut buffer).await.map_err(to_text)?;
-        match response.feed(&buffer[..got]) {
-            Ok(false) if got > 0 => {}
+        let length = stream.read(&mut buffer).await.map_err(to_text)?;
+        match response.feed(&buffer[..length]) {
+            Ok(false) if length > 0 => {}
             Ok(_) => return Ok(()),
-            Err(fault) => return Err(fault),
+            Err(error) => return Err(error),
         }
     }
 }
@@ -289,9 +294,10 @@ impl ResponseDrain {
         }
     }
 
-    /// Parses received bytes; none mean that the connection was closed. Returns true if the response is over.
+    /// Parses received bytes. An empty slice means that the connection was closed. Returns true if the response is
+    /// complete.
     fn feed(&mut self, bytes: &[u8]) -> Result<bool, String> {
-        let to_text = |fault: rocknet_proto::h1::ResponseError| fault.reason().to_owned();
+        let to_text = |error: rocknet_proto::h1::ResponseError| error.reason().to_owned();
         if bytes.is_empty() {
             return self.engine.closed().map(|_| true).map_err(to_text);
         }
@@ -334,20 +340,20 @@ mod tests {
 
     #[test]
     fn unfinished_copies_are_bounded_in_bytes() {
-        const CONTENT: usize = 64 * 1024;
+        const BODY_SIZE: usize = 64 * 1024;
         let to = To::at(Host::Address([127, 0, 0, 9].into(), 1));
         let upstreams = Upstreams::default();
         let upstream = upstreams.get(&to, None, Resolve::Ttl, None);
         let all = &upstreams.copies;
-        let chunk = Bytes::from(vec![b'x'; CONTENT]);
+        let chunk = Bytes::from(vec![b'x'; BODY_SIZE]);
         let mut copies = Vec::new();
-        let max_copies = MAX_BYTES / CONTENT;
+        let max_copies = MAX_BYTES / BODY_SIZE;
         loop {
             let mut copy = MirroredRequest {
                 upstream: Arc::clone(&upstream),
                 engine: ClientConnection::new(),
                 bytes: Vec::new(),
-                remaining: Some(CONTENT),
+                remaining: Some(BODY_SIZE),
                 counted: ByteCount::new(all),
             };
             copy.bytes.extend_from_slice(&chunk);
@@ -359,12 +365,12 @@ mod tests {
         }
         assert!(all.bytes.load(Ordering::Relaxed) <= MAX_BYTES);
         assert_eq!(copies.len(), max_copies);
-        // A copy that is abandoned while it is recorded frees its bytes for others.
+        // A copy that is abandoned while it is recorded frees its bytes for other copies.
         let mut last = copies.pop().expect("a copy");
         last.remaining = Some(0);
         last.chunk(&chunk);
         assert_eq!((last.remaining, last.bytes.capacity()), (None, 0));
-        assert!(ByteCount::new(all).grow_to(CONTENT));
+        assert!(ByteCount::new(all).grow_to(BODY_SIZE));
         drop((last, copies));
         assert_eq!(all.bytes.load(Ordering::Relaxed), 0);
     }

@@ -7,7 +7,8 @@ use rocknet_config::model::Priority;
 use crate::concurrency_limit::PermitKind;
 use crate::upstream::Upstream;
 
-/// Permit of one request at one upstream. Dropping it grants the capacity to a waiting request, or releases it.
+/// Permit of one request at one upstream. Dropping it frees the capacity, and grants it to a waiting request if there
+/// is one.
 pub struct Permit {
     /// Upstream that the permit is for.
     pub upstream: Arc<Upstream>,
@@ -15,7 +16,7 @@ pub struct Permit {
 }
 
 impl Upstream {
-    /// Returns a permit if fewer than `max` requests are in flight.
+    /// Returns a permit if fewer than `max` requests are in flight. Low priority may not use the reserve.
     pub fn try_acquire(self: &Arc<Upstream>, max: usize, priority: Priority, now_ms: u64) -> Option<Permit> {
         let kind = self.limit.try_acquire(max, priority, now_ms)?;
         Some(Permit {
@@ -26,7 +27,7 @@ impl Upstream {
 }
 
 impl Permit {
-    /// Removes the permit from the limit. It still counts as load of the upstream.
+    /// Excludes the permit from the limit. It still counts as load of the upstream.
     pub fn into_unlimited(mut self) -> Permit {
         self.kind = self.upstream.limit.convert_to_tunnel(self.kind);
         self

@@ -1,6 +1,6 @@
 //! Pool of idle HTTP/1.1 connections to upstreams, one for each worker.
 //!
-//! The pool needs no lock, and a connection never moves to another event loop.
+//! Because each worker has its own pool, no lock is needed and a connection never moves to another event loop.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,13 +12,13 @@ use crate::h1_connection::H1Connection;
 use crate::upstream::Upstream;
 use rocknet_handler::services::WorkerLocal;
 
-/// Maximum number of idle connections to one upstream: as many as 128 concurrent clients leave open. Each holds a
-/// descriptor on both sides.
+/// Maximum number of idle connections to one upstream: as many as 128 concurrent clients leave open. Each connection
+/// occupies a descriptor on both sides.
 const MAX_IDLE: usize = 128;
 /// Idle time in milliseconds up to which a connection is used for a request that must not be sent twice.
 ///
-/// The upstream may be closing a connection that was idle for longer. Servers mostly keep idle connections for five seconds
-/// and more, or for two if they are short of connections.
+/// The upstream may be closing a connection that was idle for longer. Most servers keep idle connections for at least
+/// five seconds, or for two seconds if they are short of connections.
 const SAFE_IDLE_MS: u64 = 1000;
 
 /// Idle connections of one worker, by upstream.
@@ -30,14 +30,15 @@ pub struct ConnectionPool {
 
 struct IdleConnections {
     upstream: Weak<Upstream>,
-    /// Ordered by last use, the most recent at the back.
+    /// Ordered by last use; the most recently used connection is at the back.
     connections: VecDeque<Box<H1Connection>>,
+    /// Idle timeout in milliseconds.
     idle_ms: u64,
 }
 
 impl ConnectionPool {
-    /// Takes an idle connection that is open as far as can be seen. A request that is not idempotent gets only one that was
-    /// idle for less than [`SAFE_IDLE_MS`].
+    /// Takes an idle connection that the upstream has not closed as far as is known. A request that is not idempotent
+    /// gets only a connection that was idle for less than [`SAFE_IDLE_MS`].
     pub(super) fn take(&self, upstream: &Upstream, is_idempotent: bool, now_ms: u64) -> Option<Box<H1Connection>> {
         let mut by_upstream = self.by_upstream.borrow_mut();
         let idle = by_upstream.get_mut(&upstream.id)?;
@@ -55,7 +56,7 @@ impl ConnectionPool {
         None
     }
 
-    /// Adds a connection whose response is complete, unless it cannot be reused.
+    /// Adds a connection whose response is complete. Closes it instead if it cannot be reused or the pool is full.
     pub(super) fn keep(&self, upstream: &Arc<Upstream>, mut connection: Box<H1Connection>, now_ms: u64, idle_ms: u64) {
         if upstream.proxy_protocol.is_some() || !connection.prepare_for_reuse() {
             return;
@@ -83,7 +84,8 @@ impl ConnectionPool {
 }
 
 impl WorkerLocal for ConnectionPool {
-    /// Closes connections that were idle too long, that the upstream closed, or that no configuration uses any more.
+    /// Closes connections that were idle too long, that the upstream has closed, or that no configuration uses any
+    /// more.
     fn tick(&self, now_ms: u64) {
         if self.idle_count.get() == 0 {
             return;
@@ -103,7 +105,7 @@ impl WorkerLocal for ConnectionPool {
         self.idle_count.set(idle_count);
     }
 
-    /// Closes all connections. The worker serves no client, so it would not notice when the upstreams close them.
+    /// Closes all connections. The worker serves no client any more, so it would not notice when upstreams close them.
     fn release(&self) {
         self.by_upstream.borrow_mut().clear();
         self.idle_count.set(0);

@@ -19,24 +19,24 @@ use crate::upstreams::Upstreams;
 use rocknet_handler::balance::{self, Candidate};
 use rocknet_handler::breaker::Rules;
 
-/// Maximum number of upstreams tried for one request: the selected one, and another if that one was not reached.
+/// Maximum number of tries for one request: at the selected upstream, and at another one if the request may be retried.
 pub(super) const MAX_TRIES: u8 = 2;
 
-/// Maximum number of attempts at one HTTP/2 upstream that processed nothing of the request. A pooled connection may be
-/// closing, and the next one too.
+/// Maximum number of attempts at one HTTP/2 upstream that has not processed the request. A pooled connection may be
+/// closing, and so may the next one.
 pub(super) const MAX_H2_ATTEMPTS: u32 = 3;
 
 /// Default maximum number of concurrent requests at one upstream.
 ///
-/// Without a limit, HTTP/2 clients that send 100 requests each on 150 connections cause 15,000 connections, until no local
-/// port is left. Envoy has the same default. nginx and HAProxy have none, but their clients mostly have one request on a
-/// connection.
+/// Without a limit, HTTP/2 clients that send 100 requests each on 150 connections cause 15,000 connections to the
+/// upstream, until no local port is free. Envoy has the same default. nginx and HAProxy have no default limit, but
+/// their clients mostly send one request at a time on a connection.
 pub(super) const DEFAULT_CONNECTIONS: u32 = 1024;
 
-/// Part of its weight with which a recovered upstream starts. It rises to 1 during `slow_start`.
+/// Fraction of its weight with which a recovered upstream starts. The fraction rises to 1 during `slow_start`.
 const MIN_WEIGHT_FACTOR: f64 = 0.1;
 
-/// Proxied route: the upstream group of its requests, with limits, timeouts and rewrite rules.
+/// Proxy of one route: its upstream group, with limits, timeouts and rewrite rules.
 pub struct Proxy {
     members: Vec<Member>,
     /// Largest weight of the active members.
@@ -50,18 +50,18 @@ pub struct Proxy {
     pub sends_files: bool,
     /// Replaces error responses of upstreams by the error pages of the site.
     pub intercepts: bool,
-    /// Bytes of a response that are received ahead of the client; 0 disables buffering.
+    /// Maximum number of bytes of a response that are received ahead of the client; 0 disables buffering.
     pub(super) response_buffer: usize,
-    /// Part of the request body that is received before an upstream gets the request.
+    /// Part of the request body that is received before the request is sent to an upstream.
     pub request_buffering: RequestBuffering,
     pub(super) mirror: Option<Mirror>,
-    /// Creates links in place of sockets.
+    /// Creates links that replace sockets. `None`: sockets are used.
     pub(super) dialer: Option<Arc<dyn Dialer>>,
     rules: Rules,
     slow_start_ms: u64,
     /// Maximum number of concurrent requests at one upstream.
     max_requests: usize,
-    /// Tunnels count against the limit, because the configuration sets it.
+    /// The configuration sets the limit, so tunnels count against it.
     counts_tunnels: bool,
     queue: Arc<UpstreamQueue>,
     queue_timeout: Duration,
@@ -71,7 +71,7 @@ pub struct Proxy {
     pub(super) first_byte: Duration,
     /// Timeout between two pieces of a body; also the lifetime of idle connections.
     pub(super) idle: Duration,
-    /// Write timeout of a tunnel: the longest time in which a peer may accept no bytes.
+    /// Write timeout of a tunnel: the maximum time in which the upstream accepts no bytes.
     pub(super) send_stall: Duration,
 }
 
@@ -83,7 +83,7 @@ struct Member {
 
 /// Properties of a request by which an upstream is selected.
 pub struct Selection<'a> {
-    /// Key, if the balance uses one.
+    /// Key of the request; `None` unless the balance selects by key.
     pub key: Option<&'a [u8]>,
     /// Name hash of the upstream in the client's sticky cookie.
     pub sticky: Option<u64>,
@@ -156,28 +156,29 @@ impl Proxy {
         &self.balance
     }
 
-    /// Returns the number of ticks within which the proxy produces a response, its next piece, or an error.
+    /// Returns the number of ticks within which the proxy returns a response, its next piece, or an error.
     pub fn response_ticks(&self, wheel: &Wheel) -> u32 {
-        // Each upstream may cost the wait in the queue, several connects in HTTP/2, and then the whole first byte timeout.
+        // Each try can take the timeout of the queue, several connect timeouts with HTTP/2, and the first-byte timeout.
         let one = self.queue_timeout + self.connect * MAX_H2_ATTEMPTS + self.first_byte;
-        // The protocol, whose own error would be 503, checks one tick later than the proxy.
+        // The client's connection waits one tick longer, because otherwise it would respond with 503 before the proxy
+        // reports its own error.
         wheel
             .ticks((one * u32::from(MAX_TRIES)).max(self.idle))
             .saturating_add(1)
     }
 
-    /// Returns true if there is another upstream than the one that was tried.
+    /// Returns true if there is an upstream other than `tried` that may get new clients.
     pub(super) fn has_others(&self, tried: u32) -> bool {
         lasting_members(&self.members).any(|member| member.upstream.id != tried)
     }
 
-    /// Returns a permit at the upstream for this request, and waits for one if all are at their limit. `excluded` is the
-    /// upstream that was tried before.
+    /// Selects an upstream for the request and returns a permit for it. Waits if all upstreams are at their limit.
+    /// `excluded` is the upstream that was tried before.
     ///
     /// # Errors
     ///
-    /// Returns [`ProxyError::NoCapacity`] if the wait timed out or too many requests wait, or
-    /// [`ProxyError::NoHealthyUpstream`].
+    /// Returns [`ProxyError::NoCapacity`] if the wait timed out or too many requests wait, and
+    /// [`ProxyError::NoHealthyUpstream`] if no upstream passes its health checks.
     pub(super) async fn acquire(
         &self,
         selection: &Selection<'_>,
@@ -191,7 +192,7 @@ impl Proxy {
             Err(ProxyError::NoCapacity) => {}
             result => return result,
         }
-        // Without another available upstream, the excluded one is waited for again.
+        // If no other upstream is available, the request waits for the excluded one too.
         let is_other = |member: &Member| {
             let upstream = &member.upstream;
             Some(upstream.id) != excluded && !upstream.is_unhealthy() && upstream.is_available(now_ms)
@@ -218,7 +219,7 @@ impl Proxy {
         draw: impl Fn() -> u64,
     ) -> Result<Permit, ProxyError> {
         if let [only] = &self.members[..] {
-            // The breaker is skipped: with one upstream its refusal would only replace one error by another.
+            // The breaker is skipped: with only one upstream, its refusal would replace one error by another.
             return match only.upstream.is_unhealthy() {
                 true => Err(ProxyError::NoHealthyUpstream),
                 false => self.admit(only, selection.priority, now_ms),
@@ -230,7 +231,8 @@ impl Proxy {
         let is_kept = |member: &Member| selection.sticky == Some(member.upstream.name_hash);
         let healthy = self.members.iter().filter(|member| !member.upstream.is_unhealthy());
         let usable = healthy.filter(|member| member.role != UpstreamRole::Drain || is_kept(member));
-        // An upstream that failed earlier ranks above the one that failed just now, and that one above none.
+        // The smallest rank is the best. An upstream that the breaker has paused is preferred to the one that this
+        // request has just tried; the latter is used only if there is no other.
         let ranked = usable.map(|member| {
             let was_tried = Some(member.upstream.id) == excluded;
             let is_paused = !member.upstream.is_available(now_ms);
@@ -270,7 +272,8 @@ impl Proxy {
         )
     }
 
-    /// Draws two upstreams for `random_two` without ranking all. Mostly both drawn ones are available.
+    /// Selects one of two upstreams drawn at random, for `random_two`, without ranking all members. Returns `None` if a
+    /// few draws find no upstream that is available; then all members must be ranked.
     fn draw_two(
         &self,
         selection: &Selection<'_>,
@@ -332,8 +335,8 @@ impl Proxy {
         Ok(permit)
     }
 
-    /// Converts the permit of a request whose response is a tunnel. Tunnels last for hours, so the default limit, which is
-    /// meant for requests, does not count them.
+    /// Converts the permit of a request whose response is a tunnel. Tunnels may last for hours, so they do not count
+    /// against the default limit, which is meant for requests.
     pub(super) fn tunnel_permit(&self, permit: Permit) -> Permit {
         match self.counts_tunnels {
             true => permit,
@@ -341,10 +344,10 @@ impl Proxy {
         }
     }
 
-    /// Returns the part of its weight that an upstream has at present, from [`MIN_WEIGHT_FACTOR`] to 1.
+    /// Returns the fraction of its weight that an upstream has at present, from [`MIN_WEIGHT_FACTOR`] to 1.
     fn weight_factor(&self, upstream: &Upstream, now_ms: u64) -> f64 {
         match upstream.recovered_at_ms() {
-            // The clock of this worker may be behind that of the thread that recorded the recovery.
+            // The clock of this worker may lag behind the clock of the thread that recorded the recovery.
             Some(since_ms) if self.slow_start_ms > 0 && now_ms < since_ms.saturating_add(self.slow_start_ms) => {
                 let passed = now_ms.saturating_sub(since_ms) as f64 / self.slow_start_ms as f64;
                 passed.clamp(MIN_WEIGHT_FACTOR, 1.0)
@@ -375,12 +378,12 @@ fn server_name(model: &model::Proxy, upstream: &model::Upstream) -> Result<Serve
     ServerName::try_from(name.clone()).map_err(|_| format!("\"{name}\" cannot be the name in a certificate"))
 }
 
-/// Returns the members that take their share of all requests.
+/// Returns the members among which requests are balanced normally.
 fn active_members(members: &[Member]) -> impl Iterator<Item = &Member> {
     members.iter().filter(|member| member.role == UpstreamRole::Active)
 }
 
-/// Returns the members that may get new clients: active ones and backups.
+/// Returns the members that may get new clients: active upstreams and backups.
 fn lasting_members(members: &[Member]) -> impl Iterator<Item = &Member> {
     members.iter().filter(|member| member.role != UpstreamRole::Drain)
 }
@@ -424,7 +427,7 @@ mod tests {
     fn slow_start_raises_the_weight_even_if_the_clock_is_behind() {
         let mut proxy = two();
         let upstream = Arc::clone(&proxy.members[0].upstream);
-        assert_eq!(proxy.weight_factor(&upstream, 0), 1.0, "never away");
+        assert_eq!(proxy.weight_factor(&upstream, 0), 1.0, "never out of rotation");
         for _ in 0..proxy.rules.fails {
             proxy.failed(&upstream, 1_000);
         }
@@ -459,7 +462,7 @@ mod tests {
             let tunnel = proxy.tunnel_permit(
                 upstream
                     .try_acquire(proxy.max_requests, Priority::Normal, 1)
-                    .expect("room"),
+                    .expect("free capacity"),
             );
             let permits: Vec<_> = std::iter::from_fn(|| upstream.try_acquire(proxy.max_requests, Priority::Normal, 1))
                 .take(2 * max_requests)

@@ -1,4 +1,4 @@
-//! PROXY protocol header at the start of a connection to an upstream.
+//! Writes the PROXY protocol header at the start of a connection to an upstream.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -19,7 +19,7 @@ pub fn for_client(client: Client, address: &Address) -> ProxyHeader {
             },
         ) => ProxyHeader::Client {
             source: SocketAddr::new(ip, port),
-            // A listener on all addresses does not query the local address of each connection.
+            // The local address of the connection is not known if the listener accepts connections on all addresses.
             destination: SocketAddr::new(own.unwrap_or(unspecified(ip)), *own_port),
         },
         (Client::Ip { address: ip, port }, Address::Unix(_)) => ProxyHeader::Client {
@@ -38,7 +38,7 @@ pub fn write(version: ProxyProtocol, announced: &ProxyHeader, out: &mut Vec<u8>)
     }
 }
 
-/// Returns the unspecified address of the same family.
+/// Returns the unspecified address (`0.0.0.0` or `::`) of the same address family.
 fn unspecified(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

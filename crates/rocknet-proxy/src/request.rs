@@ -1,4 +1,4 @@
-//! Request as it is sent to an upstream: rebuilt from its parsed parts, without the fields of the client's connection.
+//! Request in the form in which it is sent to an upstream: rebuilt from its parsed parts, without connection fields.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -20,8 +20,9 @@ use crate::upstream::Upstream;
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::forwarded::is_trusted;
 
-/// Fields that are not forwarded: those that frame a message or control its connection (RFC 9110 §7.6.1), and those that
-/// RockNet sets. `Proxy` is dropped because a CGI-like upstream would use it as the address of a proxy (httpoxy).
+/// Fields that are not forwarded: fields that frame a message or control its connection (RFC 9110 §7.6.1), and fields
+/// that RockNet sets. `Proxy` is dropped because a program behind a CGI-like upstream would use its value as the
+/// address of a proxy (httpoxy).
 const NOT_PASSED: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -41,9 +42,9 @@ const NOT_PASSED: KnownSet = KnownSet::of(&[
     Known::XForwardedProto,
 ]);
 
-/// Encoder of a request head in one version of HTTP.
+/// Encoder of a request head for one version of HTTP.
 pub trait HeadWriter {
-    /// Writes the head with these fields.
+    /// Encodes the head with this request line and these fields.
     fn write<'a>(self, line: &RequestLine<'_>, fields: impl Iterator<Item = Field<'a>>) -> Result<(), EncodeError>;
 }
 
@@ -58,10 +59,10 @@ impl HeadWriter for H1HeadWriter<'_> {
     }
 }
 
-/// Request as upstreams get it.
+/// Request to an upstream.
 pub struct UpstreamRequest<'p> {
     rewrite: &'p Rewrite,
-    /// Number of leading path segments that are removed.
+    /// Number of leading path segments that are removed from the target.
     stripped: usize,
     request: &'p Request<'p>,
     origin: ForwardedFields,
@@ -73,7 +74,7 @@ pub struct UpstreamRequest<'p> {
 }
 
 impl<'p> UpstreamRequest<'p> {
-    /// Prepares `request`, which belongs to `exchange`.
+    /// Prepares the request to an upstream from `request`, which is the request of `exchange`.
     pub fn new(
         rewrite: &'p Rewrite,
         request: &'p Request<'p>,
@@ -114,7 +115,7 @@ impl<'p> UpstreamRequest<'p> {
         }
     }
 
-    /// Returns the fields that the proxy sets or, with an empty value, removes.
+    /// Returns the fields that the configuration sets. A field with an empty value is removed.
     pub fn proxy_headers(&self) -> &Arc<[(String, String)]> {
         &self.rewrite.headers
     }
@@ -124,7 +125,7 @@ impl<'p> UpstreamRequest<'p> {
         self.upgrade.as_ref()
     }
 
-    /// Returns true if sending the request twice has the effect of sending it once (RFC 9110 §9.2.2).
+    /// Returns true if sending the request twice has the same effect as sending it once (RFC 9110 §9.2.2).
     pub fn is_idempotent(&self) -> bool {
         self.method().is_idempotent()
     }
@@ -137,7 +138,7 @@ impl<'p> UpstreamRequest<'p> {
         }
     }
 
-    /// Returns true for a call of gRPC, whose client may be silent between two messages.
+    /// Returns true for a gRPC call. Its client may pause between two messages.
     pub fn is_grpc_call(&self) -> bool {
         grpc::is_call(self.request)
     }
@@ -147,7 +148,8 @@ impl<'p> UpstreamRequest<'p> {
         self.length != Length::None
     }
 
-    /// Sets the length of a request body that was received completely. Trailers need chunked coding and so no length.
+    /// Sets the length of a request body that was received completely. With trailers no length is set, because they
+    /// require chunked coding.
     pub fn set_length(&mut self, length: u64, has_trailers: bool) {
         if !has_trailers {
             self.length = Length::Exact(length);
@@ -199,9 +201,9 @@ impl<'p> UpstreamRequest<'p> {
         let nominates = fields.contains(Known::Connection);
         let is_nominated =
             |name: &[u8]| nominates && connection_options(fields).any(|nominated| name.eq_ignore_ascii_case(nominated));
-        // Cookie fields that HTTP/2 split are joined outside of it (RFC 9113 §8.2.3).
-        let crumbs = fields.is_repeated(Known::Cookie);
-        let cookie = if crumbs {
+        // Cookie fields that an HTTP/2 client has split are joined into one (RFC 9113 §8.2.3).
+        let has_several_cookies = fields.is_repeated(Known::Cookie);
+        let cookie = if has_several_cookies {
             fields.all(Known::Cookie).collect::<Vec<_>>().join(&b"; "[..])
         } else {
             Vec::new()
@@ -211,7 +213,7 @@ impl<'p> UpstreamRequest<'p> {
         let is_passed = |field: &Field<'_>| match field.known {
             Some(known) if NOT_PASSED.contains(known) => false,
             Some(Known::XRealIp) if !self.is_trusted => false,
-            Some(Known::Cookie) => !crumbs,
+            Some(Known::Cookie) => !has_several_cookies,
             Some(Known::SecWebSocketKey) if !key.is_empty() => false,
             None if is_spoofed(field.name) => false,
             _ => !is_nominated(field.name),
@@ -242,7 +244,8 @@ impl<'p> UpstreamRequest<'p> {
         form.write(&line, all.chain(added))
     }
 
-    /// Returns the request target, which differs from the client's after a rewrite rule.
+    /// Returns the request target. It differs from the client's target after a rewrite rule, without the stripped
+    /// prefix, or without dot segments.
     fn target(&self) -> Cow<'p, [u8]> {
         let Request { path, query, .. } = *self.request;
         if self.stripped == 0 && query.is_none() && !target::may_have_dots(path) {

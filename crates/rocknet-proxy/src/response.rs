@@ -1,4 +1,4 @@
-//! Response to the client, built from an exchange whose response head has arrived.
+//! Builds the response to the client from an HTTP/1.1 exchange whose response head has arrived.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -16,7 +16,7 @@ use crate::head::{OmittedBody, ResponseHead};
 use crate::upgrade::UpgradedTunnel;
 use rocknet_handler::response::{Body, ErrorPage, FieldList, Response, Stream};
 
-/// Returns the response of an exchange. `buffer_size`: bytes of its body that are received ahead of the client.
+/// Returns the response of an exchange. `buffer_size`: maximum number of body bytes received ahead of the client.
 pub fn from_exchange(mut exchange: H1Exchange, method: Method, buffer_size: usize) -> Result<Response, ProxyError> {
     let ResponseHead { status, fields, length } = exchange.take_head().ok_or(ProxyError::NoResponse)?;
     if let Some(protocol) = exchange.take_upgraded_protocol() {
@@ -31,12 +31,12 @@ pub fn from_exchange(mut exchange: H1Exchange, method: Method, buffer_size: usiz
         exchange.finish();
         Body::Stream(Box::new(OmittedBody(length)))
     } else if exchange.is_complete() && !exchange.has_trailers() {
-        let content = exchange.take_pending();
+        let body_bytes = exchange.take_pending();
         exchange.finish();
-        if content.is_empty() {
+        if body_bytes.is_empty() {
             Body::Empty
         } else {
-            Body::Bytes(content.into())
+            Body::Bytes(body_bytes.into())
         }
     } else if buffer_size > 0 {
         let deadline = exchange.deadline();
@@ -58,7 +58,7 @@ pub fn from_exchange(mut exchange: H1Exchange, method: Method, buffer_size: usiz
     })
 }
 
-/// Response body that is received as fast as the client takes it.
+/// Response body that is received only as fast as the client accepts it.
 struct H1Body {
     exchange: H1Exchange,
     deadline: Deadline,

@@ -1,4 +1,4 @@
-//! Reader of an HTTP/1.1 response: strict parsing within bounds, into fields that the exchange takes when it needs them.
+//! Reader of an HTTP/1.1 response: parses it within limits and stores its parts until the exchange takes them.
 
 use std::rc::Rc;
 
@@ -15,15 +15,16 @@ use rocknet_handler::response::FieldList;
 /// State of a response that is being received.
 #[derive(Default)]
 pub struct ResponseReader {
-    /// Head of the response, until it is taken.
+    /// Head of the response; `None` before it has arrived and after it was taken.
     pub head: Option<ResponseHead>,
-    /// Received bytes of the response body.
+    /// Received bytes of the response body that were not taken yet.
     pub pending: Vec<u8>,
     /// Interim responses that are not forwarded yet.
     pub interim: Option<Box<InterimResponse>>,
     /// Protocol switch that the request offers.
     pub upgrade: Option<Rc<UpgradeRequest>>,
-    /// Trailer fields. Boxed, as the next field, because few responses have any and all are moved.
+    /// Trailer fields. Boxed, like the next field, because few responses have trailers and each `ResponseReader` is
+    /// moved.
     pub trailers: Option<Box<FieldList>>,
     /// Protocol that the upstream switched to.
     pub upgraded_protocol: Option<Box<[u8]>>,
@@ -31,7 +32,8 @@ pub struct ResponseReader {
     pub is_complete: bool,
 }
 
-/// Limits of a response. Head and fields are twice those of requests, because `Set-Cookie` carries attributes too.
+/// Limits of a response. The head may be twice as long as that of a request and have twice as many fields, because
+/// `Set-Cookie` contains attributes besides the cookie.
 const LIMITS: Limits = Limits {
     head_size: 32 * 1024,
     fields: 200,
@@ -42,7 +44,7 @@ const LIMITS: Limits = Limits {
 };
 
 impl ResponseReader {
-    /// Parses `bytes` and returns how many of them were consumed.
+    /// Parses `bytes` and returns the number of consumed bytes.
     pub fn read(
         &mut self,
         engine: &mut ClientConnection,
@@ -61,11 +63,11 @@ impl ResponseReader {
                 }
                 ClientEvent::Response {
                     consumed,
-                    body: content,
+                    body: framing,
                 } => {
-                    self.head = Some(ResponseHead::new(&index.view(rest), content, None));
+                    self.head = Some(ResponseHead::new(&index.view(rest), framing, None));
                     at += consumed;
-                    if content == ResponseBodyFraming::None {
+                    if framing == ResponseBodyFraming::None {
                         self.is_complete = true;
                         return Ok(at);
                     }

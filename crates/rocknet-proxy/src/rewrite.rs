@@ -1,16 +1,16 @@
-//! Configured changes to requests on their way to upstreams.
+//! Configured changes to requests before they are sent to an upstream.
 
 use std::sync::Arc;
 
 use rocknet_config::model::{self, Forwarded};
 
-/// Changes to requests on their way to an upstream.
+/// Configured changes to the requests of one proxy.
 pub struct Rewrite {
-    /// Fields that requests get. An empty value removes a field.
+    /// Fields that are set in requests. An empty value removes the field.
     pub headers: Arc<[(String, String)]>,
     /// Prefix that is removed from paths.
     pub strip: Option<String>,
-    /// Fields that describe the client.
+    /// Selection of the fields that describe the client.
     pub forwarded: Forwarded,
 }
 

@@ -7,7 +7,7 @@ pub fn token(name: u64) -> String {
     format!("{name:016x}")
 }
 
-/// Returns the name hash in the request's cookie.
+/// Returns the name hash in the request's cookie with the name `cookie`; `None` if there is no valid one.
 pub fn from_cookies(fields: Fields<'_>, cookie: &str) -> Option<u64> {
     let pairs = fields
         .all(Known::Cookie)
@@ -21,7 +21,8 @@ pub fn from_cookies(fields: Fields<'_>, cookie: &str) -> Option<u64> {
     values.next()
 }
 
-/// Returns the value of `Set-Cookie` for an upstream. Scripts need no access to it, and it is not sent to other sites.
+/// Returns the value of `Set-Cookie` for an upstream. The cookie is `HttpOnly`, because scripts need no access to it,
+/// and `SameSite=Lax`, so that requests embedded in other sites do not send it.
 pub fn set_cookie(cookie: &str, name: u64, is_secure: bool) -> String {
     let secure = if is_secure { "; Secure" } else { "" };
     format!("{cookie}={}; Path=/; HttpOnly; SameSite=Lax{secure}", token(name))
@@ -33,7 +34,7 @@ mod tests {
     use rocknet_proto::request::{OwnedRequest, Version};
 
     #[test]
-    fn cookies_are_found_among_others() {
+    fn the_sticky_cookie_is_found_among_others() {
         for (cookies, expected) in [
             ("at=00000000000000ff", Some(255)),
             ("a=1; at=00000000000000ff; b=2", Some(255)),

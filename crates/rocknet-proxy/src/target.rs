@@ -1,14 +1,16 @@
-//! Path sent to an upstream: as the client wrote it, with dot segments resolved.
+//! Path that is sent to an upstream: the client's path with its dot segments resolved, otherwise unchanged.
 //!
-//! Rules match a path without `.` and `..`. If dot segments were forwarded, an upstream that judges `/public/%2e%2e/admin`
-//! by its beginning or its end would serve a path that the rules for `/admin` forbid.
+//! Rules match a path without `.` and `..`. If dot segments were forwarded, an upstream could resolve
+//! `/public/%2e%2e/admin` differently and serve a path that the rules for `/admin` forbid.
 
-/// Returns false only if the path has no dot segment. A segment that begins with a dot, or any encoded byte, gives true.
+/// Returns false only if the path certainly has no dot segment. Returns true if a segment begins with a dot or any byte
+/// is encoded.
 pub fn may_have_dots(raw: &[u8]) -> bool {
     memchr::memchr2_iter(b'.', b'%', raw).any(|at| raw[at] == b'%' || at == 0 || raw[at - 1] == b'/')
 }
 
-/// Appends the path without dot segments. None of them climbs above the root, because such requests are rejected before.
+/// Appends the path to `out`, with its dot segments resolved. They never lead above the root, because requests with
+/// such paths are rejected earlier.
 pub fn write(raw: &[u8], out: &mut Vec<u8>) {
     if !may_have_dots(raw) || !raw.split(|&byte| byte == b'/').any(|segment| dots(segment).is_some()) {
         return out.extend_from_slice(raw);
@@ -25,7 +27,8 @@ pub fn write(raw: &[u8], out: &mut Vec<u8>) {
             }
             Some(1) => {}
             Some(_) => {
-                // Rules ignore empty segments, so `..` removes the segment before them. Otherwise the paths would differ.
+                // Rules ignore empty segments, so `..` has to remove the last segment that is not empty. Otherwise the
+                // forwarded path would differ from the path that the rules matched.
                 while out.len() > start && out.ends_with(b"/") {
                     out.pop();
                 }
@@ -33,7 +36,7 @@ pub fn write(raw: &[u8], out: &mut Vec<u8>) {
                 out.truncate(start + parent.unwrap_or(0));
             }
         }
-        // `/a/..` is a folder, so it keeps a slash at its end.
+        // A dot segment at the end names a folder, so the path keeps a trailing slash.
         if is_last {
             out.push(b'/');
         }
@@ -43,13 +46,14 @@ pub fn write(raw: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Returns true if a decoded path has dot segments between encoded slashes or backslashes, which rules do not split at. An
-/// upstream that decodes first, or treats a backslash as a slash, would resolve a different path.
+/// Returns true if a decoded path has dot segments next to a backslash. In a decoded path, an encoded slash is a
+/// backslash too. Rules do not split paths at backslashes. An upstream that decodes first, or treats a backslash as a
+/// slash, would therefore resolve a different path.
 pub fn hides_dots(path: &str) -> bool {
     path.contains('\\') && path.split(['/', '\\']).any(|piece| matches!(piece, "." | ".."))
 }
 
-/// Removes leading segments. Empty segments do not count, because rules ignore them.
+/// Removes this number of leading segments. Empty segments do not count, because rules ignore them.
 pub fn strip(path: &mut Vec<u8>, segments: usize) {
     let mut at = 0;
     for _ in 0..segments {
@@ -62,7 +66,7 @@ pub fn strip(path: &mut Vec<u8>, segments: usize) {
     }
 }
 
-/// Returns the number of dots (1 or 2) of a segment that consists of dots, encoded or not.
+/// Returns the number of dots if a segment consists of one or two dots, encoded or not; otherwise `None`.
 fn dots(segment: &[u8]) -> Option<usize> {
     let mut rest = segment;
     let mut count = 0;
@@ -100,11 +104,11 @@ mod tests {
         }
     }
 
-    /// Checks all paths of up to six of these segments.
+    /// Checks all paths of up to six of the segments below.
     #[test]
-    fn the_forwarded_path_is_the_path_rules_matched() {
+    fn the_forwarded_path_is_the_path_that_rules_matched() {
         const SEGMENTS: [&str; 7] = ["", ".", "..", "%2e", ".%2E", "a", "b"];
-        let ruled = |path: &[u8]| SafePath::for_rules(path).ok();
+        let rule_path = |path: &[u8]| SafePath::for_rules(path).ok();
         for number in 0..SEGMENTS.len().pow(6) {
             let (mut raw, mut rest) = (String::new(), number);
             while rest > 0 {
@@ -112,19 +116,21 @@ mod tests {
                 raw.push_str(SEGMENTS[rest % SEGMENTS.len()]);
                 rest /= SEGMENTS.len();
             }
-            let Some(seen) = ruled(raw.as_bytes()) else { continue };
+            let Some(matched) = rule_path(raw.as_bytes()) else {
+                continue;
+            };
             let mut out = Vec::new();
             write(raw.as_bytes(), &mut out);
-            assert_eq!(ruled(&out).as_ref(), Some(&seen), "{raw}");
-            if let Some(behind) = seen.strip_prefix("/a/") {
+            assert_eq!(rule_path(&out).as_ref(), Some(&matched), "{raw}");
+            if let Some(remainder) = matched.strip_prefix("/a/") {
                 strip(&mut out, 1);
-                assert_eq!(ruled(&out), Some(format!("/{behind}")), "{raw} without /a");
+                assert_eq!(rule_path(&out), Some(format!("/{remainder}")), "{raw} without /a");
             }
         }
     }
 
     #[test]
-    fn names_that_contain_dots_are_no_dot_segments() {
+    fn names_that_contain_dots_are_not_dot_segments() {
         for path in ["/", "/a.html", "/a/b..c/d.", "/a...", ""] {
             assert!(!may_have_dots(path.as_bytes()), "{path}");
         }

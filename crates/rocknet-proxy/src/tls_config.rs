@@ -1,4 +1,4 @@
-//! TLS client configurations for upstreams: the trusted authorities and the client certificate, as rustls configurations.
+//! Builds the rustls client configurations for upstreams: trusted authorities, client certificate, and HTTP version.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -13,28 +13,32 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use rocknet_certificates::{Certificate, HTTP_2, files, read_roots};
 
-/// Configuration for handshakes with upstreams. It holds the session cache, so that later connections resume sessions.
+/// Configuration for TLS handshakes with upstreams. It contains the session cache, so that later connections resume
+/// sessions.
 pub struct TlsClientConfig {
-    /// Configuration for rustls.
+    /// Configuration in the form that rustls uses.
     pub config: Arc<ClientConfig>,
-    /// Unique within a server.
+    /// Identifies the configuration within a server.
     pub id: u32,
 }
 
-/// Properties that make two configurations the same. They compare the contents of files, not their names.
+/// Properties that identify a configuration. The contents of files are compared, not their names.
 #[derive(PartialEq)]
 struct TlsConfigKey {
     trust: Trust,
-    /// Client certificate with its chain; empty without one.
+    /// Client certificate with its chain; empty if there is no client certificate.
     client_certificate: Vec<CertificateDer<'static>>,
     http2: bool,
 }
 
-/// Certificates that are accepted.
+/// Server certificates that are accepted.
 #[derive(PartialEq)]
 enum Trust {
+    /// Certificates issued by an authority that the system trusts.
     System,
+    /// Certificates issued by one of these authorities.
     Roots(Vec<CertificateDer<'static>>),
+    /// All certificates, without verification.
     AnyCertificate,
 }
 
@@ -47,9 +51,9 @@ pub struct TlsClientConfigs {
 }
 
 impl TlsClientConfigs {
-    /// Returns the configuration for these settings, shared if one exists.
+    /// Returns the configuration for these settings. Upstreams with the same settings share it.
     ///
-    /// The system's certificate store is read when the first configuration needs it, and again after all were dropped.
+    /// The system's certificate store is read for each new configuration that needs it.
     ///
     /// # Errors
     ///
@@ -66,36 +70,39 @@ impl TlsClientConfigs {
                 Trust::Roots(all)
             }
         };
-        let own = model.client.as_ref().map(|(cert, key)| {
+        let certificate = model.client.as_ref().map(|(cert, key)| {
             let files = CertificateFiles {
                 cert: cert.clone(),
                 key: key.clone(),
                 ocsp: None,
             };
-            files::load(&files).map_err(|fault| format!("`cert`: {fault}"))
+            files::load(&files).map_err(|error| format!("`cert`: {error}"))
         });
-        let own = own.transpose()?;
+        let certificate = certificate.transpose()?;
         let key = TlsConfigKey {
             trust,
-            client_certificate: own.as_ref().map(|own| own.key().cert.clone()).unwrap_or_default(),
+            client_certificate: certificate
+                .as_ref()
+                .map(|certificate| certificate.key().cert.clone())
+                .unwrap_or_default(),
             http2,
         };
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let existing = all.iter().find(|(other, _)| *other == key);
-        if let Some(secure) = existing.and_then(|(_, secure)| secure.upgrade()) {
-            return Ok(secure);
+        if let Some(shared) = existing.and_then(|(_, shared)| shared.upgrade()) {
+            return Ok(shared);
         }
-        all.retain(|(_, secure)| secure.strong_count() > 0);
-        let secure = Arc::new(TlsClientConfig {
-            config: Arc::new(config(&key, own.as_ref())?),
+        all.retain(|(_, shared)| shared.strong_count() > 0);
+        let shared = Arc::new(TlsClientConfig {
+            config: Arc::new(config(&key, certificate.as_ref())?),
             id: self.ids.fetch_add(1, Ordering::Relaxed),
         });
-        all.push((key, Arc::downgrade(&secure)));
-        Ok(secure)
+        all.push((key, Arc::downgrade(&shared)));
+        Ok(shared)
     }
 }
 
-fn config(key: &TlsConfigKey, own: Option<&Certificate>) -> Result<ClientConfig, String> {
+fn config(key: &TlsConfigKey, certificate: Option<&Certificate>) -> Result<ClientConfig, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13, &TLS12])
@@ -116,11 +123,14 @@ fn config(key: &TlsConfigKey, own: Option<&Certificate>) -> Result<ClientConfig,
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate::new(&provider))),
     };
-    let mut config = match own {
-        Some(own) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own.key())))),
+    let mut config = match certificate {
+        Some(certificate) => {
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(certificate.key()))))
+        }
         None => builder.with_no_client_auth(),
     };
-    // Only one protocol is offered, because it must be known before there is a connection.
+    // Only one protocol is offered, because the pool of the request depends on the protocol and is selected before
+    // there is a connection.
     config.alpn_protocols = vec![if key.http2 {
         HTTP_2.to_vec()
     } else {
@@ -132,7 +142,7 @@ fn config(key: &TlsConfigKey, own: Option<&Certificate>) -> Result<ClientConfig,
 fn system_roots() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut store = RootCertStore::empty();
-    // Old roots that cannot be parsed are skipped and do not disable the others.
+    // Old roots that cannot be parsed are skipped, so that they do not disable the others.
     store.add_parsable_certificates(found.certs);
     if store.is_empty() {
         let why = found
@@ -147,7 +157,7 @@ fn system_roots() -> Result<RootCertStore, String> {
     Ok(store)
 }
 
-/// Verifier that accepts every certificate whose private key the server has.
+/// Verifier that accepts every certificate. It only verifies that the server has the private key of its certificate.
 #[derive(Debug)]
 struct AcceptAnyCertificate(WebPkiSupportedAlgorithms);
 

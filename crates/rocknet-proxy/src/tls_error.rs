@@ -4,10 +4,10 @@ use std::io::{self, ErrorKind};
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
-/// Reason if the upstream did not select HTTP/2 by ALPN.
+/// Reason of a failed handshake in which the upstream did not select HTTP/2 by ALPN.
 pub const NO_HTTP2: &str = "the upstream does not offer HTTP/2";
 
-/// Returns the reason in words.
+/// Returns the reason of a failed handshake, for the log.
 pub fn reason(error: &io::Error) -> String {
     if error.kind() == ErrorKind::TimedOut {
         return "it did not finish in time".to_owned();
@@ -41,7 +41,7 @@ pub fn reason(error: &io::Error) -> String {
             ),
             error => format!("its certificate is not valid: {error}"),
         },
-        Error::AlertReceived(alert) if wants_certificate(*alert) => {
+        Error::AlertReceived(alert) if is_about_client_certificate(*alert) => {
             "the upstream requires a client certificate that it trusts".to_owned()
         }
         Error::AlertReceived(AlertDescription::UnrecognisedName) => {
@@ -56,7 +56,7 @@ pub fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Returns advice for the operator.
+/// Returns the reason of a failed handshake with advice for the operator.
 pub fn hint(error: &io::Error, upstream: &str) -> String {
     let reason = reason(error);
     let advice = match rustls_error(error) {
@@ -73,7 +73,9 @@ pub fn hint(error: &io::Error, upstream: &str) -> String {
             }
             _ => "The upstream needs another certificate.",
         },
-        Some(Error::AlertReceived(alert)) if wants_certificate(*alert) => "Set `cert` and `key` of the proxy.",
+        Some(Error::AlertReceived(alert)) if is_about_client_certificate(*alert) => {
+            "Set `cert` and `key` of the proxy."
+        }
         Some(Error::AlertReceived(AlertDescription::UnrecognisedName)) => {
             "Set `server_name` of the proxy to a name that the upstream knows."
         }
@@ -88,16 +90,17 @@ pub fn hint(error: &io::Error, upstream: &str) -> String {
     format!("{upstream} was reached, but the TLS handshake failed: {reason}. {advice}")
 }
 
-/// Returns true if the upstream rejected our client certificate, which precedes any processing of a request.
+/// Returns true if the upstream rejected our client certificate, or requires one. It has then not processed any
+/// request.
 pub fn is_client_rejected(error: &io::Error) -> bool {
-    matches!(rustls_error(error), Some(Error::AlertReceived(alert)) if wants_certificate(*alert))
+    matches!(rustls_error(error), Some(Error::AlertReceived(alert)) if is_about_client_certificate(*alert))
 }
 
 fn rustls_error(error: &io::Error) -> Option<&Error> {
     error.get_ref()?.downcast_ref()
 }
 
-fn wants_certificate(alert: AlertDescription) -> bool {
+fn is_about_client_certificate(alert: AlertDescription) -> bool {
     use AlertDescription as Alert;
     matches!(
         alert,

@@ -1,4 +1,4 @@
-//! Filter for trailer fields (RFC 9110 §6.5) that are forwarded in either direction and between HTTP versions.
+//! Filter for trailer fields (RFC 9110 §6.5), which are forwarded in both directions and between HTTP versions.
 
 use rocknet_proto::fields::{Known, KnownSet};
 use rocknet_proto::h1::is_allowed_trailer;
@@ -6,17 +6,19 @@ use rocknet_proto::h1::is_allowed_trailer;
 use crate::header_spoofing::{is_same_to_cgi, is_spoofed};
 use rocknet_handler::response::FieldList;
 
-/// Fields that are dropped from trailers of requests: only a proxy may set them, or a CGI-like upstream would act on them.
+/// Fields that are dropped from trailers of requests, because only a proxy may set them or a CGI-like upstream would
+/// use them.
 const NEVER_IN_REQUESTS: KnownSet = KnownSet::of(&[Known::Proxy, Known::XRealIp]);
 
 /// Fields that are dropped from trailers of responses: control data that a cache would merge into the head (RFC 9110
 /// §6.5.1), and fields that RockNet sets itself.
 const NEVER_IN_RESPONSES: KnownSet =
     KnownSet::of(&[Known::Age, Known::Date, Known::Expires, Known::Pragma, Known::Server]);
+/// Further fields that are dropped from trailers of responses; `Known` does not contain them.
 const OTHERS_NEVER_IN_RESPONSES: [&str; 2] = ["Retry-After", "Warning"];
 
-/// Returns the trailer fields of a request that are forwarded. `proxy_headers` are the fields that the proxy sets or
-/// removes, which a trailer must not bring back.
+/// Returns the trailer fields of a request that are forwarded. `proxy_headers` are the fields that the configuration
+/// sets or removes; a trailer field with such a name is dropped.
 pub fn for_request(received: &FieldList, proxy_headers: &[(String, String)]) -> FieldList {
     let is_set = |name: &[u8]| {
         proxy_headers
@@ -34,8 +36,8 @@ pub fn for_request(received: &FieldList, proxy_headers: &[(String, String)]) -> 
     )
 }
 
-/// Returns the trailer fields of a response that are forwarded. A field that must not be a trailer does not make the
-/// response invalid.
+/// Returns the trailer fields of a response that are forwarded. Fields that must not be trailers are dropped; they do
+/// not make the response invalid.
 pub fn for_response(received: &FieldList) -> FieldList {
     let is_never = |name: &str| match Known::from_name(name.as_bytes()) {
         Some(known) => NEVER_IN_RESPONSES.contains(known),
@@ -59,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_are_no_trailers_are_dropped() {
+    fn fields_that_must_not_be_trailers_are_dropped() {
         let mut received = FieldList::default();
         for name in [
             "grpc-status",

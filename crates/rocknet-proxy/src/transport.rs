@@ -13,25 +13,25 @@ use rocknet_io::tls::{ClientSide, Tls};
 pub enum Transport {
     Plain(Stream),
     Tls(Box<Tls<Stream, ClientSide>>),
-    /// Link of a dialer, with or without TLS. Only this variant costs dynamic dispatch.
+    /// Link of a dialer, with or without TLS. Only this variant requires dynamic dispatch.
     Dialed(Box<dyn Link>),
 }
 
-/// Creates links to upstreams in place of sockets, so that an upstream can be in the same process.
+/// Creates the links to upstreams instead of sockets, so that an upstream can run in the same process.
 pub trait Dialer: Send + Sync {
-    /// Connects to `upstream`, which is written as in the configuration. Called on the thread of a worker, where the link
-    /// stays.
+    /// Connects to `upstream`, the address as the configuration writes it. Called on the thread of a worker, which uses
+    /// the link until its end.
     ///
     /// # Errors
     ///
-    /// An error counts as a failed connection to the upstream.
+    /// Returns an error if there is no connection. It is handled like a failed connection to the upstream.
     fn dial(&self, upstream: &str) -> io::Result<Box<dyn Link>>;
 }
 
-/// Calls a method of the link in a transport.
+/// Calls a method of the link, whatever the variant of the transport.
 macro_rules! on {
-    ($wire:expr, $link:ident => $call:expr) => {
-        match $wire {
+    ($transport:expr, $link:ident => $call:expr) => {
+        match $transport {
             Transport::Plain($link) => $call,
             Transport::Tls($link) => $call,
             Transport::Dialed($link) => $call,

@@ -1,8 +1,8 @@
-//! DNS queries for the TTL of a name.
+//! Queries the DNS for the TTL of a name.
 //!
-//! Addresses come from the system resolver, which knows more than the DNS (`/etc/hosts`, other sources, name servers for
-//! single domains) but does not report a TTL. The DNS is queried only for that: a wrong answer makes the next lookup too
-//! early or too late, within bounds, and never changes an address.
+//! Addresses come from the system resolver. It uses more sources than the DNS (`/etc/hosts`, name servers for single
+//! domains, and others) but does not report a TTL. Only the TTL is queried from the DNS. Therefore a wrong response can
+//! make the next lookup too early or too late, within bounds, but never changes an address.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -15,24 +15,26 @@ use rocknet_proto::dns::{self, MAX_RESPONSE};
 
 /// Resolver configuration of the system.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
-/// Bytes read of that file. Lists of search domains traditionally have at most 256 characters.
+/// Maximum number of bytes that are read from [`RESOLV_CONF`]. It is generous: lists of search domains traditionally
+/// have at most 256 characters.
 const MAX_CONF: usize = 16 * 1024;
-/// Maximum number of name servers, as in the system resolver (`MAXNS`).
+/// Maximum number of name servers, equal to that of the system resolver (`MAXNS`).
 const MAX_SERVERS: usize = 3;
-/// Maximum number of search domains (the bound of glibc before 2.26).
+/// Maximum number of search domains, equal to that of glibc before 2.26.
 const MAX_SEARCH: usize = 6;
-/// Timeout of one query. The answer is in the cache of the name server that the system has just queried.
+/// Timeout of one query. It is short, because the system has just queried the name server, which has cached the result.
 const TIMEOUT: Duration = Duration::from_millis(500);
 const DNS_PORT: u16 = 53;
-/// Record types (RFC 1035 §3.2.2, RFC 3596 §2.1).
+/// Type of records with an IPv4 address (RFC 1035 §3.2.2).
 const A: u16 = 1;
+/// Type of records with an IPv6 address (RFC 3596 §2.1).
 const AAAA: u16 = 28;
-/// Requests recursion by the name server (RFC 1035 §4.1.1).
+/// Flag that requests recursion by the name server (RFC 1035 §4.1.1).
 const RECURSION_DESIRED: u8 = 1;
 
 /// Returns the TTL of a name in seconds, or `None` if the DNS does not report one.
 pub async fn lookup(name: &str) -> Option<u32> {
-    // Blocking is fine: the file is small and mostly in the page cache, and this thread serves no client.
+    // Reading may block, because the file is small and usually in the page cache, and this thread serves no client.
     let conf = std::fs::read(RESOLV_CONF).ok()?;
     let conf = ResolvConf::read(&String::from_utf8_lossy(&conf[..conf.len().min(MAX_CONF)]));
     for name in conf.names(name) {
@@ -50,7 +52,7 @@ pub async fn lookup(name: &str) -> Option<u32> {
 struct ResolvConf {
     servers: Vec<IpAddr>,
     search: Vec<String>,
-    /// Names with at least this many dots are first tried as absolute names.
+    /// Names with at least this number of dots are first tried as absolute names.
     dots: usize,
 }
 
@@ -64,11 +66,12 @@ impl ResolvConf {
         for line in text.lines() {
             let mut words = line.split_whitespace();
             match words.next() {
-                // A server with a zone (`%eth0`) is skipped, which costs only the default interval.
+                // A server whose address has a zone (`%eth0`) is skipped. Without a server, the default interval of
+                // lookups is used.
                 Some("nameserver") => conf
                     .servers
                     .extend(words.next().and_then(|ip| ip.parse::<IpAddr>().ok())),
-                // The last such line wins.
+                // The last `search` or `domain` line is used.
                 Some("search" | "domain") => conf.search = words.take(MAX_SEARCH).map(str::to_owned).collect(),
                 Some("options") => {
                     let dots = words
@@ -100,6 +103,7 @@ impl ResolvConf {
     }
 }
 
+/// Queries a name server for the TTL of a name; `None` if the query fails or the name has no address.
 async fn query_server(server: SocketAddr, name: &str) -> Option<u32> {
     for kind in [A, AAAA] {
         let found = timeout(TIMEOUT, query(server, name, kind)).await.ok()??;
@@ -116,7 +120,7 @@ async fn query(server: SocketAddr, name: &str, kind: u16) -> Option<Option<u32>>
     rand::fill(&mut id).ok()?;
     let mut request = dns::query(u16::from_be_bytes(id), name, kind)?;
     *request.get_mut(2)? |= RECURSION_DESIRED;
-    // The socket has a port of its own and receives only from that server.
+    // The socket has its own random port and is connected, so it receives only from that server.
     let any: SocketAddr = match server {
         SocketAddr::V4(_) => ([0; 4], 0).into(),
         SocketAddr::V6(_) => ([0; 16], 0).into(),
@@ -127,15 +131,15 @@ async fn query(server: SocketAddr, name: &str, kind: u16) -> Option<Option<u32>>
     let mut response = [0; MAX_RESPONSE];
     loop {
         let length = socket.recv(&mut response).await.ok()?;
-        // A message that does not match the question is late or forged, so it is ignored.
+        // A message that does not match the question is a late response or forged, so it is ignored.
         if let Some(seconds) = min_ttl(&request, response.get(..length)?, kind) {
             return Some(seconds);
         }
     }
 }
 
-/// Returns the minimum TTL of the answer's records in seconds. `None` if the message does not answer the question,
-/// `Some(None)` if it has no record of this type.
+/// Returns the minimum TTL of the records in a response, in seconds. Returns `None` if the message is not a response to
+/// `request`, and `Some(None)` if the response has no record of type `kind`.
 fn min_ttl(request: &[u8], response: &[u8], kind: u16) -> Option<Option<u32>> {
     const HEADER: usize = 12;
     const RESPONSE: u8 = 0x80;
@@ -150,7 +154,7 @@ fn min_ttl(request: &[u8], response: &[u8], kind: u16) -> Option<Option<u32>> {
     }
     let (mut at, mut min_ttl, mut has_record) = (request.len(), None::<u32>, false);
     for _ in 0..u16_at(response, 6)? {
-        // A truncated list, as in an answer too long for a datagram, still counts up to its end.
+        // If the response was too long for a datagram, the list is truncated. The complete records still count.
         let Some((record, next)) = record(response, at) else {
             break;
         };
@@ -167,7 +171,7 @@ struct DnsRecord {
     seconds: u32,
 }
 
-/// Parses the record at `at` and returns it with the position of the next one (RFC 1035 §4.1.3).
+/// Parses the record at `at` and returns it with the position of the next record (RFC 1035 §4.1.3).
 ///
 /// ```text
 /// name, type(2) class(2) ttl(4) length(2) data (length)
@@ -267,12 +271,12 @@ mod tests {
         other[0] ^= 1;
         let mut query = good.clone();
         query[2] &= !0x80;
-        let mut asks_else = good.clone();
-        asks_else[13] ^= 0x40;
-        for wrong in [&other, &query, &asks_else] {
+        let mut other_question = good.clone();
+        other_question[13] ^= 0x40;
+        for wrong in [&other, &query, &other_question] {
             assert_eq!(min_ttl(&request, wrong, A), None);
         }
-        // Truncated anywhere, it is no answer or yields the TTLs that are there.
+        // A response that is truncated at any position is rejected, or the TTLs of its complete records count.
         for length in 0..good.len() {
             let ttl = min_ttl(&request, &good[..length], A);
             assert!(matches!(ttl, None | Some(None | Some(60))), "{length}: {ttl:?}");
@@ -280,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_answers_are_ignored() {
+    fn responses_to_other_questions_are_ignored() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -296,11 +300,11 @@ mod tests {
                 let mut wrong = response(request, &[(A, 1, &[10, 0, 0, 1])]);
                 wrong[1] ^= 1;
                 for message in [wrong, vec![0; 3], response(request, &[(A, 42, &[10, 0, 0, 1])])] {
-                    server.send_to(&message, client).await.expect("to be sent");
+                    server.send_to(&message, client).await.expect("a sent message");
                 }
             });
             let ttl = query(address, "app.test", A).await;
-            answering.await.expect("to end well");
+            answering.await.expect("an end without a panic");
             ttl
         });
         assert_eq!(ttl, Some(Some(42)));

@@ -13,19 +13,20 @@ use rocknet_handler::tunnel::{Scratch, Splice, Tunnel};
 /// Upstream end of a tunnel.
 pub struct UpgradedTunnel {
     splice: Splice<WriteTimeout<Transport>>,
-    /// Keeps the permit of the request for the tunnel.
-    _conversation: H1Exchange,
+    /// Exchange that led to the tunnel. It holds the permit of the request.
+    _exchange: H1Exchange,
 }
 
 impl UpgradedTunnel {
-    /// Returns `None` if the exchange has no connection any more.
+    /// Takes the connection out of the exchange and makes it the upstream end of a tunnel. Returns `None` if the
+    /// exchange has no connection any more.
     pub fn new(mut exchange: H1Exchange) -> Option<UpgradedTunnel> {
         let connection = exchange.take_connection()?;
         let services = exchange.services();
         let link = WriteTimeout::new(connection.link, &services.wheel, exchange.times().send_stall);
         Some(UpgradedTunnel {
             splice: Splice::new(link, connection.unread),
-            _conversation: exchange,
+            _exchange: exchange,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Upstream and its state, shared by all workers.
+//! An upstream with its state, which all workers share.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,33 +16,34 @@ use rocknet_handler::clock::TimeSource;
 
 /// Server that requests are forwarded to.
 pub struct Upstream {
-    /// Unique within a server.
+    /// Identifies the upstream within a server.
     pub id: u32,
     /// Clock of the server.
     pub(super) time: TimeSource,
     /// Address as the configuration writes it.
     pub name: Arc<str>,
-    /// Value of `Host` for requests without one, which HTTP/1.0 allows.
+    /// Value of `Host` for requests without this field, which HTTP/1.0 permits.
     pub host: Box<str>,
     /// Requests are sent in HTTP/2.
     pub http2: bool,
     /// TLS configuration, and the name for which the certificate must be valid.
     pub tls: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
     address: UpstreamAddress,
-    /// Version of the PROXY protocol header on its connections. A connection with that header belongs to one client and is not reused.
+    /// Version of the PROXY protocol header at the start of connections to the upstream; `None`: no header is sent. A
+    /// connection with this header belongs to one client and is not reused.
     pub proxy_protocol: Option<ProxyProtocol>,
-    /// Stable hash of its name, for sticky cookies and balancing by key.
+    /// Stable hash of `name`, for sticky cookies and balancing by key.
     pub name_hash: u64,
-    /// Counter that rotates its addresses.
+    /// Counter by which the addresses of a name are rotated.
     next_address: AtomicUsize,
-    /// Requests in flight and waiting.
+    /// Counts of the requests that are in flight or waiting.
     pub(super) limit: ConcurrencyLimit,
     /// Set by health checks.
     is_unhealthy: AtomicBool,
-    /// `breaker` has recorded a failure. Without one, its lock is not needed.
+    /// `breaker` has recorded a failure. While this is false, `breaker` need not be locked.
     has_failures: AtomicBool,
     breaker: Mutex<Breaker>,
-    /// TimeSource of the last recovery, in milliseconds of uptime; 0: none.
+    /// Time of the last recovery, in milliseconds of uptime; 0 before the first one.
     recovered_ms: AtomicU64,
 }
 
@@ -66,7 +67,7 @@ pub enum ConnectTarget<'u> {
     Unix(&'u Path),
     /// Addresses in the order of the attempts.
     Tcp(Vec<SocketAddr>),
-    /// The first lookup has not finished; to be retried soon.
+    /// The first lookup has not finished; the caller should retry soon.
     Unresolved,
     /// The name could not be resolved, for this reason.
     Failed(Arc<str>),
@@ -109,7 +110,7 @@ impl Upstream {
         }
     }
 
-    /// Returns the address to connect to. The addresses of a name take turns to be the first.
+    /// Returns the address to connect to. Each call starts with the next address of a name.
     pub fn connect_target(&self) -> ConnectTarget<'_> {
         let addresses = match &self.address {
             UpstreamAddress::Unix(path) => return ConnectTarget::Unix(path),
@@ -126,14 +127,17 @@ impl Upstream {
         ConnectTarget::Tcp(addresses)
     }
 
-    /// Records the result of a lookup. A failed lookup does not replace known addresses.
+    /// Records the result of a lookup. A failed lookup does not replace addresses that were found before.
     pub fn set_resolution(&self, resolution: Resolution) {
-        let UpstreamAddress::Name(known) = &self.address else {
+        let UpstreamAddress::Name(current) = &self.address else {
             return;
         };
-        let mut known = lock(known);
-        if !matches!((&*known, &resolution), (Resolution::Resolved(_), Resolution::Failed(_))) {
-            *known = resolution;
+        let mut current = lock(current);
+        if !matches!(
+            (&*current, &resolution),
+            (Resolution::Resolved(_), Resolution::Failed(_))
+        ) {
+            *current = resolution;
         }
     }
 }
@@ -146,12 +150,14 @@ impl Upstream {
 
     /// Records the state of the health checks.
     pub fn set_unhealthy(&self, is_unhealthy: bool) {
-        // Stored before waiting requests are checked: a waiting request counts itself first, then reads this flag.
+        // The flag is stored before waiting requests are counted. A waiting request counts itself before it reads the
+        // flag. Therefore at least one side notices the other.
         self.is_unhealthy.store(is_unhealthy, Ordering::SeqCst);
         if !is_unhealthy {
             self.recovered_ms.store(self.time.uptime_ms().max(1), Ordering::Relaxed);
         }
-        // Waiting requests have one more upstream, or possibly none at all.
+        // Waiting requests may now use one more upstream. If all are unhealthy, they receive a permit and then an
+        // error.
         self.limit.grant_to_waiting();
     }
 
@@ -160,7 +166,7 @@ impl Upstream {
         Some(self.recovered_ms.load(Ordering::Relaxed)).filter(|ms| *ms != 0)
     }
 
-    /// Returns false while the breaker keeps requests away after failures.
+    /// Returns false while the breaker keeps the upstream out of rotation.
     pub fn is_available(&self, now_ms: u64) -> bool {
         !self.has_failures.load(Ordering::Relaxed) || lock(&self.breaker).admits(now_ms)
     }
@@ -184,7 +190,7 @@ impl Upstream {
         if is_back {
             tracing::info!(upstream = %self.name, "responds again and is back in rotation");
             self.recovered_ms.store(now_ms.max(1), Ordering::Relaxed);
-            // There may be capacity for more requests than the trial.
+            // Until now only the trial request was permitted, so there may be capacity for waiting requests.
             self.limit.grant_to_waiting();
         }
     }
@@ -203,7 +209,7 @@ impl Upstream {
     }
 }
 
-/// Locks `mutex`. No code that can panic runs under these locks, so poisoning is ignored.
+/// Locks `mutex`. Poisoning is ignored, because no code that can panic runs under these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -227,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_rotate_and_survive_failed_lookups() {
+    fn addresses_rotate_and_are_kept_after_failed_lookups() {
         let upstream = named();
         assert_eq!(
             (&*upstream.host, first(&upstream)),

@@ -1,4 +1,5 @@
-//! Queue of requests that wait for capacity at an upstream: bounded, ordered by priority, with a deadline for each request.
+//! Queue of requests that wait for capacity at an upstream. It is bounded and ordered by priority, and each request has
+//! a deadline.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,10 +16,11 @@ use rocknet_blocking::oneshot_slot::OneshotSlot;
 use rocknet_blocking::queue::{Queue, Ticket, Urgency};
 use rocknet_handler::breaker::Rules;
 
-/// Ticks after which a waiting request checks for capacity itself, because the end of a breaker's pause raises no event.
+/// Number of ticks after which a waiting request itself checks for capacity, because nothing wakes it when a breaker
+/// admits requests again.
 const RECHECK_TICKS: u32 = 4;
 
-/// Requests of all workers that wait for the same upstreams. The inner queue is bounded for each priority.
+/// Requests of all workers that wait for the same upstreams. For each priority the number of requests is bounded.
 pub struct UpstreamQueue {
     /// Upstreams, each with true if it is a backup.
     upstreams: Vec<(Arc<Upstream>, bool)>,
@@ -29,7 +31,7 @@ pub struct UpstreamQueue {
     excluding: AtomicUsize,
 }
 
-/// Waiting request.
+/// Request that waits in the queue.
 struct WaitingRequest {
     /// Upstream that the request excludes, because it was tried before.
     excluded: Option<u32>,
@@ -38,7 +40,7 @@ struct WaitingRequest {
 }
 
 impl UpstreamQueue {
-    /// Returns an empty queue; [`UpstreamQueue::register`] activates it.
+    /// Returns an empty queue. It is granted capacity after [`UpstreamQueue::register`].
     pub fn new(upstreams: Vec<(Arc<Upstream>, bool)>, max_requests: usize) -> UpstreamQueue {
         UpstreamQueue {
             upstreams,
@@ -61,21 +63,22 @@ impl UpstreamQueue {
         self.upstreams.iter().map(|(server, _)| server)
     }
 
-    /// Returns a predicate for the requests that this upstream may get now, or `None` if it may get none.
+    /// Returns a predicate for the requests that may now be sent to the upstream `server`, or `None` if no request may.
     ///
-    /// A backup or a paused upstream gets requests only without a better one, an unhealthy one only if all are unhealthy.
+    /// A request is sent to an upstream only if the request excludes all better upstreams. A healthy upstream is better
+    /// than an unhealthy one, then an available one than a paused one, then an active one than a backup.
     fn eligible(&self, server: u32, now: Duration) -> Option<impl Fn(&Arc<WaitingRequest>) -> bool> {
         let rank = |(server, is_backup): &(Arc<Upstream>, bool)| {
             (server.is_unhealthy(), !server.is_available(millis(now)), *is_backup)
         };
-        let this = self.upstreams.iter().find(|(other, _)| other.id == server).map(rank);
+        let own_rank = self.upstreams.iter().find(|(other, _)| other.id == server).map(rank);
         let mut better = self
             .upstreams
             .iter()
-            .filter(|other| Some(rank(other)) < this)
+            .filter(|other| Some(rank(other)) < own_rank)
             .map(|(other, _)| other.id);
         let (better, another) = (better.next(), better.next());
-        // An upstream that a request excludes is no better for that request.
+        // A request excludes at most one upstream, so two better upstreams rule out every request.
         let is_any_eligible = better.is_none() || another.is_none() && self.excluding.load(Ordering::SeqCst) > 0;
         is_any_eligible.then_some(move |request: &Arc<WaitingRequest>| {
             request.excluded != Some(server) && (better.is_none() || better == request.excluded)
@@ -84,7 +87,7 @@ impl UpstreamQueue {
 
     /// Waits up to `ticks` for a permit at one of the upstreams other than `excluded`.
     ///
-    /// Returns `None` if too many requests wait already or the time is over.
+    /// Returns `None` if too many requests wait already, or if no permit was granted in time.
     pub async fn wait(
         &self,
         priority: Priority,
@@ -112,17 +115,17 @@ impl UpstreamQueue {
             priority,
             ticket,
         };
-        let mut left = ticks;
+        let mut remaining = ticks;
         loop {
-            // A permit may have been released before this request was visible in the queue.
+            // Another request may have released its permit before this request was in the queue.
             self.upstreams
                 .iter()
                 .for_each(|(server, _)| server.limit.grant_to_waiting());
-            let step = left.min(RECHECK_TICKS);
+            let step = remaining.min(RECHECK_TICKS);
             deadline.set(step);
             let permit = guard.request.permit.wait(deadline).await;
-            left -= step;
-            if permit.is_some() || left == 0 {
+            remaining -= step;
+            if permit.is_some() || remaining == 0 {
                 return permit;
             }
         }
@@ -150,12 +153,14 @@ impl WaitQueue for UpstreamQueue {
         let permit = server.try_acquire(self.max_requests, priority, millis(now))?;
         let (_, request) = queue.pop_where(&[priority], now, &eligible)?;
         server.request_started(millis(now), request.rules);
-        // The lock is held until the permit is stored, so a cancelled request is in the queue or has a permit to return.
+        // The lock is held until the permit is stored. Therefore a request that is cancelled is either still in the
+        // queue or has a permit to give back.
         Some(request.permit.set(permit))
     }
 }
 
-/// Removes a request from the queue when its wait ends or is cancelled. A permit granted meanwhile goes to another request.
+/// Removes a request from the queue when its wait ends or is cancelled. If it was granted a permit in the meantime, the
+/// permit is granted to another request.
 struct QueueGuard<'w> {
     queue: &'w UpstreamQueue,
     request: Arc<WaitingRequest>,
@@ -178,7 +183,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Locks `mutex`. No code that can panic runs under these locks, so poisoning is ignored.
+/// Locks `mutex`. Poisoning is ignored, because no code that can panic runs under these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -236,12 +241,12 @@ mod tests {
     }
 
     impl Client<'_> {
-        fn look(&mut self) -> Poll<Option<Permit>> {
+        fn poll_permit(&mut self) -> Poll<Option<Permit>> {
             self.waits.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         }
 
         fn permit(&mut self) -> Option<Permit> {
-            match self.look() {
+            match self.poll_permit() {
                 Poll::Ready(permit) => Some(permit.expect("a permit before the deadline")),
                 Poll::Pending => None,
             }
@@ -249,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permit_goes_to_the_highest_priority_of_all_queues() {
+    fn a_freed_permit_is_granted_to_the_highest_priority_of_all_queues() {
         let (shared, other) = (server(1), server(2));
         let (narrow, wide) = (queue_for(&[&shared], 1), queue_for(&[&shared, &other], 1));
         let (here, there) = (take(&shared, 1, Low), take(&other, 1, Low));
@@ -258,7 +263,7 @@ mod tests {
         let mut high = client(&wide, High, None);
         let late = client(&wide, High, None);
         drop(here);
-        // No other request overtakes it before it is polled.
+        // The permit is reserved for the waiting request before that request is polled.
         assert!(!shared.limit.has_capacity(1, High, uptime_ms()) && normal.permit().is_none());
         let permit = high.permit().expect("the highest priority");
         assert_eq!(permit.upstream.id, shared.id);
@@ -267,8 +272,8 @@ mod tests {
         assert!(normal.permit().is_none());
         drop(late);
         assert!(low.permit().is_none());
-        drop(normal.permit().expect("the next"));
-        drop(low.permit().expect("the last"));
+        drop(normal.permit().expect("the permit of the next request"));
+        drop(low.permit().expect("the permit of the last request"));
         drop(there);
         assert_eq!((shared.limit.load(), other.limit.load()), (0, 0));
         assert!(shared.limit.has_capacity(1, Low, uptime_ms()) && other.limit.has_capacity(1, Low, uptime_ms()));
@@ -278,7 +283,7 @@ mod tests {
     fn an_unlimited_tunnel_counts_as_load_but_holds_no_permit() {
         let shared = server(13);
         let queue = queue_for(&[&shared], 1);
-        let tunnel = take(&shared, 1, Normal).expect("room");
+        let tunnel = take(&shared, 1, Normal).expect("free capacity");
         let mut next = client(&queue, Normal, None);
         let tunnel = tunnel.into_unlimited();
         let permit = next.permit().expect("the capacity of the tunnel");
@@ -294,7 +299,7 @@ mod tests {
         let shared = server(3);
         let queue = queue_for(&[&shared], 8);
         let mut alone: Vec<_> = (0..8)
-            .map(|_| take(&shared, 8, Low).expect("no other request is there"))
+            .map(|_| take(&shared, 8, Low).expect("the reserve is free without other requests"))
             .collect();
         assert!(take(&shared, 8, Low).is_none());
         let mut high = client(&queue, High, None);
@@ -324,16 +329,16 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_unhealthy_or_excluded_upstream_gets_no_waiting_request() {
+    fn waiting_requests_avoid_paused_unhealthy_and_excluded_upstreams() {
         let (one, two) = (server(5), server(6));
         let queue = queue_for(&[&one, &two], 1);
         let full = take(&two, 1, Low);
         one.failed(uptime_ms(), RULES);
         let mut client_of_paused = client(&queue, Low, None);
         drop(full);
-        let full = client_of_paused.permit().expect("the other");
+        let full = client_of_paused.permit().expect("a permit of the other upstream");
         assert_eq!(full.upstream.id, two.id);
-        // If all are paused, they get requests all the same.
+        // If all upstreams are paused, waiting requests are sent to them nevertheless.
         two.failed(uptime_ms(), RULES);
         let busy = take(&one, 1, Low);
         let mut second_client = client(&queue, Low, None);
@@ -344,14 +349,16 @@ mod tests {
         }
         // An excluded upstream stays free for other requests.
         let mut excluding = client(&queue, High, Some(one.id));
-        let held = take(&one, 1, Low).expect("room");
+        let held = take(&one, 1, Low).expect("free capacity");
         let mut any = client(&queue, Low, None);
         drop(held);
         assert!(excluding.permit().is_none());
-        let held = any.permit().expect("the permit that the first request excludes");
+        let held = any
+            .permit()
+            .expect("a permit of the upstream that the first request excludes");
         drop(full);
         drop(excluding.permit().expect("the upstream that is not excluded"));
-        // An upstream that becomes healthy is offered at once.
+        // Waiting requests use an upstream as soon as it becomes healthy.
         drop(held);
         let full = take(&two, 1, Low);
         one.set_unhealthy(true);
@@ -369,7 +376,7 @@ mod tests {
         queue.register();
         let (busy, full) = (take(&share, 1, Low), take(&backup, 1, Low));
         let mut patient = client(&queue, Normal, None);
-        // A request that excludes the active upstream has only the backup left.
+        // A request that excludes the active upstream can use only the backup.
         let mut tried = client(&queue, Low, Some(share.id));
         drop(full);
         let full = tried.permit().expect("the backup");
@@ -378,9 +385,9 @@ mod tests {
         drop(full);
         assert!(patient.permit().is_none(), "the active upstream is only at its limit");
         drop(busy);
-        let busy = patient.permit().expect("its turn");
+        let busy = patient.permit().expect("the freed permit of the active upstream");
         assert_eq!(busy.upstream.id, share.id);
-        // A paused upstream ranks below an available backup, and above a paused one.
+        // A paused active upstream ranks below an available backup, and above a paused backup.
         let mut patient = client(&queue, Normal, None);
         share.failed(uptime_ms(), RULES);
         backup.limit.grant_to_waiting();
@@ -405,7 +412,7 @@ mod tests {
         let third = greedy.permit();
         assert!(third.is_some() && modest.permit().is_none());
         drop(second);
-        // A new request may overtake a waiting one whose own limit is reached.
+        // A new request may overtake a waiting request whose own limit is reached.
         assert!(modest.permit().is_none() && shared.limit.has_capacity(2, Low, uptime_ms()));
         drop(third);
         assert!(modest.permit().is_some());
@@ -430,7 +437,7 @@ mod tests {
             patient.wheel.advance();
         }
         assert_eq!(patient.permit().map(|permit| permit.upstream.id), Some(one.id));
-        // An upstream that responds again has capacity for all waiting requests.
+        // After an upstream responds again, all waiting requests are granted permits.
         let trial = take(&one, 2, Low);
         one.failed(uptime_ms(), RULES);
         let more = queue_for(&[&one, &two], 2);
@@ -449,7 +456,7 @@ mod tests {
         let mut late = client(&queue, Normal, None);
         let mut ticks = 0;
         let permit = loop {
-            match late.look() {
+            match late.poll_permit() {
                 Poll::Ready(permit) => break permit,
                 Poll::Pending => ticks += 1,
             }

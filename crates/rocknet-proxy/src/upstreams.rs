@@ -16,13 +16,14 @@ use crate::upstream::Upstream;
 use crate::upstream_queue::UpstreamQueue;
 use rocknet_handler::clock::TimeSource;
 
-/// Properties that make two upstreams the same.
+/// Properties that identify an upstream: address, health check, name resolution, and TLS configuration with server
+/// name.
 ///
-/// The state of an upstream depends on how it is checked and resolved, and its connections depend on the TLS settings and
-/// name they were verified with.
+/// The state of an upstream depends on its health check and its name resolution. Its connections depend on the TLS
+/// configuration and on the name in the certificate.
 type UpstreamKey = (model::Upstream, Option<Health>, Resolve, Option<(u32, String)>);
 
-/// Properties that make two queues the same: the upstream ids, each with whether it is a backup, and the limit of requests.
+/// Properties that identify a queue: the ids of its upstreams, each with true for a backup, and the limit of requests.
 type QueueKey = (Vec<(u32, bool)>, u32);
 
 /// Upstreams of one server, with their background threads.
@@ -31,7 +32,8 @@ pub struct Upstreams {
     all: Mutex<BTreeMap<UpstreamKey, Weak<Upstream>>>,
     ids: AtomicU32,
     tls_configs: TlsClientConfigs,
-    /// Queues of waiting requests. Routes with the same upstreams share one, so that freed capacity is offered once.
+    /// Queues of waiting requests. Routes with the same upstreams and limit share a queue, so that freed capacity is
+    /// granted by one order.
     queues: Mutex<BTreeMap<QueueKey, Weak<UpstreamQueue>>>,
     background: BackgroundTasks,
     /// Queue of mirrored requests.
@@ -40,7 +42,8 @@ pub struct Upstreams {
     dialer: Option<Arc<dyn Dialer>>,
 }
 
-/// Grace period for lookups that are running at a stop. They cannot be interrupted, and nothing depends on them.
+/// Maximum wait for lookups that are running when the server stops. They cannot be interrupted, and nothing depends on
+/// their results.
 const LOOKUP_GRACE: Duration = Duration::from_millis(500);
 
 impl Upstreams {
@@ -58,7 +61,7 @@ impl Upstreams {
         }
     }
 
-    /// Returns an empty registry as [`Upstreams::new`] does, with links of `dialer` in place of sockets.
+    /// Returns an empty registry like [`Upstreams::new`]. Its upstreams use links of `dialer` instead of sockets.
     pub fn with_dialer(time: TimeSource, dialer: Arc<dyn Dialer>) -> Upstreams {
         Upstreams {
             dialer: Some(dialer),
@@ -71,7 +74,7 @@ impl Upstreams {
         self.dialer.clone()
     }
 
-    /// Returns the upstream with these properties. Routes of one configuration and of the next share it.
+    /// Returns the upstream with these properties. All routes with an equal upstream share it, also across reloads.
     pub fn get(
         &self,
         model: &model::Upstream,
@@ -96,16 +99,17 @@ impl Upstreams {
         upstream
     }
 
-    /// Returns the configuration for handshakes.
+    /// Returns the TLS configuration for handshakes.
     ///
     /// # Errors
     ///
-    /// Returns a message for the operator.
+    /// Returns a message for the operator if a file cannot be used.
     pub(super) fn tls_config(&self, model: &model::UpstreamTls, http2: bool) -> Result<Arc<TlsClientConfig>, String> {
         self.tls_configs.get(model, http2)
     }
 
-    /// Returns the queue for upstreams, each with whether it is a backup, with up to `max_requests` at each.
+    /// Returns the queue for these upstreams, each with true for a backup. `max_requests`: maximum number of concurrent
+    /// requests at one upstream.
     pub(super) fn queue(&self, servers: Vec<(Arc<Upstream>, bool)>, max_requests: u32) -> Arc<UpstreamQueue> {
         let mut ids: Vec<_> = servers
             .iter()
@@ -124,7 +128,7 @@ impl Upstreams {
         queue
     }
 
-    /// Ends lookups, health checks and mirrored requests. Returns true if their threads had ended at `deadline`.
+    /// Ends lookups, health checks and mirrored requests. Returns true if their threads ended by `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let has_ended = self.background.stop(deadline.min(Instant::now() + LOOKUP_GRACE));
         self.copies.stop(deadline) && has_ended
@@ -137,7 +141,7 @@ impl Default for Upstreams {
     }
 }
 
-/// Locks `mutex`. No code that can panic runs under these locks, so poisoning is ignored.
+/// Locks `mutex`. Poisoning is ignored, because no code that can panic runs under these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -149,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_address_is_one_upstream_in_one_server() {
+    fn routes_of_one_server_share_the_upstream_of_an_address() {
         let model = |port| model::Upstream::at(Host::Address([127, 0, 0, 1].into(), port));
         let (upstreams, others) = (Upstreams::default(), Upstreams::default());
         let (one, key, other, elsewhere) = (

@@ -1,6 +1,6 @@
-//! Write timeout for a link: fails if the peer accepts nothing for too long.
+//! Write timeout for the upstream end of a tunnel: sending fails if the upstream accepts nothing for too long.
 //!
-//! Used for the upstream end of tunnels. The protocol enforces the timeout for clients.
+//! At the client end, the connection enforces the timeout.
 
 use std::io::{self, ErrorKind};
 use std::rc::Rc;
@@ -15,9 +15,9 @@ use rocknet_io::wheel::{Deadline, Wheel};
 pub struct WriteTimeout<L> {
     link: L,
     wheel: Rc<Wheel>,
-    /// Ticks within which the peer must accept or acknowledge bytes.
+    /// Number of ticks within which the peer must accept or acknowledge bytes.
     ticks: u32,
-    /// Present while bytes wait to be sent. An idle tunnel holds no deadline.
+    /// `None` unless bytes wait to be sent, so that an idle tunnel has no deadline.
     stalled: Option<Box<StalledWrite>>,
 }
 
@@ -56,7 +56,7 @@ impl<L: Link> WriteTimeout<L> {
         if !stalled.deadline.poll_past(context.waker()) {
             return false;
         }
-        // A slow peer acknowledges bytes from the kernel's buffer long before the socket accepts more.
+        // A slow peer may acknowledge bytes in the kernel's send buffer long before the socket accepts more.
         let before = stalled.in_flight;
         stalled.in_flight = restart(&stalled.deadline);
         stalled.in_flight >= before || stalled.deadline.poll_past(context.waker())
@@ -143,7 +143,7 @@ mod tests {
         queue.push_owned(vec![b'x'; 100_000].into());
         peer.accept(10);
         for _ in 0..5 {
-            // Each read comes just in time.
+            // The peer reads just before the timeout.
             assert!(watched.poll_send(&mut context, &mut queue).is_pending());
             wheel.advance();
             wheel.advance();

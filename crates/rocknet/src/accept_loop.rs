@@ -57,15 +57,16 @@ impl<'w> AcceptLoop<'w> {
         })
     }
 
-    /// Sets the maximum number of open connections. Connections that are open already stay, even above the limit.
+    /// Sets the maximum number of open connections. Connections that are already open are kept, even above the limit.
     pub fn set_max_connections(&mut self, max_connections: usize) {
         self.max_connections = max_connections;
     }
 
-    /// Stops accepting and gives the open connections the time `within` to finish.
+    /// Stops accepting. Connections that have not finished after `within` are cut.
     pub fn stop(&mut self, context: &mut Context<'_>, within: Duration) {
         if self.stop_deadline.is_none() {
-            // Connections in the backlog of the socket are established from the client's point of view.
+            // Connections in the accept queue of the socket are established from the client's point of view, so they
+            // are accepted before the socket is closed.
             let _ = self.accept(context);
             self.acceptor = None;
             self.start_ticking();
@@ -135,7 +136,7 @@ impl<'w> AcceptLoop<'w> {
         for _ in 0..MAX_ACCEPTS_PER_POLL {
             let acceptor = self.acceptor.as_ref()?;
             if self.worker.connections() >= self.max_connections {
-                // The next connection that closes makes room and wakes this task.
+                // This task is woken when a connection closes.
                 self.worker.on_close(context.waker());
                 return None;
             }

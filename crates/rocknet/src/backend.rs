@@ -1,4 +1,4 @@
-//! The choice of the I/O back end, and the reason for it.
+//! Chooses the I/O back end (epoll or io_uring), and records the reason for the log.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub enum Backend {
     Ring,
 }
 
-/// A back end, and the reason for it as the log states it.
+/// The chosen back end, and the reason as the log states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackendChoice {
     pub backend: Backend,
@@ -25,11 +25,12 @@ pub struct BackendChoice {
 }
 
 impl BackendChoice {
-    /// Chooses the back end by the environment variable `ROCKNET_BACKEND`, or else by the configuration.
+    /// Chooses the back end from the environment variable `ROCKNET_BACKEND` if it is set, otherwise from the
+    /// configuration.
     ///
     /// # Errors
     ///
-    /// The message says why the requested back end is unavailable, or that the variable has an unknown value.
+    /// The message states why the requested back end is unavailable, or that the variable has an unknown value.
     pub fn new(configured: model::IoBackend) -> Result<BackendChoice, String> {
         let variable = std::env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned());
         BackendChoice::of(configured, variable.as_deref(), io_uring_unavailable)
@@ -45,7 +46,7 @@ impl BackendChoice {
             Some("auto") => (model::IoBackend::Auto, VARIABLE),
             Some("epoll") => (model::IoBackend::Epoll, VARIABLE),
             Some("io_uring") => (model::IoBackend::IoUring, VARIABLE),
-            Some(other) => return Err(format!("{VARIABLE} is {other:?}; it takes auto, epoll or io_uring")),
+            Some(other) => return Err(format!("{VARIABLE} is {other:?}; write auto, epoll or io_uring")),
         };
         let chosen = |backend, reason| Ok(BackendChoice { backend, reason });
         match choice {
@@ -54,11 +55,11 @@ impl BackendChoice {
                 None => chosen(Backend::Ring, format!("selected by {setting}")),
                 Some(error) => Err(format!("{setting} selects io_uring, which is not available: {error}")),
             },
-            // io_uring costs less for small responses to many clients, and more where sockets are often full: decision
-            // 9.
+            // io_uring costs less for small responses to many clients, and more where sockets are often full
+            // (docs/decisions/0009-two-backends.md).
             model::IoBackend::Auto => {
                 let reason = match error() {
-                    None => "the best over all loads; io_uring is available here too".to_owned(),
+                    None => "the best choice over all measured loads; io_uring is available here too".to_owned(),
                     Some(error) => format!("io_uring is not available: {error}"),
                 };
                 chosen(Backend::Epoll, reason)
@@ -120,7 +121,7 @@ mod tests {
             ),
             (ConfiguredEpoll, Some("auto"), Some("no"), Ok(Epoll), "is not available"),
             (ConfiguredEpoll, Some(""), None, Ok(Epoll), "selected by server.backend"),
-            (Auto, Some("uring"), None, Err(()), "takes auto, epoll or io_uring"),
+            (Auto, Some("uring"), None, Err(()), "write auto, epoll or io_uring"),
         ] {
             let found = BackendChoice::of(configured, variable, || error.map(str::to_owned));
             let (backend, text) = match found {

@@ -1,6 +1,6 @@
-//! The terminal commands of a running server, typed on standard input and answered on standard output.
+//! Reads the terminal commands of a running server from standard input, and renders their output.
 //!
-//! They are read if standard input is a terminal. The option `--console` reads them from any standard input, for
+//! Commands are read if standard input is a terminal. The option `--console` reads them from any standard input, for
 //! programs that control a server through a pipe.
 
 use std::io::{self, BufRead, BufReader, Read};
@@ -12,14 +12,15 @@ use rocknet_control::{Command, SiteList, UnknownCommand};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-/// A typed line.
+/// A line of the input: a command, or other text.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ConsoleLine {
     Command(Command),
     Unknown(UnknownCommand),
 }
 
-/// Reads lines until the input ends or `handle` returns false.
+/// Reads lines and passes each to `handle`, until the input ends or fails, or `handle` returns false. Empty lines are
+/// skipped.
 pub fn read(input: impl Read, mut handle: impl FnMut(ConsoleLine) -> bool) {
     let mut input = BufReader::with_capacity(MAX_LINE_BYTES, input);
     let mut line = Vec::with_capacity(MAX_LINE_BYTES);
@@ -43,7 +44,8 @@ pub fn read(input: impl Read, mut handle: impl FnMut(ConsoleLine) -> bool) {
     }
 }
 
-/// Returns the output of a command that changes nothing.
+/// Returns the output of a command that changes nothing. It is empty for `reload` and `quit`, which the main loop
+/// handles.
 pub fn render(command: Command, server: &Server) -> String {
     match command {
         Command::Status => server.status().to_string(),
@@ -53,7 +55,7 @@ pub fn render(command: Command, server: &Server) -> String {
     }
 }
 
-/// Drops the rest of a line that is too long to be a command.
+/// Discards the remainder of a line that is too long to be a command.
 fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     loop {
         let buffer = input.fill_buf()?;
@@ -68,15 +70,16 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// Standard input, read only while this process is in the foreground. If a background process reads, the kernel stops
-/// all of it, including its workers.
+/// Standard input, read only while this process is in the foreground. If a background process reads from its terminal,
+/// the kernel stops the whole process (SIGTTIN), including its workers.
 pub struct TerminalInput;
 
 impl Read for TerminalInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let input = io::stdin();
         loop {
-            // After a signal it waits again. Without free descriptors `poll` fails, but reading still works.
+            // A signal interrupts `poll`, which is then repeated. Other errors are ignored: without free descriptors
+            // `poll` fails, but reading still works.
             if poll(&mut [PollFd::new(&input, PollFlags::IN)], None) == Err(Errno::INTR) {
                 continue;
             }
@@ -92,9 +95,9 @@ impl Read for TerminalInput {
     }
 }
 
-/// Returns true if the terminal belongs to another job. Standard input that is not a terminal has no jobs.
+/// Returns true if another job is in the foreground of the terminal, and false if standard input is not a terminal.
 fn in_background() -> bool {
-    rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|front| front != rustix::process::getpgrp())
+    rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground != rustix::process::getpgrp())
 }
 
 /// Maximum length of a line in bytes; commands have at most six letters.

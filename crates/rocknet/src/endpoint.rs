@@ -1,4 +1,4 @@
-//! An endpoint: a route with its handler.
+//! Endpoint: a route with its handler and its guards.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -15,26 +15,27 @@ use crate::handlers::{self, HandlerContext, HandlerEntry};
 use crate::registries::Registries;
 use crate::route::{Route, ServerSettings, SiteLabel};
 
-/// A route with its guards, handler and files.
+/// A route with its guards, its handler, and the directory trees that it serves.
 pub struct Endpoint {
     /// Settings of the route.
     pub route: Arc<Route>,
-    /// Guards, which check requests before anything else of the route acts.
+    /// Guards of the route. They check a request before any other part of the route acts.
     pub guards: Guards,
-    /// Entry of the handler in the table. Paths of CGI programs have another one.
+    /// Entry of `handler` in the table of handlers. [`Endpoint::entry_for`] returns the entry of a path, which is
+    /// another one for CGI programs.
     pub entry: &'static HandlerEntry,
     handler: Arc<dyn Handler>,
     /// Handler of CGI programs, if the route has a folder of programs.
     programs: Option<Arc<dyn Handler>>,
-    /// Directory tree that is served.
+    /// Directory tree that is served; `None` if the handler serves no files.
     pub tree: Option<Arc<Tree>>,
-    /// Directory tree of the error pages.
+    /// Directory tree of the error pages; the same as `tree` if the handler serves files.
     pub pages: Option<Arc<Tree>>,
     /// True if responses may upgrade the connection to a tunnel.
     pub takes_tunnels: bool,
 }
 
-/// Everything besides its own settings that an endpoint is built from, the same for all endpoints of a site.
+/// Inputs of [`Endpoint::new`] that are the same for all endpoints of a site.
 pub struct EndpointContext<'a> {
     /// Label of the site in log lines.
     pub label: &'a SiteLabel,
@@ -51,7 +52,8 @@ pub struct EndpointContext<'a> {
 }
 
 impl Endpoint {
-    /// Makes the endpoint of a route. `headers` are the configured header fields with those that the server adds.
+    /// Creates the endpoint of a route. `headers`: the configured response header fields, and those that the server
+    /// adds.
     ///
     /// # Errors
     ///
@@ -62,10 +64,11 @@ impl Endpoint {
         context: &EndpointContext<'_>,
     ) -> Result<Endpoint, Box<dyn Error>> {
         if settings.runs_programs() {
-            // Checked once here instead of for each script. Without scripts `user` has no effect, whatever it names.
+            // `user` is checked here once instead of for each script. If the route runs no scripts, `user` has no
+            // effect and is not checked.
             let user = settings.user.as_deref();
-            let of = user.map_or_else(|| "scripts".to_owned(), |user| format!("user = \"{user}\""));
-            Account::for_scripts(user).map_err(|error| format!("{of}: {error}"))?;
+            let subject = user.map_or_else(|| "scripts".to_owned(), |user| format!("user = \"{user}\""));
+            Account::for_scripts(user).map_err(|error| format!("{subject}: {error}"))?;
         }
         let entry = handlers::choose(settings);
         let route = Arc::new(context.route(settings, headers)?);
@@ -95,18 +98,18 @@ impl Endpoint {
         })
     }
 
-    /// Makes the endpoint of a handler of the embedding program.
+    /// Creates the endpoint of a handler of the embedding program.
     ///
     /// # Errors
     ///
-    /// As [`Endpoint::new`].
+    /// Fails like [`Endpoint::new`].
     pub fn embedded(
         handler: Arc<dyn Handler>,
         settings: &Settings,
         headers: BTreeMap<String, String>,
         context: &EndpointContext<'_>,
     ) -> Result<Endpoint, Box<dyn Error>> {
-        // The redirects of a site apply only to paths that it serves itself.
+        // The redirects of a site do not apply to the paths of an embedded handler.
         let settings = &Settings {
             redirects: Default::default(),
             ..settings.clone()
@@ -139,12 +142,12 @@ impl Endpoint {
         self.programs.as_ref().filter(|_| is_program)
     }
 
-    /// Returns true if any request has a response other than 404.
+    /// Returns false if the response to every request is 404.
     pub fn serves(&self) -> bool {
         !self.entry.is_not_found() || !self.route.redirects.is_empty()
     }
 
-    /// Returns true if request bodies are received completely before a handler passes them on.
+    /// Returns true if one of the handlers receives request bodies completely before it passes them on.
     pub fn buffers_request_body(&self) -> bool {
         let handlers = std::iter::once(&self.handler).chain(&self.programs);
         handlers.into_iter().any(|handler| handler.buffers_request_body())
@@ -152,7 +155,7 @@ impl Endpoint {
 
     /// Returns the directory trees of the endpoint, including that of the error pages.
     pub fn trees(&self) -> impl Iterator<Item = &Arc<Tree>> {
-        // If files are served, the error pages are among them.
+        // If files are served, `pages` is the same tree.
         self.tree.as_ref().or(self.pages.as_ref()).into_iter()
     }
 }
@@ -178,7 +181,8 @@ impl EndpointContext<'_> {
         )
     }
 
-    /// Returns the directory tree of the error pages, if the handler serves no files.
+    /// Creates the directory tree of the error pages for a handler that serves no files. Returns `None` if the route
+    /// has no root or no error pages.
     fn pages(&self, settings: &Settings, route: &Arc<Route>) -> Option<Arc<Tree>> {
         let root = settings.root.as_deref().filter(|_| !settings.errors.is_empty())?;
         Some(Arc::new(self.tree(root, settings, route).for_pages()))

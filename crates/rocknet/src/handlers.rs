@@ -1,7 +1,7 @@
 //! The table of handlers: name, keys, constructor and description of each.
 //!
-//! [`choose`] selects the handler of a route, and `Endpoint::entry_for` the handler of a path. The server, `sites` and
-//! `explain` call them.
+//! [`choose`] selects the handler of a route, and `Endpoint::entry_for` the handler of a path. The server and the
+//! command `explain` use both.
 
 use std::error::Error;
 use std::path::Path;
@@ -23,11 +23,11 @@ use crate::proxy::{Proxy, ProxyHandler};
 use crate::registries::Registries;
 use crate::route::Route;
 
-/// One entry of the table.
+/// A kind of handler: an entry of the table.
 pub struct HandlerEntry {
     /// Name of the handler.
     pub name: &'static str,
-    /// Keys of a route that the handler needs. One of `fastcgi`, `scgi` and `uwsgi` is enough.
+    /// Keys that a route must have to get this handler. Of `fastcgi`, `scgi` and `uwsgi`, one is enough.
     pub keys: &'static [&'static str],
     /// Kind of the site as `sites` shows it.
     pub kind: SiteKind,
@@ -41,7 +41,7 @@ pub struct HandlerEntry {
 
 type HandlerResult = Result<Arc<dyn Handler>, Box<dyn Error>>;
 
-/// Everything that a handler is built from.
+/// The values from which a handler is built.
 pub struct HandlerContext<'a> {
     /// Settings of the route in the configuration.
     pub settings: &'a Settings,
@@ -55,7 +55,7 @@ pub struct HandlerContext<'a> {
     pub config_file: Option<&'a Path>,
 }
 
-/// All handlers that a configuration can choose for a route, in order of precedence. The last matches every route.
+/// All handlers that a configuration can choose for a route, in order of precedence. The last one matches every route.
 pub const HANDLERS: &[&HandlerEntry] = &[
     &CONTROLLER,
     &APPLICATION,
@@ -76,7 +76,7 @@ pub fn choose(settings: &Settings) -> &'static HandlerEntry {
 }
 
 impl HandlerEntry {
-    /// Makes the handler.
+    /// Builds the handler.
     ///
     /// # Errors
     ///
@@ -98,10 +98,10 @@ const CONTROLLER: HandlerEntry = HandlerEntry {
     serves_files: false,
     is_chosen: |settings| settings.controller.is_some(),
     make: |context| {
-        let Some(wanted) = &context.settings.controller else {
+        let Some(configured) = &context.settings.controller else {
             return not_found();
         };
-        let handler = ControllerHandler::new(wanted, context.settings, &context.registries.libraries)?;
+        let handler = ControllerHandler::new(configured, context.settings, &context.registries.libraries)?;
         Ok(Arc::new(handler))
     },
     describe: |settings| Some(format!("the controller {}", settings.controller.as_ref()?)),
@@ -114,20 +114,20 @@ const APPLICATION: HandlerEntry = HandlerEntry {
     serves_files: false,
     is_chosen: |settings| settings.application.is_some(),
     make: |context| {
-        let Some(wanted) = &context.settings.application else {
+        let Some(configured) = &context.settings.application else {
             return not_found();
         };
         let root = context.settings.root.as_deref();
-        let application = ApplicationGroup::new(wanted, root, &context.registries.backends);
+        let application = ApplicationGroup::new(configured, root, &context.registries.backends);
         Ok(Arc::new(ApplicationHandler::new(application)))
     },
     describe: |settings| {
         let application = settings.application.as_ref()?;
-        let places: Vec<String> = application.to.iter().map(ToString::to_string).collect();
+        let addresses: Vec<String> = application.to.iter().map(ToString::to_string).collect();
         Some(format!(
             "an application by {} at {}",
             application.protocol,
-            places.join(" or ")
+            addresses.join(" or ")
         ))
     },
 };
@@ -139,11 +139,11 @@ const PROXY: HandlerEntry = HandlerEntry {
     serves_files: false,
     is_chosen: |settings| settings.proxy.is_some(),
     make: |context| {
-        let Some(wanted) = &context.settings.proxy else {
+        let Some(configured) = &context.settings.proxy else {
             return not_found();
         };
-        let send_stall = context.route.server.send_timeout;
-        let proxy = Proxy::new(wanted, &context.registries.upstreams, send_stall)?;
+        let send_timeout = context.route.server.send_timeout;
+        let proxy = Proxy::new(configured, &context.registries.upstreams, send_timeout)?;
         Ok(Arc::new(ProxyHandler::new(proxy)))
     },
     describe: |settings| {
@@ -153,7 +153,7 @@ const PROXY: HandlerEntry = HandlerEntry {
     },
 };
 
-/// Scripts and the files beside them, both looked up in the same directory tree.
+/// PHP scripts and static files, both looked up in the same directory tree.
 const PHP: HandlerEntry = HandlerEntry {
     name: "php",
     keys: &["root", "php"],
@@ -211,7 +211,8 @@ const WELCOME: HandlerEntry = HandlerEntry {
     describe: |_| Some("the welcome page".to_owned()),
 };
 
-/// Route with redirects only. The redirects belong to the route and are applied before every handler.
+/// Routes that have only redirects. The redirects belong to the route and are applied before its handler, so the
+/// handler itself responds with 404.
 const REDIRECT: HandlerEntry = HandlerEntry {
     name: "redirect",
     keys: &["redirects"],
@@ -232,7 +233,7 @@ const NOTHING: HandlerEntry = HandlerEntry {
     describe: |_| None,
 };
 
-/// A handler of the embedding program. No key selects it.
+/// A handler that the embedding program mounts. No key selects it.
 pub const EMBEDDED: HandlerEntry = HandlerEntry {
     name: "embedded",
     keys: &[],

@@ -1,4 +1,4 @@
-//! The completed handshake of a TLS connection: its properties, and the TLS policy that it was made under.
+//! The completed handshake of a TLS connection: its negotiated parameters, and the TLS policy that applied to it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Handshake {
         }
     }
 
-    /// Returns the properties that handlers see.
+    /// Returns the negotiated parameters, which handlers can read.
     #[inline]
     pub fn facts(&self) -> &Rc<TlsInfo> {
         &self.facts
@@ -33,7 +33,7 @@ impl Handshake {
     /// and client authorities that accepts the negotiated version.
     #[inline]
     pub fn may_request(&self, policy: &Arc<TlsPolicy>) -> bool {
-        // A reload creates new policies that are equal.
+        // A reload creates new policies, which may be equivalent to the old ones.
         Arc::ptr_eq(&self.policy, policy) || self.policy.is_equivalent(policy) && policy.accepts(self.facts.version)
     }
 }

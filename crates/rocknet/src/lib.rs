@@ -1,7 +1,6 @@
-//! The RockNet web server: sites, files and errors over HTTP, on workers that share nothing.
+//! The RockNet web server as a library: serves the sites of a configuration over HTTP/1.1 and HTTP/2 on worker threads.
 //!
-//! It makes no system call itself, because that is the task of `rocknet-io`. It parses no wire format, because that is
-//! the task of `rocknet-proto`.
+//! System calls on sockets are made by `rocknet-io`, and wire formats are parsed by `rocknet-proto`.
 #![forbid(unsafe_code)]
 
 pub mod accept_loop;

@@ -1,4 +1,4 @@
-//! The workers of one listening address. Each address has its own threads, so that one port cannot stall another.
+//! Workers of one listening address. Each address has its own threads, so that load on one port cannot stall another.
 
 use std::future::poll_fn;
 use std::io;
@@ -51,7 +51,7 @@ pub struct ActiveListener {
 
 struct WorkerHandle {
     commands: UnboundedSender<WorkerCommand>,
-    /// Returns true if the worker stopped without cutting a connection.
+    /// Thread of the worker. Its result is true if the worker stopped without cutting a connection.
     thread: JoinHandle<bool>,
 }
 
@@ -73,14 +73,14 @@ impl ActiveListener {
         let first = sockets.first().ok_or(io::ErrorKind::InvalidInput)?;
         let socket = first.try_clone()?;
         let mut workers = Vec::with_capacity(sockets.len());
-        for (number, own) in sockets.into_iter().enumerate() {
+        for (number, worker_socket) in sockets.into_iter().enumerate() {
             let (commands, received) = unbounded_channel();
             let label = socket
                 .local_port()
                 .map_or_else(|| "unix".to_owned(), |port| port.to_string());
             let slot = WorkerSlot {
                 address: address.clone(),
-                listener: Some(own),
+                listener: Some(worker_socket),
                 connections,
                 shared: shared.clone(),
                 counters: metrics.register(),
@@ -118,6 +118,7 @@ impl ActiveListener {
         }
     }
 
+    /// Makes the first worker panic, for tests of the restart.
     #[doc(hidden)]
     pub fn kill_worker(&self) {
         if let Some(worker) = self.workers.first() {
@@ -125,7 +126,7 @@ impl ActiveListener {
         }
     }
 
-    /// Stops accepting and gives the open connections the time `within` to finish.
+    /// Stops accepting. Connections that have not finished after `within` are cut.
     pub fn stop(self, within: Duration) -> StoppingListener {
         let (released, all_released) = mpsc::channel();
         let stop = |worker: WorkerHandle| {
@@ -161,6 +162,7 @@ struct WorkerSlot {
     /// `None` once the worker is stopping. While any descriptor of the socket is open, the kernel assigns connections
     /// to it that a successor on the same port would otherwise accept.
     listener: Option<Listener>,
+    /// Maximum number of open connections.
     connections: usize,
     shared: Shared,
     counters: Arc<crate::metrics::WorkerCounters>,
@@ -224,7 +226,8 @@ impl WorkerSlot {
         poll_fn(|context| {
             while let Poll::Ready(command) = commands.poll_recv(context) {
                 match command {
-                    // Stored before it is applied, so that the successor of a worker that panics here has it too.
+                    // The configuration is stored before it is applied. If applying it panics, the restarted worker
+                    // uses it too.
                     Some(WorkerCommand::Swap { snapshot, connections }) => {
                         (self.snapshot, self.connections) = (snapshot, connections);
                         worker.swap(&self.snapshot);
@@ -248,8 +251,8 @@ impl WorkerSlot {
     }
 }
 
-/// Joins `threads` within `deadline`. Returns true if all have ended in time and none has cut a connection.
-pub fn join_within(threads: Vec<JoinHandle<bool>>, deadline: Duration) -> bool {
+/// Joins `threads` within `timeout`. Returns true if all have ended in time and none has cut a connection.
+pub fn join_within(threads: Vec<JoinHandle<bool>>, timeout: Duration) -> bool {
     let (done, all_done) = mpsc::channel();
     thread::spawn(move || {
         let mut clean = true;
@@ -258,5 +261,5 @@ pub fn join_within(threads: Vec<JoinHandle<bool>>, deadline: Duration) -> bool {
         }
         let _ = done.send(clean);
     });
-    all_done.recv_timeout(deadline).unwrap_or(false)
+    all_done.recv_timeout(timeout).unwrap_or(false)
 }

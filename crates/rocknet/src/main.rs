@@ -1,4 +1,5 @@
-//! The program `rocknet`: each command has a file in `cli`, and each outcome an exit code.
+//! The program `rocknet`: parses the command line, runs the command, and returns its exit code. Each command has a file
+//! in `cli`.
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -12,8 +13,8 @@ use cli::{Arguments, Command, ExitStatus};
 use rocknet::gateway::accounts;
 use rocknet::handler::controller::isolated;
 
-/// A connection consists of a few blocks with 128-byte alignment, which glibc rounds up by a third. With this allocator
-/// an idle connection takes a quarter less memory.
+/// The allocator of the program. A connection consists of a few blocks with 128-byte alignment, which glibc enlarges by
+/// a third. With mimalloc, an idle connection needs a quarter less memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -40,7 +41,8 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version end here too. A closed standard output is not an error of this program.
+            // clap returns `--help` and `--version` as errors too. A failed write, such as to a closed standard output,
+            // is ignored.
             let _ = error.print();
             return if error.use_stderr() {
                 ExitStatus::Usage.into()

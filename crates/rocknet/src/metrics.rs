@@ -1,4 +1,4 @@
-//! Counters of the server. Each worker has its own, and a reader adds them up.
+//! Counters of the server. Each worker has its own counters, and a reader adds them up.
 
 mod counter;
 mod durations;
@@ -68,8 +68,8 @@ impl WorkerCounters {
     }
 }
 
-/// The counters of all workers that ever ran, so that totals do not fall when a worker or its listener ends. Counters
-/// of ended workers are merged, because every reload may start new workers.
+/// The counters of all workers since the start, including those that have ended, so that totals never decrease.
+/// Counters of ended workers are merged into one set, because every reload may start new workers.
 #[derive(Debug, Default)]
 pub struct Metrics(Mutex<Workers>);
 
@@ -126,8 +126,8 @@ mod tests {
     #[test]
     fn ended_workers_are_counted_and_merged() {
         let metrics = Metrics::default();
-        let stays = metrics.register();
-        stays.count_response(Status::OK);
+        let live_worker = metrics.register();
+        live_worker.count_response(Status::OK);
         for _ in 0..100 {
             let worker = metrics.register();
             worker.connections_total.add(2);

@@ -13,8 +13,8 @@
 //! 10 headers       rocknet-handler `headers` of the route, Server (a `Filter`, in headers.rs)
 //! 11 log           lifecycle/      counters, durations and the access log, once the response has been sent
 //! ```
-//! The worker cache is looked up for requests without a body right after phase 1, because its entries carry their route, and a
-//! flag for routes without guards. With guards, `admission.rs` admits the request first.
+//! For requests without a body, the worker cache is queried right after phase 1, because each entry carries its route,
+//! and a flag that is set if no guard applies. Otherwise `admission.rs` has to admit the request first.
 //!
 //! Phases 1 to 7 are [`begin`]; phases 8 to 10 are `exit.rs`, which every response passes. A request that waits for the
 //! decision of a guard starts again with that decision (`deferred.rs`).
@@ -74,7 +74,7 @@ pub use self::interface::{Outcome, PipelineIo, ResponseState, StartedExchange};
 pub use self::pending::{CompletedResponse, PendingResponse};
 pub use self::route::body_limit;
 
-/// Takes a request through the phases up to its handler.
+/// Runs the phases of a request up to its handler.
 #[inline]
 pub fn begin<F, R>(
     worker: &Rc<Worker>,
@@ -138,11 +138,12 @@ where
     F: Fn() -> Rc<OwnedRequest>,
     R: PipelineIo,
 {
-    let kept = OnceCell::new();
+    // The request is copied at most once, although several phases can need the copy.
+    let copy = OnceCell::new();
     let request = incoming.request;
-    let incoming = &incoming.with(request, || Rc::clone(kept.get_or_init(&incoming.owned)));
+    let incoming = &incoming.with(request, || Rc::clone(copy.get_or_init(&incoming.owned)));
     let Some(number) = site else {
-        // Under TLS the preflight has already responded to such a request with 421.
+        // The request is in clear text: under TLS, the preflight has rejected an unknown site with 421.
         let response = unknown_site::respond(&config.snapshot, &worker.address, request.authority);
         return respond_without_handler(worker, config, incoming, None, None, response, io);
     };
@@ -175,13 +176,13 @@ where
         }
         RuleOutcome::Rewritten(target) => {
             let rewritten = request.with_lookup_target(&target);
-            let before = incoming;
+            let original = incoming;
             let incoming = incoming.with(&rewritten, || Rc::new((incoming.owned)().with_lookup_target(&target)));
             return match route::resolve(routes, rewritten.path) {
                 Ok(resolved) => match decisions.check(worker, &incoming, routes, &resolved, rewritten.path) {
-                    // It starts again with its original target.
+                    // The request starts again with its original target.
                     Some(not_admitted) => {
-                        reject_or_defer(worker, config, before, number, &resolved, not_admitted, decisions, io)
+                        reject_or_defer(worker, config, original, number, &resolved, not_admitted, decisions, io)
                     }
                     None => {
                         let user = decisions.user;
@@ -360,7 +361,7 @@ where
         }
         if is_from_handler {
             upgrade::enforce(request, &mut response);
-            immediate::remember(worker, key, request, endpoint, routes, (&path, is_file_path));
+            immediate::cache_endpoint(worker, key, request, endpoint, routes, (&path, is_file_path));
         }
         return respond(worker, Rc::new(context), Some(request), response);
     }

@@ -4,15 +4,16 @@
 //! Server ──▶ Registries ◀── Worker (in Shared)      Snapshot ▶ Site ▶ Endpoint use them while they are built
 //!              ├─ upstreams   upstream servers: health, circuit breakers, queues; threads rn-upstreams and rn-mirror
 //!              ├─ backends    application servers and idle connections
-//!              ├─ programs    permits for CGI programs; thread rn-cgi, which ends them
+//!              ├─ programs    permits for CGI programs; thread rn-cgi, which kills them at their time limit
 //!              ├─ libraries   controllers; a process and a thread rn-isolated for each isolated library
 //!              ├─ folders     open folders of sites
 //!              └─ access      verified passwords, and clients that guess passwords
 //! ```
-//! Two servers in one process share nothing of this. These values belong to the process and stay static:
+//! Two servers in one process share none of this state. The following values belong to the process and remain static:
 //! - `clock::uptime_ms`: the start of the monotonic clock, a constant once it is set.
 //! - `accounts`: the privileges that the process dropped, the helper that kept them, and the helper's program.
-//! - `controller::isolated`: the program that runs libraries, and in its process the only connection to the server.
+//! - `controller::isolated`: the program that runs isolated libraries, and, within the process of such a library, its
+//!   connection to the server.
 //! - `controller::private_copy`: names for the dynamic loader, which has one set of names per process.
 //! - `log::throttle`: `tracing` has one dispatcher per process, so error lines are counted per process too.
 //! - `handler::port_exhaustion`: destinations without a free local port. Ports belong to the machine, so the result of
@@ -50,27 +51,27 @@ pub struct Registries {
     pub programs: Arc<Processes>,
     /// Libraries of controllers.
     pub libraries: Libraries,
-    /// Folders kept open.
+    /// Open folders of the sites.
     pub folders: Arc<OpenFolders>,
-    /// State of access control. A reload keeps it, so that no password is verified again and no guessing client is
-    /// freed.
+    /// State of access control. A reload keeps it, so that verified passwords are not verified again, and clients that
+    /// guess passwords remain blocked.
     pub access: Arc<State>,
     /// Filters that responses pass before they are sent.
     pub filters: Filters,
-    /// Files that are encoded while they are sent.
+    /// Limit on files that are encoded while they are sent.
     pub streams: EncoderLimit,
     tree_ids: AtomicU32,
     generations: AtomicU64,
 }
 
 impl Registries {
-    /// Makes the registries without starting a thread. `php` holds the sockets of the PHP that this server runs.
+    /// Creates the registries without starting a thread. `php` has the sockets of the PHP that this server runs.
     pub fn new(php: Arc<php::PhpSockets>) -> Registries {
         let time = TimeSource::default();
         Registries::with(Upstreams::new(time.clone()), php, time)
     }
 
-    /// Makes registries for a simulation, with a simulated clock, and links to upstreams instead of sockets.
+    /// Creates registries for a simulation: with a simulated clock, and with links to upstreams instead of sockets.
     pub fn simulated(time: TimeSource, dialer: Arc<dyn Dialer>) -> Registries {
         Registries::with(Upstreams::with_dialer(time.clone(), dialer), Arc::default(), time)
     }
@@ -103,9 +104,9 @@ impl Registries {
     }
 
     /// Ends every thread and every child process of the registries. Must be called after the last request, because it
-    /// cuts requests that still use one of them. Returns true if all have ended at `deadline`.
+    /// cuts requests that still use a thread or process. Returns true if all have ended at `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
-        // Every one is stopped, even if an earlier one missed the deadline.
+        // Each registry is stopped, even if an earlier one missed the deadline.
         let ended = [
             self.upstreams.stop(deadline),
             self.programs.stop(deadline),
@@ -116,7 +117,7 @@ impl Registries {
     }
 }
 
-/// Returns a random key of this server. Random number generators do not fail once the system runs.
+/// Returns a random key for this server. The random number generator does not fail once the system has started.
 fn random_key() -> [u8; 32] {
     let mut key = [0; 32];
     rand::fill(&mut key).expect("the system provides random numbers");

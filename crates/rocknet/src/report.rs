@@ -19,12 +19,13 @@ use crate::snapshot::Snapshot;
 /// A configured address, the bound address, and the number of workers that serve it.
 pub type BoundListener = (Address, Address, usize);
 
-/// Returns the state and counters of a server, except those that the server itself holds: reloads and log drops.
+/// Returns the state and counters of a server, except reloads and log drops, which
+/// [`Server::status`](crate::server::Server::status) adds.
 pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, cache: &CacheStatus) -> Status {
     let sum = |which: fn(&WorkerCounters) -> u64| metrics.sum(which);
     let class = |class: usize| metrics.sum(|worker| worker.responses[class - 1].get());
-    // `opened` is read after `closed`, and a connection is counted as open before it closes: the difference is never
-    // negative.
+    // `opened` is read after `closed`, and a connection is counted as opened before it is counted as closed, so the
+    // difference is never negative.
     let closed = sum(|worker| worker.connections_closed.get());
     let opened = sum(|worker| worker.connections_total.get());
     let tunnels_closed = sum(|worker| worker.tunnels_closed.get());
@@ -106,7 +107,7 @@ pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
     sites.map(summary).collect()
 }
 
-/// Returns the kind of handler at the root of a site.
+/// Returns the kind of handler at the root of a site, or `Routes` if only routes below the root serve something.
 fn kind(built: &Site) -> SiteKind {
     let root = &built.routes(true).root;
     match root.entry.kind {
@@ -133,13 +134,13 @@ fn site_fault(site: &model::Site, built: &Site, folders: &[(&str, &Path, io::Err
     is_idle.then(|| "it serves nothing: write root = \"FOLDER\" below it".to_owned())
 }
 
-/// Maximum number of sites whose folders are opened for a check. Each takes a descriptor and a disk access, and the
-/// start must be fast.
+/// Maximum number of sites whose folders are opened for a check. Each check costs a descriptor and a disk access, and
+/// the start must be fast.
 pub const MAX_FOLDERS_CHECKED: usize = 256;
 
 /// Returns a URL for each of the first `limit` sites, for a client that reached the listener `configured` at `port`.
 pub fn first_urls(snapshot: &Snapshot, configured: &Address, port: u16, limit: usize) -> Vec<String> {
-    // If the kernel chose the port, the client knows it.
+    // If the kernel chose the port, it is taken from the connection of the client.
     let bound: Vec<BoundListener> = match configured {
         Address::Tcp { ip, .. } => vec![(configured.clone(), Address::Tcp { ip: *ip, port }, 0)],
         Address::Unix(_) => Vec::new(),

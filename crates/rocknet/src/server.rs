@@ -33,11 +33,11 @@ use crate::worker::Shared;
 const MAX_AUTO_WORKERS: usize = 128;
 /// Descriptors reserved for logs, for files that are being looked up, and for other uses that are not counted.
 const RESERVED_DESCRIPTORS: u64 = 384;
-/// Descriptors of a worker: its listening socket, a copy of that for a restart, event queue, timer and ring, with a
-/// margin.
+/// Descriptors of a worker: its listening socket, a copy of the socket for a restart, event queue, timer and ring, with
+/// a margin.
 const WORKER_DESCRIPTORS: u64 = 10;
-/// Time for workers to leave an address. A running worker leaves in its next poll, and a failed one is restarted in
-/// time.
+/// Maximum wait until all workers have closed the sockets of a removed address. A running worker closes its socket in
+/// its next poll. A failed worker is restarted within this time, and then closes its socket.
 const RELEASE_GRACE: Duration = Duration::from_secs(1);
 /// Time for worker threads to end after the workers' own deadline.
 const JOIN_GRACE: Duration = Duration::from_secs(1);
@@ -73,11 +73,12 @@ struct ServerState {
     last_reload_error: Option<String>,
 }
 
-/// Action between binding and starting threads. A message as its error ends the start.
+/// Function called after the addresses are bound and before threads are started. If it returns a message as its error,
+/// the start fails.
 pub type BeforeThreads<'a> = &'a mut dyn FnMut() -> Result<(), String>;
 
 impl Server {
-    /// Binds every address and starts the workers. `before_threads` runs in between: this is the place to drop
+    /// Binds every address and starts the workers. `before_threads` is called in between, so that it can drop
     /// privileges.
     ///
     /// # Errors
@@ -92,10 +93,11 @@ impl Server {
         descriptors::raise();
         let addresses = crate::snapshot::addresses(&config);
         let mut bound = bind_all(&addresses, worker_count(&config, addresses.len()), &[])?;
-        // Decided once, because the default is another folder after `before_threads` has changed the user.
+        // Determined once, because the default is another folder after `before_threads` has changed the user.
         let state_folder = state_folder(&config);
         let certificates = CertificateManager::start(&config, &state_folder).map_err(StartError::Setup)?;
-        // Private keys are read before privileges are dropped.
+        // Private keys are read before privileges are dropped. The variable keeps them in memory until the snapshot
+        // refers to them.
         let _files = certificates.read_files(&config);
         before_threads().map_err(StartError::Setup)?;
         // Checked with the privileges that the workers will have.
@@ -205,7 +207,7 @@ impl Server {
         state
             .listeners
             .iter()
-            .map(|(asked, listener)| (asked.clone(), listener.bound().clone(), listener.workers()))
+            .map(|(configured, listener)| (configured.clone(), listener.bound().clone(), listener.workers()))
             .collect()
     }
 
@@ -213,7 +215,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Fails if a new address cannot be bound or the configuration cannot be applied. The old one stays in use then.
+    /// Fails if a new address cannot be bound or the configuration cannot be applied. The old configuration then
+    /// remains in use.
     pub fn reload(&self, config: Config) -> Result<(), StartError> {
         let mut state = self.state();
         let result = self.swap(&mut state, config);
@@ -227,7 +230,7 @@ impl Server {
         result
     }
 
-    /// Records the error of a configuration that was rejected before [`Server::reload`].
+    /// Records the error of a configuration that was rejected before [`Server::reload`] was called.
     pub fn reload_failed(&self, error: String) {
         self.state().last_reload_error = Some(error);
     }
@@ -243,7 +246,8 @@ impl Server {
             ..
         } = &self.shared;
         let snapshot = Arc::new(Snapshot::new(config, &self.mounts, logger, certificates, registries).map_err(setup)?);
-        // A site served under TLS until now must stay so: the configuration in use has a certificate that works.
+        // A site without a usable certificate would lose TLS. The configuration in use has working certificates, so the
+        // new one is rejected.
         let errors: Vec<_> = snapshot
             .certificate_errors()
             .take(MAX_REPORTED_ERRORS)
@@ -275,7 +279,7 @@ impl Server {
                 ActiveListener::start(&address, sockets, connections, &self.shared, &self.metrics, &snapshot)?;
             Ok((address, listener))
         };
-        // If a listener fails to start, the listeners started before it are dropped and stop.
+        // If a listener fails to start, the listeners started before it are dropped, which stops them.
         let started: io::Result<Vec<_>> = bound.into_iter().map(start).collect();
         let started = started.map_err(|error| {
             let _ = self.apply_log(&state.snapshot);
@@ -288,7 +292,7 @@ impl Server {
             .map_err(StartError::Io)?;
         self.php.apply(php_plan).map_err(StartError::Io)?;
 
-        // Nothing fails from here on.
+        // No later step can fail.
         state.listeners.extend(started);
         let within = snapshot.config.limits.shutdown;
         let gone: Vec<Address> = state
@@ -308,7 +312,7 @@ impl Server {
             .cache
             .retain_trees(snapshot.tree_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
         state.snapshot = snapshot;
-        // A reload right after this one may bind an address that has just been released.
+        // The next reload may bind a released address immediately, so this one waits until its sockets are closed.
         stopping
             .iter()
             .for_each(|listener| listener.wait_for_address(RELEASE_GRACE));
@@ -319,18 +323,18 @@ impl Server {
     fn apply_log(&self, snapshot: &Snapshot) -> io::Result<()> {
         self.shared.logger.reconfigure(&snapshot.config.log)?;
         for site in &snapshot.config.sites {
-            // The log is open already, but `reconfigure` has marked all logs as unused. A log closed for that would
-            // have to be reopened by a user who may not have the permission.
+            // Marks the log as used: it is open already, but `reconfigure` has marked all logs as unused. An unused log
+            // is closed, and the server may lack the permission to open it again.
             let _ = self.shared.logger.sink(&site.access.target, site.access.format);
         }
         Ok(())
     }
 
-    /// Stops the server: no new connections are accepted, responses in progress finish, and the rest is cut at the
-    /// deadline. Returns true if no connection was cut.
+    /// Stops the server: no new connections are accepted, responses in progress finish, and connections that are still
+    /// open at the deadline are cut. Returns true if no connection was cut.
     ///
-    /// Afterwards every thread, child process and descriptor of the server has ended, except for calls that cannot be
-    /// interrupted: a name lookup, or a disk that does not respond.
+    /// Afterwards all threads and child processes of the server have ended, and its descriptors are closed. Calls that
+    /// cannot be interrupted are the exception: a name lookup, or access to a disk that does not respond.
     pub fn stop(self) -> bool {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let within = state.snapshot.config.limits.shutdown;
@@ -349,9 +353,10 @@ impl Server {
         } = &self.shared;
         pool.stop(JOIN_GRACE);
         drop(state.snapshot);
-        // After the last request. The log is stopped last, because the other components write to it.
+        // The registries are stopped after the last request, and the log after all other components, because they write
+        // to it.
         if !registries.stop(Instant::now() + LIBRARY_GRACE) {
-            tracing::warn!("a thread of the server did not end in time and is abandoned");
+            tracing::warn!("a thread or process of the server did not end in time and is abandoned");
         }
         self.php.stop();
         cache.stop(Instant::now() + JOIN_GRACE);
@@ -374,11 +379,11 @@ const MAX_REPORTED_ERRORS: usize = 10;
 /// Minimum cache size in bytes: even without memory for files, redirects and missing files are worth caching.
 const NEGATIVE_CACHE: u64 = 4 << 20;
 
-/// Binds a socket for each worker of each address. All are created here, before privileges are dropped, because the
+/// Binds a socket for each worker of each address. All sockets are created before privileges are dropped, because the
 /// kernel lets a socket share a port only with sockets of the same user.
 ///
 /// `held` are sockets of this server. An address that overlaps with one of them, as `*:80` does with `127.0.0.1:80`, is
-/// shared with it until it is closed.
+/// shared until the held socket is closed.
 fn bind_all(
     addresses: &[Address],
     workers: usize,
@@ -401,8 +406,8 @@ fn bind_all(
         .collect()
 }
 
-/// Maximum wait for an address that this server has just released. A child process that is being started holds a copy
-/// of the old socket until its `exec`.
+/// Maximum wait for an address that this server has just released. A child process that is being started has a copy of
+/// the old socket until its `exec`.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(300);
 const LINGER_POLL_INTERVAL: Duration = Duration::from_millis(5);
 

@@ -1,4 +1,4 @@
-//! A prepared site: its routes, each with its endpoint.
+//! Site that is ready to serve: its routes, each with its endpoint.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::registries::Registries;
 use crate::route::{ServerSettings, SiteLabel};
 use crate::routing::{MatchKind, RouteTrie, Rules};
 
-/// A prepared site.
+/// A site that is ready to serve.
 pub struct Site {
     /// Name of the site in the configuration.
     pub name: String,
@@ -42,7 +42,7 @@ pub struct SiteRoutes {
     trie: RouteTrie<Arc<Endpoint>>,
 }
 
-/// Everything besides its own settings that a site is built from.
+/// Inputs of [`Site::new`] that are the same for all sites.
 pub struct SiteContext<'a> {
     /// The whole configuration.
     pub config: &'a model::Config,
@@ -82,7 +82,7 @@ impl Site {
         })
     }
 
-    /// Puts a handler of the embedding program at a route.
+    /// Adds a route with a handler of the embedding program.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl Site {
         Ok(())
     }
 
-    /// Returns true if any path of the site has a response other than 404.
+    /// Returns false if the response to every request for the site is 404.
     pub fn serves(&self) -> bool {
         self.rules.is_some() || self.endpoints().any(|endpoint| endpoint.serves())
     }
@@ -136,7 +136,7 @@ impl Site {
             .unwrap_or(&self.routes)
     }
 
-    /// Returns all endpoints, those with TLS and those without.
+    /// Returns all endpoints, both for connections with TLS and without.
     pub fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
         self.cleartext_routes
             .iter()
@@ -194,8 +194,8 @@ impl SiteRoutes {
         self.trie.find(path).map_or(&self.root, |(endpoint, _)| endpoint)
     }
 
-    /// Returns the endpoint at the path of a file of `tree`, unless it is the endpoint of the tree. The same path in
-    /// another folder is a different file.
+    /// Returns the endpoint that applies to the path of a file of `tree`. Returns `None` if this is the endpoint of
+    /// `tree` itself, or if it serves another folder, in which the same path is a different file.
     pub fn endpoint_of_file(&self, tree: &Arc<Tree>, file: &str) -> Option<&Arc<Endpoint>> {
         let own = self.endpoint(file);
         let is_elsewhere = |own: &Arc<Tree>| Arc::ptr_eq(own, tree) || own.folder() != tree.folder();
@@ -258,14 +258,15 @@ fn headers(settings: &model::Settings, tls: Option<&model::SiteTls>) -> BTreeMap
 
 const STRICT_TRANSPORT_SECURITY: &str = "Strict-Transport-Security";
 
-/// Returns the port for redirects to HTTPS: 443 if the site listens on it, otherwise its first TLS port.
+/// Returns the port for redirects to HTTPS: 443 if the site listens on it, otherwise its first TLS port. Returns `None`
+/// if redirects are disabled or there is no such port.
 fn redirect(site: &model::Site) -> Option<u16> {
     let ports = site.secure.iter().filter_map(|listen| match listen {
         model::Listen::Tcp { port, .. } if *port != 0 => Some(*port),
         _ => None,
     });
-    let wanted = site.tls.as_ref().is_some_and(|tls| tls.redirect);
-    ports.min_by_key(|port| *port != HTTPS_PORT).filter(|_| wanted)
+    let is_enabled = site.tls.as_ref().is_some_and(|tls| tls.redirect);
+    ports.min_by_key(|port| *port != HTTPS_PORT).filter(|_| is_enabled)
 }
 
 /// Default port of `https` URLs.

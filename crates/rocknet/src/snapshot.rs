@@ -1,4 +1,4 @@
-//! A prepared configuration: immutable, shared by all workers, and replaced as a whole.
+//! Snapshot: a configuration that is ready to serve. It is immutable, shared by all workers, and replaced as a whole.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
@@ -41,7 +41,7 @@ pub struct Mount {
 }
 
 impl Snapshot {
-    /// Prepares a configuration. Everything that can fail about it fails here, before any of it takes effect.
+    /// Prepares a configuration. All steps that can fail are done here, before any part of it takes effect.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl Snapshot {
                 let (bound, ip) = bind_address(listen, &wildcards);
                 let names = listeners.entry(bound).or_default();
                 names.sites.insert(number);
-                // All sites of a socket agree, because the configuration check ensures it.
+                // The configuration check ensures that either all sites of a socket use TLS, or none of them.
                 names.secure |= site.secure.contains(listen);
                 let table = match ip {
                     Some(ip) => names.by_ip.entry(ip).or_default(),
@@ -94,14 +94,14 @@ impl Snapshot {
                 }
                 if site.names.is_empty() && table.set_default(number).is_some() {
                     return Err(format!(
-                        "site {}: another site already serves every name there",
+                        "site {}: another site already serves every name at one of its addresses",
                         site.name
                     ));
                 }
             }
             sites.push(built);
         }
-        // A site alone on its port serves every name, because no other site could be meant.
+        // The only site of a port serves every name, because a request cannot be for another site.
         for names in listeners.values_mut() {
             if names.sites.len() == 1 && names.any.default_value().is_none() && names.by_ip.is_empty() {
                 names.sites.first().map(|only| names.any.set_default(*only));
@@ -132,15 +132,16 @@ impl Snapshot {
         self.trees().count()
     }
 
-    /// Returns the reason why large request bodies cannot be stored, if a site needs that. Blocks on the disk.
+    /// Returns the reason why large request bodies cannot be stored. Checked only if a site needs to store them, or if
+    /// the configuration names a folder for them. Blocks on the disk.
     pub fn spool_trouble(&self) -> Option<String> {
         let is_needed = self
             .sites
             .iter()
             .flat_map(Site::endpoints)
             .any(|endpoint| endpoint.buffers_request_body());
-        let is_written = self.config.server.spool.folder.is_some();
-        (is_needed || is_written)
+        let is_configured = self.config.server.spool.folder.is_some();
+        (is_needed || is_configured)
             .then(|| self.server.spool.check_folder())
             .flatten()
     }
@@ -153,10 +154,10 @@ impl Snapshot {
             .filter_map(|site| Some((site.name.as_str(), site.secure.as_ref()?.error()?)))
     }
 
-    /// Returns the folders that cannot be opened now, with site and error. With more than `most` sites, no folder is
-    /// tried.
-    pub fn missing_folders(&self, most: usize) -> Vec<(&str, &Path, io::Error)> {
-        if self.sites.len() > most {
+    /// Returns the folders that cannot be opened now, with site and error. With more than `max_sites` sites, no folder
+    /// is checked.
+    pub fn missing_folders(&self, max_sites: usize) -> Vec<(&str, &Path, io::Error)> {
+        if self.sites.len() > max_sites {
             return Vec::new();
         }
         let trees = self.sites.iter().flat_map(|site| {

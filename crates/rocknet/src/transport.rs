@@ -1,4 +1,4 @@
-//! Turns an accepted socket into a connection with a protocol.
+//! Starts the protocol of an accepted socket: TLS, HTTP/1, or one of the HTTP versions without TLS.
 
 mod proxy_protocol;
 mod secure;
@@ -33,14 +33,14 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Res
         },
         PeerAddress::Unix => Client::Local,
     };
-    let view = worker.config();
-    let local = if view.has_address_sites() {
+    let config = worker.config();
+    let local = if config.has_address_sites() {
         local_address(&socket)?.map(|address| address.ip())
     } else {
         None
     };
     let link = Stream::new(socket)?;
-    if client.is_in(&view.snapshot.config.server.proxy_protocol) {
+    if client.is_in(&config.snapshot.config.server.proxy_protocol) {
         let open = OpenConnection::new(worker);
         spawn(async move {
             let mut link = link;
@@ -54,12 +54,12 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Res
     Ok(())
 }
 
-/// Starts serving a connection whose client is known. `open` counts the connection once.
+/// Starts serving a connection whose client is known. `open` counts it as open.
 fn begin(open: OpenConnection, link: Stream, client: Client, local: Option<IpAddr>) {
-    let view = open.worker().config();
-    if view.is_secure {
+    let config = open.worker().config();
+    if config.is_secure {
         spawn(PendingHandshake::new(open, link, client, local).run());
-    } else if view.h2c || view.h2c_upgrade {
+    } else if config.h2c || config.h2c_upgrade {
         spawn(sniff::serve(open, link, client, local));
     } else {
         spawn(h1::Connection::new(ConnectionCore::new(open, link, client, local)));

@@ -1,5 +1,5 @@
-//! A worker: one thread with one event loop, which serves one listening address. Of the state that changes, workers
-//! share only counters.
+//! Worker: one thread with one event loop, which serves one listening address. Workers share the snapshot and
+//! [`Shared`], but no connections.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::IpAddr;
@@ -33,7 +33,8 @@ use crate::services::Services;
 use crate::snapshot::{ListenerSites, Snapshot};
 use crate::spool;
 
-/// Bytes received at once. Larger than a loopback connection sends in one window, so that one read takes everything.
+/// Maximum number of bytes received by one read. It is larger than the window of a loopback connection, so that one
+/// read receives all available bytes.
 const INPUT_SIZE: usize = 64 * 1024;
 /// Capacity of the output buffer between ticks. A larger response enlarges the buffer until the next tick.
 const OUTPUT_SIZE: usize = 64 * 1024;
@@ -59,7 +60,7 @@ pub struct Worker {
     services: Rc<Services>,
     pub shared: Shared,
     pub counters: Arc<WorkerCounters>,
-    /// Measures the duration of a sample of the responses that need no wait.
+    /// Measures the duration of a sample of the immediate responses.
     pub ready_time: ReadyLatency,
     pub buffers: RefCell<Buffers>,
     /// This worker's part of the file cache.
@@ -100,7 +101,7 @@ pub struct WorkerConfig {
     durations: Box<[OnceCell<Arc<Histogram>>]>,
 }
 
-/// Timeouts in ticks of the timer wheel.
+/// Timeouts in ticks of the timer wheel, most of them from the keys of `[limits]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Ticks {
     pub header: u32,
@@ -126,14 +127,14 @@ pub struct Buffers {
     pub head: DecodedHead,
 }
 
-/// Time after the last response for the client to read it before the connection is cut.
+/// Time that a client has to read the last response before the connection is cut.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout of a response for a client that has closed its sending side. The client may still read, as `printf … | nc`
-/// does, or it may be gone. The server cannot distinguish the two before it sends something.
+/// does, or it may be gone. The server cannot distinguish the two cases before it sends something.
 const HALF_CLOSED_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The share of the shutdown timeout in which tunnels may end by themselves is one divided by this. Afterwards the
-/// server closes them in an orderly way while there is still time for that.
+/// While the server stops, tunnels may end by themselves within the shutdown timeout divided by this number. Afterwards
+/// the server closes them in an orderly way, while there is still time for that.
 const TUNNEL_GRACE_DIVISOR: u32 = 2;
 
 impl Deref for Worker {
@@ -146,7 +147,7 @@ impl Deref for Worker {
 }
 
 impl Worker {
-    /// Makes the worker of the listening address `address`.
+    /// Creates the worker of the listening address `address`.
     pub fn new(
         address: Address,
         shared: Shared,
@@ -200,7 +201,7 @@ impl Worker {
         &self.services
     }
 
-    /// Replaces the configuration for all requests from now on.
+    /// Replaces the configuration. It applies to all requests that start from now on.
     pub fn swap(&self, snapshot: &Arc<Snapshot>) {
         *self.config.borrow_mut() = Rc::new(WorkerConfig::new(snapshot, &self.address, &self.wheel));
         self.trusts_proxies.set(trusts_proxies(snapshot));
@@ -211,8 +212,8 @@ impl Worker {
     pub fn stop(&self) {
         self.stopping.set(true);
         let wheel = Rc::clone(&self.wheel);
-        // Sockets may hold requests whose readiness events have not been read yet. The event loop reads all events
-        // before it resumes this task, so a connection that seems idle afterwards is idle.
+        // Sockets may contain requests whose readiness events have not been read yet. The event loop reads all events
+        // before it resumes this task, so a connection that seems idle afterwards really is idle.
         spawn(async move {
             drain_events().await;
             wheel.wake_all();
@@ -224,6 +225,7 @@ impl Worker {
         self.stopping.get()
     }
 
+    /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
         self.connections.get()
     }
@@ -241,7 +243,7 @@ impl Worker {
         self.pipes.close_idle();
     }
 
-    /// Does the periodic work: once per tick while there are connections, and once more after the last has closed.
+    /// Does the periodic work: once per tick while there are connections, and once more after the last one has closed.
     pub fn tick(&self) {
         self.clock.update();
         self.wheel.advance();
@@ -292,13 +294,15 @@ impl WorkerConfig {
         }
     }
 
-    /// Returns the bytes of a request body that a client must send in each rate window, and the ticks of a window.
+    /// Returns the minimum number of request-body bytes that a client must send in each rate window, and the length of
+    /// the window in ticks.
     pub fn receive_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
         (bytes_in(limits.body_rate, limits.body_idle), self.ticks.body)
     }
 
-    /// Returns the bytes of responses that a client must receive in each rate window, and the ticks of a window.
+    /// Returns the minimum number of response bytes that a client must receive in each rate window, and the length of
+    /// the window in ticks.
     pub fn send_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
         (bytes_in(limits.body_rate, limits.send_stall), self.ticks.send)
@@ -330,7 +334,7 @@ impl WorkerConfig {
             .or_else(|| default().map(|site| (site, false)))
     }
 
-    /// Returns the site of an authority (`Host` or `:authority`), if there is one.
+    /// Returns the site of an authority (`Host` or `:authority`); `None` if no site has this host.
     #[inline]
     pub fn site(&self, local: Option<IpAddr>, authority: &[u8]) -> Option<u32> {
         if let Some(local) = local
@@ -342,8 +346,8 @@ impl WorkerConfig {
         find(&self.hosts, authority)
     }
 
-    /// Returns the default site, for requests without a host or that cannot be parsed: the site for every name, or the
-    /// first.
+    /// Returns the default site, for requests that have no host or cannot be parsed: the site for every name, or the
+    /// first site.
     pub fn default_site(&self, local: Option<IpAddr>) -> Option<u32> {
         let own = self.by_ip.iter().find(|(ip, _)| Some(*ip) == local);
         own.and_then(|(_, hosts)| hosts.default_value())
@@ -357,7 +361,7 @@ fn trusts_proxies(snapshot: &Snapshot) -> bool {
 }
 
 /// Returns true if requests of a listener pass the preflight checks. Under TLS, the requested site must be one that the
-/// handshake was for. Without TLS, a site may redirect to HTTPS, and while any site has certificates, requests for ACME
+/// handshake permits. Without TLS, a site may redirect to HTTPS, and while any site has certificates, requests for ACME
 /// challenges of any site may arrive.
 fn needs_preflight(snapshot: &Snapshot, names: &ListenerSites) -> bool {
     names.secure || snapshot.sites.iter().any(|site| site.secure.is_some())
@@ -375,7 +379,7 @@ fn find(hosts: &HostTable<u32>, authority: &[u8]) -> Option<u32> {
     }
 }
 
-/// Returns the bytes that a rate of `rate` bytes per second makes in `time`, which may be a fraction of a second.
+/// Returns the number of bytes that `rate` bytes per second amount to in `time`, which may be a fraction of a second.
 fn bytes_in(rate: u64, time: Duration) -> u64 {
     u64::try_from(u128::from(rate) * time.as_millis() / 1000).unwrap_or(u64::MAX)
 }

@@ -12,7 +12,7 @@ struct Application {
     std::atomic<unsigned long> greetings{0};
 };
 
-// Catches exceptions, because none may leave a controller.
+// Catches all exceptions, because no exception may leave a controller.
 template <typename Work> int32_t answer(rocknet_request *request, Work work) noexcept
 {
     try {

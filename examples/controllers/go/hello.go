@@ -1,5 +1,5 @@
-// Two controllers in Go: a greeting, and an echo of the request body. The tables are in table.c, because Go has no
-// function pointers that C can call, but can export functions to C.
+// Two controllers in Go: a greeting, and an echo of the request body. Go can export functions to C, but has no function
+// pointers that C can call. So the tables are in table.c.
 package main
 
 // #cgo CFLAGS: -I${SRCDIR}/../../../crates/rocknet-controller/include

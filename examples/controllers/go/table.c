@@ -1,4 +1,4 @@
-/* Tables of the library. Its functions are in hello.go. */
+/* Tables of the library. They call the functions in hello.go. */
 #include "_cgo_export.h"
 
 static int32_t hello(rocknet_request *request, void *user)

@@ -1,4 +1,4 @@
-//! A page of 60 resources in a browser behind a slow link, with the server's cache cold and warm.
+//! Measures how fast Chromium loads a page of 60 resources over a slow link, with the server's cache cold and warm.
 
 use super::counted::{StartedServer, start_one};
 use super::lane::Lane;
@@ -19,7 +19,7 @@ const SCRIPTS: u32 = 15;
 const IMAGES: u32 = 40;
 /// Bytes of each script and style sheet before compression.
 const TEXT: usize = 60 << 10;
-/// Edge of the square images in pixels: 48 KB each.
+/// Width and height of each image in pixels. An image has 48 KB.
 const EDGE: u32 = 128;
 const FOLDER: &str = "page";
 /// Seconds after which a browser that hangs is stopped.
@@ -53,7 +53,7 @@ pub fn page(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     }))
 }
 
-/// Milliseconds from the start of the navigation.
+/// Milliseconds from the start of the navigation to DOMContentLoaded (`parsed`) and to load (`loaded`).
 #[derive(Debug, PartialEq)]
 struct Times {
     parsed: f64,
@@ -82,7 +82,7 @@ fn open(browser: &Path, started: &StartedServer) -> Result<Times, Failure> {
     times(&text).ok_or_else(|| format!("no load times in the browser's output: {text}").into())
 }
 
-/// Parses the times from the page that reports them.
+/// Parses the times from the page that reports them. Returns `None` if the browser did not load all resources.
 fn times(page: &str) -> Option<Times> {
     let mut words = page.split_once("times ")?.1.split_whitespace();
     let mut next = || words.next()?.parse::<f64>().ok();
@@ -118,7 +118,7 @@ fn create(folder: &Path) -> io::Result<()> {
     fs::write(folder.join("index.html"), page)
 }
 
-/// Returns `TEXT` bytes that compress as scripts do: to about a quarter.
+/// Returns at least `TEXT` bytes that compress to about a quarter, as scripts do.
 fn words(seed: u32, before: &str, after: &str) -> String {
     let mut random = Random(seed);
     let mut text = String::with_capacity(TEXT + 64);
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_from_the_page_if_all_came() {
+    fn times_are_read_only_if_all_resources_were_loaded() {
         let page = |resources| format!("<html><head></head><body>times 812.5 2300 {resources} end</body></html>");
         let expected = Times {
             parsed: 812.5,
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn images_have_the_length_that_they_say() {
+    fn an_image_states_its_length() {
         let image = image(1);
         assert_eq!(image[..2], *b"BM");
         assert_eq!(image[2..6], (image.len() as u32).to_le_bytes());

@@ -9,16 +9,16 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-/// Status and length of a response.
+/// Status and Content-Length of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,
     pub length: Option<u64>,
 }
 
-/// Maximum bytes of a response head; a longer one does not come from a server of the bench.
+/// Maximum bytes of a response head. No server of the bench sends a longer head.
 const MAX_HEAD_BYTES: usize = 16 << 10;
-/// Time limit for one response; a server under callgrind is fifty times slower than usual.
+/// Timeout for one response. It is long because a server under callgrind is fifty times slower than usual.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A keep-alive connection to a server on this machine.
@@ -27,7 +27,7 @@ pub struct Client {
     request: String,
 }
 
-/// Connection of either scheme.
+/// Connection with or without TLS.
 trait Stream: Read + Write {}
 
 impl<S: Read + Write> Stream for S {}
@@ -102,7 +102,7 @@ fn parse(head: &str) -> Option<Response> {
     Some(Response { status, length })
 }
 
-/// Opens `connections`, sends one request on each, and returns them open and idle.
+/// Opens `connections` connections, sends one request on each, and returns the connections, which are then idle.
 pub fn idle(lane: &Lane, port: u16, path: &str, connections: usize) -> io::Result<Vec<Client>> {
     (0..connections)
         .map(|_| {
@@ -113,7 +113,7 @@ pub fn idle(lane: &Lane, port: u16, path: &str, connections: usize) -> io::Resul
         .collect()
 }
 
-/// Sends exactly `requests` requests over one connection, for HTTP/2 by h2load.
+/// Sends exactly `requests` requests over one connection. Requests of HTTP/2 are sent by h2load.
 pub fn get_many(lane: &Lane, port: u16, path: &str, requests: usize) -> io::Result<()> {
     if lane.version == Version::Http2 {
         let url = format!("http://127.0.0.1:{port}{path}");
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads() {
+    fn status_and_length_are_parsed_from_a_head() {
         let rows = [
             (
                 "HTTP/1.1 200 OK\r\ncontent-length: 13",

@@ -1,4 +1,4 @@
-//! Site that every server serves, created in a temporary folder for each run.
+//! Creates the site that all servers serve, in a temporary folder for each run.
 
 use super::page::{GIB, MIB, Page};
 use super::variant::KeyKind;
@@ -27,7 +27,7 @@ const HELLO: &str = "Hello, world!";
 impl Site {
     pub fn create() -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("rocknet-bench-").tempdir()?;
-        // Servers started as root drop to a user that must be able to read this.
+        // Servers started as root switch to another user, which must be able to read the folder.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
         let site = Self { folder };
         fs::create_dir(site.root())?;
@@ -66,7 +66,7 @@ impl Site {
         if !certificate.chain.exists() {
             let mut openssl = Command::new("openssl");
             openssl.args(["req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=localhost"]);
-            // Caddy needs the address: it has no certificate for clients that send no server name.
+            // If a client sends no server name, Caddy looks for a certificate for the address.
             openssl.args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-newkey"]);
             openssl.args(form);
             openssl
@@ -97,7 +97,7 @@ impl Site {
         Ok(files)
     }
 
-    /// Returns the file of `page`, or the request body for it, created on first use.
+    /// Returns the file of `page`, created on first use. For a POST, this is the file with the request body.
     pub fn file(&self, page: Page) -> io::Result<PathBuf> {
         let page = match page {
             Page::Post(length) => Page::File(length),
@@ -116,12 +116,12 @@ impl Site {
     }
 }
 
-/// Name of the folder of many files of one size.
+/// Returns the name of the folder with many files of `size` bytes.
 pub fn cold_name(size: u64) -> String {
     format!("cold-{size}")
 }
 
-/// Last segment of a page's URL, which is also the name of its file.
+/// Returns the last segment of a page's URL, which is also the name of its file.
 pub fn name(page: Page) -> String {
     match page {
         Page::Hello => "hello.html".into(),
@@ -132,7 +132,7 @@ pub fn name(page: Page) -> String {
     }
 }
 
-/// Statuses of correct responses.
+/// Returns the statuses of correct responses.
 pub fn statuses(page: Page) -> &'static [u16] {
     match page {
         Page::Hello | Page::Script | Page::File(_) => &[200],
@@ -144,7 +144,7 @@ pub fn statuses(page: Page) -> &'static [u16] {
 /// Redirect target for a POST at servers without a handler for it.
 pub const POST_REDIRECT: &str = "/hello.html";
 
-/// Length of a correct response body, where it is known.
+/// Returns the length of a correct response body; `None` if it differs between servers.
 pub fn length(page: Page) -> Option<u64> {
     match page {
         Page::Hello => Some(HELLO.len() as u64),
@@ -157,7 +157,7 @@ pub fn length(page: Page) -> Option<u64> {
 
 fn fill(path: &Path, length: u64) -> io::Result<()> {
     if length >= GIB {
-        // A sparse file is read from the page cache as data is, and saves a gigabyte of disk.
+        // A sparse file is served from the page cache like any file, but needs no gigabyte of disk.
         return File::create(path)?.set_len(length);
     }
     let bytes = noise(length.min(MIB) as usize);

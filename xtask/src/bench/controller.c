@@ -1,4 +1,4 @@
-/* Controller of the bench: returns the 13 bytes of the page that it is compared with. */
+/* Controller of the bench: returns the same 13 bytes as the page with which it is compared. */
 #include "rocknet_controller.h"
 
 static int32_t hello(rocknet_request *request, void *user)

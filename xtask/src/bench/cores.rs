@@ -1,7 +1,8 @@
-//! Cores of the machine and the use of each.
+//! Numbers of the cores that the measured server and the load use.
 
-/// Core of every measured server, and core of the load. A server that can use more cores shows it elsewhere.
+/// Core to which every measured server is pinned. The bench compares the cost on one core, not scaling over cores.
 pub const SERVER_CORE: usize = 0;
+/// Core to which the load generators are pinned.
 pub const LOAD_CORE: usize = 1;
 /// Number of cores that the bench needs.
 pub const CORES: usize = 2;

@@ -1,5 +1,5 @@
-//! Rows that count instead of timing: memory, time to the first response, instructions and system calls. They hardly
-//! vary between runs.
+//! Rows that are not measured under load: memory, time to the first response, instructions and system calls. Their
+//! figures hardly vary between runs.
 
 use super::client::{get_many, idle as open_idle};
 use super::content;
@@ -22,18 +22,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Starts of each server, of which the median is reported.
+/// Number of starts per server. The median is reported.
 const STARTS: usize = 11;
-/// Idle connections of the memory row, as in the C10K problem.
+/// Number of idle connections in the memory row, as in the C10K problem.
 const IDLE: usize = 10_000;
 /// Requests of the shorter of two counting runs. The longer run makes twice as many, and the difference excludes the
 /// start of the server. Both stay below the 1,000 requests after which stock nginx closes a connection.
 const COUNTED_REQUESTS: usize = 480;
-/// Requests where the cost of a start varies by half a million instructions between runs, because the server gathers
-/// entropy.
+/// Requests of the shorter run when instructions are counted. The cost of a start then varies by half a million
+/// instructions between runs, because the server gathers entropy, so more requests are needed.
 const MANY_REQUESTS: usize = 10 * COUNTED_REQUESTS;
 
-/// A server started for one purpose.
+/// A running server with its upstreams, after its first response.
 pub(super) struct StartedServer {
     pub server: ServerProcess,
     pub port: u16,
@@ -42,6 +42,7 @@ pub(super) struct StartedServer {
     _upstreams: Upstreams,
 }
 
+/// Starts the server of `lane`, prefixed by `wrapper`, and waits for its first response.
 pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<StartedServer, Failure> {
     let scratch = run.site.scratch(lane.name)?;
     let upstreams = Upstreams::start(&run.site, lane.variant, Page::Hello)?;
@@ -62,7 +63,11 @@ pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Star
     let response = server.first_response(lane, port, &hello(), &scratch)?;
     let milliseconds = begin.elapsed().as_secs_f64() * 1e3;
     if response.length != content::length(Page::Hello) {
-        return Err(format!("answered {} with {:?} bytes", response.status, response.length).into());
+        return Err(format!(
+            "responded with status {} and length {:?}",
+            response.status, response.length
+        )
+        .into());
     }
     Ok(StartedServer {
         server,
@@ -107,22 +112,22 @@ pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
         }
         let started = start_one(run, lane, &[])?;
         let pid = started.server.pid();
-        let ask_idle = |count| -> io::Result<Vec<Box<dyn Any>>> {
+        let open = |count| -> io::Result<Vec<Box<dyn Any>>> {
             Ok(match lane.version {
                 Version::Http1 => boxed(open_idle(lane, started.port, &hello(), count)?),
                 Version::Http2 => boxed(open_idle_http2(started.port, &hello(), count)?),
             })
         };
-        drop(ask_idle(10)?);
+        drop(open(10)?);
         let before = memory_kib(pid, Memory::Resident);
-        let held = ask_idle(connections)?;
+        let opened = open(connections)?;
         let after = memory_kib(pid, Memory::Resident);
-        let bytes = after.saturating_sub(before) as f64 * 1024.0 / held.len() as f64;
+        let bytes = after.saturating_sub(before) as f64 * 1024.0 / opened.len() as f64;
         Ok(vec![bytes, after as f64 / 1024.0])
     }))
 }
 
-/// Boxes connections of either HTTP version, which are only held open.
+/// Boxes connections, so that those of both HTTP versions have the same type. The row only keeps them open.
 fn boxed<C: 'static>(connections: Vec<C>) -> Vec<Box<dyn Any>> {
     connections
         .into_iter()
@@ -130,7 +135,7 @@ fn boxed<C: 'static>(connections: Vec<C>) -> Vec<Box<dyn Any>> {
         .collect()
 }
 
-/// Counts the user-space instructions of one more keep-alive request.
+/// Counts the user-space instructions of one additional keep-alive request.
 pub fn instructions(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "valgrind --tool=callgrind; one connection; the difference of a run with 9,600 requests and one with 4,800. \
                 User space only; the kernel's instructions are not included.";
@@ -149,7 +154,7 @@ pub fn instructions(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     }))
 }
 
-/// Counts the system calls of one more keep-alive request: all, and the most frequent ones by name.
+/// Counts the system calls of one additional keep-alive request, in total and by name.
 pub fn system_calls(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "strace -c; one connection that waits for each response, so that each request needs its own wait; the \
                 difference of a run with 960 requests and one with 480.";
@@ -184,8 +189,8 @@ fn calls_per_request(run: &Run, lane: &Lane) -> Result<BTreeMap<String, f64>, Fa
         let difference = many[name] - few.get(name).copied().unwrap_or(0.0);
         difference / COUNTED_REQUESTS as f64
     };
-    // Timers fire in one run and not in the other, so fewer than one call in a hundred requests does not belong to a
-    // request.
+    // Timers may fire in only one of the runs. A call that occurs less than once in a hundred requests therefore does
+    // not belong to a request.
     Ok(many
         .keys()
         .map(|name| (name.clone(), per_request(name)))
@@ -244,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn callgrind_output() {
+    fn the_total_is_parsed_from_callgrind_output() {
         assert_eq!(
             callgrind_total("events: Ir\nfn=main\n1 2\nsummary: 41\ntotals: 42\n"),
             Some(42.0)
@@ -254,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn strace_output() {
+    fn calls_are_parsed_from_strace_output() {
         let text = "\
 % time     seconds  usecs/call     calls    errors syscall
 ------ ----------- ----------- --------- --------- ----------------

@@ -1,4 +1,4 @@
-//! Downloads of large files, each once, that discard what they read. Load generators keep whole responses in memory.
+//! Downloads large files, each once, and discards the data. Load generators would keep whole responses in memory.
 
 use super::client::{Client, Response};
 use super::lane::Lane;
@@ -16,7 +16,7 @@ struct Download {
     took: Duration,
 }
 
-/// Downloads `1.bin` to `count.bin` in `folder` over `connections` connections at once.
+/// Downloads `1.bin` to `count.bin` in `folder` over `connections` concurrent connections.
 pub fn each_once(lane: &Lane, port: u16, folder: &str, connections: u32, count: u64) -> Result<Count, Failure> {
     let next = AtomicU64::new(1);
     let begin = Instant::now();
@@ -37,18 +37,18 @@ pub fn each_once(lane: &Lane, port: u16, folder: &str, connections: u32, count: 
 
 /// Downloads one file after another on one thread until all are done.
 fn download(lane: &Lane, port: u16, folder: &str, next: &AtomicU64, count: u64) -> Vec<Download> {
-    let mut taken = Vec::new();
+    let mut finished = Vec::new();
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number > count {
-            return taken;
+            return finished;
         }
         let begin = Instant::now();
-        // A connection for each file: its cost is negligible beside files of this size.
+        // Each file gets a new connection, whose cost is negligible for files of this size.
         let response =
             Client::connect(lane, port, &format!("/{folder}/{number}.bin")).and_then(|mut client| client.get());
         let took = begin.elapsed();
-        taken.push(Download { response, took });
+        finished.push(Download { response, took });
     }
 }
 
@@ -58,7 +58,7 @@ fn counted(all: &[Download], took: Duration) -> Count {
     let bytes: u64 = right().filter_map(|response| response.length).sum();
     let mut times: Vec<f64> = all.iter().map(|download| download.took.as_secs_f64() * 1e3).collect();
     times.sort_by(f64::total_cmp);
-    // Nearest rank: of fewer than a hundred values it is the slowest.
+    // The percentile by nearest rank. With fewer than a hundred downloads it is the slowest one.
     let rank = (all.len() * 99).div_ceil(100);
     Count {
         requests: all.len() as f64,

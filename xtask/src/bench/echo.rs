@@ -1,4 +1,4 @@
-//! Load for tunnels: WebSocket connections to an echo server.
+//! Loads tunnels: sends messages over WebSocket connections to an echo server.
 
 use super::count::Count;
 use crate::Failure;
@@ -13,7 +13,7 @@ const MAX_HEAD_BYTES: usize = 4096;
 /// First two bytes of a masked frame with a payload below 126 bytes (RFC 6455 §5.2).
 const FRAME_HEAD: [u8; 2] = [0x82, 0x80];
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
-/// Longest payload that such a short frame header allows.
+/// Maximum payload length of a frame with the short header.
 pub const MAX_SHORT_PAYLOAD: usize = 125;
 
 /// Opens a WebSocket with the example key of RFC 6455 §1.3.
@@ -43,8 +43,8 @@ pub fn open(port: u16) -> io::Result<TcpStream> {
     }
 }
 
-/// Returns a frame with a payload of `size` bytes, as a browser sends it; for larger sizes only the payload, which no
-/// server parses.
+/// Returns a frame with a payload of `size` bytes, as a browser sends it. For sizes above
+/// [`MAX_SHORT_PAYLOAD`], returns bytes without a frame header, because no server of the bench parses frames.
 pub fn message(size: u32) -> Vec<u8> {
     let size = size as usize;
     if size > MAX_SHORT_PAYLOAD {

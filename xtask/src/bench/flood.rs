@@ -1,4 +1,4 @@
-//! Latency of a high-priority route while a low-priority route is flooded.
+//! Measures the latency of a high-priority route while a low-priority route is flooded.
 
 use std::thread;
 use std::time::Duration;
@@ -11,23 +11,24 @@ use super::table::{Table, table};
 use super::timed::median;
 use crate::Failure;
 
-/// Load on the high-priority route and load of the flood, which keeps every thread busy.
+/// Load on the high-priority route.
 const PROBE: Load = Load::wrk(2);
+/// Load on the low-priority route, which keeps every thread busy.
 const FLOOD: Load = Load::wrk(32);
-/// Rounds of each lane, of which the median is reported.
+/// Number of rounds per lane. The median is reported.
 const ROUNDS: usize = 3;
 /// Time for the flood to build up.
 const WARM_UP: Duration = Duration::from_millis(500);
 
-/// Measures the slowest hundredth of a route's responses with and without a flood on another route. Both routes wait
-/// for threads.
+/// Measures the 99th percentile of a route's latency with and without a flood on another route. Both routes need
+/// threads of the worker pool.
 pub fn listings(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "Listings of two folders of 1,000 files, each generated for every request: two clients request one of them, \
                 alone and while 32 request the other; medians of three rounds.";
     flooded(run, lanes, note)
 }
 
-/// The same measurement with both routes waiting for an upstream.
+/// Measures the same as [`listings`] for two routes that wait for one upstream.
 pub fn queue(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "Two routes are proxied to one upstream that takes 2 ms for a response and gets eight requests at once: \
                 two clients request one of them, alone and while 32 request the other; medians of three rounds.";
@@ -61,7 +62,7 @@ fn flooded(run: &Run, lanes: &[Lane], note: &'static str) -> Result<Table, Failu
         let (mut alone, mut flooded, mut flood) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
             alone.push(p99(measure(&PROBE, "high")?)?);
-            let (wanted, low) = thread::scope(|scope| {
+            let (probe, low) = thread::scope(|scope| {
                 // The flood starts before the measurement and runs twice as long.
                 let low = scope.spawn(|| {
                     [measure(&FLOOD, "low"), measure(&FLOOD, "low")].map(|all| all.map_err(|e| e.to_string()))
@@ -69,7 +70,7 @@ fn flooded(run: &Run, lanes: &[Lane], note: &'static str) -> Result<Table, Failu
                 thread::sleep(WARM_UP);
                 (measure(&PROBE, "high"), low.join())
             });
-            flooded.push(p99(wanted?)?);
+            flooded.push(p99(probe?)?);
             for count in low.map_err(|_| "the flood panicked")? {
                 let count = count?;
                 flood.push(count.requests / count.seconds);

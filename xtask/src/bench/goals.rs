@@ -1,6 +1,6 @@
-//! Performance goals of RockNet: each names figures of the results and the limit that they must not exceed.
+//! Performance goals of RockNet: figures of the results, and the limits that they must not exceed.
 
-/// One goal.
+/// A figure with the limit that it must not exceed.
 pub struct Goal {
     pub text: &'static str,
     pub limit: f64,
@@ -10,19 +10,19 @@ pub struct Goal {
 /// Source of a goal's figure: rows and lanes by name.
 #[derive(Clone, Copy)]
 pub enum Figure {
-    /// CPU time of (row, lane) in microseconds.
+    /// CPU time per request of (row, lane) in microseconds.
     Cost(&'static str, &'static str),
-    /// CPU time of (row, lane), as a ratio to the floor.
+    /// CPU time of (row, lane) as a ratio to that of the floor.
     Ratio(&'static str, &'static str),
-    /// CPU time of (row, lane), as a ratio to another lane's.
+    /// CPU time of (row, lane) as a ratio to that of another lane in the row.
     Beside(&'static str, &'static str, &'static str),
-    /// CPU time in microseconds that (row, lane) takes beyond another lane.
+    /// CPU time per request of (row, lane) minus that of another lane in the row, in microseconds.
     More(&'static str, &'static str, &'static str),
     /// Requests per second of a row and lane, as a ratio to those of another.
     Rates((&'static str, &'static str), (&'static str, &'static str)),
     /// Figure of (row, lane) in this column of a counted row.
     Counted(&'static str, &'static str, usize),
-    /// Figure of (row, lane) in a column of a counted row, as a ratio to another lane's.
+    /// Figure of (row, lane) in a column of a counted row, as a ratio to that of another lane.
     CountedBeside(&'static str, &'static str, &'static str, usize),
 }
 

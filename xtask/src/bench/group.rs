@@ -1,4 +1,4 @@
-//! The groups of rows: each is a file that lists its rows, their lanes and its goals, and writes a page of its own.
+//! The groups of rows. Each group has a file with its rows, lanes and goals, and its results are written to one page.
 
 pub mod builds;
 pub mod controllers;
@@ -38,7 +38,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn names_are_unique_sections_whole_and_goals_of_lanes_that_there_are() {
+    fn names_are_unique_sections_contiguous_and_goals_refer_to_existing_lanes() {
         let mut names = HashSet::new();
         for group in ALL {
             assert!(names.insert(group.name), "{} twice", group.name);

@@ -1,15 +1,17 @@
-//! Minimal HTTP/2 client: connections that stay open after one exchange, and frame reading for other rows.
+//! Minimal HTTP/2 client: opens connections that stay idle after one exchange, and reads frames for other rows.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Empty SETTINGS, and the acknowledgement of the server's.
+/// Empty SETTINGS frame.
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+/// Acknowledgement of the server's SETTINGS frame.
 pub const SETTINGS_ACK: &[u8] = &[0, 0, 0, 4, 1, 0, 0, 0, 0];
-/// Offsets of type and flags in a frame header, and their values.
+/// Offset of the type in a frame header.
 const TYPE: usize = 3;
+/// Offset of the flags in a frame header.
 const FLAGS: usize = 4;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -19,14 +21,14 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PRIORITY: u8 = 0x20;
 const INITIAL_WINDOW_SIZE: u16 = 4;
-/// Time limit for one response.
+/// Timeout for one response.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Urgency of a request: the field of RFC 9218, and for older servers the weight of RFC 7540.
+/// Urgency of a request: the field `priority` of RFC 9218, and the weight of RFC 7540 for older servers.
 #[derive(Clone, Copy)]
 pub struct Urgency {
     pub field: &'static str,
-    /// Weight minus one, as in the frame.
+    /// Weight minus one, as sent in the frame.
     pub weight: u8,
 }
 
@@ -35,6 +37,7 @@ pub struct Frame {
     kind: u8,
     pub stream: u32,
     pub length: u32,
+    /// True if the flag END_STREAM is set. Other frame types use the same bit for another flag.
     ends: bool,
 }
 
@@ -48,7 +51,7 @@ impl Frame {
     }
 }
 
-/// Opens `connections`, sends one request on each, and returns them open and idle.
+/// Opens `connections` connections, sends one request on each, and returns the connections, which are then idle.
 pub fn idle(port: u16, path: &str, connections: usize) -> io::Result<Vec<TcpStream>> {
     let bytes = [PREFACE, SETTINGS, SETTINGS_ACK, &request(1, path, None)].concat();
     (0..connections).map(|_| get(port, &bytes)).collect()
@@ -68,7 +71,7 @@ pub fn connect(port: u16) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Reads a whole frame.
+/// Reads a frame, discards its payload, and returns its header.
 pub fn read_frame(stream: &mut impl Read) -> io::Result<Frame> {
     let mut header = [0; 9];
     stream.read_exact(&mut header)?;
@@ -85,7 +88,8 @@ pub fn read_frame(stream: &mut impl Read) -> io::Result<Frame> {
     })
 }
 
-/// Returns SETTINGS and WINDOW_UPDATE frames that set the window of each stream and of the connection.
+/// Returns frames that set the flow-control window of each stream to `stream` bytes and enlarge that of the connection
+/// by `all` bytes.
 pub fn windows(stream: u32, all: u32) -> Vec<u8> {
     let mut value = INITIAL_WINDOW_SIZE.to_be_bytes().to_vec();
     value.extend_from_slice(&stream.to_be_bytes());
@@ -147,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_read_whole() {
+    fn frames_are_read_with_their_payloads() {
         let sent = [windows(1, 2), request(5, "/x", None), frame(DATA, 0, 7, b"abc")].concat();
         let mut rest = &sent[..];
         let mut read =

@@ -1,10 +1,10 @@
-//! Lane: one server with one set of options, as it stands in rows and tables.
+//! Lane: one server with one set of options, as it appears in rows and tables.
 
 use super::programs::{ServerProgram, apache, caddy, floor, h2o, haproxy, lighttpd, nginx, rocknet};
 
 pub use super::variant::{KeyKind, Scheme, Variant, Version};
 
-/// A server that takes part in a row.
+/// A server with its options, measured in a row.
 #[derive(Clone, Copy)]
 pub struct Lane {
     /// Name on the command line and in tables.
@@ -15,8 +15,8 @@ pub struct Lane {
     pub version: Version,
     /// Environment variables of the server.
     pub environment: &'static [(&'static str, &'static str)],
-    /// Kind of a descriptor that the server must have open. A server that silently falls back to something else gets no
-    /// figures.
+    /// Name in `/proc` of a descriptor that the server must have open, such as `anon_inode:[io_uring]`. Without it the
+    /// server gets no figures, because it has silently fallen back to another I/O back end.
     pub holds: Option<&'static str>,
 }
 
@@ -41,7 +41,7 @@ pub const APACHE: Lane = plain(&apache::PROGRAM);
 pub const CADDY: Lane = plain(&caddy::PROGRAM);
 pub const HAPROXY: Lane = plain(&haproxy::PROGRAM);
 
-/// Lane with default options, named as the server.
+/// Returns a lane with default options, named after the server.
 pub const fn plain(server: &'static ServerProgram) -> Lane {
     Lane {
         name: server.name,
@@ -54,7 +54,7 @@ pub const fn plain(server: &'static ServerProgram) -> Lane {
     }
 }
 
-/// The same server with HTTP/2.
+/// Returns `lane` with HTTP/2.
 pub const fn http2(lane: Lane) -> Lane {
     Lane {
         version: Version::Http2,
@@ -62,7 +62,7 @@ pub const fn http2(lane: Lane) -> Lane {
     }
 }
 
-/// The same server over TLS.
+/// Returns `lane` over TLS with an ECDSA key.
 pub const fn over_tls(lane: Lane) -> Lane {
     Lane {
         scheme: Scheme::Https(KeyKind::Ecdsa),
@@ -70,7 +70,7 @@ pub const fn over_tls(lane: Lane) -> Lane {
     }
 }
 
-/// The same server over TLS with an RSA key, which is more expensive to sign with.
+/// Returns `lane` over TLS with an RSA key, whose signatures cost more.
 pub const fn by_rsa(lane: Lane) -> Lane {
     Lane {
         scheme: Scheme::Https(KeyKind::Rsa),
@@ -78,7 +78,7 @@ pub const fn by_rsa(lane: Lane) -> Lane {
     }
 }
 
-/// The same server as a proxy for `upstreams` upstreams.
+/// Returns `lane` as a proxy for `upstreams` upstreams.
 pub const fn proxied(lane: Lane, upstreams: u32) -> Lane {
     Lane {
         variant: Variant::Proxied(upstreams),
@@ -86,7 +86,7 @@ pub const fn proxied(lane: Lane, upstreams: u32) -> Lane {
     }
 }
 
-/// The same server with a FastCGI application.
+/// Returns `lane` with a FastCGI application.
 pub const fn by_fastcgi(lane: Lane) -> Lane {
     Lane {
         variant: Variant::FastCgi,
@@ -94,7 +94,7 @@ pub const fn by_fastcgi(lane: Lane) -> Lane {
     }
 }
 
-/// The same server with PHP scripts.
+/// Returns `lane` with PHP scripts.
 pub const fn with_php(lane: Lane) -> Lane {
     Lane {
         variant: Variant::Php,
@@ -108,7 +108,7 @@ impl Lane {
         self.name == name || self.server.name == name
     }
 
-    /// Description of its options for the report.
+    /// Describes the options of the server for the report.
     pub fn settings(&self) -> String {
         let mut words = self.server.settings.to_owned();
         for (name, value) in self.environment {

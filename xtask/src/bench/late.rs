@@ -1,4 +1,4 @@
-//! High-priority response that becomes ready late, on a slow link that is full of other responses.
+//! Measures a high-priority response that is requested late, on a slow link that is full of other responses.
 
 use super::content;
 use super::counted::start_one;
@@ -14,7 +14,7 @@ use std::io::{self, BufReader, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Downloads of 1 MB in progress.
+/// Number of concurrent downloads of 1 MB.
 const BULK: u32 = 20;
 const BULK_URGENCY: Urgency = Urgency {
     field: "u=5, i",
@@ -24,26 +24,26 @@ const LATE_URGENCY: Urgency = Urgency {
     field: "u=0",
     weight: 255,
 };
-/// Delay of the request for the small file after the others.
+/// Time from the requests for the downloads to the request for the small file.
 const DELAY: Duration = Duration::from_millis(400);
-/// Stream of that request.
+/// Stream of the request for the small file.
 const LATE_STREAM: u32 = 2 * BULK + 1;
 /// Flow-control window of each stream and of the connection: larger than all responses together.
 const WINDOW: u32 = 2 * BULK * MIB as u32;
-/// Bytes after which a connection has enough data for its figures.
+/// Minimum bytes to receive, so that the throughput is meaningful.
 const MIN_BYTES: u64 = 6 * MIB;
 
 /// Figures of one connection.
 struct LateTimes {
     /// Milliseconds from the late request to the end of its response.
     late: f64,
-    /// Kilobytes of other responses received in between.
+    /// Kilobytes of other responses received between the late request and the end of its response.
     before: f64,
-    /// Throughput, out of the link's 10 Mbit/s.
+    /// Throughput of all responses in Mbit/s. The link permits 10 Mbit/s.
     megabits: f64,
 }
 
-/// Measures the time to a late response on a slow link, and the bytes that came before it.
+/// Measures the time to a late response on a slow link, and the bytes that were received before it.
 pub fn late(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "One connection over a relay of 10 Mbit/s and 50 ms of round trip, with a receive buffer of 32 KB and a queue of \
                 62 KB: 20 downloads of 1 MB begin, and 400 ms later a file of 13 bytes is requested. The downloads have \
@@ -81,7 +81,7 @@ fn measure(port: u16) -> io::Result<LateTimes> {
     });
     let mut reader = BufReader::new(stream);
     let (mut all, mut first, mut late) = (0, None, None);
-    // Arrival times of the other frames, compared with the time of the request at the end.
+    // Arrival time and length of each other frame. They are compared with the time of the late request at the end.
     let mut others = Vec::new();
     while late.is_none() || all < MIN_BYTES {
         let frame = read_frame(&mut reader)?;

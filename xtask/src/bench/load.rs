@@ -1,4 +1,4 @@
-//! Load generators: the command line of each, and the parser of its output.
+//! Runs load generators and parses their output.
 
 mod output;
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 pub use super::count::Count;
 
-/// A way to load a server.
+/// A load generator with its parameters.
 pub enum Load {
     Wrk {
         connections: u32,
@@ -28,7 +28,7 @@ pub enum Load {
         /// Concurrent streams on each connection.
         streams: u32,
     },
-    /// Messages of `size` bytes, each sent when all earlier ones have come back.
+    /// Messages of `size` bytes, one per tunnel. The next ones are sent after all echoes have been received.
     Echo {
         tunnels: u32,
         size: u32,
@@ -47,17 +47,19 @@ pub struct Target<'a> {
     pub content: Option<&'a Path>,
 }
 
-/// Seconds of a round: long enough for half a million small requests, short enough for five rounds of eight servers.
+/// Duration of a round in seconds: long enough for half a million small requests, short enough for five rounds of eight
+/// servers.
 const SECONDS: u32 = 3;
-/// Seconds of a round with many connections, which take a second to open.
+/// Duration of a round with many connections in seconds. Opening them takes a second.
 const SECONDS_MANY: u32 = 6;
+/// Number of connections from which a round takes [`SECONDS_MANY`].
 const MANY: u32 = 5_000;
 const SECONDS_QUICK: u32 = 1;
-/// Time limit for one response: a gigabyte takes long.
+/// Timeout for one response, long enough for a gigabyte.
 const WRK_TIMEOUT: &str = "30s";
-/// Lines of output shown with a failure: one or two hold the reason, the rest is progress.
+/// Number of last lines of output shown with a failure. One or two contain the reason; earlier lines show progress.
 const LAST_LINES: usize = 3;
-/// wrk calls `request` for each write, so a string of sixteen requests is a pipeline.
+/// Script that sends pipelined requests: wrk calls `request` for each write, so a string of sixteen is a pipeline.
 const PIPELINE: &str = "\
 local batch
 function init(arguments)
@@ -77,8 +79,8 @@ wrk.body = file:read('*a')
 file:close()
 ";
 
-/// Script that requests the next file each time. It stops wrk with the last response, because wrk would sleep for its
-/// whole time otherwise.
+/// Script that requests the numbered files one after another. It stops wrk after the last response, because wrk would
+/// otherwise sleep until its configured time has passed.
 const SEQUENCE: &str = "\
 local ffi = require('ffi')
 ffi.cdef('int kill(int, int); int getpid();')
@@ -157,7 +159,7 @@ impl Load {
         }
     }
 
-    /// Runs the load on its core. An error names the command and its last lines of output.
+    /// Runs the load generator on the load core. An error contains the command and its last lines of output.
     pub fn run(&self, target: &Target<'_>, scratch: &Path, quick: bool) -> Result<Count, Failure> {
         let Target { url, host, content } = *target;
         let mut command = Command::new("taskset");
@@ -195,7 +197,7 @@ impl Load {
                 command.args(["ab", "-q", "-r"]);
                 command.args(["-n", &requests.to_string(), "-c", &concurrent.to_string()]);
                 if let Some(host) = host {
-                    // Under TLS this is also the server name of the handshake.
+                    // ab sends this name in TLS handshakes too.
                     command.args(["-H", &format!("Host: {host}")]);
                 }
                 command.arg(url);
@@ -227,7 +229,7 @@ impl Load {
                 command.args(["-www", &format!("/{path}"), "-time", &seconds.to_string()]);
                 let start = Instant::now();
                 let counted = count(&mut command, output::s_time)?;
-                // Its own time is in whole seconds.
+                // s_time reports only whole seconds.
                 let seconds = start.elapsed().as_secs_f64();
                 Ok(Count { seconds, ..counted })
             }
@@ -235,7 +237,7 @@ impl Load {
     }
 }
 
-/// Requests `1.bin`, `2.bin` and so on below `url` with wrk, each of `count` once.
+/// Requests the files `1.bin`, `2.bin` and so on below `url` with wrk: `count` files, each once.
 pub fn sequence(url: &str, connections: u32, count: u64, scratch: &Path) -> Result<Count, Failure> {
     let script = scratch.join("sequence.lua");
     std::fs::write(&script, SEQUENCE)?;
@@ -257,7 +259,7 @@ pub fn versions() -> Vec<String> {
     ]
     .iter()
     .filter_map(|(program, option)| {
-        // Both exit with an error after printing their version, so only their output counts.
+        // Some programs exit with an error after printing their version, so the exit status is ignored.
         let output = Command::new(find(program)?).arg(option).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let line = text.lines().next()?.replace("This is ApacheBench", "ab");
@@ -282,7 +284,7 @@ fn count(command: &mut Command, parse: fn(&str) -> Result<Count, Failure>) -> Re
     }
 }
 
-/// Last lines of a program's output, joined into one line.
+/// Returns the last lines of a program's output, joined into one line.
 fn last_lines(output: &str) -> String {
     let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     match &lines[lines.len().saturating_sub(LAST_LINES)..] {

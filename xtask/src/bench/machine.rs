@@ -1,4 +1,4 @@
-//! Machine of a run, and the cores and descriptors that the run reserves.
+//! Describes the machine of a run, pins the run to a core, and raises the descriptor limit.
 
 use super::cores::CORES;
 use crate::Failure;
@@ -18,11 +18,11 @@ pub struct Machine {
     pub system: String,
     /// Congestion control of loopback connections.
     pub congestion_control: String,
-    /// Load average of the minute before the run; above zero, other processes disturbed it.
+    /// Load average of the minute before the run. If it is above zero, other processes disturb the run.
     pub load_before: f64,
 }
 
-/// Descriptors for 10,000 connections on either side, and for the files and pipes of both.
+/// Descriptor limit: enough for 10,000 connections of the client and of the server, with their files and pipes.
 const DESCRIPTORS: u64 = 40_000;
 
 impl Machine {
@@ -54,7 +54,7 @@ impl Machine {
     }
 }
 
-/// Fails on a machine with one core, where server and load would measure each other.
+/// Fails on a machine with one core, where server and load would distort each other's figures.
 pub fn require_two_cores() -> Result<(), Failure> {
     let cores = available_parallelism().map_or(1, usize::from);
     if cores >= CORES {
@@ -64,14 +64,14 @@ pub fn require_two_cores() -> Result<(), Failure> {
     }
 }
 
-/// Keeps this program and the load generators it starts off the server's core.
+/// Pins this program and the load generators that it starts to `core`, so that they do not use the server's core.
 pub fn pin_to(core: usize) -> Result<(), Failure> {
     let mut set = CpuSet::new();
     set.set(core);
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Raises the descriptor limit of this program and its children to the need of the largest row, or as far as permitted.
+/// Raises the descriptor limit of this program and its children to [`DESCRIPTORS`], or as far as permitted.
 pub fn raise_descriptor_limit() {
     let now = getrlimit(Resource::Nofile);
     let limit = Rlimit {
@@ -90,7 +90,7 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-/// Descriptors that this process may open.
+/// Returns the number of descriptors that this process can open.
 pub fn descriptor_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Measurements of a server from `/proc`: CPU time, memory and processes.
+//! Reads CPU time, memory and processes of a server from `/proc`.
 
 use std::fs;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn schedstat_ns(task: &Path) -> Option<u64> {
         .ok()
 }
 
-/// Process id of the kernel's softirq thread of `core`.
+/// Returns the process id of the kernel's softirq thread of `core`.
 pub fn softirq_thread(core: usize) -> Option<u32> {
     let name = format!("ksoftirqd/{core}");
     fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
@@ -58,7 +58,7 @@ pub fn softirq_thread(core: usize) -> Option<u32> {
     })
 }
 
-/// Returns true if a process of the server has a descriptor of this kind open, by its name in /proc.
+/// Returns true if a process of the server has a descriptor open whose link in `/proc/PID/fd` is `kind`.
 pub fn holds(pid: u32, kind: &str) -> bool {
     tree(pid).into_iter().any(|pid| {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd"));
@@ -79,7 +79,7 @@ pub enum Memory {
     Peak,
 }
 
-/// Returns the memory of a server in KiB, summed over its processes; shared pages count in each.
+/// Returns the memory of a server in KiB, summed over its processes; shared pages are counted in each process.
 pub fn memory_kib(pid: u32, which: Memory) -> u64 {
     let name = match which {
         Memory::Resident => "VmRSS:",
@@ -107,7 +107,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn our_own_process_uses_cpu_and_memory() {
+    fn this_process_uses_cpu_and_memory() {
         let pid = std::process::id();
         let before = cpu_ns(pid, None);
         let mut sum = 0u64;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_are_known_by_their_kind() {
+    fn descriptors_are_found_by_their_kind() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let name = file.path().to_str().expect("a name").to_owned();
         assert!(holds(std::process::id(), &name));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn status_fields() {
+    fn memory_is_parsed_from_status() {
         let status = "VmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n";
         assert_eq!(status_kib(status, "VmRSS:"), Some(1024));
         assert_eq!(status_kib(status, "VmSwap:"), None);

@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: compares RockNet with other servers on one machine in one run, by server CPU time per request.
 //!
-//! Throughput on a shared machine says more about its other tenants than about a server. Therefore each server is
-//! pinned to one core, loaded from the other, and charged the CPU time that the kernel counted for it. All servers of a
-//! row take turns within each round. The figure to quote is the ratio to the floor program in the same round.
+//! Throughput on a shared machine depends more on the other tenants than on the server. Therefore each server is pinned
+//! to one core, loaded from another core, and charged the CPU time that the kernel counted for it. All servers of a row
+//! take turns within each round. The figure to quote is the ratio to the floor program in the same round.
 
 mod browser;
 mod client;
@@ -58,7 +58,7 @@ pub struct Options {
     /// Only these rows, by name
     #[arg(long, value_name = "ROW", value_delimiter = ',')]
     only: Vec<String>,
-    /// Only these lanes beside the floor, by the name of the lane or of its server
+    /// Only the floor and these lanes, by the name of the lane or of its server
     #[arg(long, value_name = "LANE", value_delimiter = ',')]
     lanes: Vec<String>,
     /// Measured rounds, after one for warm-up
@@ -73,7 +73,7 @@ pub struct Options {
     /// A folder for the pages, or a page ending in .md; by default docs/bench for whole groups, else target/bench
     #[arg(long, value_name = "PATH")]
     write: Option<PathBuf>,
-    /// Set inside the network namespace of this run: the machine's load before it
+    /// Load of the machine before the run; set when the run continues in a network namespace
     #[arg(long, hide = true, value_name = "LOAD")]
     own_network: Option<f64>,
     /// List the groups, their rows and their lanes, and stop
@@ -113,7 +113,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     packages::require(Purpose::Bench)?;
     packages::install_optional(Purpose::Competitors);
-    // Read before our own compilers make the machine busy.
+    // The load is read before the compilers of this run make the machine busy.
     let mut machine = machine::Machine::read();
     machine.load_before = options.own_network.unwrap_or(machine.load_before);
     if machine.load_before > QUIET_LOAD {
@@ -227,7 +227,7 @@ fn check_lanes(names: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Fails if a program of ours is not built. Its rows would have no figures, or those of another server.
+/// Fails if a floor program or RockNet is not built. Its rows would have no figures, or ratios to another server.
 fn is_built() -> Result<(), Failure> {
     let ours = [lane::FLOOR, lane::FLOOR_URING, lane::ROCKNET, lane::ROCKNET_HANDLER];
     let missing = ours.iter().filter(|lane| lane.server.path().is_none());

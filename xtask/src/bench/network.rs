@@ -1,8 +1,8 @@
-//! Network of a run: loopback with Linux's default congestion control, whatever the machine uses.
+//! Runs the bench over loopback with Linux's default congestion control, even if the machine uses another one.
 //!
-//! BBR paces a sender that keeps its socket full by timers and moves its work to the receiver's core. A server that is
-//! faster than the load then gets the worse figure. Where the machine uses another congestion control, the run
-//! continues in a network namespace.
+//! BBR paces a sender that keeps its socket full. The pacing uses timers and moves the sender's work to the receiver's
+//! core. A server that is faster than the load generator then gets the worse figure. If the machine uses another
+//! congestion control, the run continues in a network namespace.
 
 use crate::Failure;
 use crate::command::{command, find, output, run as run_command};
@@ -12,7 +12,7 @@ use std::net::{TcpListener, TcpStream};
 /// Linux's default congestion control.
 const DEFAULT: &str = "cubic";
 
-/// Returns the congestion control of loopback connections, read from the server's end of one.
+/// Returns the congestion control of loopback connections, read from the server's end of a new one.
 pub fn congestion_control() -> String {
     let query = || {
         let listener = TcpListener::bind("127.0.0.1:0")?;

@@ -11,8 +11,8 @@ pub enum Page {
     Script,
     /// A URL that does not exist.
     Missing,
-    /// A URL for a POST with a request body of this many bytes. A handler responds, or a redirect after the body was
-    /// read, because file servers have no other response to a POST.
+    /// A URL for a POST with a request body of this many bytes. The response comes from a handler, or is a redirect at
+    /// file servers, because they have no other response to a POST.
     Post(u64),
 }
 

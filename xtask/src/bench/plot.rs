@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// A row of a group, with bars that compare with each other.
+/// One row of a group. Its bars have a common scale.
 pub struct Panel {
     pub title: String,
     pub unit: String,
@@ -18,8 +18,9 @@ pub struct Bar {
 
 const WIDTH: f64 = 760.0;
 const MARGIN: f64 = 16.0;
-/// Space for the names on the left and the values on the right of the bars.
+/// Width of the names to the left of the bars.
 const LABELS: f64 = 170.0;
+/// Width of the values to the right of the bars.
 const VALUES: f64 = 90.0;
 const BAR: f64 = 16.0;
 const STEP: f64 = 24.0;
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures() {
+    fn figures_have_three_significant_digits() {
         let rows = [
             (1.0374, "1.04"),
             (0.4321, "0.432"),
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_stay_inside_and_names_are_escaped() {
+    fn bars_stay_inside_the_chart_and_names_are_escaped() {
         let bars = vec![
             Bar {
                 label: "floor".into(),

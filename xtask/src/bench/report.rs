@@ -1,4 +1,4 @@
-//! Results of a run, collected row by row and written as a page, its charts, and JSON for programs.
+//! Collects the results of a run, and writes them as a page with charts and as JSON for programs.
 
 mod figures;
 mod page;
@@ -65,22 +65,24 @@ enum Outcome {
 
 impl Results {
     pub fn new(run: &Run, group: &'static Group, machine: Machine) -> Self {
-        // Each lane once; a lane's name shows the option that it changes.
+        // Describes each lane once. Lanes of other variants are left out, because their names show the option that
+        // differs.
         let mut lanes: Vec<Lane> = Vec::new();
         let all = group.rows.iter().flat_map(|row| row.lanes);
         for lane in all.filter(|lane| {
-            let is_told = matches!(
+            let is_described = matches!(
                 lane.variant,
                 Variant::Plain | Variant::Proxied(_) | Variant::Spread(_) | Variant::Tunnels | Variant::FastCgi
             );
-            is_told && run.wants(lane)
+            is_described && run.wants(lane)
         }) {
             if !lanes.iter().any(|known| known.name == lane.name) {
                 lanes.push(*lane);
             }
         }
-        let (there, missing): (Vec<Lane>, Vec<Lane>) = lanes.into_iter().partition(|lane| lane.server.path().is_some());
-        let servers = there.iter().map(|lane| ServerDescription {
+        let (installed, missing): (Vec<Lane>, Vec<Lane>) =
+            lanes.into_iter().partition(|lane| lane.server.path().is_some());
+        let servers = installed.iter().map(|lane| ServerDescription {
             name: lane.name,
             version: lane.server.version(),
             settings: lane.settings(),
@@ -129,22 +131,22 @@ impl Results {
         lanes.iter().find(|lane| lane.name == name && lane.absent.is_none())
     }
 
-    /// CPU time per request in microseconds.
+    /// Returns the CPU time per request (or per MiB) in microseconds.
     pub fn us(&self, row: &str, name: &str) -> Option<f64> {
         Some(self.lane(row, name)?.us)
     }
 
-    /// Ratio to the floor.
+    /// Returns the ratio to the first server of the row.
     pub fn ratio(&self, row: &str, name: &str) -> Option<f64> {
         Some(self.lane(row, name)?.ratio)
     }
 
-    /// Requests per second.
+    /// Returns the requests (or MiB) per second.
     pub fn rate(&self, row: &str, name: &str) -> Option<f64> {
         Some(self.lane(row, name)?.rate)
     }
 
-    /// A figure of a counted row.
+    /// Returns a figure of a counted row.
     pub fn figure(&self, row: &str, name: &str, column: usize) -> Option<f64> {
         let row = self.rows.iter().find(|found| found.name == row)?;
         let Outcome::Counted(table) = &row.outcome else {
@@ -159,8 +161,8 @@ impl Results {
             .copied()
     }
 
-    /// Writes the page, its charts and the JSON. A `place` that ends in `.md` is the page; any other is a folder, in
-    /// which the day and the group name the page. Returns the path of the page.
+    /// Writes the page, its charts and the JSON, and returns the path of the page. If `place` ends in `.md`, it is that
+    /// path; otherwise it is a folder, and the page is named after the date and the group.
     pub fn write(&self, place: &Path) -> Result<PathBuf, Failure> {
         let (folder, stem) = match place.file_stem().filter(|_| is_page(place)) {
             Some(stem) => (
@@ -209,7 +211,7 @@ impl Results {
             .collect()
     }
 
-    /// Prints the goals. Fails if a row failed or a server broke requests.
+    /// Prints the goals. Fails if a row failed, or if RockNet has no figures or failed requests.
     pub fn verdict(&self) -> Result<(), Failure> {
         for (goal, value) in self.reached() {
             let word = if value <= goal.limit { "met   " } else { "MISSED" };
@@ -219,7 +221,7 @@ impl Results {
         for row in &self.rows {
             match &row.outcome {
                 Outcome::Failed(reason) => wrong.push(format!("{}: {}", row.name, one_line(reason))),
-                // Other servers may fail, and their tables say so. Ours may not.
+                // A failure of another server is only shown in its table. A failure of RockNet fails the run.
                 Outcome::Timed(lanes) => {
                     for lane in lanes.iter().filter(|lane| lane.name.starts_with("rocknet")) {
                         if let Some(reason) = &lane.absent {
@@ -281,7 +283,7 @@ impl RowResult {
     }
 }
 
-/// Returns a section's name for a file name: `A connection per request` becomes `a-connection-per-request`.
+/// Returns a section's name in a form for file names: `A connection per request` becomes `a-connection-per-request`.
 fn file_name(section: &str) -> String {
     let words = section.split(|letter: char| !letter.is_ascii_alphanumeric());
     words
@@ -291,7 +293,7 @@ fn file_name(section: &str) -> String {
         .to_lowercase()
 }
 
-/// Returns a reason in a form that fits into a table cell.
+/// Returns the first line of a reason without `|`, so that it fits into a table cell.
 fn one_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().replace('|', "/")
 }

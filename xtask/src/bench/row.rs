@@ -1,4 +1,4 @@
-//! A row of the bench: requests, load and the lanes that take part.
+//! A row of the bench: the requests, the load and the measured lanes.
 
 use super::lane::Lane;
 use super::load::Load;
@@ -8,21 +8,21 @@ use crate::Failure;
 
 pub use super::page::{GIB, KIB, MIB, Page};
 
-/// One row: the same measurement for all its lanes.
+/// One row: the same measurement for several lanes.
 pub struct Row {
     pub name: &'static str,
     /// Rows of one section share a heading and a plot.
     pub section: &'static str,
     pub title: &'static str,
-    /// Lanes that take part; the first one is the unit of the ratios.
+    /// Measured lanes. The first lane is the unit of the ratios.
     pub lanes: &'static [Lane],
     pub work: Work,
 }
 
 pub enum Work {
-    /// Load from one core, and the server's CPU time per request on the other.
+    /// Loads the server from one core and measures its CPU time per request on another core.
     Load(Timed),
-    /// A count instead of a time.
+    /// Computes figures that are not measured under load.
     Count(Counting),
 }
 
@@ -32,10 +32,10 @@ pub struct Timed {
     pub page: Page,
 }
 
-/// Function that counts something for each of the lanes.
+/// Function that returns a table with figures of each lane.
 pub type Counting = fn(&Run, &[Lane]) -> Result<Table, Failure>;
 
-/// A row under load, written as `(name, title, load, page)`.
+/// Returns a row under load.
 pub const fn load(
     section: &'static str,
     lanes: &'static [Lane],
@@ -44,7 +44,7 @@ pub const fn load(
     row(section, lanes, name, title, Work::Load(Timed { load, page }))
 }
 
-/// A row that counts, written as `(name, title, counting)`.
+/// Returns a row with figures that are not measured under load.
 pub const fn count(
     section: &'static str,
     lanes: &'static [Lane],

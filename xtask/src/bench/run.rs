@@ -14,7 +14,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Returns true if the lane is selected; floors always are.
+    /// Returns true if the lane is selected. Floors are always selected.
     pub fn wants(&self, lane: &Lane) -> bool {
         self.lanes.is_empty() || lane.server.is_floor() || self.lanes.iter().any(|name| lane.is_called(name))
     }

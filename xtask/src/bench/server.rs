@@ -1,4 +1,4 @@
-//! A server process under measurement: started on its core, polled until it responds, stopped with its children.
+//! Starts a measured server on its core, polls it until it responds, and stops it with its children.
 
 use super::client::{Client, Response};
 use super::cores::SERVER_CORE;
@@ -17,14 +17,13 @@ use std::time::{Duration, Instant};
 
 pub struct ServerProcess {
     child: Child,
-    /// True if another program (strace) runs the server. The stop signal then goes to the server, and that program ends
-    /// with it.
+    /// True if strace runs the server. The stop signal is then sent to the server only, and strace exits after it.
     traced: bool,
 }
 
-/// Time limit for the first response of a server: valgrind needs seconds.
+/// Timeout for the first response of a server, long enough for a start under valgrind.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time for a server to stop before it is killed.
+/// Time that a server has to stop before it is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// Poll interval while a server stops.
 const STOP_POLL: Duration = Duration::from_millis(5);
@@ -52,7 +51,7 @@ impl ServerProcess {
             .args(wrapper)
             .arg(&launch.program)
             .args(&launch.arguments)
-            // The caller's environment must not select the back end of the measured server.
+            // The caller's environment must not select the I/O back end of the measured server.
             .env_remove("ROCKNET_BACKEND")
             .envs(lane.environment.iter().copied())
             .current_dir(scratch)
@@ -70,7 +69,7 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// Polls until there is a response. An error contains the server's output.
+    /// Polls until the server responds. An error contains the server's output.
     pub fn first_response(&mut self, lane: &Lane, port: u16, path: &str, scratch: &Path) -> Result<Response, Failure> {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
@@ -158,7 +157,7 @@ fn signal(pids: &[u32], signal: Signal) {
     }
 }
 
-/// Returns a port that is free now. Measured servers need its number before they bind it.
+/// Returns a port that is free now. The configuration of a measured server needs the number in advance.
 pub fn free_port() -> Result<u16, Failure> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

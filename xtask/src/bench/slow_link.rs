@@ -1,7 +1,7 @@
 //! Slow link: a TCP relay that carries 10 Mbit/s with a round trip of 50 ms and buffers little.
 //!
-//! The relay reads from the server no faster than the link sends, through a small receive buffer, so that the server
-//! sees a full link. It holds only the bytes in flight and a queue of the size that routers have.
+//! The relay reads from the server no faster than the link sends, through a small receive buffer, so that the link
+//! looks full to the server. It stores only the bytes in flight and a queue of the size that routers have.
 
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const RATE: f64 = 10e6 / 8.0;
 /// Delay in each direction.
 const ONE_WAY: Duration = Duration::from_millis(25);
-/// Maximum queueing delay in the relay: as much as the link carries in one round trip.
+/// Maximum queueing delay in the relay: one round trip of the link.
 const QUEUE: Duration = Duration::from_millis(50);
 /// Receive buffer towards the server; Linux doubles it.
 const RECEIVE: usize = 16 << 10;
@@ -29,7 +29,7 @@ pub struct SlowLink {
     ended: Arc<AtomicBool>,
 }
 
-/// Bytes in flight, and when they arrive.
+/// Moment of arrival, and the bytes in flight.
 type InFlight = (Instant, Vec<u8>);
 
 impl SlowLink {
@@ -43,7 +43,7 @@ impl SlowLink {
                 if has_ended.load(Ordering::Relaxed) {
                     return;
                 }
-                // A connection without a server is closed, which its client reports.
+                // If the server cannot be reached, the client's connection is closed, and the client reports an error.
                 let _ = client.and_then(|client| join(client, server));
             }
         });
@@ -97,7 +97,7 @@ fn receive(mut from: TcpStream, to: &Sender<InFlight>, rate: Option<f64>) {
         }
         sleep(free_at.saturating_duration_since(now + QUEUE));
     }
-    // The client or the server has closed; the other side must not wait for it.
+    // One side has closed its connection. The other side must not wait for it.
     let _ = from.shutdown(Shutdown::Read);
 }
 
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_carries_everything_at_its_rate() {
+    fn the_link_delivers_all_bytes_at_its_rate() {
         const LENGTH: usize = 100_000;
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
         let link = SlowLink::to(server.local_addr().expect("an address").port()).expect("a link");
@@ -131,7 +131,7 @@ mod tests {
         });
         let begin = Instant::now();
         let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, link.port)).expect("connected");
-        client.write_all(b"give").expect("asked");
+        client.write_all(b"give").expect("sent");
         let mut received = Vec::new();
         client.read_to_end(&mut received).expect("received");
         assert_eq!(serving.join().expect("served"), *b"give");

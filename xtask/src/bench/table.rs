@@ -18,6 +18,7 @@ pub struct TableLine {
     pub name: String,
     /// One figure per column; empty if the server failed.
     pub figures: Vec<f64>,
+    /// Reason for missing figures.
     pub absent: Option<String>,
 }
 

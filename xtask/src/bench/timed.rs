@@ -1,5 +1,5 @@
-//! A row under load: all its servers run, each is loaded in turn in every round, and medians of the rounds are
-//! reported.
+//! Measures a row under load: all its servers run at the same time, each is loaded in turn in every round, and the
+//! medians of the rounds are reported.
 
 use super::content;
 use super::cores::SERVER_CORE;
@@ -34,7 +34,7 @@ pub struct Measured {
     pub busy: f64,
     pub p99_ms: Option<f64>,
     pub failures: u64,
-    /// Reason for a repeated round, if one was.
+    /// Reason why a round was repeated, if it was.
     pub retried: Option<String>,
     /// Peak resident memory in KiB.
     pub peak_kib: u64,
@@ -49,11 +49,11 @@ struct Contender {
     _upstreams: Upstreams,
     samples: Vec<Sample>,
     retried: Option<String>,
-    /// Reason why it is no longer measured.
-    broke: Option<String>,
+    /// Reason why the lane is no longer measured.
+    failure: Option<String>,
 }
 
-/// One server in one round.
+/// Figures of one server in one round.
 struct Sample {
     us: f64,
     rate: f64,
@@ -79,21 +79,21 @@ pub fn run(run: &Run, work: &Timed, lanes: &[Lane]) -> Result<Vec<Measured>, Fai
     let softirq = softirq_thread(SERVER_CORE);
     for round in 0..=run.rounds {
         for contender in &mut contenders {
-            if contender.broke.is_some() {
+            if contender.failure.is_some() {
                 continue;
             }
             let sample = match measure_or_retry(run, work, contender, softirq) {
                 Ok(sample) => sample,
-                // A server of another project that breaks under this load reports that in its line; the others are
-                // still measured.
+                // If a server breaks under this load, its line shows the reason, and the other servers are still
+                // measured. A broken floor fails the row, because the ratios need it.
                 Err(reason) if !contender.lane.server.is_floor() => {
                     eprintln!("{} in round {round}: {reason}", contender.lane.name);
-                    contender.broke = Some(reason.to_string());
+                    contender.failure = Some(reason.to_string());
                     continue;
                 }
                 Err(reason) => return Err(format!("{} in round {round}: {reason}", contender.lane.name).into()),
             };
-            // The first round fills caches and lets servers grow their pools.
+            // The first round is a warm-up: it fills caches, and servers grow their pools.
             if round > 0 {
                 contender.samples.push(sample);
             }
@@ -101,9 +101,9 @@ pub fn run(run: &Run, work: &Timed, lanes: &[Lane]) -> Result<Vec<Measured>, Fai
     }
     let first: Vec<f64> = contenders
         .iter()
-        .find(|contender| contender.broke.is_none())
+        .find(|contender| contender.failure.is_none())
         .map_or(Vec::new(), |first| first.samples.iter().map(|s| s.us).collect());
-    let figures = |contender: &Contender| match &contender.broke {
+    let figures = |contender: &Contender| match &contender.failure {
         Some(reason) => Measured::absent(contender.lane.name, reason.clone()),
         None => contender.figures(&first),
     };
@@ -133,15 +133,20 @@ fn start(run: &Run, work: &Timed, lane: Lane) -> Result<Contender, Failure> {
     let mut server = ServerProcess::start(&lane, &launch, &[], &scratch)?;
     let path = format!("/{}", content::name(work.page));
     let response = server.first_response(&lane, port, &path, &scratch)?;
-    // A fast wrong response must not win. The floors send their one response to any request.
+    // A server must not get good figures for wrong responses. Floors are exempt, because they send the same response to
+    // every request.
     let length = content::length(work.page);
     let right =
         content::statuses(work.page).contains(&response.status) && (length.is_none() || response.length == length);
     if !right && !lane.server.is_floor() {
-        return Err(format!("answered {} with {:?} bytes", response.status, response.length).into());
+        return Err(format!(
+            "responded with status {} and length {:?}",
+            response.status, response.length
+        )
+        .into());
     }
     if let Some(kind) = lane.holds.filter(|kind| !holds(server.pid(), kind)) {
-        return Err(format!("does without {kind}").into());
+        return Err(format!("has no descriptor {kind} open").into());
     }
     Ok(Contender {
         lane,
@@ -151,11 +156,11 @@ fn start(run: &Run, work: &Timed, lane: Lane) -> Result<Contender, Failure> {
         _upstreams: upstreams,
         samples: Vec::new(),
         retried: None,
-        broke: None,
+        failure: None,
     })
 }
 
-/// Measures a round, and repeats it if the load generator fails by chance; the reason stays with the figures.
+/// Measures a round, and repeats it if the load generator fails by chance. The reason is stored with the figures.
 fn measure_or_retry(
     run: &Run,
     work: &Timed,
@@ -165,7 +170,7 @@ fn measure_or_retry(
     let mut outcome = measure(run, work, contender, softirq);
     for _ in 0..work.load.retries() {
         let Err(reason) = &outcome else { break };
-        eprintln!("{}, loaded again: {reason}", contender.lane.name);
+        eprintln!("{}: a round is repeated: {reason}", contender.lane.name);
         contender.retried = Some(reason.to_string());
         outcome = measure(run, work, contender, softirq);
     }
@@ -303,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians() {
+    fn the_median_is_the_middle_value() {
         for (values, expected) in [
             (vec![3.0], 3.0),
             (vec![9.0, 1.0, 2.0], 2.0),
@@ -315,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_answers_are_failures() {
+    fn responses_with_a_wrong_status_are_failures() {
         let count = |requests, refused| Count {
             requests,
             refused,

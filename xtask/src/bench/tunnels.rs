@@ -1,4 +1,4 @@
-//! Row of idle tunnels through a proxy.
+//! Measures the memory of idle tunnels through a proxy.
 
 use super::counted::start_one;
 use super::echo::{MAX_SHORT_PAYLOAD, message, open};
@@ -11,7 +11,7 @@ use crate::Failure;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
-/// Tunnels of the memory row, if the descriptor limit permits: each takes one here and two in the server.
+/// Number of tunnels, if the descriptor limit permits. Each needs one descriptor in this process and two in the server.
 const IDLE: u64 = 10_000;
 /// Descriptors reserved for everything else.
 const RESERVED: u64 = 1_000;
@@ -28,7 +28,7 @@ pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
         let pid = started.server.pid();
         let message = message(MAX_SHORT_PAYLOAD as u32);
         let mut back = vec![0; message.len()];
-        let mut hold = |count: u64| -> io::Result<Vec<TcpStream>> {
+        let mut open_all = |count: u64| -> io::Result<Vec<TcpStream>> {
             let one = |_| {
                 let mut tunnel = open(started.port)?;
                 tunnel.write_all(&message)?;
@@ -37,11 +37,11 @@ pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
             };
             (0..count).map(one).collect()
         };
-        drop(hold(10)?);
+        drop(open_all(10)?);
         let before = memory_kib(pid, Memory::Resident);
-        let held = hold(count)?;
+        let opened = open_all(count)?;
         let after = memory_kib(pid, Memory::Resident);
-        let bytes = after.saturating_sub(before) as f64 * 1024.0 / held.len() as f64;
-        Ok(vec![bytes, after as f64 / 1024.0, held.len() as f64])
+        let bytes = after.saturating_sub(before) as f64 * 1024.0 / opened.len() as f64;
+        Ok(vec![bytes, after as f64 / 1024.0, opened.len() as f64])
     }))
 }

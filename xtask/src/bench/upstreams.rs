@@ -1,4 +1,4 @@
-//! Back ends of a measured server, on the core of the load: floor programs, which cost as little as possible, or
+//! Starts the back ends of a measured server on the load core: floor programs, which cost as little as possible, or
 //! php-fpm.
 
 use super::content::{self, Site};
@@ -20,9 +20,9 @@ pub struct Upstreams {
     _servers: Vec<ServerProcess>,
 }
 
-/// Processes of php-fpm: more than the connections of any row, so that no request waits for another.
+/// Number of php-fpm processes: more than the connections of any PHP row, so that no request waits for another.
 const PHP_PROCESSES: u32 = 24;
-/// Time limit for a back end to accept connections.
+/// Timeout for a back end to accept connections.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(5);
 

@@ -1,6 +1,6 @@
-//! Variants of a server: its configuration, and the protocols it is used with.
+//! Variants of a server: its configuration, and the protocols with which it is loaded.
 
-/// RockNet variants with one option changed; the other servers have only `Plain`.
+/// Configuration of a server: plain, or with one option changed. Servers other than RockNet support only some variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     Plain,
@@ -27,7 +27,7 @@ pub enum Variant {
     FastCgi,
     /// PHP scripts run by php-fpm.
     Php,
-    /// A controller that returns the small page, by the option that selects where it runs.
+    /// A controller that returns the small page. `runs` is the option that selects where the controller runs.
     Controller {
         runs: &'static str,
     },
@@ -59,7 +59,7 @@ pub enum Version {
 }
 
 impl Variant {
-    /// Number of upstream addresses.
+    /// Returns the number of upstream addresses.
     pub fn upstreams(self) -> u32 {
         match self {
             Self::Proxied(count) | Self::Spread(count) => count,
@@ -68,7 +68,7 @@ impl Variant {
         }
     }
 
-    /// Host name of the request, if sites differ by it.
+    /// Returns the host name of the requests, if the sites differ by name.
     pub fn host(self) -> Option<String> {
         match self {
             Self::Sites(count) | Self::Certificates(count) => Some(site_name(count / 2)),
@@ -78,7 +78,7 @@ impl Variant {
 }
 
 impl Scheme {
-    /// Scheme in a URL.
+    /// Returns the scheme for a URL.
     pub fn name(self) -> &'static str {
         match self {
             Self::Http => "http",

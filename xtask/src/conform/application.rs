@@ -13,9 +13,11 @@ use std::process::Command;
 
 /// User that PHP runs as if root starts the server. It must own the files that PHP may change.
 const USER: &str = "www-data";
-/// Table header of the example's site, and of the site that browsers and curl reach over HTTP/2.
+/// Table header of the example's site.
 const EXAMPLE: &str = "site.\":8080\"";
+/// Table header that replaces it, of a site that browsers and curl reach over HTTP/2.
 const SITE: &str = "site.localhost";
+/// Keys that are added to the site.
 const KEYS: &str = "listen = \"https://127.0.0.1:0\"\ntls = \"local\"\n";
 
 pub struct Application {
@@ -32,7 +34,7 @@ impl Application {
         })
     }
 
-    /// Folder of its files and its configuration.
+    /// Returns the folder of the application's files and configuration.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
@@ -86,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_example_moves_with_its_routes_to_another_address() {
+    fn the_address_of_an_example_and_its_routes_is_replaced() {
         let example = "# A site.\n[site.\":8080\"]\nroot = \"www\"\n\n[site.\":8080\".route.\"/a/*\"]\nphp = false\n";
         let expected = "[server]\nstate = \"state\"\n\n# A site.\n[site.localhost]\n\
                         listen = \"https://127.0.0.1:0\"\ntls = \"local\"\n\

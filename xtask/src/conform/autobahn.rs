@@ -1,4 +1,4 @@
-//! Autobahn's WebSocket cases, against an echo server directly and through the proxy with each I/O back end. The
+//! Runs Autobahn's WebSocket cases against an echo server, directly and through the proxy with each I/O back end. The
 //! verdicts must be the same.
 
 pub mod wstest;
@@ -16,16 +16,19 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Sets of cases: those of RFC 6455 without the ones that only measure (9.*), and those of RFC 7692
-/// (permessage-deflate). The latter take many times as long: 1,000 messages each, of up to 128 KiB.
+/// Set of Autobahn's cases.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Cases {
+    /// Cases of RFC 6455, without those that only measure performance (9.*).
     Messages,
+    /// Cases of RFC 7692 (permessage-deflate). They take many times as long, because each sends 1,000 messages of up to
+    /// 128 KiB.
     Deflate,
 }
 
 impl Cases {
-    /// Returns the echo server. Autobahn's own server does not compress, and its one server that does takes hours.
+    /// Returns the command of the echo server. Autobahn's echo server does not compress, and Autobahn's server that
+    /// does compress takes hours.
     fn echo(self, interpreter: &Path, port: u16) -> Result<Command, Failure> {
         match self {
             Cases::Messages => {
@@ -66,14 +69,15 @@ impl Cases {
 const WSTEST: &str = "from autobahntestsuite import wstest; wstest.run()";
 /// Echo server with compression, in a fixed version.
 const PACKAGES: &[&str] = &["websockets==16.0"];
-/// Names of the tested servers: the echo server itself, then the proxy by its back end.
+/// Name of the echo server without a proxy.
 const DIRECT: &str = "direct";
+/// I/O back ends of the proxy, which are also the names of the tested proxies.
 const BACKENDS: [&str; 2] = ["epoll", "io_uring"];
-/// Repetitions of cases that differ. If a violation follows a message at once, the echo server may echo the message or
-/// not (NON-STRICT), depending on whether both arrived in one read. It does so without a proxy too, because TCP decides
-/// how the bytes are split.
+/// Maximum repetitions of cases whose verdicts differ. If a violation immediately follows a message, the echo server
+/// may or may not echo the message (NON-STRICT), depending on whether both arrived in one read. That happens without a
+/// proxy too, because TCP decides how the bytes are split.
 const ROUNDS: usize = 10;
-/// Time limit for the echo server to start.
+/// Timeout for the start of the echo server.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
 
@@ -87,7 +91,8 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// A case is UNIMPLEMENTED if compression was not negotiated; then nothing was tested.
+    /// Returns true if the case failed or is UNIMPLEMENTED. In the latter, compression was not negotiated, so nothing
+    /// was tested.
     fn has_failed(&self) -> bool {
         let bad = ["FAILED", "UNIMPLEMENTED"];
         bad.contains(&self.behavior.as_str()) || bad.contains(&self.behavior_close.as_str())
@@ -100,7 +105,7 @@ type Verdicts = BTreeMap<String, BTreeMap<String, Verdict>>;
 struct EchoServer(Child);
 
 impl EchoServer {
-    /// Creates its folder, starts it on a free port, and waits until it accepts connections.
+    /// Creates the folder `home`, starts an echo server on a free port, and waits until the server accepts connections.
     fn start(interpreter: &Path, cases: Cases, home: &Path) -> Result<(EchoServer, u16), Failure> {
         fs::create_dir(home)?;
         let log = File::create(home.join("echo.log"))?;
@@ -127,8 +132,8 @@ impl Drop for EchoServer {
     }
 }
 
-/// A tested server with its own echo server. The servers are tested at the same time, and one echo process would be
-/// short of CPU time.
+/// A tested server with its own echo server. The servers are tested at the same time, for which one echo process would
+/// be too slow.
 struct TestedServer {
     name: &'static str,
     url: String,
@@ -176,13 +181,13 @@ impl TestedServer {
     }
 
     /// Runs Autobahn's cases against this server and returns the verdicts.
-    fn run_cases(&self, mut client: Command, cases: &[&str], left_out: &[&str]) -> Result<Verdicts, Failure> {
+    fn run_cases(&self, mut client: Command, cases: &[&str], excluded: &[&str]) -> Result<Verdicts, Failure> {
         let reports = self.home.join("reports");
         let specification = serde_json::json!({
             "outdir": reports,
             "servers": [{ "agent": self.name, "url": self.url }],
             "cases": cases,
-            "exclude-cases": left_out,
+            "exclude-cases": excluded,
             "exclude-agent-cases": {},
         });
         let file = self.home.join("cases.json");
@@ -205,15 +210,15 @@ pub fn run(program: &Path, cases: Cases) -> Result<(), Failure> {
             backend,
         )?);
     }
-    let (chosen, left_out, count) = cases.chosen();
+    let (chosen, excluded, count) = cases.chosen();
     println!("{count} cases, directly and by {}", BACKENDS.join(" and "));
-    let verdicts = run_all(&interpreter, cases, &servers, chosen, left_out)?;
+    let verdicts = run_all(&interpreter, cases, &servers, chosen, excluded)?;
     let mut different = judge(&verdicts, count)?;
     for _ in 0..ROUNDS {
         if different.is_empty() {
             break;
         }
-        println!("again: {}", different.join(", "));
+        println!("repeating {}", different.join(", "));
         let again: Vec<&str> = different.iter().map(String::as_str).collect();
         let verdicts = run_all(&interpreter, cases, &servers, &again, &[])?;
         different = judge(&verdicts, again.len())?;
@@ -231,7 +236,7 @@ fn run_all<'a>(
     cases: Cases,
     servers: &'a [TestedServer],
     chosen: &[&str],
-    left_out: &[&str],
+    excluded: &[&str],
 ) -> Result<Verdicts, Failure> {
     let mut all = Verdicts::new();
     thread::scope(|scope| {
@@ -239,7 +244,7 @@ fn run_all<'a>(
             let client = cases.client(interpreter);
             scope.spawn(move || {
                 server
-                    .run_cases(client, chosen, left_out)
+                    .run_cases(client, chosen, excluded)
                     .map_err(|failure| failure.to_string())
             })
         };
@@ -296,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verdicts_have_to_be_the_same_and_good() {
+    fn different_verdicts_are_returned_and_failed_cases_are_errors() {
         let good = r#"{"behavior": "OK", "behaviorClose": "OK", "remoteCloseCode": 1000, "duration": 2}"#;
         let other = r#"{"behavior": "OK", "behaviorClose": "OK", "remoteCloseCode": 1002, "duration": 2}"#;
         let gone = r#"{"behavior": "NON-STRICT", "behaviorClose": "INFORMATIONAL", "remoteCloseCode": null}"#;

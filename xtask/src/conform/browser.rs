@@ -1,4 +1,5 @@
-//! Headless Chromium with the first pages that people see: the server's own pages, and an app that needs its script.
+//! Loads the first pages that people see in headless Chromium: the server's own pages, and an app that needs its
+//! script.
 
 use super::server::TestServer;
 use crate::Failure;
@@ -10,8 +11,8 @@ use std::process::{Command, Stdio};
 
 /// Seconds after which a browser that hangs is stopped.
 const TIMEOUT_SECONDS: &str = "60";
-/// No sandbox, because it does not run as root and these pages are ours. The other options prevent requests to other
-/// hosts.
+/// Options of the browser. The sandbox is off, because it does not run as root and the pages come from this repository.
+/// Other options prevent requests to other hosts.
 const OPTIONS: &[&str] = &[
     "--headless",
     "--no-sandbox",
@@ -29,7 +30,7 @@ const ERROR_MARKS: &[&str] = &[":CONSOLE", "Content Security Policy", "Uncaught"
 
 pub fn run(program: &Path) -> Result<(), Failure> {
     let empty = tempfile::tempdir()?;
-    // An empty folder and no configuration: the very first start.
+    // An empty folder and no configuration, as at the very first start.
     let fresh = TestServer::start(program, &["run"], empty.path())?;
     check(
         &fresh,
@@ -57,14 +58,15 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     )?;
     drop(downloads);
 
-    // The example's own configuration, on another port.
+    // The example runs with its own configuration on another port.
     let spa = examples.join("spa");
     let root = format!("root = \"{}\"", spa.join("www").display());
     let settings = fs::read_to_string(spa.join("rocknet.toml"))?;
     let settings = settings.replace("\":8080\"", "\":0\"").replace("root = \"www\"", &root);
     fs::write(empty.path().join("rocknet.toml"), settings)?;
     let spa = TestServer::start(program, &["run"], empty.path())?;
-    // The script fills the page by its path; without it, the page would show its text about JavaScript.
+    // The script fills the page according to the path. Without the script, the page would show its text about
+    // JavaScript.
     check(&spa, "/tides/ebb", &["<h1>Ebb</h1>", "<output>the water goes</output>"])?;
     check(&spa, "/about", &["<h1>About</h1>", "found at <code>/about</code>"])
 }
@@ -78,8 +80,8 @@ fn check(server: &TestServer, path: &str, parts: &[&str]) -> Result<(), Failure>
     Ok(())
 }
 
-/// Loads a URL in a new browser and returns the DOM and the log. `home` is the home folder, whose root certificates it
-/// trusts.
+/// Loads a URL in a new browser and returns the DOM and the log. `home` is the home folder with the root
+/// certificates that the browser trusts.
 pub fn load(url: &str, home: Option<&Path>) -> Result<(String, String), Failure> {
     load_with(&[], url, home)
 }
@@ -118,10 +120,10 @@ pub fn judge(dom: &str, log: &str, parts: &[&str]) -> Result<(), String> {
             .ok_or_else(|| format!("no {part:?} in order in\n{dom}"))?;
         rest = &rest[at + part.len()..];
     }
-    let complaint = log
+    let error = log
         .lines()
         .find(|line| ERROR_MARKS.iter().any(|mark| line.contains(mark)));
-    complaint.map_or(Ok(()), |line| Err(line.to_owned()))
+    error.map_or(Ok(()), |line| Err(line.to_owned()))
 }
 
 #[cfg(test)]
@@ -129,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_must_hold_its_parts_in_order_without_complaint() {
+    fn a_page_must_contain_its_parts_in_order_without_errors() {
         let refused = "[1:1:ERROR:CONSOLE(7)] \"Refused to apply inline style\"";
         let rows: [(&str, &str, &[&str], bool); 5] = [
             (

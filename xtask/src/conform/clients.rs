@@ -1,4 +1,4 @@
-//! Command-line clients: curl as newcomers use it, wrk and ab for load without a lost response.
+//! Runs command-line clients: curl as newcomers use it, and wrk and ab, whose load must not lose a response.
 
 use super::server::TestServer;
 use crate::Failure;
@@ -6,18 +6,19 @@ use crate::command::{command, output};
 use std::fs;
 use std::path::Path;
 
-/// Short enough to be compared as a whole.
+/// Content of a file that is compared as a whole.
 const PAGE: &str = "Thirteen byte";
 /// Content that compresses well.
 const LONG: &str = "The same line many times over, so that it becomes short.\n";
 const LONG_LINES: usize = 200;
-/// Duration and connections of wrk: all are busy at once, and none may starve.
+/// Options of wrk. All connections are busy at the same time, and no connection may starve.
 const WRK: &[&str] = &["-t1", "-c64", "-d2s"];
-/// Requests of ab, and how many are concurrent: enough to find a connection that is closed at the wrong moment.
+/// Number of requests of ab: enough to find a connection that is closed at the wrong moment.
 const AB_REQUESTS: u32 = 10_000;
+/// Number of concurrent requests of ab.
 const AB_CONCURRENT: u32 = 100;
 
-/// Options of curl, a path, and the expected output: content and status, or the format of `--write-out`.
+/// Options of curl, a path, and the expected output: response body and status, or the format of `--write-out`.
 type Row = (&'static [&'static str], &'static str, String);
 
 pub fn curl(program: &Path) -> Result<(), Failure> {
@@ -46,7 +47,7 @@ pub fn curl(program: &Path) -> Result<(), Failure> {
     ];
     for (options, path, expected) in rows {
         let mut curl = command("curl");
-        // A later option wins, so a row may print something else. Content of error pages is not compared here.
+        // A later `-w` overrides this one, so a row can print something else. Bodies of error pages are not compared.
         curl.args(["-sS", "--max-time", "20", "-w", " %{http_code}"])
             .args(*options);
         let printed = output(curl.arg(server.url(path)))?;
@@ -65,7 +66,7 @@ pub fn wrk(program: &Path) -> Result<(), Failure> {
     judge_wrk(&printed).map_err(|wrong| format!("{wrong}:\n{printed}").into())
 }
 
-/// wrk prints a line about failures only if there were any.
+/// Fails if wrk reports failures or no requests. wrk prints a line about failures only if there were any.
 fn judge_wrk(printed: &str) -> Result<(), String> {
     let mut lines = printed.lines().map(str::trim);
     if let Some(line) = lines.find(|line| line.starts_with("Socket errors:") || line.starts_with("Non-2xx")) {
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_response_lost_fails_the_load_of_wrk() {
+    fn one_lost_response_fails_the_load_of_wrk() {
         let rows = [
             ("  92712 requests in 2.00s, 21.31MB read\n", true),
             ("  0 requests in 2.00s, 0.00B read\n", false),
@@ -157,13 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn one_response_lost_fails_the_load_of_ab() {
+    fn one_lost_response_fails_the_load_of_ab() {
         let good = "Complete requests:      10\nFailed requests:        0\n";
         let keep_alive = format!("{good}Keep-Alive requests:    10\n");
         let rows = [
             (good.to_owned(), false, true),
             (keep_alive.clone(), true, true),
-            // Connections were closed that should stay open, and the reverse.
+            // Connections that should have stayed open were closed.
             (good.to_owned(), true, false),
             (keep_alive.replace("requests:    10", "requests:    9"), true, false),
             (good.replace("10", "9"), false, false),

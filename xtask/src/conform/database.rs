@@ -1,5 +1,5 @@
-//! A private MariaDB with data and socket in its own folder and no port, run by an unprivileged user and deleted when
-//! dropped.
+//! A private MariaDB with its data and socket in a temporary folder and without a port. It runs as an unprivileged
+//! user, and is stopped and deleted when dropped.
 
 use super::folder::open_folder;
 use crate::Failure;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// User of the database if root starts it, because MariaDB refuses to run as root.
 const USER: &str = "nobody";
-/// Time limit for it to accept connections: a second is usual, a busy machine needs far more.
+/// Timeout for MariaDB to accept connections. It usually needs a second, but far more on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -55,7 +55,7 @@ impl Database {
             .spawn()?;
         let mut database = Self { child, folder };
         let started = Instant::now();
-        // It accepts connections only after its setup, so every client finds the complete data.
+        // MariaDB accepts connections only after its setup, so every client finds the complete data.
         while UnixStream::connect(database.socket()).is_err() {
             if database.child.try_wait()?.is_some() || started.elapsed() > START_TIMEOUT {
                 return Err(format!("MariaDB did not start:\n{}", fs::read_to_string(log)?).into());
@@ -65,7 +65,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Path of its socket.
+    /// Returns the path of the database's socket.
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
     }
@@ -73,7 +73,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // The data are deleted, so it need not shut down cleanly.
+        // The data are deleted, so MariaDB need not shut down cleanly.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

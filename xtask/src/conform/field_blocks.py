@@ -1,4 +1,4 @@
-"""Exchanges header blocks between our HPACK and the Python package, in both directions, through one dynamic table each.
+"""Exchanges field blocks between RockNet's HPACK and the package `hpack`, with one dynamic table per direction.
 
 field_blocks.py PIPE: PIPE reads the commands `read HEX`, `write NAME:VALUE ...` and `allow N`, one per line.
 """
@@ -10,7 +10,7 @@ from hpack import Decoder, Encoder
 from hpack.struct import NeverIndexedHeaderTuple
 
 BLOCKS = 3000
-TABLE = 4096  # size of our decoder's table, the default of SETTINGS
+TABLE = 4096  # size of the table in RockNet's decoder, the default of SETTINGS
 SECRET = {b"authorization", b"cookie", b"set-cookie", b"proxy-authorization", b"www-authenticate"}
 NAMES = [b":method", b":path", b":scheme", b":authority", b":status", b"accept", b"accept-encoding", b"cache-control",
          b"content-type", b"content-length", b"cookie", b"set-cookie", b"authorization", b"date", b"etag", b"server",
@@ -36,7 +36,7 @@ def field():
     name = dice.choice(NAMES) if dice.random() < 0.9 else bytes(dice.choices(range(97, 123), k=dice.randint(1, 30)))
     if dice.random() < 0.7:
         return name, dice.choice(VALUES)
-    # Any bytes permitted in a value, sometimes more than a table holds.
+    # Any bytes that a value may contain, sometimes more than fit into the table.
     length = dice.randint(1, 5000) if dice.random() < 0.05 else dice.randint(1, 60)
     allowed = [byte for byte in range(33, 256) if byte != 127]
     return name, bytes(dice.choices(allowed, k=length))
@@ -46,7 +46,8 @@ read = written = 0
 for block in range(BLOCKS):
     fields = [field() for _ in range(dice.randint(0, 25))]
 
-    # Their encoder, our decoder: with and without Huffman coding, indexed or never indexed, tables of varying size.
+    # The encoder of hpack and RockNet's decoder: with and without Huffman coding, indexed or never indexed, and with
+    # tables of varying size.
     if dice.random() < 0.05:
         encoder.header_table_size = dice.choice([0, 1, 64, 1000, TABLE])
     marked = [(n, v, dice.random() < 0.1) for n, v in fields]
@@ -56,9 +57,9 @@ for block in range(BLOCKS):
     expected = " ".join(f"{n.hex()}:{v.hex()}" for n, v in fields)
     got = receive()
     if got != expected:
-        sys.exit(f"block {block} of theirs {bytes_.hex()}\n  decoded as {got}\n  not     {expected}")
+        sys.exit(f"block {block} by hpack: {bytes_.hex()}\n  decoded as {got}\n  not     {expected}")
 
-    # Our encoder, their decoder.
+    # RockNet's encoder and the decoder of hpack.
     if dice.random() < 0.05:
         size = dice.choice([0, 100, 1000, 4096, 65536])
         send(f"allow {size}")
@@ -68,12 +69,12 @@ for block in range(BLOCKS):
     written += len(bytes_)
     got = decoder.decode(bytes_, raw=True)
     if [tuple(pair) for pair in got] != fields:
-        sys.exit(f"block {block} of ours {bytes_.hex()}\n  decoded as {got}\n  not     {fields}")
+        sys.exit(f"block {block} by RockNet: {bytes_.hex()}\n  decoded as {got}\n  not     {fields}")
     for pair in got:
         if pair[0] in SECRET and not isinstance(pair, NeverIndexedHeaderTuple) and pair[1]:
-            sys.exit(f"block {block} of ours: {pair[0]} may enter a table")
+            sys.exit(f"block {block} by RockNet: {pair[0]} is not marked as never indexed")
 
 pipe.stdin.close()
 if pipe.wait() != 0:
-    sys.exit("our program failed")
-print(f"{BLOCKS} blocks in each direction decoded correctly: {read} bytes of theirs, {written} of ours")
+    sys.exit("hpack_pipe failed")
+print(f"{BLOCKS} blocks in each direction decoded correctly: {read} bytes by hpack, {written} by RockNet")

@@ -1,5 +1,5 @@
-//! gRPC's own client and server in Python (grpcio), with the built server between them: the program of `examples/grpc`,
-//! without and with TLS.
+//! Runs gRPC's own client and server in Python (grpcio) with the built server between them, without and with TLS. The
+//! server program is that of `examples/grpc`.
 
 use super::server::TestServer;
 use crate::command::{command, output};
@@ -12,11 +12,11 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// Server and client in a fixed version.
+/// Python package of client and server, in a fixed version.
 const PACKAGES: &[&str] = &["grpcio==1.85.1"];
-/// Time limit for a line of output: far more than a busy machine needs.
+/// Timeout for a line of output: far longer than a busy machine needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Listeners of the proxy, with the options that make the client trust them.
+/// Names and configurations of the proxy's listeners.
 const LISTENERS: [(&str, &str); 2] = [
     (
         "without TLS",
@@ -53,7 +53,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
         echo.await_line("gave up")?;
         drop(echo);
         call("unavailable")?;
-        println!("{listener}: calls of all four kinds, errors, deadlines, a missing server");
+        println!("{listener}: calls of all four kinds, errors, deadlines and a missing server are correct");
     }
     Ok(())
 }

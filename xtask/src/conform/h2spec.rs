@@ -1,4 +1,4 @@
-//! h2spec, which violates each rule of HTTP/2 and judges the responses.
+//! Runs h2spec, which violates each rule of HTTP/2 and judges the responses.
 
 use super::server::TestServer;
 use crate::command::{cargo, command, run as run_command};
@@ -27,8 +27,8 @@ root = \".\"
 tls = \"local\"
 ";
 
-/// Runs all cases without and with TLS. They need a path that reads a request body and responds to GET with a body. The
-/// server of the example has a handler for that, and is otherwise the server to test.
+/// Runs all cases without and with TLS. The cases need a path that reads a request body and responds to GET with a
+/// body. The program under test is therefore the example `echo`, which adds a handler for that path to the server.
 pub fn run(_: &Path) -> Result<(), Failure> {
     let h2spec = H2SPEC.path()?;
     run_command(cargo().args(["build", "--locked", "--quiet", "-p", "rocknet", "--example", "echo"]))?;
@@ -62,7 +62,7 @@ pub fn run(_: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks that every case passed; a skipped case could not be tested.
+/// Fails unless every case passed. A skipped case is a failure too, because nothing was tested.
 fn judge(printed: &str) -> Result<&str, String> {
     let last = printed
         .lines()
@@ -70,7 +70,7 @@ fn judge(printed: &str) -> Result<&str, String> {
         .map(str::trim)
         .find(|line| line.contains(" tests, "));
     let Some(summary) = last else {
-        return Err("no result in its output".to_owned());
+        return Err("no result in h2spec's output".to_owned());
     };
     let count = |word: &str| {
         let part = summary.split(", ").find(|part| part.ends_with(word))?;
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_case_has_to_pass() {
+    fn every_case_must_pass() {
         let rows = [
             (
                 "Finished in 1.2 seconds\n146 tests, 146 passed, 0 skipped, 0 failed\n",

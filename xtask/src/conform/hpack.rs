@@ -1,4 +1,4 @@
-//! HPACK with another implementation, in both directions: thousands of header blocks through one dynamic table.
+//! Tests HPACK against another implementation in both directions, with thousands of field blocks per dynamic table.
 
 use crate::command::{cargo, command, output, run as run_command};
 use crate::{Failure, repository, tools};
@@ -6,7 +6,7 @@ use std::fs;
 
 /// The other implementation, in a fixed version.
 const PACKAGE: &str = "hpack==4.1.0";
-/// Script that encodes blocks and decodes ours.
+/// Script that encodes field blocks for RockNet and decodes those of RockNet.
 const SCRIPT: &str = include_str!("field_blocks.py");
 
 pub fn run() -> Result<(), Failure> {

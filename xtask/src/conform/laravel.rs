@@ -1,5 +1,5 @@
-//! A small Laravel application over HTTP/2, served by two lines of configuration: routes through one front controller,
-//! a form with a session, other methods, a download, a stream.
+//! Runs a small Laravel application over HTTP/2, served by two lines of configuration: routes through one front
+//! controller, a form with a session, other methods, a download, and a stream.
 
 use super::application::Application;
 use super::session::Session;
@@ -17,14 +17,14 @@ const FILES: [(&str, &str); 6] = [
     ("config/session.php", include_str!("laravel/session.php")),
     ("config/view.php", include_str!("laravel/view.php")),
 ];
-/// Folders that it writes to.
+/// Folders that the application writes to.
 const FOLDERS: [&str; 4] = [
     "bootstrap/cache",
     "storage/framework/sessions",
     "storage/framework/views",
     "storage/logs",
 ];
-/// Body of `/stream`: the numbers below this one in four digits, each repeated this many times.
+/// Body of `/stream`: the numbers below `PIECES` in four digits, each repeated `TIMES` times.
 const PIECES: usize = 1000;
 const TIMES: usize = 250;
 /// Bytes of an uploaded file: more than PHP accepts by default (2 MiB).
@@ -74,7 +74,7 @@ fn routes(session: &Session) -> Result<(), Failure> {
         ("/boats/heron?seats=2", "/secure", "true"),
         ("/boats/grey%20heron", "/name", "grey heron"),
         ("/boats/h%C3%A9ron", "/name", "héron"),
-        // As with other servers, the path may begin with the script's own name.
+        // As with other servers, the path can begin with the name of the script.
         ("/index.php/boats/heron", "/path", "boats/heron"),
     ];
     for (path, pointer, expected) in rows {

@@ -1,5 +1,5 @@
-//! phpMyAdmin over HTTP/2, served by `php = "auto"` alone: its login page, a wrong password, the right one, and a table
-//! created from an uploaded file.
+//! Runs phpMyAdmin over HTTP/2, served with only `php = "auto"`: its login page, a wrong password, the right password,
+//! and a table created from an uploaded file.
 
 use super::application::Application;
 use super::database::Database;
@@ -64,7 +64,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Configuration of phpMyAdmin: one database server, by its socket.
+/// Returns the configuration of phpMyAdmin: one database server, reached by its socket.
 fn configuration(socket: &Path) -> String {
     let socket = socket.display();
     format!(

@@ -1,5 +1,5 @@
-//! Server push and Early Hints with other projects' clients: a page and five files in one round trip, and 103 for the
-//! others.
+//! Tests server push and Early Hints with clients of other projects: a page and five files in one round trip for
+//! nghttp, and 103 for curl, which accepts no pushes.
 
 use super::server::TestServer;
 use crate::Failure;
@@ -51,8 +51,8 @@ pub fn run(program: &Path) -> Result<(), Failure> {
 
 /// Checks a URL with nghttp and curl; `option` makes curl use HTTP/2.
 fn check(url: &str, option: &str) -> Result<(), Failure> {
-    // A client that reads the page and wants the files it refers to has no request left to send: that is one round
-    // trip.
+    // nghttp requests the page and all files to which the page refers. If all files are pushed, the client sends no
+    // other request, so everything takes one round trip.
     for (options, pushed) in [(&["-ans"][..], FILES), (&["-ans", "--no-push"], 0)] {
         let printed = output(command("nghttp").args(options).arg(url))?;
         let streams = streams(&printed);

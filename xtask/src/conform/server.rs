@@ -1,4 +1,5 @@
-//! The built server as a process, on a port chosen by the kernel, which its first lines of output contain.
+//! Runs the built server as a process, on a port chosen by the kernel. The server's first lines of output contain the
+//! port.
 
 use crate::Failure;
 use std::io::{BufRead, BufReader};
@@ -11,13 +12,13 @@ use std::time::{Duration, Instant};
 /// A running server, killed when dropped.
 pub struct TestServer {
     child: Child,
-    /// Its URL, with the slash at the end.
+    /// URL of the server, which may end with a slash.
     url: String,
 }
 
-/// Time limit for the server to print its URL: far more than a busy machine needs.
+/// Timeout for the server to print its URL: far longer than a busy machine needs.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// Beginnings of the URL in the lines of start-up.
+/// Beginnings of the URL in the server's output.
 const SCHEMES: [&str; 2] = ["http://", "https://"];
 
 impl TestServer {
@@ -58,7 +59,7 @@ impl TestServer {
         Self::start(program, &["serve", ".", "--listen", "127.0.0.1:0"], folder)
     }
 
-    /// Port chosen by the kernel.
+    /// Returns the port chosen by the kernel.
     pub fn port(&self) -> Result<u16, Failure> {
         let (_, rest) = self.url.split_once("://").unwrap_or_default();
         let port = rest
@@ -68,7 +69,7 @@ impl TestServer {
         port.ok_or_else(|| format!("no port in {}", self.url).into())
     }
 
-    /// Full URL of a path that begins with a slash.
+    /// Returns the full URL of a path that begins with a slash.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.url.trim_end_matches('/'))
     }
@@ -81,7 +82,7 @@ impl Drop for TestServer {
     }
 }
 
-/// Returns the URL in a line of start-up.
+/// Returns the URL in a line of a server's output.
 pub fn url(line: &str) -> Option<&str> {
     line.split_whitespace()
         .find(|word| SCHEMES.iter().any(|scheme| word.starts_with(scheme)))
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_url_is_the_word_that_looks_like_one() {
+    fn the_url_is_the_word_with_a_known_scheme() {
         let rows = [
             (
                 "  http://127.0.0.1:41417/  →  /srv/www",

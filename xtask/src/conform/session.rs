@@ -1,4 +1,4 @@
-//! HTTP session with a website: curl with cookies kept from page to page, over HTTP/2 by default.
+//! HTTP session with a website: runs curl with cookies kept from page to page, over HTTP/2 by default.
 
 use super::server::TestServer;
 use crate::Failure;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 
-/// Seconds that a response may take: installing an application is slow on a busy machine.
+/// Timeout for a response in seconds. It is long because installing an application is slow on a busy machine.
 const TIMEOUT_SECONDS: &str = "120";
-/// Properties of a response that curl prints beside its body, one per line.
+/// Properties of a response that curl prints after the body, one per line.
 const WRITE_OUT: &str = "%{http_version}\n%{http_code}\n%{redirect_url}\n%{content_type}\n";
-/// Characters of a wrong page in an error: enough to find the reason.
+/// Maximum characters of a wrong page in an error: enough to find the reason.
 const MAX_SHOWN: usize = 4000;
 
 pub struct Session {
@@ -26,14 +26,14 @@ pub struct Session {
 pub struct PageResponse {
     pub url: String,
     pub status: u16,
-    /// Absolute URL of a redirect; empty without one.
+    /// Absolute URL of a redirect; empty if the response is not a redirect.
     pub location: String,
     pub media_type: String,
     pub content: Vec<u8>,
 }
 
 impl Session {
-    /// Starts a session with `server` without cookies, which trusts the local CA below the `state` folder.
+    /// Starts a session with `server`, without cookies. The session trusts the local CA below the `state` folder.
     pub fn new(server: &TestServer, state: &Path) -> Result<Self, Failure> {
         Ok(Self {
             url: server.url(""),
@@ -53,12 +53,12 @@ impl Session {
         }
     }
 
-    /// File of the trusted root certificates.
+    /// Returns the path of the trusted root certificates.
     pub fn roots(&self) -> &Path {
         &self.roots
     }
 
-    /// Full URL of a path; a full URL is returned unchanged.
+    /// Returns the full URL of a path. A full URL is returned unchanged.
     pub fn url(&self, path: &str) -> String {
         if path.starts_with('/') {
             format!("{}{path}", self.url)
@@ -83,7 +83,7 @@ impl Session {
         self.request(path, &options)
     }
 
-    /// Requests a path with more options of curl.
+    /// Requests a path with additional options of curl.
     pub fn request(&self, path: &str, options: &[&str]) -> Result<PageResponse, Failure> {
         self.page(path, self.curl(path, options).stdin(Stdio::null()))
     }
@@ -107,7 +107,7 @@ impl Session {
         curl
     }
 
-    /// Runs a curl command with its body in a file, and returns the response.
+    /// Runs a curl command that writes the body to a file, and returns the response.
     pub fn page(&self, path: &str, curl: &mut Command) -> Result<PageResponse, Failure> {
         let url = self.url(path);
         // curl creates no file for an empty body.
@@ -139,7 +139,7 @@ impl Session {
 }
 
 impl PageResponse {
-    /// Checks the status and that the page contains these parts.
+    /// Checks that the response has this status and contains these parts.
     pub fn expect(self, status: u16, parts: &[&str]) -> Result<Self, Failure> {
         if self.status != status {
             return Err(self.wrong(&format!("{}, not {status}", self.status)));

@@ -1,4 +1,4 @@
-//! slowhttptest: clients that send and read as slowly as possible must not block others.
+//! Runs slowhttptest: clients that send and read as slowly as possible must not block others.
 
 use super::server::TestServer;
 use crate::Failure;
@@ -14,11 +14,11 @@ pub const ATTACKS: &[(&str, &str)] = &[
     ("overlapping ranges", "-R"),
     ("slow readers", "-X"),
 ];
-/// Connections per second: all are open after three seconds.
+/// New connections per second. The default of 500 connections is open after three seconds.
 const RATE: &str = "200";
-/// Large enough that a slow reader takes long.
+/// Size of the page: large enough that a slow reader needs long for it.
 const PAGE_BYTES: usize = 1 << 20;
-/// Lines of the report that are shown: the last one holds the result.
+/// Number of last lines of the report that are printed. They contain the result.
 const REPORT_LINES: usize = 12;
 
 /// Runs one attack against a new server, so that an earlier attack has no effect on it.
@@ -38,15 +38,15 @@ pub fn run(program: &Path, option: &str, seconds: u32, connections: u32) -> Resu
     judge(&text)
 }
 
-/// Checks slowhttptest's reports: it probes the server during the attack, and each report states if the probe got a
-/// response.
+/// Fails if the server was unavailable during the attack. slowhttptest probes the server, and each of its reports
+/// states whether the probe received a response.
 fn judge(text: &str) -> Result<(), Failure> {
-    let answers: Vec<&str> = text
+    let reports: Vec<&str> = text
         .lines()
         .filter(|line| line.contains("service available:"))
         .collect();
-    let refused = answers.iter().filter(|line| line.contains("NO")).count();
-    match (answers.len(), refused) {
+    let refused = reports.iter().filter(|line| line.contains("NO")).count();
+    match (reports.len(), refused) {
         (0, _) => Err("no report of the service in slowhttptest's output".into()),
         (_, 0) => Ok(()),
         (all, refused) => Err(format!("the service was unavailable in {refused} of {all} reports").into()),
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_gap_in_the_service_fails_the_attack() {
+    fn one_failed_probe_fails_the_attack() {
         let rows = [
             ("service available:   YES\nservice available:   YES\n", true),
             ("service available:   YES\nservice available:   NO\n", false),

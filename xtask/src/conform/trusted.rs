@@ -1,5 +1,5 @@
-//! A site with a certificate of the local CA in headless Chromium: refused before `rocknet trust`, loaded without a
-//! warning after it, refused again after `rocknet untrust`.
+//! Loads a site with a certificate of the local CA in headless Chromium: it must be refused before `rocknet trust`,
+//! loaded without a warning after it, and refused again after `rocknet untrust`.
 
 use super::browser;
 use super::server::TestServer;
@@ -15,7 +15,7 @@ const PAGE: &str = "<p>loaded without a warning</p>";
 const WARNING: &str = "ERR_CERT_AUTHORITY_INVALID";
 
 pub fn run(program: &Path) -> Result<(), Failure> {
-    // A temporary home folder, so that the real user's browsers stay unchanged.
+    // The home folder is temporary, so that the browsers of the real user are not changed.
     let home = tempfile::tempdir()?;
     fs::create_dir(home.path().join("www"))?;
     fs::write(home.path().join("www/index.html"), PAGE)?;
@@ -28,7 +28,8 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     expect(&server, home.path(), WARNING, PAGE)
 }
 
-/// Runs a command on the browsers' stores only, because the system's store belongs to all users.
+/// Runs `rocknet trust` or `rocknet untrust`, only for the certificate stores of browsers, because the store of the
+/// system belongs to all users.
 pub fn rocknet(program: &Path, verb: &str, home: &Path) -> Result<(), Failure> {
     let printed = output(
         command(program)
@@ -46,7 +47,7 @@ fn expect(server: &TestServer, home: &Path, seen: &str, unseen: &str) -> Result<
     let (dom, log) = browser::load(&url, Some(home))?;
     let all = dom + &log;
     if !all.contains(seen) || all.contains(unseen) {
-        return Err(format!("{url}: no {seen:?}, or {unseen:?} beside it, in\n{all}").into());
+        return Err(format!("{url}: expected {seen:?} and not {unseen:?} in\n{all}").into());
     }
     println!("{url} shows {seen}");
     Ok(())

@@ -1,4 +1,4 @@
-//! Common application servers for Python and Node behind the proxy: gunicorn by a Unix socket, uvicorn and Node by
+//! Runs common application servers for Python and Node behind the proxy: gunicorn on a Unix socket, uvicorn and Node on
 //! ports. Tests bodies in both directions, events, keep-alive, WebSocket, and restarts under load.
 
 mod environment;
@@ -21,19 +21,20 @@ use std::time::Duration;
 
 /// Servers in Python and the WebSocket client, in fixed versions.
 const PACKAGES: &[&str] = &["gunicorn==27.0.1", "uvicorn==0.54.0", "websockets==16.0"];
-/// A site for HTTP/1.1 and HTTP/2.
+/// Site that serves HTTP/1.1 and HTTP/2.
 const SITE: &str = "[site.localhost]\nlisten = \"https://127.0.0.1:0\"\ntls = \"local\"\n";
 const VERSIONS: [&str; 2] = ["--http2", "--http1.1"];
-/// Bytes of a request body: more than all buffers on its way.
+/// Bytes of a request body: more than all buffers between client and upstream.
 const CONTENT: usize = 10_000_000;
-/// Body of `/pieces`: the numbers below this one in four digits, each repeated this many times.
+/// Body of `/pieces`: the numbers below `PIECES` in four digits, each repeated `TIMES` times.
 const PIECES: usize = 1000;
 const TIMES: usize = 250;
-/// Requests on one client connection, and the maximum of upstream connections for them. One is usual, but on a busy
-/// machine a connection may become too old for reuse.
+/// Number of requests on one client connection.
 const REQUESTS: usize = 300;
+/// Maximum upstream connections for these requests. One is usual, but on a busy machine a connection may become too old
+/// for reuse.
 const CONNECTIONS: u32 = 10;
-/// Time limit for an event: far more than a busy machine needs.
+/// Timeout for an event: far longer than a busy machine needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub fn run(program: &Path) -> Result<(), Failure> {
@@ -55,7 +56,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs the requests of one client after another.
+/// Runs the requests to one kind of upstream, one after another.
 fn exchange(environment: &Environment<'_>, kind: &'static UpstreamKind) -> Result<(), Failure> {
     let upstream = environment.upstream(kind, "one")?;
     let server = environment.serve(SITE, &[&upstream])?;

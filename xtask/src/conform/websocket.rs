@@ -1,5 +1,5 @@
-//! The page of `examples/websocket` in headless Chromium, with its program behind the proxy. Without TLS the browser
-//! uses `Upgrade`, over HTTP/2 extended CONNECT; the echo must arrive both ways.
+//! Loads the page of `examples/websocket` in headless Chromium, with its echo program behind the proxy. The browser
+//! uses `Upgrade` without TLS and extended CONNECT over HTTP/2. The echo must arrive in both cases.
 
 use super::browser;
 use super::server::TestServer;
@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 /// Output of the page after the echo.
 const ECHO_SHOWN: &str = "<output id=\"heard\">heard: ahoy</output>";
 
-/// Page that shows the example in a frame and copies its output. The browser prints a page when it has loaded, and this
-/// page has loaded only once its picture has arrived. [`PageServer`] sends the picture when the script reports the
-/// echo.
+/// Page that shows the example in a frame and copies the output of the example. The browser prints a page once it has
+/// loaded, and this page has loaded only after its picture has arrived. [`PageServer`] sends the picture when the
+/// script reports the echo.
 const FRAME: &str = r#"<!doctype html>
 <title>Waits for the echo</title>
 <iframe src="/"></iframe><img src="/held/picture" alt=""><div></div>
@@ -36,10 +36,10 @@ const FRAME: &str = r#"<!doctype html>
 </script>
 "#;
 
-/// Time limit for an echo and for a line in the log: moments are usual, a busy machine needs far more.
+/// Timeout for an echo and for a line in the log: far longer than a busy machine needs.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Address and keys of a site, and the mark of a tunnel in the access log.
+/// Configuration of a site, and the text in the access log that shows a tunnel.
 const WAYS: [(&str, &str); 2] = [
     ("[site.\":0\"]\n", "\"GET /echo HTTP/1.1\" 101 "),
     (
@@ -48,7 +48,7 @@ const WAYS: [(&str, &str); 2] = [
     ),
 ];
 
-/// Program behind the proxy, killed when dropped.
+/// Echo program behind the proxy, killed when dropped.
 struct EchoProgram(Child);
 
 impl Drop for EchoProgram {
@@ -58,13 +58,13 @@ impl Drop for EchoProgram {
     }
 }
 
-/// Server for the page with the frame, and for its picture once the page has reported.
+/// Server for the page with the frame, and for the picture, which is sent after the page has reported the echo.
 struct PageServer {
     port: u16,
 }
 
 impl PageServer {
-    /// Serves one page to one browser until this process ends.
+    /// Starts a server on a free port. It serves one browser and runs until this process exits.
     fn start() -> Result<PageServer, Failure> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
@@ -72,7 +72,7 @@ impl PageServer {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let reported = Arc::clone(&reported);
-                // An error here shows in the page.
+                // The page shows the effect of an error, so the error itself is ignored.
                 thread::spawn(move || answer(&stream, &reported).ok());
             }
         });
@@ -140,7 +140,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
         let started = Instant::now();
         while !fs::read_to_string(home.path().join("access.log"))?.contains(logged) {
             if started.elapsed() > TIMEOUT {
-                return Err(format!("{url}: no {logged:?} in its log").into());
+                return Err(format!("{url}: no {logged:?} in the access log").into());
             }
             thread::sleep(Duration::from_millis(50));
         }

@@ -1,6 +1,6 @@
-//! WordPress over HTTP/2 with `examples/wordpress`, as visitors and authors use it. The step installs it through its
-//! own pages, logs in, publishes a post with a picture under a pretty permalink, reads it, and opens the editor in
-//! headless Chromium.
+//! Runs WordPress over HTTP/2 with `examples/wordpress`, as visitors and authors use it. The step installs WordPress
+//! through its own pages, logs in, publishes a post with a picture under a pretty permalink, reads the post, and opens
+//! the editor in headless Chromium.
 
 use super::application::Application;
 use super::browser;
@@ -22,16 +22,18 @@ GRANT ALL ON wordpress.* TO wordpress@localhost;
 ";
 const USER: &str = "harbour";
 const PASSWORD: &str = "Herons fly at ebb, 6:12";
-/// Script uploaded among the pictures. Its output is in no file, so a response that contains it proves that the script
-/// ran.
+/// Script that is stored among the uploaded pictures. No file contains its output, so a response with the output proves
+/// that the script ran.
 const SCRIPT_UPLOAD: &str = "<?php echo 'this', ' ', 'ran';";
 const RAN: &str = "this ran";
-/// Creates a picture of noise: larger than PHP accepts by default (2 MiB), and large enough for smaller copies.
+/// PHP code that creates a picture of noise: larger than PHP accepts by default (2 MiB), and large enough for smaller
+/// copies.
 const PICTURE: &str = "mt_srand(7); $i = imagecreatetruecolor(1200, 900);
 for ($y = 0; $y < 900; $y++) for ($x = 0; $x < 1200; $x++) imagesetpixel($i, $x, $y, mt_rand(0, 0xffffff));
 imagepng($i, $argv[1]);";
 const PICTURE_LEAST: usize = 2 << 20;
-/// Time for the editor on the browser's virtual clock, which stops while it waits for the network.
+/// Time for the editor in milliseconds on the browser's virtual clock, which stops while the browser waits for the
+/// network.
 const BUDGET: &str = "--virtual-time-budget=30000";
 /// Notice of jQuery in the browser's console, which is not an error.
 const JQUERY_NOTICE: &str = "JQMIGRATE: Migrate is installed";
@@ -68,7 +70,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     write_in_browser(&session.url(&format!("/{LOGIN_PAGE}")), application.home())
 }
 
-/// Configuration of WordPress: the database, and no requests for updates to other hosts.
+/// Returns the configuration of WordPress: the database, and no requests for updates to other hosts.
 fn configuration(socket: &Path) -> String {
     let socket = socket.display();
     format!(
@@ -88,7 +90,7 @@ require_once ABSPATH . 'wp-settings.php';
     )
 }
 
-/// Installs WordPress through its own pages, to which it redirects all requests without tables.
+/// Installs WordPress through its own pages. WordPress redirects all requests to them while its tables are missing.
 fn install(session: &Session) -> Result<(), Failure> {
     let page = session.get("/")?.expect_redirect("/wp-admin/install.php")?;
     session.get(&page.location)?.expect(200, &["WordPress"])?;
@@ -108,7 +110,7 @@ fn install(session: &Session) -> Result<(), Failure> {
 }
 
 fn log_in(author: &Session) -> Result<(), Failure> {
-    // It sets a cookie to test if the client keeps cookies.
+    // The login page sets a cookie to test if the client keeps cookies.
     author.get("/wp-login.php")?.expect(200, &["user_login"])?;
     let wrong = [("log", USER), ("pwd", "flood"), ("testcookie", "1")];
     author.post("/wp-login.php", &wrong)?.expect(200, &["login_error"])?;
@@ -170,7 +172,7 @@ fn publish(author: &Session, picture: &Path) -> Result<(String, Upload), Failure
     Ok((page.json("/link")?, sent))
 }
 
-/// Checks the pages as a visitor who is not logged in.
+/// Checks the post and its pictures as a visitor who is not logged in.
 fn read(session: &Session, post: &str, sent: &Upload, picture: &[u8]) -> Result<(), Failure> {
     if !post.ends_with("/ebb-at-noon/") {
         return Err(format!("the post has no pretty permalink: {post}").into());
@@ -198,7 +200,7 @@ fn read(session: &Session, post: &str, sent: &Upload, picture: &[u8]) -> Result<
     session.get("/wp-json/wp/v2/posts")?.expect(200, &["ebb-at-noon"])?;
     // The error page comes from WordPress, in the design of the site.
     session.get("/high-water/")?.expect(404, &["Harbour news"])?;
-    // A path without its last slash is redirected to the one with it.
+    // A path without its last slash is redirected to the path with the slash.
     let page = session.get(post.trim_end_matches('/'))?.expect(301, &[])?;
     if page.location != post {
         return Err(page.wrong("not redirected to the post"));
@@ -216,7 +218,7 @@ fn comment(session: &Session, post: &str) -> Result<(), Failure> {
         ("comment_parent", "0"),
     ];
     let page = session.post("/wp-comments-post.php", &form)?.expect_redirect(post)?;
-    // The comment waits for approval, and only its author sees it.
+    // The comment waits for approval, and until then it is shown only to its author.
     session.get(&page.location)?.expect(200, &["And it comes back."])?;
     Ok(())
 }
@@ -258,7 +260,7 @@ fn login_page() -> String {
     )
 }
 
-/// Opens the editor, which loads a hundred scripts and styles and sends requests of its own.
+/// Opens the editor in Chromium. It loads a hundred scripts and styles and sends requests of its own.
 fn write_in_browser(url: &str, home: &Path) -> Result<(), Failure> {
     let (dom, log) = browser::load_with(&[BUDGET], url, Some(home))?;
     let log: Vec<_> = log.lines().filter(|line| !line.contains(JQUERY_NOTICE)).collect();

@@ -1,4 +1,4 @@
-//! Import cycles: modules and files of a crate import each other in one direction only.
+//! Finds import cycles: modules and files of a crate may import each other in one direction only.
 
 mod graph;
 mod imports;
@@ -46,7 +46,8 @@ fn between_modules(tree: &Tree<'_>, imports: &BTreeSet<Import>) -> Edges {
     edges
 }
 
-/// Returns the imports between files. A module may have a file for each system.
+/// Returns the imports between files. A module with a file for each operating system counts with each file. Imports by
+/// a root are left out, because a root declares all modules.
 fn between_files(tree: &Tree<'_>, imports: &BTreeSet<Import>) -> Edges {
     let mut edges = Edges::new();
     for import in imports.iter().filter(|import| !import.passes) {
@@ -62,13 +63,13 @@ fn between_files(tree: &Tree<'_>, imports: &BTreeSet<Import>) -> Edges {
 
 fn insert(edges: &mut Edges, from: &str, to: &str, import: &Import) {
     edges.entry(to.to_owned()).or_default();
-    let places = edges.entry(from.to_owned()).or_default();
-    let place = format!("{}:{}", import.file, import.line);
-    places.entry(to.to_owned()).or_insert(place);
+    let positions = edges.entry(from.to_owned()).or_default();
+    let position = format!("{}:{}", import.file, import.line);
+    positions.entry(to.to_owned()).or_insert(position);
 }
 
 /// Returns the cycles that `known` lacks, and the members of `known` that are in no cycle.
-fn judge(folder: &str, what: &str, edges: &Edges, known: &[Known]) -> Vec<String> {
+fn judge(folder: &str, kind: &str, edges: &Edges, known: &[Known]) -> Vec<String> {
     let graph: Graph = edges
         .iter()
         .map(|(from, to)| (from.clone(), to.keys().cloned().collect()))
@@ -78,10 +79,10 @@ fn judge(folder: &str, what: &str, edges: &Edges, known: &[Known]) -> Vec<String
         .filter(|known| known.folder == folder)
         .map(|known| known.members.iter().map(|&member| member.to_owned()).collect())
         .collect();
-    let mut left: BTreeSet<String> = known.iter().flatten().cloned().collect();
+    let mut unused: BTreeSet<String> = known.iter().flatten().cloned().collect();
     let mut violations = Vec::new();
     for group in cycles(&graph) {
-        left.retain(|member| !group.contains(member));
+        unused.retain(|member| !group.contains(member));
         if known.iter().any(|known| group.is_subset(known)) {
             continue;
         }
@@ -93,24 +94,24 @@ fn judge(folder: &str, what: &str, edges: &Edges, known: &[Known]) -> Vec<String
             format!("new members: {}", new.join(", "))
         };
         violations.push(format!(
-            "{folder}: {} {what} import each other in a cycle ({cause}), such as {}",
+            "{folder}: {} {kind} import each other in a cycle ({cause}), such as {}",
             group.len(),
             example(&graph, edges, &group)
         ));
     }
-    let left = left.into_iter().map(|member| {
-        format!("{folder}: {member} is in no cycle of {what} any more: remove it from xtask/src/tidy/cycles/known.rs")
+    let unused = unused.into_iter().map(|member| {
+        format!("{folder}: {member} is in no cycle of {kind} any more: remove it from xtask/src/tidy/cycles/known.rs")
     });
-    violations.extend(left);
+    violations.extend(unused);
     violations
 }
 
-/// Formats a shortest cycle of a group, each import with its position.
+/// Formats a shortest cycle of a group, with the position of each import.
 fn example(graph: &Graph, edges: &Edges, group: &BTreeSet<String>) -> String {
-    let way = shortest(graph, group);
-    let steps = way.windows(2).map(|pair| {
-        let place = edges.get(&pair[0]).and_then(|places| places.get(&pair[1]));
-        format!("{} -> {} ({})", pair[0], pair[1], place.map_or("", String::as_str))
+    let path = shortest(graph, group);
+    let steps = path.windows(2).map(|pair| {
+        let position = edges.get(&pair[0]).and_then(|positions| positions.get(&pair[1]));
+        format!("{} -> {} ({})", pair[0], pair[1], position.map_or("", String::as_str))
     });
     steps.collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! Dependencies between crates: they point down only, and the protocol crate depends on nothing with side effects.
+//! Checks the dependencies between crates: they point down only, and the protocol crate has none with side effects.
 
 /// Crates of the workspace, each with those that it may depend on (ARCHITECTURE.md).
 pub const ALLOWED: &[(&str, &[&str])] = &[
@@ -86,10 +86,10 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("rocknet-gui", &["rocknet-config", "rocknet-control"]),
 ];
 
-/// Runtimes and system crates, which `rocknet-proto` must not use because it needs no system.
+/// Runtimes and system crates, which `rocknet-proto` must not use, because it runs without an operating system.
 const IMPURE: &[&str] = &["tokio", "rustix", "socket2", "libc", "mio", "jiff"];
 
-/// Returns the violations in the manifest of one crate; dev-dependencies are free.
+/// Returns the violations in the manifest of one crate. Dev-dependencies are not checked.
 pub fn check(name: &str, allowed: &[&str], text: &str) -> Vec<String> {
     let mut violations = Vec::new();
     let mut section = "";
@@ -103,11 +103,13 @@ pub fn check(name: &str, allowed: &[&str], text: &str) -> Vec<String> {
         }
         let used = line.split(['.', '=', ' ']).next().unwrap_or_default();
         if used.starts_with("rocknet") && !allowed.contains(&used) {
-            violations.push(format!("{name} depends on {used}, which is not below it"));
+            violations.push(format!(
+                "{name} depends on {used}, which xtask/src/tidy/dependencies.rs does not allow"
+            ));
         }
         if name == "rocknet-proto" && IMPURE.contains(&used) {
             violations.push(format!(
-                "{name} depends on {used}, but it takes time, bytes and randomness as arguments"
+                "{name} depends on {used}, but must receive time, bytes and randomness as arguments"
             ));
         }
     }
@@ -119,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn manifests() {
+    fn forbidden_dependencies_are_violations() {
         let rows = [
             ("rocknet-proto", "[dependencies]\nmemchr.workspace = true\n", 0),
             ("rocknet-proto", "[dependencies]\ntokio.workspace = true\n", 1),

@@ -12,25 +12,25 @@ pub struct Listed {
     pub reason: &'static str,
 }
 
-/// Exceptions of one rule, with those that were used.
+/// Exceptions of one rule, and the indices of those that were used.
 pub struct Exceptions {
     listed: &'static [Listed],
-    met: BTreeSet<usize>,
+    used: BTreeSet<usize>,
 }
 
 impl Exceptions {
     pub fn new(listed: &'static [Listed]) -> Exceptions {
         Exceptions {
             listed,
-            met: BTreeSet::new(),
+            used: BTreeSet::new(),
         }
     }
 
-    /// Returns true if `name` in `file` is listed.
+    /// Returns true if `name` in `file` is listed, and marks the exception as used.
     pub fn has(&mut self, file: &str, name: &str) -> bool {
         let matches = |one: &Listed| one.file == file && (one.name.is_empty() || one.name == name);
         let found = self.listed.iter().position(matches);
-        self.met.extend(found);
+        self.used.extend(found);
         found.is_some()
     }
 
@@ -40,7 +40,7 @@ impl Exceptions {
             .listed
             .iter()
             .enumerate()
-            .filter(|(index, _)| !self.met.contains(index));
+            .filter(|(index, _)| !self.used.contains(index));
         let shown = left.map(|(_, one)| {
             let name = if one.name.is_empty() { "the file" } else { one.name };
             let reason = one.reason;
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exceptions() {
+    fn unused_exceptions_are_violations() {
         const LISTED: &[Listed] = &[
             Listed {
                 file: "a.rs",

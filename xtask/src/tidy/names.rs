@@ -1,4 +1,4 @@
-//! Names of types: one public type for each name, and short names in at most two modules of a crate.
+//! Checks the names of types: one public type per name, and a short name in at most two modules of a crate.
 
 mod known;
 
@@ -9,10 +9,10 @@ use known::{SHARED, SIBLINGS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Maximum modules of a crate in which one short name may stand.
+/// Maximum modules of a crate that may declare types with the same short name.
 const MAX_MODULES: usize = 2;
 
-/// The rule over all crates, and the exceptions that it used.
+/// State of the rule over all crates: the exceptions and siblings that were used.
 pub struct Names {
     exceptions: Exceptions,
     siblings: BTreeSet<&'static str>,
@@ -33,21 +33,21 @@ impl Names {
     /// Returns the violations in the crate at `folder`. Test code may use any names.
     pub fn check(&mut self, folder: &str, tree: &Tree<'_>) -> Vec<String> {
         let mut violations = Vec::new();
-        for (name, places) in self.places(folder, tree) {
-            let public = count(places.iter().filter(|place| place.is_public));
-            let all = count(places.iter());
+        for (name, declarations) in self.declarations(folder, tree) {
+            let public = count(declarations.iter().filter(|declaration| declaration.is_public));
+            let all = count(declarations.iter());
             let cause = if public > 1 {
                 format!("{public} public types share this name")
             } else if is_short(name) && all > MAX_MODULES {
-                format!("this short name stands in {all} modules")
+                format!("{all} modules use this short name")
             } else {
                 continue;
             };
             if !self.exceptions.has(folder, name) {
-                let modules: BTreeSet<String> = places.iter().map(Declaration::to_string).collect();
-                let places = modules.into_iter().collect::<Vec<_>>().join(", ");
+                let modules: BTreeSet<String> = declarations.iter().map(Declaration::to_string).collect();
+                let declarations = modules.into_iter().collect::<Vec<_>>().join(", ");
                 violations.push(format!(
-                    "type {name}: {cause} ({places}): qualify it, as in `PoolState`"
+                    "type {name}: {cause} ({declarations}): qualify it, as in `PoolState`"
                 ));
             }
         }
@@ -67,13 +67,13 @@ impl Names {
     }
 
     /// Returns the names of types that the crate declares, each with its modules.
-    fn places<'a>(&mut self, folder: &str, tree: &Tree<'a>) -> BTreeMap<&'a str, Vec<Declaration>> {
-        let mut places: BTreeMap<&str, Vec<Declaration>> = BTreeMap::new();
+    fn declarations<'a>(&mut self, folder: &str, tree: &Tree<'a>) -> BTreeMap<&'a str, Vec<Declaration>> {
+        let mut declarations: BTreeMap<&str, Vec<Declaration>> = BTreeMap::new();
         for module in &tree.modules {
             let (family, sibling) = self.family(module);
             for part in &module.parts {
                 for declared in declared(&part.code) {
-                    places.entry(declared.name).or_default().push(Declaration {
+                    declarations.entry(declared.name).or_default().push(Declaration {
                         path: module.path.clone(),
                         root: match module.root.as_str() {
                             "lib.rs" | "main.rs" => String::from("crate"),
@@ -86,11 +86,11 @@ impl Names {
                 }
             }
         }
-        places
+        declarations
     }
 
-    /// Returns the number of names before the first sibling in the path of `module`, and the sibling; all names if
-    /// there is no sibling.
+    /// Returns the number of names before the first sibling (see [`SIBLINGS`]) in the path of `module`, and the
+    /// sibling. Without a sibling, returns the number of all names and an empty string.
     fn family(&mut self, module: &Module<'_>) -> (usize, &'static str) {
         for (at, name) in module.path.iter().enumerate() {
             if let Some((sibling, _)) = SIBLINGS.iter().find(|(sibling, _)| sibling == name) {
@@ -102,13 +102,13 @@ impl Names {
     }
 }
 
-/// A module that declares a type of some name.
+/// Declaration of a type with a given name: its module and visibility.
 struct Declaration {
     root: String,
     path: Vec<String>,
     /// Number of names in `path` before `sibling`.
     family: usize,
-    /// Sibling module through which the path leads; empty without one.
+    /// First sibling in `path`; empty if there is no sibling.
     sibling: &'static str,
     is_public: bool,
 }
@@ -123,14 +123,14 @@ impl fmt::Display for Declaration {
 /// Modules below each sibling of one family.
 type Siblings<'a> = BTreeMap<&'a str, BTreeSet<&'a [String]>>;
 
-/// Number of modules among `declarations`. Of siblings only the one with the most modules counts, because their types
-/// have the same names by design.
-fn count<'a>(places: impl Iterator<Item = &'a Declaration>) -> usize {
+/// Returns the number of modules with these declarations. Of siblings only the one with the most modules counts,
+/// because their types have the same names by design.
+fn count<'a>(declarations: impl Iterator<Item = &'a Declaration>) -> usize {
     let mut families: BTreeMap<(&str, &[String]), Siblings<'_>> = BTreeMap::new();
-    for place in places {
-        let (before, after) = place.path.split_at(place.family);
-        let family = families.entry((&place.root, before)).or_default();
-        family.entry(place.sibling).or_default().insert(after);
+    for declaration in declarations {
+        let (before, after) = declaration.path.split_at(declaration.family);
+        let family = families.entry((&declaration.root, before)).or_default();
+        family.entry(declaration.sibling).or_default().insert(after);
     }
     // A family without siblings is one module.
     let most = families.values().map(|family| family.values().map(BTreeSet::len).max());
@@ -144,12 +144,12 @@ struct Declared<'a> {
     is_public: bool,
 }
 
-/// Returns true if `name` has one part, as `State` has, and not two, as `PoolState` has.
+/// Returns true if `name` is a single word, such as `State` but not `PoolState`.
 fn is_short(name: &str) -> bool {
     name.chars().skip(1).all(|letter| !letter.is_uppercase())
 }
 
-/// Returns the types that `code` declares itself, not inside of functions, blocks and macros.
+/// Returns the types that `code` declares outside of functions, blocks and macros.
 fn declared<'a>(code: &[Token<'a>]) -> Vec<Declared<'a>> {
     let mut found = Vec::new();
     let mut depth = 0usize;

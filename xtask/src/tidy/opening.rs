@@ -1,4 +1,4 @@
-//! First lines of files: every file opens with one `//!` sentence that describes it.
+//! Checks the first lines of files: every file must open with one `//!` sentence that describes it.
 
 /// Returns the violation in the first line of the file `shown`.
 pub fn check(shown: &str, text: &str) -> Vec<String> {
@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn openings() {
+    fn a_file_must_open_with_a_doc_sentence() {
         for (text, expected) in [("//! A noun.\nfn f() {}\n", 0), ("fn f() {}\n", 1), ("", 1)] {
             assert_eq!(check("a.rs", text).len(), expected, "{text:?}");
         }

@@ -1,4 +1,4 @@
-//! Paths in a module's code: its `use` declarations, the paths in its expressions and types, and its definitions.
+//! Reads the paths in a module's code: `use` declarations, paths in expressions and types, and definitions.
 
 use super::token::Token;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ const ITEMS: &[&str] = &[
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Use {
     pub path: Vec<String>,
-    /// The name in scope; `*` for all names of the path, `_` for none.
+    /// The name in scope; `*` for all names of the path, `_` for an import without a name.
     pub alias: String,
     /// True for a re-export: `pub use`, also `pub(crate) use`.
     pub public: bool,
@@ -39,7 +39,7 @@ pub struct Written {
 pub struct Paths {
     pub uses: Vec<Use>,
     pub written: Vec<Written>,
-    /// Names that stand alone, outside of paths.
+    /// Single names, which are not part of a path.
     pub bare: BTreeSet<String>,
     /// Names of the items that the code defines.
     pub items: BTreeSet<String>,
@@ -64,7 +64,7 @@ impl Paths {
             } else if token.is_name() && !after("::") && !after(".") {
                 if next("::") {
                     let (path, end) = segments(code, at);
-                    // `pub(in crate::a)` limits where an item is visible and imports nothing.
+                    // The path in `pub(in crate::a)` limits the visibility of an item and imports nothing.
                     if !(after("in") && at > 2 && code[at - 2].is("(") && code[at - 3].is("pub")) {
                         paths.written.push(Written { path, line: token.line });
                     }
@@ -110,14 +110,14 @@ struct Tree<'t, 'a> {
 }
 
 impl Tree<'_, '_> {
-    /// Reads the branch at `at` below `above`, and returns the index after it.
+    /// Reads the branch that begins at `at` below the path `above`, and returns the index after the branch.
     fn read(&self, mut at: usize, above: &[String], found: &mut Vec<Use>) -> usize {
         let mut path = above.to_vec();
         let mut line = self.code.get(at).map_or(0, |token| token.line);
         while let Some(token) = self.code.get(at) {
             at += 1;
             if token.is("::") && path.is_empty() {
-                // `::name` is another crate, which no module has as its name.
+                // `::name` is another crate. No module is named `::`, so the path resolves to no module.
                 path.push(String::from("::"));
             } else if token.is("*") {
                 self.end(path.clone(), "*", line, found);
@@ -138,8 +138,8 @@ impl Tree<'_, '_> {
             } else if token.is_name() {
                 path.push(token.text.to_owned());
                 line = token.line;
-                let goes_on = self.code.get(at).is_some_and(|next| next.is("::") || next.is("as"));
-                if !goes_on {
+                let continues = self.code.get(at).is_some_and(|next| next.is("::") || next.is("as"));
+                if !continues {
                     let alias = path.iter().rev().find(|name| *name != "self").cloned();
                     self.end(path.clone(), &alias.unwrap_or_default(), line, found);
                 }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uses() {
+    fn use_declarations_are_read() {
         let rows: [(&str, &[&str]); 12] = [
             ("use crate::a;", &["crate::a as a 1"]),
             (
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn written() {
+    fn paths_outside_of_use_are_read() {
         let rows: [(&str, &[&str]); 7] = [
             ("fn f() -> crate::a::B { c::d::<E>() }", &["crate::a::B", "c::d"]),
             ("<A as crate::b::C>::d()", &["crate::b::C"]),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn items_and_single_names_are_read() {
         let code = tokens("pub fn a(b: C) { d.e(f) } struct G { h: I } macro_rules! j {}");
         let paths = Paths::read(&code);
         let names = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(" ");

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Number of violations of each rule.
 type Counts = BTreeMap<Rule, usize>;
 
-/// Sorts findings into violations and those of listed folders.
+/// Sorts findings into violations, and tolerated findings in listed folders.
 pub struct Pending {
     prose: &'static [&'static str],
     type_names: &'static [&'static str],
@@ -22,7 +22,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Creates the lists of this checkout, and shows the findings of the folder `shown`.
+    /// Uses the lists of this checkout. Findings in the folder `shown` are shown even if it is listed.
     pub fn new(shown: Option<String>) -> Pending {
         Pending::with(PROSE, TYPE_NAMES, shown)
     }
@@ -44,7 +44,7 @@ impl Pending {
         for finding in findings {
             let text = format!("{file}:{}: {}", finding.line, finding.text);
             let counted = listed.copied().unwrap_or(crate_of(file));
-            self.take(file, counted, listed.is_some(), finding.rule, text);
+            self.add(file, counted, listed.is_some(), finding.rule, text);
         }
     }
 
@@ -52,11 +52,11 @@ impl Pending {
     pub fn type_names(&mut self, folder: &str, violations: Vec<String>) {
         let listed = self.type_names.contains(&folder);
         for violation in violations {
-            self.take(folder, folder, listed, Rule::TypeName, format!("{folder}: {violation}"));
+            self.add(folder, folder, listed, Rule::TypeName, format!("{folder}: {violation}"));
         }
     }
 
-    fn take(&mut self, file: &str, counted: &str, is_listed: bool, rule: Rule, text: String) {
+    fn add(&mut self, file: &str, counted: &str, is_listed: bool, rule: Rule, text: String) {
         *self
             .counts
             .entry(counted.to_owned())
@@ -76,10 +76,11 @@ impl Pending {
         for (folder, counts) in &self.counts {
             let count = |rule| counts.get(&rule).copied().unwrap_or_default();
             lines.push(format!(
-                "{folder}: {} openings, {} idioms, {} long sentences, {} messages, {} type names",
+                "{folder}: {} openings, {} idioms, {} long sentences, {} wide lines, {} messages, {} type names",
                 count(Rule::Opening),
                 count(Rule::Idiom),
                 count(Rule::Length),
+                count(Rule::Width),
                 count(Rule::Message),
                 count(Rule::TypeName)
             ));
@@ -106,7 +107,8 @@ impl Pending {
     }
 }
 
-/// Returns true if `file` is `folder` or lies below it, or, for `folder/*.rs`, in it.
+/// Returns true if `file` is `folder` or is below it. The pattern `folder/*.rs` matches only files directly in
+/// `folder`.
 fn is_below(file: &str, folder: &str) -> bool {
     if let Some(folder) = folder.strip_suffix("/*.rs") {
         return file.rsplit_once('/').is_some_and(|(parent, _)| parent == folder);
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_folders() {
+    fn findings_in_listed_folders_are_only_counted() {
         let mut pending = Pending::with(&["crates/a", "crates/b/src/x.rs"], &["crates/b"], None);
         pending.prose("crates/a/src/lib.rs", finding(Rule::Idiom));
         pending.prose("crates/b/src/x.rs", finding(Rule::Opening));
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn others() {
+    fn findings_in_other_folders_are_violations() {
         let mut pending = Pending::with(&[], &[], None);
         pending.prose("crates/ab/src/lib.rs", finding(Rule::Idiom));
         pending.type_names("crates/b", vec![String::from("type A")]);
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn clean_entries() {
+    fn clean_entries_are_violations() {
         let mut pending = Pending::with(&["crates/a", "crates/b"], &["crates/a"], None);
         pending.prose("crates/ab/src/lib.rs", Vec::new());
         pending.type_names("crates/b", Vec::new());
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn shown_folder() {
+    fn findings_in_the_shown_folder_are_reported() {
         let mut pending = Pending::with(&["crates/a"], &[], Some(String::from("crates/a/src/")));
         pending.prose("crates/a/src/lib.rs", finding(Rule::Length));
         pending.prose("crates/a/tests/t.rs", finding(Rule::Length));
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn folders() {
+    fn files_are_matched_by_folder_and_pattern() {
         let rows = [
             ("a/b.rs", "a", true),
             ("a/b.rs", "a/b.rs", true),
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn crates() {
+    fn a_file_belongs_to_the_crate_of_its_folder() {
         let rows = [
             ("crates/a/src/lib.rs", "crates/a"),
             ("bench/floor/src/lib.rs", "bench/floor"),

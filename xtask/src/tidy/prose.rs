@@ -1,4 +1,5 @@
-//! Plain English in comments and messages: openings of doc comments, idioms, and the length of sentences.
+//! Checks for plain English in comments and messages: openings of comments, idioms, the length of sentences, and the
+//! width of lines.
 
 mod blocks;
 mod finding;
@@ -7,6 +8,7 @@ mod length;
 mod messages;
 mod openings;
 mod sentences;
+mod width;
 mod words;
 
 use super::token::Token;
@@ -21,15 +23,17 @@ pub fn comments(words: &Words, text: &str) -> Vec<Finding> {
     for block in blocks(text) {
         let sentences = of_lines(&block.lines);
         found.extend(openings::check(words, &block, &sentences));
+        found.extend(openings::check_later(words, &block, &sentences));
         for sentence in &sentences {
             found.extend(idioms::check(words, Rule::Idiom, sentence));
             found.extend(length::check(sentence));
         }
     }
+    found.extend(width::check(text));
     found
 }
 
-/// Returns the violations in the messages of `code`, which has no test code.
+/// Returns the violations in the messages of `code`, from which test code must have been removed.
 pub fn messages(words: &Words, code: &[Token<'_>]) -> Vec<Finding> {
     messages::check(words, code)
 }

@@ -2,7 +2,7 @@
 
 use super::token::{Token, after_group};
 
-/// Keywords that begin an item with a body in braces, or with a semicolon in its place.
+/// Keywords that begin an item with a body in braces, or with a semicolon instead of the body.
 const BODIES: &[&str] = &[
     "fn",
     "mod",
@@ -64,7 +64,7 @@ fn is_test(attribute: &[Token<'_>]) -> bool {
     }
 }
 
-/// Returns true if `test` is in the list itself, outside nested `any` or `not`.
+/// Returns true if `test` is in the list itself instead of in a nested `any` or `not`.
 fn has_test(list: &[&str]) -> bool {
     let mut depth = 0usize;
     for text in list {
@@ -78,7 +78,7 @@ fn has_test(list: &[&str]) -> bool {
     false
 }
 
-/// Returns the index after the item, field, arm or statement that begins at `at`, after further attributes.
+/// Returns the index after the item, field, arm or statement that begins at `at`, possibly with further attributes.
 fn after_item(tokens: &[Token<'_>], mut at: usize) -> usize {
     while let Some((_, after)) = attribute(tokens, at) {
         at = after;
@@ -114,7 +114,7 @@ fn after_item(tokens: &[Token<'_>], mut at: usize) -> usize {
         if !body && !statement && angles == 0 && token.is(",") {
             return at + 1;
         }
-        // The last field or arm of a list ends where the list does.
+        // The last field or arm of a list ends where the list ends.
         if [")", "]", "}"].iter().any(|text| token.is(text)) {
             return at;
         }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items() {
+    fn test_code_is_removed() {
         let rows = [
             ("#[cfg(test)] mod tests { use super::*; } a", "a"),
             ("#[cfg(test)] mod tests; a", "a"),

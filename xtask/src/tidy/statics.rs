@@ -1,4 +1,4 @@
-//! State of the process: every static that can change is listed with a reason.
+//! Checks the state of the process: every static that can change must be listed with a reason.
 
 mod known;
 
@@ -14,7 +14,7 @@ const PLAIN_TYPES: &[&str] = &[
     "char", "str", "Option", "Duration",
 ];
 
-/// The rule over all crates, and the entries of its lists that it used.
+/// State of the rule over all crates: the entries of its lists that were used.
 pub struct Statics {
     exceptions: Exceptions,
     types: BTreeSet<&'static str>,
@@ -68,9 +68,9 @@ struct Static<'t, 'a> {
 }
 
 impl Static<'_, '_> {
-    /// Returns true if it cannot change: every type in it is of the language or in the list of constant types. `met`
-    /// collects the entries of the list. Names in capitals are lengths.
-    fn is_constant(&self, met: &mut BTreeSet<&'static str>) -> bool {
+    /// Returns true if the static cannot change: every type in it is a type of the language or in [`CONSTANT_TYPES`].
+    /// `used` collects the entries of that list. Names in capitals are lengths of arrays.
+    fn is_constant(&self, used: &mut BTreeSet<&'static str>) -> bool {
         let mut constant = !self.mutable;
         for (at, token) in self.kind.iter().enumerate().filter(|(_, token)| token.is_name()) {
             let path = self.kind.get(at + 1).is_some_and(|next| next.is("::"));
@@ -79,7 +79,7 @@ impl Static<'_, '_> {
                 continue;
             }
             match CONSTANT_TYPES.iter().find(|name| **name == token.text) {
-                Some(name) => drop(met.insert(name)),
+                Some(name) => drop(used.insert(name)),
                 None => constant = false,
             }
         }
@@ -141,7 +141,7 @@ mod tests {
     }];
 
     #[test]
-    fn items() {
+    fn a_static_that_can_change_must_be_listed() {
         let rows: [(&str, &'static [Listed], usize); 17] = [
             ("static A: u8 = 0;", &[], 0),
             ("static A: [&'static str; COUNT] = [\"\"; COUNT];", &[], 0),

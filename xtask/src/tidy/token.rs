@@ -20,7 +20,7 @@ pub struct Token<'a> {
 }
 
 impl Token<'_> {
-    /// Returns true if the token is the name or symbol `text`. A literal equals nothing.
+    /// Returns true if the token is the name or symbol `text`. A literal never matches.
     pub fn is(&self, text: &str) -> bool {
         self.kind != TokenKind::Literal && self.text == text
     }
@@ -35,12 +35,12 @@ impl Token<'_> {
 pub struct Comment<'a> {
     pub text: &'a str,
     pub line: usize,
-    /// True if code stands before the comment on its line.
+    /// True if code precedes the comment on its line.
     pub follows_code: bool,
 }
 
-/// Returns the tokens of `text`. Text that does not parse as Rust becomes symbols; nothing is an error, because the
-/// compiler judges the sources and this only reads them.
+/// Returns the tokens of `text`. Text that is not valid Rust becomes symbols instead of an error, because the compiler
+/// checks the sources.
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
     Lexer::read(text).found
 }
@@ -50,7 +50,7 @@ pub fn comments(text: &str) -> Vec<Comment<'_>> {
     Lexer::read(text).comments
 }
 
-/// Returns the index after the bracket that closes the one at `open`, or the end of the tokens.
+/// Returns the index after the bracket that closes the bracket at `open`, or the end of the tokens.
 pub fn after_group(tokens: &[Token<'_>], open: usize) -> usize {
     let mut depth = 0usize;
     for (index, token) in tokens.iter().enumerate().skip(open) {
@@ -87,7 +87,7 @@ impl<'a> Lexer<'a> {
         lexer
     }
 
-    /// Reads one token, comment or run of blanks; false at the end.
+    /// Reads one token, comment or blank. Returns false at the end of the text.
     fn step(&mut self) -> bool {
         let rest = &self.text[self.at..];
         let Some(first) = rest.chars().next() else {
@@ -119,6 +119,7 @@ impl<'a> Lexer<'a> {
         true
     }
 
+    /// Adds a token of `length` bytes.
     fn take(&mut self, kind: TokenKind, length: usize) {
         self.found.push(Token {
             kind,
@@ -128,7 +129,7 @@ impl<'a> Lexer<'a> {
         self.skip(length);
     }
 
-    /// Takes a comment of `length` bytes.
+    /// Adds a comment of `length` bytes.
     fn note(&mut self, length: usize) {
         let before = self.text[..self.at].rsplit('\n').next();
         self.comments.push(Comment {
@@ -152,7 +153,7 @@ fn word(rest: &str) -> usize {
     end.unwrap_or(rest.len())
 }
 
-/// Returns the length of the number that `rest` begins with; `0..4` is two numbers.
+/// Returns the length of the number that `rest` begins with. `0..4` contains two numbers.
 fn number(rest: &str) -> usize {
     let whole = word(rest);
     match rest[whole..].strip_prefix('.') {
@@ -161,7 +162,7 @@ fn number(rest: &str) -> usize {
     }
 }
 
-/// Returns the length of the block comment that `rest` begins with. They nest.
+/// Returns the length of the block comment that `rest` begins with. Block comments nest.
 fn comment(rest: &str) -> usize {
     let (mut depth, mut at) = (0usize, 0);
     let bytes = rest.as_bytes();
@@ -178,7 +179,8 @@ fn comment(rest: &str) -> usize {
     rest.len()
 }
 
-/// Returns the length of the string that `rest` begins with, with any prefix. `None`: it begins with something else.
+/// Returns the length of the string that `rest` begins with, including a prefix such as `b`; `None` if
+/// `rest` begins with something else.
 fn string(rest: &str) -> Option<usize> {
     let prefix = ["br", "cr", "b", "c", "r", ""].into_iter().find(|prefix| {
         rest.strip_prefix(prefix)
@@ -228,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts() {
+    fn source_is_split_into_tokens() {
         let rows: [(&str, &[&str]); 14] = [
             ("use a::b;", &["use", "a", "::", "b", ";"]),
             ("a // use b\nc", &["a", "c"]),
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn lines() {
+    fn a_token_has_the_line_on_which_it_begins() {
         let found: Vec<_> = tokens("a\n\"x\ny\" b\n/*\n*/ c")
             .iter()
             .map(|token| token.line)
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_of_both_kinds() {
+    fn comments_of_both_kinds_are_found() {
         let found: Vec<_> = comments("//! a\nb; // c\n\"// d\"\n/* e\nf */ g")
             .iter()
             .map(|comment| (comment.text, comment.line, comment.follows_code))

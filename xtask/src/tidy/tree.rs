@@ -1,4 +1,4 @@
-//! Module tree of a crate: the file of each module, found by following `mod` declarations from the roots.
+//! Builds the module tree of a crate: the files of each module, found by following `mod` declarations from the roots.
 
 use super::shipped::{attribute, shipped};
 use super::token::{Token, after_group, tokens};
@@ -7,18 +7,18 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The sources of one crate by path relative to its `src` folder.
 pub type Sources = BTreeMap<String, String>;
 
-/// A crate by its `mod` declarations, without test code.
+/// The modules of a crate, without test code.
 pub struct Tree<'a> {
     /// Every module of every root; a root is its own parent.
     pub modules: Vec<Module<'a>>,
-    /// Files that no `mod` declaration reaches, with or without test code.
+    /// Files that no `mod` declaration reaches, even if those of test code count.
     pub stray: Vec<String>,
 }
 
-/// One module: inline, or one file, or one file for each system.
+/// One module: inline, or one file, or one file for each operating system.
 pub struct Module<'a> {
     pub parent: usize,
-    /// Names from the root down, without the root's own.
+    /// Names from the root down. The root itself has an empty path.
     pub path: Vec<String>,
     /// Name of the root's file.
     pub root: String,
@@ -88,7 +88,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Moves the code of `module` out of `code` and descends into the modules that it declares.
+    /// Stores the code of `module`, a part of `code`, and descends into the modules that `code` declares.
     fn split(&mut self, module: usize, file: &str, folder: &str, code: &[Token<'a>], sources: &'a Sources) {
         let root = self.modules[module].root.clone();
         let mut own = Vec::new();
@@ -146,13 +146,15 @@ struct Declared<'a> {
     name: &'a str,
     /// Value of `#[path = "…"]`.
     path: Option<String>,
-    /// Body of an inline module.
+    /// Token range of the body of an inline module.
     body: Option<(usize, usize)>,
+    /// Index of the first token of the declaration.
     from: usize,
+    /// Index after the declaration.
     to: usize,
 }
 
-/// Returns the modules that `code` declares, in order; an inline module's own declarations are left to it.
+/// Returns the modules that `code` declares, in order. Declarations inside of inline modules are not included.
 fn declared<'a>(code: &[Token<'a>]) -> Vec<Declared<'a>> {
     let mut found = Vec::new();
     let mut path = None;
@@ -210,7 +212,7 @@ fn candidates(file: &str, folder: &str, declared: &Declared<'_>) -> Vec<String> 
     }
 }
 
-/// Returns the folder for the children of `file`'s module.
+/// Returns the folder for the child modules of the module in `file`.
 fn folder_of_children(file: &str) -> String {
     let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
     if is_root(file) || name == "mod.rs" {
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn files() {
+    fn modules_are_found_by_their_declarations() {
         let (modules, stray) = shown(&[
             ("lib.rs", "mod a; pub mod b; #[cfg(test)] mod t; mod i { mod j; }"),
             (

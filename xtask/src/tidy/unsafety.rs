@@ -1,13 +1,13 @@
-//! `unsafe` code: only in the crates at the boundary to the system and to loaded libraries.
+//! Checks that `unsafe` code is only in the crates at the boundary to the system and to loaded libraries.
 
 use super::token::Token;
 use std::path::Path;
 
-/// Crates with `unsafe` blocks, each block with its reason.
+/// Crates that may contain `unsafe` code.
 const CRATES: &[&str] = &["rocknet-io", "rocknet-controller"];
 
-/// Files outside those crates. A test that counts allocations implements an allocator, which is an `unsafe` trait; a
-/// bare io_uring loop shares memory with the kernel.
+/// Files outside of [`CRATES`] that may contain `unsafe` code. A test that counts allocations implements an allocator,
+/// which is an `unsafe` trait; a bare io_uring loop shares memory with the kernel.
 const FILES: &[&str] = &[
     "crates/rocknet/tests/allocations.rs",
     "bench/floor/src/bin/floor-uring.rs",
@@ -28,7 +28,10 @@ pub fn check(shown: &str, code: &[Token<'_>]) -> Vec<String> {
     };
     let violations = code.windows(2).filter(opens).map(|pair| {
         let line = pair[0].line;
-        format!("{shown}:{line}: `unsafe` lives in {}", CRATES.join(" and "))
+        format!(
+            "{shown}:{line}: `unsafe` code is allowed only in {}",
+            CRATES.join(" and ")
+        )
     });
     violations.collect()
 }
@@ -39,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places() {
+    fn unsafe_code_elsewhere_is_a_violation() {
         let rows = [
             ("crates/rocknet/src/a.rs", "fn f() { unsafe { g() } }", 1),
             ("crates/rocknet/src/a.rs", "unsafe impl A for B {} unsafe fn f() {}", 2),

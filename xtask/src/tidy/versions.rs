@@ -1,11 +1,11 @@
-//! HTTP versions: the server names them only where connections are served, where a version is selected, and in upstream
-//! clients.
+//! Checks where HTTP versions are named: only where connections are served, where a version is selected, and in
+//! upstream clients.
 
 use super::paths::Paths;
 use super::tree::Tree;
 
-/// Crates with this rule. `rocknet-proto` consists of the versions, `rocknet-proxy` is an upstream client and selects
-/// its version, and the crates between know no HTTP.
+/// Crates to which the rule applies. `rocknet-proto` implements the versions, and `rocknet-proxy` is an upstream client
+/// that selects its version. The other crates do not deal with HTTP versions.
 const FOLDERS: &[&str] = &[
     "crates/rocknet",
     "crates/rocknet-files",
@@ -46,7 +46,7 @@ fn judge(folder: &str, tree: &Tree<'_>) -> Vec<String> {
     violations
 }
 
-/// Returns true if `file` lies in one of the places, or is the file of its module.
+/// Returns true if `file` is in one of the places, or is the file of the place's module.
 fn is_place(file: &str) -> bool {
     let below = |place: &str| {
         let rest = file.strip_prefix(place);
@@ -55,7 +55,7 @@ fn is_place(file: &str) -> bool {
     PLACES.iter().any(|(place, _)| below(place))
 }
 
-/// Returns true if `name` is that of an HTTP version: `h2`, `http2`, `Http11`, `HTTP_2`.
+/// Returns true if `name` is the name of an HTTP version: `h2`, `http2`, `Http11`, `HTTP_2`.
 fn is_version(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let number = lower.strip_prefix("http").or_else(|| lower.strip_prefix('h'));
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn versions_named_outside_their_places_are_violations() {
         let rows: [(&str, &str, usize); 9] = [
             ("a", "use rocknet_proto::h2::DecodedHead;", 1),
             ("a", "use rocknet_proto::{h1, h2};", 2),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn places() {
+    fn places_are_folders_with_the_files_of_their_modules() {
         let rows = [
             ("protocol/h1/a.rs", true),
             ("transport.rs", true),

@@ -1,14 +1,14 @@
 //! `floor-fastcgi PORT`: FastCGI application that sends the same 13 bytes for every request; the records of one
 //! response share one write.
 //!
-//! It parses only record headers and leaves connections open, whatever the request says.
+//! It parses only record headers, and keeps connections open even if a request lacks the flag FCGI_KEEP_CONN.
 
 use floor::{Requests, Responder};
 use std::io;
 use std::os::fd::OwnedFd;
 
 const CONTENT: &[u8] = b"Content-Type: text/html; charset=utf-8\r\nContent-Length: 13\r\n\r\nHello, world!";
-/// Version, type, request (2), content length (2), padding length, reserved.
+/// Bytes of a record header: version, type, request (2), content length (2), padding length, reserved.
 const HEADER: usize = 8;
 
 const END_REQUEST: u8 = 3;
@@ -43,7 +43,7 @@ impl Responder for FixedResponse {
     type State = ();
     const WAITS_FOR_ROOM: bool = false;
 
-    /// A request ends with the empty record of its content.
+    /// Counts a request when its empty STDIN record has been read, which ends the request body.
     fn parse(&mut self, (): &mut (), unread: &[u8]) -> io::Result<Requests> {
         let mut found = Requests::default();
         let mut at = 0;
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_end_with_the_end_of_their_content() {
+    fn an_empty_stdin_record_completes_a_request() {
         let mut request = Vec::new();
         record(1, &[0, 1, 1, 0, 0, 0, 0, 0], &mut request);
         record(4, b"\x01\x01AB", &mut request);

@@ -25,7 +25,7 @@ const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// Fields by their names in the static table (RFC 7541, appendix A).
+/// Response fields: the index of the name in the static table (RFC 7541, appendix A), and the value.
 const FIELDS: &[(u8, &str)] = &[
     (54, "Floor"),
     (33, "Sat, 21 Nov 2026 09:00:00 GMT"),
@@ -55,7 +55,7 @@ impl Http2Responder {
         // :status 200, then literals without indexing.
         let mut block = vec![0x88];
         for (name, value) in FIELDS {
-            // An index above 14 needs a second byte.
+            // An index above 14 exceeds the 4-bit prefix and continues in a second byte (RFC 7541 §5.1).
             block.extend_from_slice(&[0x0f, name - 15, value.len() as u8]);
             block.extend_from_slice(value.as_bytes());
         }

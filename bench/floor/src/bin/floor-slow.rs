@@ -1,5 +1,5 @@
 //! `floor-slow PORT MILLISECONDS`: sends 13 bytes for each request after a delay, like a server that waits for a
-//! database. It uses a thread per connection, because only few are opened.
+//! database. It uses a thread per connection, because the bench opens only a few connections.
 
 use floor::Requests;
 use std::io::{self, Read, Write};

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 const BODY: &[u8] = b"Hello, world!";
-/// Response to the example key of RFC 6455 §1.3; the bench sends no other.
+/// Response to an upgrade with the example key of RFC 6455 §1.3; the bench sends no other key.
 const SWITCHING: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 

@@ -1,5 +1,7 @@
-//! `floor-uring PORT`: sends the same 13 bytes with io_uring. It uses one ring, multishot accepts, and receives into
-//! provided buffers. The call that waits for the next completions submits all sends of an iteration.
+//! `floor-uring PORT`: sends the same 13 bytes for every request, with io_uring.
+//!
+//! It uses one ring, multishot accepts, and receives into provided buffers. The call that waits for the next
+//! completions also submits all sends of an iteration.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -13,18 +15,20 @@ use io_uring::types::{BufRingEntry, Fd};
 use io_uring::{IoUring, cqueue, opcode};
 
 const BODY: &[u8] = b"Hello, world!";
-/// Size of the submission queue, and a completion queue large enough for one iteration.
+/// Entries of the submission queue.
 const SUBMISSIONS: u32 = 4096;
+/// Entries of the completion queue: enough for all completions of one iteration.
 const COMPLETIONS: u32 = 32 << 10;
-/// Provided buffers, all of one group; a power of two.
+/// Number of provided buffers, all in one group. The kernel requires a power of two.
 const BUFFERS: u16 = 4096;
+/// Bytes of one provided buffer.
 const BUFFER: usize = 4096;
 const GROUP: u16 = 0;
-/// Responses that one send takes from constant memory.
+/// Maximum number of responses per send. `replies` has as many copies of the response.
 const MAX_RESPONSES: usize = 64;
-/// User data of a completion: all ones for the listener, else the socket.
+/// User data of the accept. A receive has the number of its socket, and a send also has bit 32.
 const LISTENER: u64 = u64::MAX;
-/// MSG_WAITALL, and MSG_NOSIGNAL because a client may have closed.
+/// MSG_WAITALL, and MSG_NOSIGNAL because the client may have closed the connection.
 const SEND: i32 = 0x4000 | 0x100;
 
 #[derive(Clone)]
@@ -37,6 +41,7 @@ struct FloorServer {
     memory: Vec<BufferPage>,
     tail: u16,
     replies: Vec<u8>,
+    /// Bytes of one response.
     reply: usize,
     /// Incomplete heads by socket; nearly always empty.
     partial: Vec<Vec<u8>>,
@@ -147,6 +152,7 @@ impl FloorServer {
         self.push(&accept)?;
         loop {
             match self.ring.submit_and_wait(1) {
+                // EBUSY (16): the completion queue has overflowed, and the loop below empties it.
                 Err(error) if error.kind() != io::ErrorKind::Interrupted && error.raw_os_error() != Some(16) => {
                     return Err(error);
                 }
@@ -192,8 +198,8 @@ impl FloorServer {
         }
     }
 
-    /// Ends a connection after the queued sends. If its receive is still pending, the socket is only shut down, and the
-    /// receive reports the end.
+    /// Submits the queued sends and closes the connection. If a receive is pending (`waits`), the socket is only shut
+    /// down; the completion of the receive then closes it.
     fn end(&mut self, socket: RawFd, waits: bool) -> io::Result<()> {
         self.ring.submit()?;
         // SAFETY: we own the descriptor since the accept and close it only here; no completion follows the last

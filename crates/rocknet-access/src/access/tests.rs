@@ -16,12 +16,12 @@ const HASH: &str = "$2y$04$RwBnJOpDEQZiy2VKUT52Q.YEkrK.DMrhbaOu12VTXkM2GvfW0CUZW
 
 /// Returns the settings of a site with these keys.
 fn settings(keys: &str) -> Settings {
-    let world = Memory {
+    let machine = Memory {
         any_directory: true,
         ..Memory::default()
     };
     let text = format!("[site.\"a.test\"]\nroot = \"/w\"\n{keys}\n");
-    let loaded = rocknet_config::parse(&text, Path::new("/r.toml"), &world);
+    let loaded = rocknet_config::parse(&text, Path::new("/r.toml"), &machine);
     loaded
         .unwrap_or_else(|report| panic!("{text}{report}"))
         .config
@@ -46,7 +46,7 @@ fn client(last: u8) -> Client {
     Client::Ip([192, 0, 2, last].into())
 }
 
-/// Returns the decision about a request, and true if it took the blocking pool.
+/// Returns the decision about a request, and whether it required the blocking pool.
 fn decide(access: &Access, now_ms: u64, client: Client, value: &[u8]) -> (Decision, bool) {
     match access.check(now_ms, client, Some(value)) {
         Check::Decided(decision) => (decision, false),
@@ -85,7 +85,7 @@ fn an_open_route_has_no_access_control() {
 }
 
 #[test]
-fn addresses_come_before_passwords() {
+fn addresses_are_checked_before_passwords() {
     let access = access(&format!("deny = \"192.0.2.1\"\nauth = {{ bob = \"{HASH}\" }}"));
     assert_eq!(
         decide(&access, 0, client(1), &basic("bob", "secret")),
@@ -172,7 +172,7 @@ fn a_reload_verifies_no_password_again() {
 }
 
 #[test]
-fn other_credentials_are_challenged() {
+fn missing_malformed_and_unknown_credentials_are_challenged() {
     let access = access(&format!(
         "auth = {{ realm = 'a \"b\" \\', users = {{ bob = \"{HASH}\" }} }}"
     ));
@@ -181,7 +181,7 @@ fn other_credentials_are_challenged() {
     for value in [&b"Bearer x"[..], b"Basic !", b""] {
         assert_eq!(decide(&access, 0, client(1), value), (expected.clone(), false));
     }
-    // An unknown name is verified as a known one is.
+    // An unknown name is verified like a known one.
     assert_eq!(
         decide(&access, 0, client(1), &basic("eve", "secret")),
         (expected.clone(), true)
@@ -213,7 +213,7 @@ fn a_guessing_client_is_throttled() {
             );
         }
     }
-    // Right and wrong passwords get the same response now, even if the right one was verified before.
+    // From now on right and wrong passwords get the same response, even if the right one was verified before.
     let throttled = Decision::Throttled { retry_after_s: 60 };
     assert_eq!(decide(&access, 0, client(1), &right), (throttled.clone(), false));
     assert_eq!(decide(&access, 0, client(1), &basic("bob", "x")), (throttled, false));
@@ -241,7 +241,7 @@ fn pending_work_is_bounded_and_released() {
     }
     assert_eq!(state.pending(), MAX_PENDING);
     assert_eq!(decide(&access, 0, client(2), &right), (BUSY, false));
-    // The first verifies, and the others find its result.
+    // The first attempt verifies the password, and the others find the result.
     assert_eq!(waiting.pop().unwrap().run(), granted("bob"));
     assert_eq!(waiting.pop().unwrap().run(), granted("bob"));
     drop(waiting);
@@ -283,7 +283,7 @@ fn concurrent_guesses_are_bounded() {
 }
 
 #[test]
-fn a_user_removed_from_the_file_is_out_within_a_second() {
+fn a_user_removed_from_the_file_is_refused_within_a_second() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("htpasswd");
     fs::write(&path, format!("ann:{HASH}\nbob:{HASH}\n")).unwrap();
@@ -310,7 +310,7 @@ fn a_user_removed_from_the_file_is_out_within_a_second() {
 }
 
 #[test]
-fn without_a_file_no_password_is_rejected() {
+fn an_unreadable_file_makes_access_unavailable() {
     let mut settings = settings("auth = { file = \"x\" }");
     settings.auth.as_mut().unwrap().file = Some("/nowhere/htpasswd".into());
     let access = Access::new(&settings, &State::new([1; 32])).unwrap().unwrap();

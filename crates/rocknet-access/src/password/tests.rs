@@ -3,7 +3,7 @@
 use super::*;
 
 fn check(text: &str, password: &str) {
-    let hash = PasswordHash::parse(text).unwrap_or_else(|fault| panic!("{text} {fault}"));
+    let hash = PasswordHash::parse(text).unwrap_or_else(|error| panic!("{text} {error}"));
     assert!(verify(&hash, password), "{text}: {password:?}");
     for wrong in [
         format!("{password}x"),
@@ -30,7 +30,7 @@ fn hashes_of_argon2_are_verified() {
         "$argon2i$v=19$m=64,t=3,p=1$VUFpQ2JjdVBYWUJvT202Rg$HgDYl3BkgyEkpUq7+COci+CdZJ6MFO7FqnqgeVQr5E8",
         "p",
     );
-    // From the tests of github.com/P-H-C/phc-winner-argon2; the second is of version 16.
+    // These are from the tests of github.com/P-H-C/phc-winner-argon2. The second has version 16 of argon2.
     check(
         "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
         "password",

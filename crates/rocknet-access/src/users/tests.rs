@@ -35,18 +35,18 @@ fn routes_and_configurations_share_a_file() {
     fs::write(&path, format!("cat:{HASH}\n\n")).unwrap();
     let after = Users::new(&auth, &files);
     assert!(Arc::ptr_eq(before.file.as_ref().unwrap(), after.file.as_ref().unwrap()));
-    assert_eq!((found(&before, "cat"), found(&after, "cat")), ("user", "user"));
+    assert_eq!((lookup(&before, "cat"), lookup(&after, "cat")), ("user", "user"));
     // An invalid file at a reload locks out no user.
     fs::write(&path, "dan:secret\n").unwrap();
-    assert_eq!(found(&Users::new(&auth, &files), "cat"), "user");
+    assert_eq!(lookup(&Users::new(&auth, &files), "cat"), "user");
     // Without routes, the file is released.
     drop((before, after));
     fs::remove_file(&path).unwrap();
-    assert_eq!(found(&Users::new(&auth, &files), "cat"), "unavailable");
+    assert_eq!(lookup(&Users::new(&auth, &files), "cat"), "unavailable");
     assert_eq!(files.0.lock().unwrap().len(), 1);
 }
 
-fn found(users: &Users, name: &str) -> &'static str {
+fn lookup(users: &Users, name: &str) -> &'static str {
     match users.find(name) {
         UserLookup::User(user) => {
             assert_eq!(&*user.name, name);
@@ -64,29 +64,29 @@ fn a_file_is_read_again_when_it_has_changed() {
     fs::write(&path, format!("ann:{HASH}\n")).unwrap();
     let users = users(&["bob"], Some(path.clone()));
     assert_eq!(
-        (found(&users, "ann"), found(&users, "bob"), found(&users, "cat")),
+        (lookup(&users, "ann"), lookup(&users, "bob"), lookup(&users, "cat")),
         ("user", "user", "unknown")
     );
 
     fs::write(&path, format!("cat:{HASH}\n\n")).unwrap();
-    assert_eq!(found(&users, "cat"), "unknown");
+    assert_eq!(lookup(&users, "cat"), "unknown");
     users.check_file();
-    assert_eq!((found(&users, "ann"), found(&users, "cat")), ("unknown", "user"));
+    assert_eq!((lookup(&users, "ann"), lookup(&users, "cat")), ("unknown", "user"));
 
     // An invalid or missing file changes nothing.
     fs::write(&path, "dan:secret\n").unwrap();
     users.check_file();
-    assert_eq!((found(&users, "cat"), found(&users, "dan")), ("user", "unknown"));
+    assert_eq!((lookup(&users, "cat"), lookup(&users, "dan")), ("user", "unknown"));
     fs::remove_file(&path).unwrap();
     users.check_file();
-    assert_eq!(found(&users, "cat"), "user");
+    assert_eq!(lookup(&users, "cat"), "user");
 
-    // A file replaced by a rename, with the same size.
+    // The file is replaced by a rename, and has the same size.
     let other = folder.path().join("new");
     fs::write(&other, format!("eve:{HASH}\n")).unwrap();
     fs::rename(&other, &path).unwrap();
     users.check_file();
-    assert_eq!((found(&users, "cat"), found(&users, "eve")), ("unknown", "user"));
+    assert_eq!((lookup(&users, "cat"), lookup(&users, "eve")), ("unknown", "user"));
 }
 
 #[test]
@@ -94,10 +94,10 @@ fn an_unreadable_file_does_not_affect_the_users_of_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("htpasswd");
     let users = users(&["bob"], Some(path.clone()));
-    assert_eq!((found(&users, "bob"), found(&users, "ann")), ("user", "unavailable"));
+    assert_eq!((lookup(&users, "bob"), lookup(&users, "ann")), ("user", "unavailable"));
     fs::write(&path, format!("ann:{HASH}\n")).unwrap();
     users.check_file();
-    assert_eq!((found(&users, "ann"), found(&users, "cat")), ("user", "unknown"));
+    assert_eq!((lookup(&users, "ann"), lookup(&users, "cat")), ("user", "unknown"));
 }
 
 #[test]

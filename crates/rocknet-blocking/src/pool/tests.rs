@@ -1,4 +1,4 @@
-//! The pool with real threads. Channels enforce every order; no test relies on sleeping.
+//! Tests of the pool with real threads. Channels enforce every order; no test relies on sleeping.
 
 use std::pin::pin;
 use std::sync::Barrier;
@@ -29,7 +29,7 @@ fn wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Keeps one thread busy until the sender is dropped; returns when the thread has started.
+/// Submits a job that keeps one thread busy until the sender is dropped. Returns when the job has started.
 fn occupy_thread(pool: &Pool) -> (Sender<()>, Job<()>) {
     let (begun, begins) = channel();
     let (release, released) = channel::<()>();
@@ -41,7 +41,7 @@ fn occupy_thread(pool: &Pool) -> (Sender<()>, Job<()>) {
     (release, job)
 }
 
-/// A job that sends its name when it runs.
+/// Submits a job that sends its name when it runs.
 fn logging_job(pool: &Pool, priority: Priority, name: &'static str, log: &Sender<&'static str>) -> Job<()> {
     let log = log.clone();
     pool.spawn(priority, move || log.send(name).unwrap())
@@ -51,7 +51,7 @@ fn counts(pool: &Pool, priority: Priority) -> PriorityCounts {
     pool.stats().by_priority[level(priority)]
 }
 
-/// Stops the pool regularly, so that its counters are final.
+/// Stops the pool, which must not drop or abandon a job. Afterwards its counters are final.
 fn finish(pool: &Pool) {
     assert_eq!(
         pool.stop(LONG),
@@ -63,7 +63,7 @@ fn finish(pool: &Pool) {
     assert_eq!(pool.stats().alive, 0);
 }
 
-/// Longer than any test takes: reaching it is a failure.
+/// Grace period that is longer than any test takes, so that reaching its end is a failure.
 const LONG: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Default)]
@@ -76,7 +76,7 @@ impl Clock for TestClock {
 }
 
 #[test]
-fn results_come_back() {
+fn jobs_return_their_results() {
     let pool = Pool::new(2);
     let jobs: Vec<_> = (0..100u32)
         .map(|number| pool.spawn(Normal, move || number * number))
@@ -96,7 +96,7 @@ fn results_come_back() {
 }
 
 #[test]
-fn results_come_back_under_tokio() {
+fn jobs_return_their_results_under_tokio() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let pool = Pool::new(1);
     let sum = runtime.block_on(async {
@@ -114,7 +114,7 @@ fn results_come_back_under_tokio() {
 }
 
 #[test]
-fn all_threads_work_at_once_and_have_names() {
+fn all_threads_run_jobs_concurrently_and_have_names() {
     let pool = Pool::new(4);
     let barrier = Arc::new(Barrier::new(4));
     let jobs: Vec<_> = (0..4)
@@ -134,7 +134,7 @@ fn all_threads_work_at_once_and_have_names() {
 }
 
 #[test]
-fn higher_priorities_go_first() {
+fn jobs_of_higher_priority_run_first() {
     let pool = Pool::with_clock(1, TestClock::default());
     let (release, blocker) = occupy_thread(&pool);
     let (log, order) = channel();
@@ -160,7 +160,7 @@ fn higher_priorities_go_first() {
 }
 
 #[test]
-fn waiting_jobs_rise() {
+fn waiting_jobs_gain_priority() {
     let clock = TestClock::default();
     let pool = Pool::with_clock(1, clock.clone());
     let (release, blocker) = occupy_thread(&pool);
@@ -281,7 +281,7 @@ fn a_started_job_runs_to_its_end() {
 }
 
 #[test]
-fn a_full_level_rejects_and_others_do_not() {
+fn a_full_level_rejects_jobs_and_other_levels_do_not() {
     let pool = Pool::new(1);
     let (release, blocker) = occupy_thread(&pool);
     let waiting: Vec<_> = (0..LEVEL_LIMIT).map(|_| pool.spawn(Low, || ())).collect();
@@ -339,7 +339,7 @@ fn a_stop_finishes_queued_jobs() {
 }
 
 #[test]
-fn a_stop_at_its_deadline_leaves_the_rest() {
+fn a_stop_drops_queued_jobs_after_the_grace_period() {
     let pool = Pool::new(1);
     let (release, blocker) = occupy_thread(&pool);
     let waiting = [High, Low].map(|priority| pool.spawn(priority, || ()));
@@ -369,7 +369,7 @@ fn dropping_the_last_handle_ends_the_threads() {
     drop(pool);
     drop(release);
     assert_eq!((wait(blocker), wait(waiting)), (Ok(()), Ok("done")));
-    // Only the thread still holds the pool, and it releases it.
+    // Only the thread still refers to the pool, and it drops its reference when it ends.
     if let Some(shared) = shared.upgrade() {
         let state = shared
             .ended
@@ -383,7 +383,7 @@ fn dropping_the_last_handle_ends_the_threads() {
 #[test]
 fn low_priority_has_its_own_threads_in_larger_pools() {
     let pool = Pool::new(2);
-    // More jobs than there are threads, and none ends.
+    // There are more jobs than threads, and no job ends.
     let (release, blocker) = channel::<()>();
     let blocker = Arc::new(Mutex::new(blocker));
     let (begun, begins) = channel();

@@ -1,4 +1,4 @@
-//! ACME accounts: created when first needed, one for each CA, and stored.
+//! ACME accounts, one for each CA: created when first needed, and stored in the state folder.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub struct AccountError {
 }
 
 impl Accounts {
-    /// Creates the accounts of a configuration. Opens none yet.
+    /// Creates an empty collection for the accounts of a configuration. Opens no account.
     pub fn new(storage: Arc<dyn Storage>, settings: &Acme) -> Accounts {
         Accounts {
             storage,
@@ -46,14 +46,14 @@ impl Accounts {
         }
     }
 
-    /// Opens the account at a CA, or returns the open one. Concurrent callers wait for the first.
+    /// Opens the account at a CA, or returns the open account. Concurrent calls run one after another.
     ///
     /// # Errors
     /// Returns the reason why the account cannot be opened.
     pub async fn session(&self, ca: &AcmeCa) -> Result<CaSession, AccountError> {
         let mut sessions = self.sessions.lock().await;
-        if let Some(known) = sessions.get(&ca.url) {
-            return Ok(known.clone());
+        if let Some(session) = sessions.get(&ca.url) {
+            return Ok(session.clone());
         }
         let http = HttpsClient::new(self.root.as_deref()).map_err(|reason| AccountError {
             reason,
@@ -73,7 +73,8 @@ impl Accounts {
         Ok(session)
     }
 
-    /// Discards the account of a CA that reports it as unknown. The next [`Accounts::session`] creates another.
+    /// Discards the account at a CA that reports the account as unknown. The next call of [`Accounts::session`] creates
+    /// another account.
     pub async fn forget(&self, ca: &AcmeCa) {
         self.sessions.lock().await.remove(&ca.url);
         let _ = self.storage.remove(&account_item(&ca.url));
@@ -81,8 +82,8 @@ impl Accounts {
 
     async fn account(&self, ca: &AcmeCa, http: &HttpsClient) -> Result<Account, Error> {
         let item = account_item(&ca.url);
-        let kept = self.storage.read(&item).map_err(|error| Error::Other(error.into()))?;
-        if let Some(credentials) = kept.and_then(|bytes| serde_json::from_slice::<AccountCredentials>(&bytes).ok()) {
+        let stored = self.storage.read(&item).map_err(|error| Error::Other(error.into()))?;
+        if let Some(credentials) = stored.and_then(|bytes| serde_json::from_slice::<AccountCredentials>(&bytes).ok()) {
             return Account::builder_with_http(Box::new(http.clone()))
                 .from_credentials(credentials)
                 .await;

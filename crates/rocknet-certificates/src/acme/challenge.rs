@@ -28,7 +28,7 @@ pub fn kinds(settings: &Acme, name: &str, failures: u32) -> Vec<Challenge> {
     let is_wildcard = name.starts_with("*.");
     let possible = |kind: &Challenge| match kind {
         Challenge::Dns => settings.dns.is_some() && name.parse::<std::net::IpAddr>().is_err(),
-        // NoCertificate can show anything at all names below one.
+        // A response by HTTP or TLS proves control over one host, not over all names that a wildcard covers.
         Challenge::Http | Challenge::TlsAlpn => !is_wildcard,
     };
     let mut kinds: Vec<Challenge> = settings.challenges.iter().copied().filter(possible).collect();
@@ -48,7 +48,7 @@ pub fn acme_type(kind: Challenge) -> ChallengeType {
     }
 }
 
-/// Publishes the response to a challenge. `name` is without `*.`.
+/// Publishes the response to a challenge. `name` has no leading `*.`.
 ///
 /// # Errors
 /// Describes why the response cannot be published.
@@ -81,7 +81,7 @@ pub async fn present(
     }
 }
 
-/// Removes a response. A DNS record that cannot be removed does no harm and is logged.
+/// Removes a response. If a DNS record cannot be removed, the error is only logged, because the record does no harm.
 pub async fn clean_up(challenge: PresentedChallenge, settings: &Acme, store: &CertificateStore) {
     match challenge {
         PresentedChallenge::Http(token) => store.remove_http_challenge(&token),
@@ -99,7 +99,7 @@ pub async fn clean_up(challenge: PresentedChallenge, settings: &Acme, store: &Ce
 /// Creates the challenge certificate (RFC 8737 §3).
 fn tls_alpn_certificate(name: &str, authorization: &KeyAuthorization) -> Result<CertifiedKey, String> {
     let digest = authorization.digest();
-    // `new_acme_identifier` panics unless it gets 32 bytes.
+    // `new_acme_identifier` panics unless the digest has 32 bytes.
     if digest.as_ref().len() != 32 {
         return Err("the digest of the key authorization is not 32 bytes long".to_owned());
     }
@@ -112,8 +112,8 @@ fn tls_alpn_certificate(name: &str, authorization: &KeyAuthorization) -> Result<
         Ok::<_, rcgen::Error>((certificate.der().clone(), PrivatePkcs8KeyDer::from(key.serialize_der())))
     };
     let (der, key) = make().map_err(|error| error.to_string())?;
-    // Not checked as certificates of sites are, because the acmeIdentifier extension is critical and unknown to
-    // clients.
+    // Not checked like the certificates of sites, because the check would refuse the acmeIdentifier extension, which is
+    // critical and unknown to it.
     let key = any_supported_type(&key.into()).map_err(|error| error.to_string())?;
     Ok(CertifiedKey::new(vec![der], key))
 }

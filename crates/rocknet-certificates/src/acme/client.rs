@@ -33,13 +33,13 @@ pub struct IssuanceError {
     pub reason: String,
     /// Shortest remaining pause, if all CAs are paused.
     pub retry_after: Option<Duration>,
-    /// All CAs were paused, and no CA was contacted.
+    /// True if all CAs were paused, so that no CA was contacted.
     pub all_paused: bool,
 }
 
 impl AcmeClient {
-    /// Obtains a certificate for `name` from the first CA that issues one. `failures` is the number of preceding
-    /// failures, which selects the challenge; `old` is the certificate to be replaced.
+    /// Obtains a certificate for `name` from the first CA that issues one. `failures` is the number of consecutive
+    /// failures so far, which selects the challenge. `old` is the certificate to be replaced.
     ///
     /// # Errors
     /// Returns the reasons of all CAs.
@@ -104,7 +104,8 @@ impl AcmeClient {
         })
     }
 
-    /// Queries the suggested renewal window of a certificate, and the delay before the next query (ARI, RFC 9773).
+    /// Queries the suggested renewal window of a certificate and the delay before the next query (ARI, RFC 9773), at
+    /// the first CA that responds. Returns `None` if no CA responds.
     pub async fn renewal_window(&self, record: &StoredCertificate) -> Option<((SystemTime, SystemTime), Duration)> {
         let id = CertificateIdentifier::try_from(&record.leaf).ok()?;
         for ca in self.settings.cas.iter().filter(|ca| self.remaining_pause(ca).is_none()) {
@@ -144,5 +145,5 @@ pub fn host(url: &str) -> &str {
     rest.split('/').next().unwrap_or(rest)
 }
 
-/// Maximum pause. Rate limits of CAs are counted in weeks at most.
+/// Maximum pause. The longest rate limits of public CAs apply to a week.
 const MAX_PAUSE: Duration = Duration::from_secs(8 * 86_400);

@@ -27,11 +27,12 @@ impl Clock {
     pub fn advance(&self, by: Duration) {
         self.0.offset_s.fetch_add(by.as_secs(), Ordering::AcqRel);
         self.0.moved.notify_waiters();
+        // Stores one notification for a task that is about to wait.
         self.0.moved.notify_one();
     }
 
-    /// Waits until `then`, but at most `MAX_SLEEP`, so that a changed system clock or a suspended machine is noticed.
-    /// Callers therefore check the clock again.
+    /// Waits until `then`, until the clock is advanced, or for `MAX_SLEEP`, whichever comes first. The maximum makes
+    /// the caller notice a changed system clock or a suspended machine, so callers must check the clock again.
     pub async fn wait_until(&self, then: SystemTime) {
         let left = then.duration_since(self.now()).unwrap_or_default();
         tokio::select! {
@@ -41,5 +42,5 @@ impl Clock {
     }
 }
 
-/// Maximum time between two checks of the clock. Certificates live for days, so a minute late is soon enough.
+/// Maximum time between two checks of the clock. Certificates are valid for days, so a delay of a minute is harmless.
 const MAX_SLEEP: Duration = Duration::from_secs(60);

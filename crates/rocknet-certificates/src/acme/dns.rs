@@ -1,4 +1,4 @@
-//! DNS-01: publishes and removes a TXT record, by a program of the operator's or by a dynamic update (RFC 2136).
+//! DNS-01: publishes and removes a TXT record with a program of the operator or a dynamic update (RFC 2136).
 
 mod action;
 pub(crate) mod message;
@@ -34,7 +34,7 @@ pub async fn apply(dns: &Dns, action: Action, name: &str, value: &str) -> Result
     Ok(())
 }
 
-/// Waits after publishing, because the CA also queries secondary servers, which are updated a moment later.
+/// Waits after a record was published, because the CA also queries secondary servers, which are updated a moment later.
 async fn wait_for_propagation(action: Action, wait: Duration) {
     if action == Action::Present {
         tokio::time::sleep(wait).await;

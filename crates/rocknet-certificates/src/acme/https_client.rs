@@ -26,12 +26,13 @@ type Hyper = Client<HttpsConnector<HttpConnector>, BodyWrapper<Bytes>>;
 #[derive(Clone)]
 pub struct HttpsClient {
     client: Hyper,
-    /// Delay of the last 429 or 503 response (`Retry-After`).
+    /// Delay requested by the last 429 or 503 response (`Retry-After`).
     retry_after: Arc<Mutex<Option<Duration>>>,
 }
 
 impl HttpsClient {
-    /// Creates a client. `root` is a PEM file with the roots of a private CA; without it the system's roots apply.
+    /// Creates a client. `root` is a PEM file with the roots of a private CA; without it, the client trusts the
+    /// system's roots.
     ///
     /// # Errors
     /// Describes why the roots cannot be read.
@@ -72,7 +73,7 @@ fn roots(path: &Path) -> Result<RootCertStore, String> {
         roots.add(der).map_err(|error| format!("{shown}: {error}"))?;
     }
     if roots.is_empty() {
-        return Err(format!("{shown} holds no certificate"));
+        return Err(format!("{shown} contains no certificate"));
     }
     Ok(roots)
 }
@@ -82,11 +83,11 @@ impl HttpClient for HttpsClient {
         &self,
         request: Request<BodyWrapper<Bytes>>,
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
-        let (sent, retry_after) = (self.client.request(request), Arc::clone(&self.retry_after));
+        let (response, retry_after) = (self.client.request(request), Arc::clone(&self.retry_after));
         Box::pin(async move {
             let exchange = tokio::time::timeout(TIMEOUT, async {
-                let (parts, body) = sent.await.map_err(|error| other(&error))?.into_parts();
-                let body = Limited::new(body, MAX_ANSWER).collect().await;
+                let (parts, body) = response.await.map_err(|error| other(&error))?.into_parts();
+                let body = Limited::new(body, MAX_RESPONSE_BODY).collect().await;
                 let body = body.map_err(Error::Other)?.to_bytes();
                 Ok::<_, Error>((parts, body))
             });
@@ -107,7 +108,7 @@ impl HttpClient for HttpsClient {
     }
 }
 
-/// Includes the causes, because the outermost error is only "client error".
+/// Converts an error with all its causes, because the text of the outermost error is only "client error".
 fn other(error: &dyn std::error::Error) -> Error {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -131,8 +132,8 @@ fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
 /// Timeout of one request. CAs that sign while the client waits take a few seconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum response body in bytes. Chains and problem documents take a few kilobytes.
-const MAX_ANSWER: usize = 1 << 20;
+/// Maximum size of a response body in bytes. Certificate chains and problem documents have a few kilobytes.
+const MAX_RESPONSE_BODY: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
-//! Automatic HTTPS: certificates of public CAs, ordered and renewed by ACME (RFC 8555) on a thread of its own.
+//! Automatic HTTPS: certificates of public CAs, ordered and renewed by ACME (RFC 8555) on the thread `rn-acme`.
 //!
-//! Neither start nor reload waits for it. Sites are served with the certificates in the state folder, and new
-//! certificates are inserted into the store when they arrive.
+//! Neither a start nor a reload waits for this thread. Sites are served with the certificates in the state folder. New
+//! certificates are inserted into the store when they are issued.
 //!
 //! ```text
 //! set_requests ──watch──▶ renewal: what is due? ──▶ client: each CA in turn ──▶ order: create, validate, fetch, save
@@ -44,11 +44,11 @@ pub struct AcmeIssuer {
     storage: Arc<dyn Storage>,
     clock: Clock,
     desired: watch::Sender<Arc<DesiredState>>,
-    /// Receivers for the thread, until it is started.
+    /// Receivers for the thread; `None` once the thread has started.
     receivers: Option<Receivers>,
-    /// Names that clients requested without a certificate.
+    /// Queue of names that clients requested and that have no certificate.
     missing_names: mpsc::Sender<String>,
-    /// The store reports missing names to this issuer.
+    /// True once the store reports missing names to this issuer.
     is_subscribed: bool,
     thread: Option<OwnedThread>,
 }
@@ -93,12 +93,12 @@ impl AcmeIssuer {
             settings: self.settings.clone(),
             ..DesiredState::default()
         };
-        let proves_all = self.settings.dns.is_some() && self.settings.challenges.contains(&Challenge::Dns);
+        let can_validate_wildcards = self.settings.dns.is_some() && self.settings.challenges.contains(&Challenge::Dns);
         for site in requests.iter().filter(|site| site.authority == Authority::Acme) {
             for name in &site.names {
                 match name.strip_prefix("*.") {
                     None => drop(desired.names.insert(name.clone())),
-                    Some(_) if proves_all => drop(desired.names.insert(name.clone())),
+                    Some(_) if can_validate_wildcards => drop(desired.names.insert(name.clone())),
                     Some(parent) if self.settings.ask.is_some() => desired.wildcard_parents.push(parent.to_owned()),
                     Some(_) => tracing::warn!(
                         "site {}: no certificate can be ordered for {name}; set `dns` or `ask` in [tls]",
@@ -128,7 +128,7 @@ impl AcmeIssuer {
     fn subscribe(&mut self, store: &Arc<CertificateStore>) {
         if !std::mem::replace(&mut self.is_subscribed, true) {
             let missing_names = self.missing_names.clone();
-            // If the queue is full, the next client reports the name again.
+            // If the queue is full, the name is dropped, and the next client that requests it reports it again.
             store.on_missing(move |name| drop(missing_names.try_send(name.to_owned())));
         }
     }
@@ -170,13 +170,13 @@ impl Issuer for AcmeIssuer {
     fn set_requests(&mut self, requests: &[CertificateRequest], store: &Arc<CertificateStore>) {
         let desired = self.desired_state(requests);
         let before = Arc::clone(&self.desired.borrow());
-        let gone: Vec<String> = before
+        let removed: Vec<String> = before
             .names
             .iter()
             .filter(|name| !desired.covers(name))
             .cloned()
             .collect();
-        store.remove(&gone);
+        store.remove(&removed);
         if !desired.wildcard_parents.is_empty() {
             self.subscribe(store);
         }
@@ -204,11 +204,11 @@ impl Issuer for AcmeIssuer {
     fn renew_due(&mut self, _: SystemTime, _: &Arc<CertificateStore>) {}
 
     fn stop(&mut self, deadline: Instant) -> bool {
-        // Dropping the sender ends the thread, which drops the orders in progress.
+        // Dropping the sender stops the thread, which drops the orders in progress.
         self.desired = watch::channel(Arc::default()).0;
         self.thread.take().is_none_or(|thread| thread.join(deadline))
     }
 }
 
-/// Maximum number of requested names in the queue.
+/// Maximum number of missing names in the queue.
 const MAX_MISSING_NAMES: usize = 64;

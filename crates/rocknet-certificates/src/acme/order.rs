@@ -16,7 +16,7 @@ use super::persistence::{PendingOrder, StoredCertificate, StoredCertificateError
 use crate::CertificateStore;
 use crate::storage::Storage;
 
-/// The subject of an order and the resources it uses.
+/// The name that an order is for, and the resources that the order uses.
 pub struct OrderContext<'a> {
     pub name: &'a str,
     /// Challenge types, most preferred first.
@@ -36,7 +36,7 @@ pub struct OrderContext<'a> {
 pub enum OrderError {
     /// The CA refused the request or did not respond.
     Ca(Error),
-    /// The CA could not validate the challenge, in its words.
+    /// The CA could not validate the challenge, with the reason that the CA reports.
     ChallengeFailed(String),
     /// The response to the challenge could not be published.
     ChallengeNotPresented(String),
@@ -49,16 +49,17 @@ pub enum OrderError {
 /// Creates or resumes an order, validates the name, and fetches and saves the certificate.
 ///
 /// # Errors
-/// Returns the reason of the failure. The order is kept for another attempt if the network or the disk failed.
+/// Returns the reason of the failure. The order is kept for another attempt if the network or the disk failed, or the
+/// challenge response could not be published.
 pub async fn obtain(context: &OrderContext<'_>) -> Result<StoredCertificate, OrderError> {
     let (mut order, key_pem) = match resume(context).await {
         Some(order) => order,
         None => create(context).await?,
     };
-    let done = complete(context, &mut order, &key_pem).await;
-    let lost = match &done {
+    let result = complete(context, &mut order, &key_pem).await;
+    let is_finished = match &result {
         Ok(_) | Err(OrderError::ChallengeFailed(_) | OrderError::Crypto(_) | OrderError::Ca(Error::Api(_))) => true,
-        // The network or the disk failed, so the order can be used again.
+        // The order itself is still usable, so the next attempt resumes it.
         Err(
             OrderError::Ca(_)
             | OrderError::ChallengeNotPresented(_)
@@ -66,13 +67,13 @@ pub async fn obtain(context: &OrderContext<'_>) -> Result<StoredCertificate, Ord
         ) => false,
         Err(OrderError::Storage(_)) => true,
     };
-    if lost {
+    if is_finished {
         PendingOrder::remove(context.storage, context.name);
     }
-    done
+    result
 }
 
-/// Returns the order that an earlier process created here, if the CA still knows it as valid.
+/// Returns the stored order for this name, if this CA still has it and does not report it as invalid.
 async fn resume(context: &OrderContext<'_>) -> Option<(Order, String)> {
     let pending = PendingOrder::load(context.storage, context.name).filter(|pending| pending.ca == context.url)?;
     let mut order = context.ca.account.order(pending.url).await.ok()?;
@@ -92,7 +93,8 @@ async fn create(context: &OrderContext<'_>) -> Result<(Order, String), OrderErro
         .old
         .and_then(|old| CertificateIdentifier::try_from(&old.leaf).ok());
     let order = match replaced {
-        // The CA may not know the certificate, for example because another one issued it.
+        // If the CA refuses the order, it may not know the replaced certificate, for example because another CA issued
+        // it. The order is then created again without `replaces`.
         Some(replaced) => match context
             .ca
             .account
@@ -101,7 +103,7 @@ async fn create(context: &OrderContext<'_>) -> Result<(Order, String), OrderErro
         {
             Ok(order) => Ok(order),
             Err(error) if !is_rate_limited(&error) => context.ca.account.new_order(&NewOrder::new(&identifiers)).await,
-            done => done,
+            result => result,
         },
         None => context.ca.account.new_order(&NewOrder::new(&identifiers)).await,
     }
@@ -112,7 +114,8 @@ async fn create(context: &OrderContext<'_>) -> Result<(Order, String), OrderErro
         url: order.url().to_owned(),
         key_pem: key.serialize_pem(),
     };
-    // Saved first, because otherwise the key of a certificate that is issued but not fetched would be lost.
+    // Saved before the order is completed. Otherwise a crash between issuance and download would lose the key of the
+    // certificate.
     pending
         .save(context.storage, context.name)
         .map_err(OrderError::Storage)?;
@@ -162,11 +165,11 @@ async fn solve_challenges(
             other => return Err(OrderError::ChallengeFailed(format!("the authorization is {other:?}"))),
         }
         let offered = |kind: &&Challenge| {
-            let wanted = challenge::acme_type(**kind);
+            let acme_type = challenge::acme_type(**kind);
             authorization
                 .challenges
                 .iter()
-                .any(|challenge| challenge.r#type == wanted)
+                .any(|challenge| challenge.r#type == acme_type)
         };
         let Some(&kind) = context.kinds.iter().find(offered) else {
             let reason = "the CA offers no challenge that is configured; wildcards need dns-01".to_owned();
@@ -221,8 +224,8 @@ async fn failure_reasons(order: &mut Order) -> String {
     reasons.join("; ")
 }
 
-/// Timeout of validation and of issuance. A CA validates from several places and signs within seconds; some queue for a
-/// minute.
+/// Timeout of validation and of issuance. A CA validates from several places and signs within seconds, but some CAs
+/// queue orders for a minute.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 impl std::fmt::Display for OrderError {

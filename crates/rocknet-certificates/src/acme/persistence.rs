@@ -36,7 +36,7 @@ pub struct FailureRecord {
     pub count: u32,
     /// Time of the next attempt, in seconds since 1970.
     pub next_try: u64,
-    /// Last error. Empty: there was no failure.
+    /// Last error; empty if there was no failure.
     pub last: String,
 }
 
@@ -72,7 +72,7 @@ impl StoredCertificate {
         Ok(StoredCertificate { certificate, leaf })
     }
 
-    /// Loads the certificate of a name; `None` without a stored one.
+    /// Loads the certificate of a name; `None` if no certificate is stored.
     ///
     /// # Errors
     /// Returns the reason why the certificate cannot be used.
@@ -98,7 +98,7 @@ impl StoredCertificate {
     ) -> Result<StoredCertificate, StoredCertificateError> {
         let pem = format!("{key_pem}\n{chain_pem}");
         let record = StoredCertificate::parse(name, pem.as_bytes())?;
-        // One item, so that no crash can combine one certificate's key with another's chain.
+        // Key and chain are one item, so that no crash can combine one certificate's key with another's chain.
         storage
             .write(&certificate_item(name), pem.as_bytes(), Access::Owner)
             .map_err(StoredCertificateError::Storage)?;
@@ -112,7 +112,7 @@ impl StoredCertificate {
 }
 
 impl PendingOrder {
-    /// Loads the order of a name, if there is one that can be parsed.
+    /// Loads the order of a name; `None` if no order is stored or it cannot be parsed.
     pub fn load(storage: &dyn Storage, name: &str) -> Option<PendingOrder> {
         let bytes = storage.read(&pending_item(name)).ok().flatten()?;
         serde_json::from_slice(&bytes).ok()
@@ -129,21 +129,21 @@ impl PendingOrder {
             .map_err(StoredCertificateError::Storage)
     }
 
-    /// Removes the order. If that fails, the CA reports the order as invalid later.
+    /// Removes the order. Errors are ignored, because the next attempt queries the state of the order from the CA.
     pub fn remove(storage: &dyn Storage, name: &str) {
         let _ = storage.remove(&pending_item(name));
     }
 }
 
 impl FailureRecord {
-    /// Loads the failures of a name; the default without stored or readable failures.
+    /// Loads the failures of a name; the default if no readable record is stored.
     pub fn load(storage: &dyn Storage, name: &str) -> FailureRecord {
         let bytes = storage.read(&failures_item(name)).ok().flatten().unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    /// Saves the failures, or removes the item without failures. Errors are ignored: only the memory of a failure is
-    /// lost.
+    /// Saves the failures, or removes the stored record if there were no failures. Errors are ignored, because they
+    /// lose only the record of a failure.
     pub fn save(&self, storage: &dyn Storage, name: &str) {
         if self.last.is_empty() {
             let _ = storage.remove(&failures_item(name));
@@ -152,7 +152,7 @@ impl FailureRecord {
         }
     }
 
-    /// Returns the time of the next attempt.
+    /// Returns the time of the next attempt, at most in the year 2106, so that a corrupt record causes no overflow.
     pub fn next_try(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_secs(self.next_try.min(u64::from(u32::MAX)))
     }

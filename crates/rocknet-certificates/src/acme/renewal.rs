@@ -22,9 +22,10 @@ use crate::storage::{Lock, Storage};
 #[derive(Default)]
 pub struct DesiredState {
     pub settings: Acme,
-    /// Names to be ordered in any case.
+    /// Names whose certificates are ordered before a client requests them.
     pub names: BTreeSet<String>,
-    /// Parents of wildcards whose names are ordered one by one, when a client requests them.
+    /// Parent domains of wildcards. Certificates for names below them are ordered one by one when a client requests a
+    /// name.
     pub wildcard_parents: Vec<String>,
 }
 
@@ -39,13 +40,13 @@ impl DesiredState {
     }
 }
 
-/// State of the thread `rn-acme`.
+/// State of the renewal loop on the thread `rn-acme`.
 pub struct RenewalLoop {
     pub storage: Arc<dyn Storage>,
     pub clock: Clock,
     pub store: Arc<CertificateStore>,
     pub desired: watch::Receiver<Arc<DesiredState>>,
-    /// Names that clients requested without a certificate.
+    /// Names that clients requested and that have no certificate.
     pub missing_names: mpsc::Receiver<String>,
     pub entries: HashMap<String, NameState>,
 }
@@ -59,7 +60,7 @@ pub struct NameState {
     /// Time of the next query of the window.
     query_window_at: SystemTime,
     failures: FailureRecord,
-    /// A task works on this name.
+    /// True while a task processes this name.
     busy: bool,
     /// Random fraction, drawn once for each certificate so that its renewal time does not change.
     jitter: f64,
@@ -88,7 +89,8 @@ impl RenewalLoop {
                 client = self.apply_desired(&client);
                 denied.clear();
             }
-            // Among processes that share a state folder, one orders certificates and the others serve what it stores.
+            // Of the processes that share a state folder, one orders certificates. The others serve the certificates
+            // that it stores.
             if lock.is_none() {
                 lock = self.try_lock();
                 if lock.is_none() {
@@ -123,7 +125,7 @@ impl RenewalLoop {
         }
     }
 
-    /// Returns the lock on ACME, unless another process holds it.
+    /// Locks ACME orders in the state folder. Returns `None` if another process holds the lock.
     fn try_lock(&self) -> Option<Lock> {
         match self.storage.lock("acme/acme") {
             Ok(lock) => lock,
@@ -238,7 +240,7 @@ impl RenewalLoop {
                         entry.take(record);
                         entry.failures = FailureRecord::default();
                         entry.failures.save(&*self.storage, &name);
-                        // Prevents immediate renewal, however short the validity is.
+                        // Prevents immediate renewal, however short the validity period is.
                         entry.failures.next_try = unix(now + MIN_RENEWAL_INTERVAL);
                     }
                     Err(failed) => entry.fail(&*self.storage, &name, &failed, now),
@@ -256,8 +258,8 @@ impl RenewalLoop {
                 }
                 entry.plan();
             }
-            TaskResult::Permission(name, answer) => {
-                let is_allowed = match answer {
+            TaskResult::Permission(name, result) => {
+                let is_allowed = match result {
                     Ok(is_allowed) => is_allowed,
                     Err(reason) => {
                         tracing::warn!("no certificate for {name}: the permission query failed: {reason}");
@@ -275,7 +277,8 @@ impl RenewalLoop {
         }
     }
 
-    /// Queries the permission for a name that a client requested without a certificate.
+    /// Starts a permission query for a name that a client requested and that has no certificate. Does nothing if the
+    /// permission was denied recently or a limit is reached.
     fn request_permission(
         &mut self,
         name: String,
@@ -294,11 +297,11 @@ impl RenewalLoop {
         if denied.contains_key(&name) || denied.len() >= MAX_DENIED {
             return;
         }
-        // Denied until the response arrives, so that there is one query at a time.
+        // Denied until the response arrives, so that a name has at most one query in progress.
         denied.insert(name.clone(), now + DENIAL_TTL);
         running.spawn(async move {
-            let answer = on_demand::is_allowed(&url, &name).await;
-            TaskResult::Permission(name, answer)
+            let result = on_demand::is_allowed(&url, &name).await;
+            TaskResult::Permission(name, result)
         });
     }
 }
@@ -311,14 +314,14 @@ impl NameState {
             None
         });
         let mut failures = FailureRecord::load(storage, name);
-        // The operator has probably changed something before starting the server.
+        // A long delay is shortened, because the operator has probably fixed something before starting the server.
         failures.next_try = failures.next_try.min(unix(now + MAX_DELAY_AT_START));
         let jitter = random_fraction();
         let mut entry = NameState {
             record: None,
             renew_at: UNIX_EPOCH,
             window: None,
-            // Spread in time, so that many names or frequent restarts do not query at once.
+            // Spread in time, so that many names or frequent restarts do not cause a burst of queries.
             query_window_at: now + MIN_WINDOW_INTERVAL.mul_f64(jitter),
             failures,
             busy: false,
@@ -363,22 +366,25 @@ impl NameState {
         self.failures.next_try = unix(now + pause);
         self.failures.last.clone_from(&failed.reason);
         self.failures.save(storage, name);
-        let again = pause.as_secs().div_ceil(60);
+        let minutes = pause.as_secs().div_ceil(60);
         let left = self
             .validity()
             .map(|validity| validity.not_after.duration_since(now).unwrap_or_default().as_secs() / 86_400);
         match left {
             Some(days) if days > ERROR_DAYS => {
                 tracing::warn!(
-                    "renewing the certificate for {name} failed, next attempt in {again} min: {}",
+                    "renewing the certificate for {name} failed, next attempt in {minutes} min: {}",
                     failed.reason
                 );
             }
             Some(days) => tracing::error!(
-                "renewing the certificate for {name} failed with {days} days left, next attempt in {again} min: {}",
+                "renewing the certificate for {name} failed with {days} days left, next attempt in {minutes} min: {}",
                 failed.reason
             ),
-            None => tracing::error!("no certificate for {name}, next try in {again} min: {}", failed.reason),
+            None => tracing::error!(
+                "no certificate for {name}, next attempt in {minutes} min: {}",
+                failed.reason
+            ),
         }
     }
 }
@@ -387,11 +393,11 @@ fn unix(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// Maximum number of concurrent tasks. A server with a thousand sites finishes in half an hour without exceeding rate
-/// limits.
+/// Maximum number of concurrent tasks. A server with a thousand sites obtains its certificates within half an hour and
+/// does not exceed rate limits.
 const MAX_TASKS: usize = 4;
 
-/// Maximum time between two checks of what is due.
+/// Maximum time between two checks for due tasks.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Interval between attempts to take the lock from a process that has ended.
@@ -403,8 +409,8 @@ const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(3600);
 /// Maximum delay after a restart, whatever failures are recorded.
 const MAX_DELAY_AT_START: Duration = Duration::from_secs(300);
 
-/// Bounds of the interval between queries of the renewal window. RFC 9773 §4.3.3 leaves it to clients within reason; a
-/// CA that has to revoke announces it hours before.
+/// Bounds of the interval between queries of the renewal window. RFC 9773 §4.3.3 lets clients choose reasonable bounds.
+/// A CA that has to revoke certificates announces it hours before.
 const MIN_WINDOW_INTERVAL: Duration = Duration::from_secs(3600);
 const MAX_WINDOW_INTERVAL: Duration = Duration::from_secs(86_400);
 
@@ -414,7 +420,7 @@ const ERROR_DAYS: u64 = 9;
 /// Maximum number of names, including those ordered on demand.
 const MAX_NAMES: usize = 100_000;
 
-/// Time for which a denial is remembered, and the maximum number of remembered denials. When the table is full, no
-/// permission is queried until denials expire.
+/// Time for which a denial is stored, and the maximum number of stored denials. When the table is full, no permission
+/// is queried until denials expire.
 const DENIAL_TTL: Duration = Duration::from_secs(300);
 const MAX_DENIED: usize = 10_000;

@@ -17,9 +17,9 @@ impl Validity {
     }
 }
 
-/// Returns the time of renewal: after two thirds of the validity period, spread so that certificates issued together
-/// are not renewed together, or within the window that the CA suggests (RFC 9773). Never in the last tenth, which is
-/// kept for failures.
+/// Returns the time of renewal: within the window that the CA suggests (RFC 9773), or without a window after about two
+/// thirds of the validity period. Jitter prevents certificates that were issued together from being renewed together.
+/// The time is never in the last tenth of the validity period, which is kept for retries after failures.
 pub fn renew_at(validity: Validity, suggested: Option<(SystemTime, SystemTime)>, jitter: Fraction) -> SystemTime {
     let latest = validity.not_after - validity.length() / RESERVE_DIVISOR;
     let preferred = match suggested {
@@ -40,22 +40,24 @@ pub fn retry_delay(failures: u32, retry_after: Option<Duration>, jitter: Fractio
     own.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER))
 }
 
-/// Fraction (one over this) of the validity period that is kept for failures: nine days of ninety, half a day of six.
+/// The last part of the validity period that is kept for retries is the period divided by this number: nine days of
+/// ninety, about half a day of six days.
 const RESERVE_DIVISOR: u32 = 10;
 
-/// Renewals are spread by this fraction (one over this) of the validity period to both sides of two thirds.
+/// Renewals are moved earlier or later by at most the validity period divided by this number.
 const JITTER_DIVISOR: u32 = 40;
 
 /// Delay after the first failure. A DNS name or firewall rule that was just added is worth an early retry.
 const FIRST_DELAY: Duration = Duration::from_secs(60);
 
-/// Growth of the delay. Four attempts fall into the first hour, and public CAs allow five failures of a name.
+/// Growth of the delay with each failure. Four attempts are made in the first hour; public CAs allow five failures of a
+/// name per hour.
 const DELAY_FACTOR: u32 = 4;
 
 /// Maximum delay, so that a corrected DNS record takes effect within a day.
 const MAX_DELAY: Duration = Duration::from_secs(86_400);
 
-/// Maximum `Retry-After` that is honoured. Rate limits are counted in weeks at most.
+/// Maximum `Retry-After` that is honoured. The longest rate limits of public CAs apply to a week.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(8 * 86_400);
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ use crate::storage::{Access, Storage};
 /// The names for which a local CA may sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaKind {
-    /// Names of this machine and its network only. Name constraints make clients enforce this, so a stolen key cannot
-    /// impersonate a public site. `rocknet trust` installs this CA.
+    /// Names of this machine and its network only. Clients enforce this limit by name constraints, so a stolen key
+    /// cannot be used to impersonate a public site. `rocknet trust` installs this CA.
     Private,
     /// Any name, for public sites that are tested on a developer's machine. Installed only on explicit request.
     AnyName,
@@ -33,7 +33,7 @@ pub struct CaCertificate {
     pub der: CertificateDer<'static>,
     /// The certificate in PEM.
     pub pem: String,
-    /// End of its validity period.
+    /// End of the certificate's validity period.
     pub not_after: SystemTime,
 }
 
@@ -45,7 +45,7 @@ pub struct LocalCa {
 
 /// A leaf certificate with its key.
 pub struct Leaf {
-    /// The leaf only, because clients that trust the CA already have its root.
+    /// Contains only the leaf, because clients that trust the CA already have its root.
     pub chain: Vec<CertificateDer<'static>>,
     /// Private key.
     pub key: PrivateKeyDer<'static>,
@@ -56,7 +56,7 @@ pub struct Leaf {
 pub enum CaError {
     /// The state folder cannot be read or written.
     Storage(io::Error),
-    /// Another process is creating the CA, and did not finish in time.
+    /// Another process is creating the CA and has not finished in time.
     Busy,
     /// A key or certificate cannot be created.
     Make(rcgen::Error),
@@ -68,7 +68,7 @@ impl CaKind {
     /// All kinds, in the order of their discriminants.
     pub const ALL: [CaKind; 2] = [CaKind::Private, CaKind::AnyName];
 
-    /// Returns the item that holds the certificate.
+    /// Returns the name of the storage item that contains the certificate.
     pub fn certificate_item(self) -> &'static str {
         match self {
             CaKind::Private => "local/ca.pem",
@@ -93,7 +93,7 @@ impl CaKind {
 }
 
 impl CaCertificate {
-    /// Reads the certificate from the storage; `None` without one that can be parsed.
+    /// Reads the certificate from the storage; `None` if no certificate is stored or it cannot be parsed.
     ///
     /// # Errors
     /// Returns the error of the storage.
@@ -115,7 +115,7 @@ impl CaCertificate {
 }
 
 impl LocalCa {
-    /// Opens the CA, or creates one if it is missing or would expire before a new leaf.
+    /// Opens the CA. Creates a CA if none is stored, it is damaged, or it would expire before a new leaf.
     ///
     /// # Errors
     /// Returns the reason why the CA cannot be opened or created.
@@ -123,7 +123,7 @@ impl LocalCa {
         if let Some(ca) = LocalCa::open(storage, kind, now)? {
             return Ok(ca);
         }
-        // A server and `rocknet trust` may do this at once, and both must use the same CA.
+        // A server and `rocknet trust` may create the CA at the same time, and both must use the same CA.
         let mut tries = 0;
         let _lock = loop {
             match storage.lock("local/ca").map_err(CaError::Storage)? {
@@ -168,7 +168,7 @@ impl LocalCa {
             .collect();
         name.push(DnType::CommonName, format!("{} {short}", kind.title()));
         params.distinguished_name = name;
-        // It signs leaf certificates but no further CA.
+        // The CA may sign leaf certificates but no intermediate CA.
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -235,17 +235,17 @@ fn set_validity(params: &mut CertificateParams, from: SystemTime, to: SystemTime
     params.not_after = epoch + Duration::from_secs(since_epoch(to));
 }
 
-/// Time by which the validity starts in the past, so that clients with a slow clock accept new certificates.
+/// Duration by which validity periods start in the past, so that clients with a slow clock accept new certificates.
 const CLOCK_SLACK: Duration = Duration::from_secs(3600);
 
-/// Lifetime of a CA: ten years, so that a root is rarely installed again, and no longer than the life of a computer.
+/// Lifetime of a CA: ten years, about the life of a computer, so that a root is rarely installed again.
 const CA_LIFETIME: Duration = Duration::from_secs(3650 * 86_400);
 
-/// Lifetime of a leaf. Apple's clients accept at most 397 days, and browsers move toward 47. Signing again costs
-/// nothing.
+/// Lifetime of a leaf. Apple's clients accept at most 397 days, and browsers are reducing the limit to 47 days.
+/// Frequent renewal is cheap.
 pub const LEAF_LIFETIME: Duration = Duration::from_secs(90 * 86_400);
 
-/// Creating a CA takes a few milliseconds; another process gets two seconds.
+/// Attempts to lock the CA and the pause between them: two seconds in total. Creating a CA takes a few milliseconds.
 const LOCK_TRIES: u32 = 40;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 

@@ -1,7 +1,7 @@
 //! Local HTTPS: certificates signed by a CA of this machine, issued immediately and renewed automatically.
 //!
-//! Leaf certificates are kept in memory only. Signing one costs less than reading it, so the disk holds only the CA,
-//! and there are no further keys to protect or files to clean up.
+//! Leaf certificates are kept only in memory, because signing a leaf costs less than reading it from a file. The disk
+//! stores only the CA, so there are no further keys to protect or files to clean up.
 
 mod ca;
 mod names;
@@ -21,10 +21,11 @@ use super::{Authority, Certificate, CertificateRequest, CertificateSet, Certific
 /// Issuer that signs with the local CA.
 pub struct LocalIssuer {
     shared: Arc<Shared>,
+    /// Renewal times by the names of a site.
     sites: HashMap<Vec<String>, RenewAt>,
-    /// The store reports missing names to this issuer.
+    /// True once the store reports missing names to this issuer.
     is_subscribed: bool,
-    /// A failure was logged; it is not logged again every few seconds.
+    /// True after a failure was logged, so that retries every few seconds do not log it again.
     error_logged: bool,
 }
 
@@ -34,13 +35,13 @@ type RenewAt = SystemTime;
 struct Shared {
     storage: Arc<dyn Storage>,
     cas: Mutex<[Option<LocalCa>; CaKind::ALL.len()]>,
-    /// Names below the wildcards of sites, signed when a client requests them.
+    /// Certificates for names below the wildcards of sites, signed when a client requests a name.
     on_demand: Mutex<OnDemand>,
 }
 
 #[derive(Default)]
 struct OnDemand {
-    /// Parents of the wildcards of all sites.
+    /// Parent domains of the wildcards of all sites.
     wildcard_parents: Vec<String>,
     issued: HashMap<String, RenewAt>,
 }
@@ -49,7 +50,7 @@ impl LocalIssuer {
     /// Creates an issuer that keeps its CA below `state_folder`. The CA is created when the first site needs it.
     ///
     /// # Errors
-    /// Currently returns none.
+    /// Never returns an error at present.
     pub fn new(state_folder: &Path) -> io::Result<LocalIssuer> {
         Ok(LocalIssuer::with_storage(Arc::new(FileStorage::new(state_folder))))
     }
@@ -68,8 +69,9 @@ impl LocalIssuer {
         }
     }
 
-    /// Subscribes to missing names. Browsers reject wildcards directly below a top-level domain, which local sites
-    /// often use: `*.localhost`, `*.test`. Names below them get certificates of their own when a client requests them.
+    /// Subscribes to missing names. Local sites often use wildcards directly below a top-level domain, such as
+    /// `*.localhost` and `*.test`, but browsers reject certificates for these wildcards. A name below such a wildcard
+    /// gets its own certificate when a client requests the name.
     fn subscribe(&mut self, store: &Arc<CertificateStore>) {
         if !std::mem::replace(&mut self.is_subscribed, true) {
             let (shared, weak) = (Arc::clone(&self.shared), Arc::downgrade(store));
@@ -81,14 +83,14 @@ impl LocalIssuer {
         }
     }
 
-    /// Signs certificates for all of `due` and inserts them into the store at once.
+    /// Signs certificates for all sites in `due` and inserts them into the store in one step.
     fn renew(&mut self, due: Vec<Vec<String>>, now: SystemTime, store: &CertificateStore) {
-        let mut made = Vec::with_capacity(due.len());
+        let mut signed = Vec::with_capacity(due.len());
         for names in due {
             match self.shared.sign(&names, now) {
                 Ok(set) => {
                     self.error_logged = false;
-                    made.push((names, set));
+                    signed.push((names, set));
                 }
                 Err(error) => {
                     if !std::mem::replace(&mut self.error_logged, true) {
@@ -99,13 +101,13 @@ impl LocalIssuer {
                 }
             }
         }
-        let shown: Vec<_> = made
+        let shown: Vec<_> = signed
             .iter()
             .map(|(names, set)| (accepted_by_browsers(names), set.clone()))
             .collect();
         store.insert_all(shown.iter().map(|(names, set)| (&names[..], set.clone())));
         self.sites
-            .extend(made.into_iter().map(|(names, _)| (names, now + RENEW_AFTER)));
+            .extend(signed.into_iter().map(|(names, _)| (names, now + RENEW_AFTER)));
     }
 }
 
@@ -182,13 +184,13 @@ impl Shared {
             .collect();
         let mut on_demand = self.on_demand();
         on_demand.wildcard_parents = wildcard_parents;
-        let gone: Vec<String> = on_demand
+        let removed: Vec<String> = on_demand
             .issued
             .keys()
             .filter(|name| !on_demand.covers(name))
             .cloned()
             .collect();
-        on_demand.remove_all(&gone, store);
+        on_demand.remove_all(&removed, store);
     }
 
     fn sign_on_demand(&self, name: &str, now: SystemTime, store: &CertificateStore) {
@@ -198,7 +200,7 @@ impl Shared {
             {
                 return;
             }
-            // Recorded before signing, so that concurrent clients do not cause several certificates.
+            // Recorded before the certificate is signed, so that concurrent clients do not cause several signatures.
             on_demand.issued.insert(name.to_owned(), now + RENEW_AFTER);
         }
         let names = [name.to_owned()];
@@ -212,7 +214,8 @@ impl Shared {
         }
     }
 
-    /// Removes certificates that are due for renewal. They are signed again when a client requests them.
+    /// Removes on-demand certificates that are due for renewal. A new certificate is signed when a client requests the
+    /// name again.
     fn remove_expired(&self, now: SystemTime, store: &CertificateStore) {
         let mut on_demand = self.on_demand();
         let old = on_demand.issued.iter().filter(|(_, due)| **due <= now);
@@ -237,7 +240,7 @@ impl OnDemand {
     }
 }
 
-/// Returns the names without wildcards that browsers would reject.
+/// Returns the names except wildcards directly below a top-level domain, which browsers reject.
 fn accepted_by_browsers(names: &[String]) -> Vec<String> {
     let refused = |name: &&String| name.strip_prefix("*.").is_some_and(|parent| !parent.contains('.'));
     names.iter().filter(|name| !refused(name)).cloned().collect()
@@ -246,7 +249,7 @@ fn accepted_by_browsers(names: &[String]) -> Vec<String> {
 /// Age at which leaf certificates are renewed: two thirds of their lifetime.
 const RENEW_AFTER: Duration = Duration::from_secs(ca::LEAF_LIFETIME.as_secs() / 3 * 2);
 
-/// Maximum number of names below wildcards. A developer has fewer, and clients cannot fill the memory with requests.
+/// Maximum number of on-demand names. Developers use fewer, and the limit prevents clients from filling the memory.
 const MAX_ON_DEMAND: usize = 1_024;
 
 #[cfg(test)]
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_get_certificates_at_once_and_lose_them_when_removed() {
+    fn sites_get_certificates_immediately_and_lose_them_when_removed() {
         let store = Arc::new(CertificateStore::default());
         let mut local = LocalIssuer::with_storage(Arc::new(MemoryStorage::default()));
         local.set_requests(
@@ -291,7 +294,7 @@ mod tests {
         assert_eq!(
             serial(&store, "a.test"),
             before,
-            "a certificate of an unchanged site stays"
+            "the certificate of an unchanged site is kept"
         );
         assert!(store.find("b.test").is_some() && store.find("localhost").is_none());
     }
@@ -310,7 +313,7 @@ mod tests {
         assert_ne!(serial(&store, "a.test"), first);
         let set = store.find("a.test").unwrap();
         assert!(set.certificates()[0].not_after() > later + RENEW_AFTER);
-        // After ten years the CA itself is replaced.
+        // Near the end of its ten years, the CA itself is replaced.
         let years = start + Duration::from_secs(3640 * 86_400);
         local.renew_due(years, &store);
         let set = store.find("a.test").unwrap();
@@ -318,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn names_below_a_wildcard_get_their_own_within_bounds() {
+    fn names_below_a_wildcard_get_their_own_certificates_up_to_a_limit() {
         let store = Arc::new(CertificateStore::default());
         let mut local = LocalIssuer::with_storage(Arc::new(MemoryStorage::default()));
         local.set_requests(&requests(&[&["*.test"]]), &store);
@@ -342,8 +345,8 @@ mod tests {
             local.shared.on_demand().issued.insert(format!("{number}.test"), start);
         }
         store.report_missing("z.test");
-        assert!(store.find("z.test").is_none(), "no more than {MAX_ON_DEMAND}");
-        // Expired entries make room, and removing a site removes its names.
+        assert!(store.find("z.test").is_none(), "at most {MAX_ON_DEMAND} names");
+        // Removing expired entries permits new names, and removing a site removes its names.
         local.renew_due(start + Duration::from_secs(60), &store);
         store.report_missing("z.test");
         assert!(store.find("z.test").is_some() && store.find("a.test").is_some());

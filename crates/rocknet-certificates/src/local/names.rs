@@ -1,4 +1,4 @@
-//! Private names: those of this machine or network, for which no public CA issues certificates.
+//! Private names: the names of this machine and its network, for which no public CA issues certificates.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -55,7 +55,7 @@ fn is_private_address(address: IpAddr) -> bool {
     }
 }
 
-/// Returns the same rule as name constraints (RFC 5280 §4.2.1.10), which clients enforce.
+/// Returns the rule of [`is_private`] as name constraints (RFC 5280 §4.2.1.10), which clients enforce.
 pub fn constraints() -> NameConstraints {
     let domains = DOMAINS
         .iter()
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_private_or_not() {
+    fn private_names_are_recognized() {
         for (name, private) in [
             ("localhost", true),
             ("shop.localhost", true),

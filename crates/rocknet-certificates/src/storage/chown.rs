@@ -1,7 +1,7 @@
-//! Changes the owner of the storage folders, as root and before the process changes its account.
+//! Changes the owner of the storage folders, as root, before the process changes its account.
 //!
-//! From the second start on, the account owns these folders already, and one of its processes may rename entries at any
-//! moment. So every step works on an open descriptor and follows no link.
+//! From the second start on, the account already owns these folders, and its processes can rename entries at any
+//! moment. Therefore every step works on an open descriptor and follows no symbolic link.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -44,8 +44,8 @@ impl Owner {
         Ok(fchmod(&folder, Mode::RWXU)?)
     }
 
-    /// Creates the folder `name` in `path` if it does not exist, and changes the owner of its whole tree. A link of
-    /// that name is left alone, because it is the operator's and leads elsewhere.
+    /// Creates the folder `name` in `path` if it does not exist, and changes the owner of its whole tree. A symbolic
+    /// link with that name is not changed, because the operator created it and it leads to another place.
     pub(super) fn chown_tree(self, path: &Path, name: &str) -> io::Result<()> {
         let top = open(
             path,
@@ -78,7 +78,8 @@ impl Owner {
                 Ok(found) => self.chown_entry(&found, depth)?,
                 // The entry is a link, or it was removed meanwhile.
                 Err(Errno::LOOP | Errno::NOENT) => {}
-                // A socket cannot be opened, and hard links to sockets do no harm.
+                // A socket cannot be opened, so its owner is changed by name. A second hard link to a socket does no
+                // harm.
                 Err(Errno::NXIO) => chownat(folder, name, Some(self.uid), Some(self.gid), AtFlags::SYMLINK_NOFOLLOW)?,
                 Err(error) => return Err(error.into()),
             }
@@ -87,19 +88,19 @@ impl Owner {
     }
 
     fn chown_entry(self, found: &OwnedFd, depth: u32) -> io::Result<()> {
-        let about = fstat(found)?;
-        match FileType::from_raw_mode(about.st_mode) {
+        let stat = fstat(found)?;
+        match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory if depth == 0 => Err(io::Error::other("folders are nested too deeply")),
             FileType::Directory => self.chown_contents(found, depth - 1),
-            // With a second hard link, this would give away a file that is stored elsewhere.
-            FileType::RegularFile if about.st_nlink == 1 => self.chown(found),
+            // A file with a second hard link keeps its owner, because the file may also be stored outside the folder.
+            FileType::RegularFile if stat.st_nlink == 1 => self.chown(found),
             _ => Ok(()),
         }
     }
 
     fn chown(self, found: impl AsFd) -> io::Result<()> {
-        let about = fstat(found.as_fd())?;
-        if (about.st_uid, about.st_gid) == (self.uid.as_raw(), self.gid.as_raw()) {
+        let stat = fstat(found.as_fd())?;
+        if (stat.st_uid, stat.st_gid) == (self.uid.as_raw(), self.gid.as_raw()) {
             return Ok(());
         }
         Ok(fchown(found, Some(self.uid), Some(self.gid))?)

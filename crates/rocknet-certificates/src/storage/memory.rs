@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Access, Lock, Storage};
 
-/// Items in memory.
+/// Storage that keeps its items in memory.
 #[derive(Default)]
 pub struct MemoryStorage {
     items: Mutex<BTreeMap<String, Vec<u8>>>,
-    /// Lets every write fail as on a full disk.
+    /// If true, every write fails as on a full disk.
     pub full: AtomicBool,
 }
 

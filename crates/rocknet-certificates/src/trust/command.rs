@@ -1,4 +1,4 @@
-//! External programs that change trust stores: found on the path and run with a timeout and without standard input.
+//! Finds external programs that change trust stores, and runs them with a timeout and without standard input.
 
 use std::env;
 use std::path::PathBuf;
@@ -14,27 +14,28 @@ pub struct Tools {
     path: Vec<PathBuf>,
     /// True if this process runs as root.
     is_root: bool,
-    /// User who called `sudo`, whose browsers are changed.
+    /// User who called `sudo` and whose browser stores are changed.
     sudo_user: Option<String>,
 }
 
 /// The user that a program runs as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunAs {
-    /// The user whose browsers are changed.
+    /// The user whose browser stores are changed.
     User,
     Root,
 }
 
 impl Tools {
-    /// Takes the path, the rights and `SUDO_USER` from this process.
+    /// Reads the `PATH`, the privileges and `SUDO_USER` of this process.
     pub fn of_process() -> Tools {
         let is_root = rocknet_io::privileges::is_root();
         let sudo_user = env::var("SUDO_USER")
             .ok()
             .filter(|name| is_root && name != "root" && !name.is_empty());
         let path = env::var_os("PATH").unwrap_or_default();
-        // The sbin folders contain the tools that update the system's store, and the path of a normal user omits them.
+        // The sbin folders contain the tools that update the system's store. The `PATH` of a normal user omits these
+        // folders.
         let path = env::split_paths(&path)
             .chain(["/usr/sbin".into(), "/sbin".into()])
             .collect();
@@ -45,7 +46,7 @@ impl Tools {
         }
     }
 
-    /// Looks for programs in these folders only, and runs them without `sudo`; for tests.
+    /// Creates tools that look for programs only in these folders and run them without `sudo`. For tests.
     pub fn within(path: Vec<PathBuf>) -> Tools {
         Tools {
             path,
@@ -54,7 +55,7 @@ impl Tools {
         }
     }
 
-    /// Returns the first file of that name on the path.
+    /// Returns the first file with that name on the `PATH`.
     pub fn find(&self, program: &str) -> Option<PathBuf> {
         let file = |folder: &PathBuf| Some(folder.join(program)).filter(|file| file.is_file());
         self.path.iter().find_map(file)
@@ -65,10 +66,10 @@ impl Tools {
         self.sudo_user.as_deref()
     }
 
-    /// Runs a program and waits for its end, at most 300 s.
+    /// Runs a program and waits until it ends, at most 300 s.
     ///
     /// # Errors
-    /// Contains the last line of the program's standard error, or the reason why it did not run.
+    /// Returns the last line of the program's standard error, or the reason why the program did not run.
     pub fn run(&self, rights: RunAs, program: &str, arguments: &[&str]) -> Result<Output, TrustError> {
         let found = self
             .find(program)

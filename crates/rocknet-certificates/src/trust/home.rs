@@ -1,4 +1,4 @@
-//! Home folder of the user whose browsers are changed: the caller of `sudo`, or else the user of this process.
+//! Home folder of the user whose browser stores are changed: the caller of `sudo`, or else the user of this process.
 
 use std::env;
 use std::fs;
@@ -20,7 +20,7 @@ impl Home {
         Some(Home(home))
     }
 
-    /// Uses this folder.
+    /// Creates a home folder at this path.
     pub fn at(path: impl Into<PathBuf>) -> Home {
         Home(path.into())
     }

@@ -1,6 +1,6 @@
 //! Trust stores of the system and of browsers, into which the local CA is installed.
 //!
-//! The reports of external tools are not relied on: after each change the store itself is read.
+//! RockNet does not rely on what external tools report. After each change it reads the store itself.
 
 mod command;
 mod home;
@@ -16,13 +16,13 @@ pub use nss::Nss;
 pub use store::{RootCertificate, TrustError, TrustState, TrustStore};
 pub use system::System;
 
-/// Returns the store of this system, if it has a known one.
+/// Returns the trust store of this system; `None` if the system has no known store.
 pub fn system_store(tools: &Tools) -> Option<Box<dyn TrustStore>> {
     let system = System::find(Path::new("/"), tools)?;
     Some(Box::new(system))
 }
 
-/// Returns the stores of the user's browsers.
+/// Returns the trust stores of the user's browsers.
 pub fn browser_stores(home: &Home, tools: &Tools) -> Vec<Box<dyn TrustStore>> {
     let all = Nss::find_all(home, tools).into_iter();
     all.map(|store| Box::new(store) as Box<dyn TrustStore>).collect()

@@ -51,7 +51,7 @@ impl Nss {
         let mut all = Vec::new();
         for (number, path) in CHROMIUM.iter().enumerate() {
             let folder = home.path().join(path);
-            // A browser that was never started has no database yet, and will use one that exists.
+            // A browser that was never started has no database yet. It will use the database that `install` creates.
             if is_database(&folder) || number == 0 && installed {
                 all.push(store("Chromium", folder));
             }
@@ -80,7 +80,7 @@ impl Nss {
             .map(|output| output.stdout)
     }
 
-    fn make(&self) -> Result<(), TrustError> {
+    fn create_database(&self) -> Result<(), TrustError> {
         if !self.folder.join("cert9.db").is_file() {
             self.tools.run(
                 RunAs::User,
@@ -93,7 +93,7 @@ impl Nss {
     }
 
     /// Returns true if the certificate stored under the root's name is this root.
-    fn holds(&self, root: &RootCertificate) -> bool {
+    fn contains(&self, root: &RootCertificate) -> bool {
         self.certutil(&["-L", "-n", &root.name, "-r"])
             .is_ok_and(|der| der == root.der.as_ref())
     }
@@ -116,7 +116,7 @@ impl TrustStore for Nss {
             Err(TrustError(why)) => TrustState::Unknown(why),
             Ok(listing) => {
                 let listing = String::from_utf8_lossy(&listing);
-                if flags(&listing, &root.name).is_some_and(trusts_servers) && self.holds(root) {
+                if flags(&listing, &root.name).is_some_and(trusts_servers) && self.contains(root) {
                     TrustState::Trusted
                 } else {
                     TrustState::NotTrusted
@@ -126,8 +126,8 @@ impl TrustStore for Nss {
     }
 
     fn install(&self, root: &RootCertificate) -> Result<(), TrustError> {
-        self.make()?;
-        // A certificate of the same name may exist without being trusted.
+        self.create_database()?;
+        // A certificate with the same name may exist without being trusted.
         self.remove(root)?;
         self.certutil(&["-A", "-t", "C,,", "-n", &root.name, "-i", &root.file.to_string_lossy()])
             .map(drop)

@@ -18,14 +18,15 @@ pub struct RootCertificate {
 }
 
 impl RootCertificate {
-    /// Creates a root from its file and DER; `None` if the certificate has no common name, which RockNet's always has.
+    /// Creates a root from its file and DER. Returns `None` if the certificate has no common name; roots of RockNet
+    /// always have one.
     pub fn new(file: PathBuf, der: CertificateDer<'static>) -> Option<RootCertificate> {
         let (_, parsed) = X509Certificate::from_der(&der).ok()?;
         let name = parsed.subject().iter_common_name().next()?.as_str().ok()?.to_owned();
         Some(RootCertificate { file, der, name })
     }
 
-    /// Returns a file name for a folder of roots.
+    /// Returns the file name under which a folder of roots stores the certificate.
     pub(super) fn file_name(&self, ending: &str) -> String {
         let plain = |c: char| {
             if c.is_ascii_alphanumeric() {
@@ -57,7 +58,7 @@ pub trait TrustStore {
     /// Returns the file or folder of the store.
     fn path(&self) -> &Path;
 
-    /// Reads whether the store trusts the root.
+    /// Returns the state of the root in the store.
     fn state(&self, root: &RootCertificate) -> TrustState;
 
     /// Installs the root.

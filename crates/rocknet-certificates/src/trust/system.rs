@@ -21,8 +21,8 @@ struct Family {
     bundle: &'static str,
 }
 
-/// Families in the order in which they are tried: the first whose folder and command exist. Debian and SUSE use the
-/// same command, so folders decide.
+/// The known families. The first family whose folder and command exist is used. Debian and SUSE use the same command,
+/// so their folders distinguish them.
 const FAMILIES: [Family; 4] = [
     Family {
         anchors: "usr/local/share/ca-certificates",

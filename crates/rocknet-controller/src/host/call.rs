@@ -8,13 +8,14 @@ use super::{RequestView, ResponseWriter};
 use crate::abi::{self, RawText};
 use crate::request::{Level, Refused};
 
-/// Request as libraries see it, followed by fields that only the server uses.
+/// Request as passed to libraries, followed by fields that only the server uses.
 #[repr(C)]
 pub struct Call<'call> {
     request: abi::RawRequest,
     view: &'call dyn RequestView,
     response: &'call mut dyn ResponseWriter,
     state: *mut c_void,
+    /// Confines the call to its thread.
     thread: PhantomData<*mut ()>,
 }
 
@@ -76,11 +77,11 @@ pub static SERVER: abi::RawServer = abi::RawServer {
 ///
 /// `request` is null, or was passed to the call that uses it now.
 unsafe fn call<'call>(request: *const abi::RawRequest) -> Option<&'call Call<'call>> {
-    // SAFETY: every request that libraries get is the first field of a call, which outlives their use of it.
+    // SAFETY: every request that is passed to a library is the first field of a call, which outlives its use.
     unsafe { request.cast::<Call<'call>>().as_ref() }
 }
 
-/// Returns the call that a library's request pointer belongs to, for changes.
+/// Returns the call that a library's request pointer belongs to, as a mutable reference.
 ///
 /// # Safety
 ///
@@ -90,7 +91,7 @@ unsafe fn call_mut<'call>(request: *mut abi::RawRequest) -> Option<&'call mut Ca
     unsafe { request.cast::<Call<'call>>().as_mut() }
 }
 
-/// Returns the bytes of a library, or `None` if the arguments are invalid.
+/// Returns the bytes that a library passes, or `None` if the arguments are invalid.
 ///
 /// # Safety
 ///
@@ -99,7 +100,7 @@ unsafe fn bytes<'call>(data: *const c_char, size: usize) -> Option<&'call [u8]> 
     if data.is_null() {
         return (size == 0).then_some(&[]);
     }
-    // A length above `isize::MAX` is a negative number that was cast to unsigned.
+    // A length above `isize::MAX` is a negative number that the library cast to unsigned.
     isize::try_from(size).ok()?;
     // SAFETY: the caller guarantees it.
     Some(unsafe { std::slice::from_raw_parts(data.cast(), size) })

@@ -4,7 +4,7 @@ use crate::request::{Level, Refused};
 
 /// Readable parts of a request. They do not change during a call.
 pub trait RequestView {
-    /// Returns a property: `what` is one of [`crate::abi::METHOD`] and so on. `None` if it is absent or unknown.
+    /// Returns the property `what`, such as [`crate::abi::METHOD`]. `None` if it is absent or unknown.
     fn read(&self, what: u32) -> Option<&[u8]>;
     /// Returns the value of the `nth` header field of this name, ignoring case. Counts from 0.
     fn field(&self, name: &[u8], nth: usize) -> Option<&[u8]>;
@@ -16,7 +16,7 @@ pub trait RequestView {
 
 /// Receiver of a response.
 ///
-/// An implementation must remember that it refused something, because libraries need not check the results.
+/// An implementation must remember that it refused something, because libraries can ignore the results.
 pub trait ResponseWriter {
     /// Sets the status, which must be from 200 to 599.
     ///

@@ -5,12 +5,14 @@
 //!
 //! server ─▶ Begin, Content ─▶ process      one call of `answer`
 //!        ◀─ Log …, Continue | Head, Body … | Failed | NoStatus | Refused
-//! server ─▶ Piece | End ─▶ process         one call of `take`; the same comes back
+//! server ─▶ Piece | End ─▶ process         one call of `take`
+//!        ◀─ as after `answer`
 //! server ─▶ Give ─▶ process                one call of `give`
 //!        ◀─ Log …, Body (empty: the end) | Failed
 //! ```
-//! Each side waits for the other, so nothing accumulates between them. Both sides are the same program, so the format has
-//! one version. A library may corrupt the memory of its process, so the server trusts no length and no order.
+//! Each side waits for the other, so no frames accumulate between them. Both sides are the same program, so the format
+//! has one version. A library may corrupt the memory of its process, so the server checks every length and does not
+//! rely on the order of frames.
 
 use std::fmt;
 use std::ops::Range;
@@ -24,7 +26,7 @@ pub const MAX_FRAME: usize = 2 * 1024 * 1024;
 /// Maximum size of a body frame in bytes, large enough that the cost of a frame is small per byte.
 pub const MAX_BODY: usize = 64 * 1024;
 const HEADER: usize = 5;
-/// Bytes to read if the size of the next frame is not known.
+/// Number of bytes to read if the size of the next frame is not known.
 const READ_SIZE: usize = 4 * 1024;
 /// Largest buffer in bytes that is kept while no frame is expected.
 const MAX_KEPT: usize = 64 * 1024;
@@ -49,7 +51,7 @@ pub enum ServerMessage<'a> {
 pub enum ProcessMessage<'a> {
     /// Line for the log.
     Log(Level, &'a [u8]),
-    /// More of the request body is wanted.
+    /// The controller needs more of the request body.
     Continue,
     /// Head of the response.
     Head(ResponseHead<'a>),
@@ -68,7 +70,7 @@ pub enum ProcessMessage<'a> {
 pub struct ResponseHead<'a> {
     /// Status, not yet checked.
     pub status: u32,
-    /// Number of bytes of the response body that follow at once.
+    /// Number of bytes of the response body that follow immediately.
     pub size: u32,
     fields: &'a [u8],
 }
@@ -131,12 +133,12 @@ impl ProcessMessage<'_> {
             ProcessMessage::Body(bytes) => frame(to, BODY, &[bytes]),
             ProcessMessage::Failed(code) => frame(to, FAILED, &[&code.to_le_bytes()]),
             ProcessMessage::NoStatus => frame(to, NO_STATUS, &[]),
-            ProcessMessage::Refused(why) => frame(to, REFUSED, &[&[refused_number(*why)]]),
+            ProcessMessage::Refused(reason) => frame(to, REFUSED, &[&[refused_number(*reason)]]),
         }
     }
 }
 
-/// Appends the head of a response, of whose body `size` bytes follow at once.
+/// Appends the head of a response. `size` bytes of the response body have to follow immediately.
 ///
 /// # Errors
 ///
@@ -206,7 +208,7 @@ fn read_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(text)
 }
 
-/// Encodes everything that a controller can read of a request: the properties, then the header fields.
+/// Encodes all parts of a request that a controller can read, except the body: the properties, then the header fields.
 pub fn encode_request(request: &dyn RequestView) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(REQUEST_SIZE);
     for what in abi::FIRST_TEXT..=abi::LAST_TEXT {
@@ -225,6 +227,7 @@ pub fn encode_request(request: &dyn RequestView) -> Vec<u8> {
 
 /// Usual size of an encoded request, in bytes.
 const REQUEST_SIZE: usize = 1024;
+/// Number of properties.
 const TEXTS: usize = (abi::LAST_TEXT - abi::FIRST_TEXT + 1) as usize;
 
 /// Request as received by the process that runs the library.
@@ -243,23 +246,23 @@ impl ReceivedRequest {
     ///
     /// Returns an error if the bytes are incomplete.
     pub fn read(bytes: &[u8]) -> Result<ReceivedRequest, InvalidFrame> {
-        let place = |part: &[u8]| {
+        let range_of = |part: &[u8]| {
             let start = part.as_ptr().addr() - bytes.as_ptr().addr();
             start..start + part.len()
         };
         let mut remaining = bytes;
         let mut texts = [const { None }; TEXTS];
-        for known in &mut texts {
-            let (&is_there, after) = remaining.split_first().ok_or(InvalidFrame)?;
+        for text in &mut texts {
+            let (&is_present, after) = remaining.split_first().ok_or(InvalidFrame)?;
             remaining = after;
-            if is_there == 1 {
-                *known = Some(place(read_text(&mut remaining).ok_or(InvalidFrame)?));
+            if is_present == 1 {
+                *text = Some(range_of(read_text(&mut remaining).ok_or(InvalidFrame)?));
             }
         }
         let mut fields = Vec::new();
         for field in read_pairs(remaining) {
             let (name, value) = field?;
-            fields.push((place(name), place(value)));
+            fields.push((range_of(name), range_of(value)));
         }
         Ok(ReceivedRequest {
             texts,
@@ -278,14 +281,14 @@ impl ReceivedRequest {
 
 impl RequestView for ReceivedRequest {
     fn read(&self, what: u32) -> Option<&[u8]> {
-        let place = what.checked_sub(abi::FIRST_TEXT)?;
-        let range = self.texts.get(place as usize)?.clone()?;
+        let index = what.checked_sub(abi::FIRST_TEXT)?;
+        let range = self.texts.get(index as usize)?.clone()?;
         Some(&self.bytes[range])
     }
 
     fn field(&self, name: &[u8], nth: usize) -> Option<&[u8]> {
-        let is_meant = |place: &Range<usize>| self.bytes[place.clone()].eq_ignore_ascii_case(name);
-        let mut all = self.fields.iter().filter(|(name, _)| is_meant(name));
+        let has_name = |range: &Range<usize>| self.bytes[range.clone()].eq_ignore_ascii_case(name);
+        let mut all = self.fields.iter().filter(|(name, _)| has_name(name));
         all.nth(nth).map(|(_, value)| &self.bytes[value.clone()])
     }
 
@@ -315,12 +318,12 @@ impl FrameReader {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
-        let wanted = self.missing().max(READ_SIZE);
-        if self.bytes.len() - self.end < wanted {
+        let needed = self.missing().max(READ_SIZE);
+        if self.bytes.len() - self.end < needed {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
-            if self.bytes.len() - self.end < wanted {
-                self.bytes.resize(self.end + wanted, 0);
+            if self.bytes.len() - self.end < needed {
+                self.bytes.resize(self.end + needed, 0);
             }
         }
         &mut self.bytes[self.end..]
@@ -420,7 +423,7 @@ impl FrameReader {
             (BODY, body) => ProcessMessage::Body(body),
             (FAILED, code) => ProcessMessage::Failed(i64::from_le_bytes(code.try_into().map_err(|_| InvalidFrame)?)),
             (NO_STATUS, []) => ProcessMessage::NoStatus,
-            (REFUSED, [why]) => ProcessMessage::Refused(refused_of(*why)),
+            (REFUSED, [reason]) => ProcessMessage::Refused(refused_of(*reason)),
             _ => return Err(InvalidFrame),
         }))
     }

@@ -1,4 +1,4 @@
-//! Loaded library: its table is checked before the first call, and `drop` is called when its last user is gone.
+//! Loads a library: checks its table before the first call, and calls its `drop` when the last reference is gone.
 
 use std::ffi::{CStr, c_void};
 use std::fmt;
@@ -8,7 +8,7 @@ use super::call::{self, SERVER};
 use crate::abi;
 use crate::request::Level;
 
-/// Sanity bound: tables with more entries are rejected.
+/// Maximum number of entries of a table. More entries indicate an invalid table.
 const MAX_CONTROLLERS: usize = 1024;
 /// Sizes of the tables in version 1.0, which every library of this major version has at least. Later versions append.
 const MIN_TABLE: usize = size_of::<abi::RawLibrary>();
@@ -23,9 +23,9 @@ pub struct LoadedLibrary {
     _library: Option<libloading::Library>,
 }
 
-// SAFETY: the contract allows everything in the tables to be called on any thread, and nothing here changes.
+// SAFETY: the contract permits calls of all functions in the tables on any thread, and no field changes.
 unsafe impl Send for LoadedLibrary {}
-// SAFETY: as above. `user` belongs to the library, whose contract states that calls overlap.
+// SAFETY: as above. `user` belongs to the library, and the contract states that calls overlap.
 unsafe impl Sync for LoadedLibrary {}
 
 /// Start of every table.
@@ -59,7 +59,7 @@ pub enum LoadError {
 impl LoadedLibrary {
     /// Loads a library and calls its `init`. `log` receives log lines that belong to no request.
     ///
-    /// Constructors of the library run here, with the rights of this process.
+    /// Constructors of the library run during this call, with the privileges of this process.
     ///
     /// # Errors
     ///
@@ -107,13 +107,14 @@ impl LoadedLibrary {
             _library: library,
         };
         if let Some(init) = library.table.init {
-            // SAFETY: the arguments follow the contract: the server's table is static, and `user` is our own field.
+            // SAFETY: the arguments follow the contract: the server's table is static, and `user` is a field of
+            // `library`.
             let code = unsafe { init(&raw const SERVER, &raw mut library.user) };
             if code != abi::OK {
                 return Err(LoadError::Init(code));
             }
         }
-        // Set only now, because `drop` must not be called after a failed `init`.
+        // Set only after `init`, because `drop` must not be called after a failed `init`.
         library.table.drop = table.drop;
         Ok(library)
     }

@@ -1,5 +1,5 @@
-//! Eviction queues of the cache, one for each bound: total bytes and entries, open files, and the bytes of kinds whose
-//! paths clients choose.
+//! The eviction queues of the cache, one for each bound: total bytes and entries, open files, and the bytes of the
+//! kinds whose paths clients choose.
 
 use super::eviction_queue::{EvictionQueue, Position};
 use super::key::{Key, MAX_ENTRIES};
@@ -10,15 +10,19 @@ use crate::entry_kind::EntryKind;
 /// A bound of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
+    /// Bytes of fallbacks.
     Fallbacks,
+    /// Bytes of missing paths.
     Missing,
+    /// Number of open files.
     OpenFiles,
+    /// Bytes and number of all entries.
     Total,
 }
 
 impl Bound {
-    /// The total comes last, so that entries evicted by the bound of their kind are not evicted at the expense of
-    /// others.
+    /// All bounds in the order of eviction. The total comes last, so that a kind that exceeds its own bound is reduced
+    /// first and does not evict entries of other kinds.
     pub const EACH: [Bound; 4] = [Bound::Fallbacks, Bound::Missing, Bound::OpenFiles, Bound::Total];
 }
 

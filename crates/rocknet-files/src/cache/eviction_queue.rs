@@ -1,4 +1,5 @@
-//! Eviction queue for one bound (bytes or open files): the stored entries in order of insertion, each with its share.
+//! The eviction queue for one limit (bytes or open files): stored entries in order of insertion, each with its share of
+//! the limit.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +7,8 @@ use super::key::Key;
 
 /// Entries that share a limit, oldest first.
 ///
-/// A map by position instead of a queue, so that removing an entry leaves no key behind. With paths of 8 KiB, such keys
-/// would take more memory than the entries.
+/// The entries are in a map by position. In an ordinary queue, a removed entry would leave its key behind, and with
+/// paths of 8 KiB such keys would use more memory than the entries.
 pub(super) struct EvictionQueue {
     queue: BTreeMap<Position, QueuedEntry>,
     next: Position,
@@ -16,7 +17,7 @@ pub(super) struct EvictionQueue {
     max_len: usize,
 }
 
-/// Identifies a queued entry. It has 64 bits, so no position is used twice.
+/// Identifies a queued entry. Positions have 64 bits, so each is used only once.
 pub(super) type Position = u64;
 
 pub(super) struct QueuedEntry {
@@ -34,7 +35,7 @@ impl EvictionQueue {
         EvictionQueue::with_max_len(limit, usize::MAX)
     }
 
-    /// Like [`EvictionQueue::new`], with a bound on the number of entries as well.
+    /// Like [`EvictionQueue::new`], and also limits the number of entries.
     pub fn with_max_len(limit: u64, max_len: usize) -> EvictionQueue {
         EvictionQueue {
             queue: BTreeMap::new(),
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_counted_and_nothing_stays_of_what_is_removed() {
+    fn shares_are_counted_and_removed_entries_leave_nothing_behind() {
         let mut queue = EvictionQueue::with_max_len(100, 3);
         let positions: Vec<Position> = (0..3).map(|n| queue.push(key(n), u64::from(n), 30)).collect();
         assert_eq!((queue.used(), queue.len(), queue.is_over()), (90, 3, false));

@@ -1,5 +1,5 @@
-//! Channel for the entries that workers load themselves and insert into the shared cache. The cache thread is woken
-//! once for many inserts, because a wake-up for each would cost more than loading the entry.
+//! The channel for entries that workers load themselves and insert into the shared cache. The cache thread is woken
+//! once for many inserts, because a wake-up for each insert would cost more than loading the entry.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +10,16 @@ use super::weight::weight;
 use crate::entry::Entry;
 use rocknet_io::byte_budget::ByteBudget;
 
-/// Maximum number of pending inserts. If there is no room, the worker queries the cache thread instead.
+/// Maximum number of pending inserts. If the channel is full, the worker queries the cache thread instead.
 const MAX_INSERTS: usize = 1024;
-/// Maximum number of bytes of pending inserts: 160 of the largest files that are cached in memory by default.
+/// Maximum number of bytes of pending inserts: room for 160 files of the largest size that is cached in memory by
+/// default.
 const MAX_INSERT_BYTES: u64 = 8 << 20;
 
 pub(super) struct Insert {
     pub key: Key,
     pub entry: Arc<Entry>,
-    /// Size when the insert was sent. Encoded variants may be added to the entry meanwhile.
+    /// Size when the insert was sent. The entry can grow afterwards, when encoded variants are added.
     bytes: u64,
 }
 
@@ -26,7 +27,7 @@ pub(super) struct Insert {
 pub(super) struct InsertSender {
     sender: SyncSender<Insert>,
     budget: ByteBudget,
-    /// The cache thread has been notified of pending inserts.
+    /// True if the cache thread has been notified of pending inserts.
     is_notified: Arc<AtomicBool>,
 }
 
@@ -55,8 +56,8 @@ pub(super) fn channel() -> (InsertSender, InsertReceiver) {
 }
 
 impl InsertSender {
-    /// Sends an entry, or returns it if there is no room. `notify` wakes the cache thread; it returns false if that
-    /// failed, so that the next insert tries again.
+    /// Sends an entry, or returns it if the channel is full. `notify` wakes the cache thread. If it returns false, the
+    /// wake-up has failed, and the next insert tries again.
     pub fn send(&self, key: Key, entry: Arc<Entry>, notify: impl FnOnce() -> bool) -> Result<(), Arc<Entry>> {
         let bytes = weight(&key.1, &entry);
         if !self.budget.try_reserve(bytes) {

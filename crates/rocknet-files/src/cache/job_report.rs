@@ -1,4 +1,4 @@
-//! Result of a load job in the pool, on its way to the cache thread.
+//! Reports the outcome of a load job in the pool to the cache thread.
 
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::thread;
@@ -6,13 +6,14 @@ use std::thread;
 use super::key::{Key, THREAD_NAME};
 use super::message::{LoadOutcome, Message};
 
-/// Sends the outcome to the cache thread however the job ends: finished, panicked, or dropped before it began.
+/// Sends the outcome to the cache thread when it is dropped, whether the job has finished, has panicked, or was dropped
+/// before it began.
 pub(super) struct JobReport {
     messages: SyncSender<Message>,
     key: Key,
     /// Number of the job.
     job: u64,
-    /// Taken when it is sent.
+    /// Outcome to be sent; `Lost` unless the job has finished.
     outcome: Option<LoadOutcome>,
 }
 
@@ -45,7 +46,8 @@ impl Drop for JobReport {
         };
         match self.messages.try_send(message) {
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-            // A thread of the pool may wait. The cache thread itself, which drops a refused job, would wait forever.
+            // A thread of the pool can wait for room in the channel. The cache thread, which drops the jobs that the
+            // pool refuses, would wait forever, because only it empties the channel.
             Err(TrySendError::Full(message)) if thread::current().name() != Some(THREAD_NAME) => {
                 let _ = self.messages.send(message);
             }

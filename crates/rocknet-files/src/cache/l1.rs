@@ -1,4 +1,4 @@
-//! First level of the file cache, one in each worker: maps raw request paths to entries and immediate endpoints,
+//! The first level of the file cache, one in each worker. It maps raw request paths to entries and immediate endpoints
 //! without locks or atomic counters.
 
 use std::cell::OnceCell;
@@ -18,36 +18,40 @@ use rocknet_handler::Handler;
 use rocknet_handler::preload::Preloads;
 use rocknet_handler::route::Route;
 
-/// Maximum number of paths per worker, so that iterating over them at each tick stays short.
+/// Maximum number of paths per worker, because each tick iterates over all paths.
 const MAX_PATHS: usize = 8192;
-/// Part of `cache.memory` for these paths and the values behind them, within the bounds below. Clients can write one
-/// path in many ways (`/%61`), so this level needs a bound besides that of the entries.
+/// Divisor of `cache.memory`: paths and their values use at most 1/64, within `MIN_BYTES` and `MAX_BYTES`. Clients can
+/// write one path in many ways (`/%61`), so the limit on entries in the shared cache does not bound this level.
 const MEMORY_SHARE: u64 = 64;
+/// Minimum of the limit on the bytes of all paths.
 const MIN_BYTES: usize = 64 << 10;
+/// Maximum of the limit on the bytes of all paths.
 const MAX_BYTES: usize = 4 << 20;
-/// The same bound for missing paths including their entries, which the shared cache may have evicted already. Room for
-/// about 150 paths.
+/// Maximum bytes of missing paths with their entries, enough for about 150 paths. The entries count, because the shared
+/// cache may have evicted them already.
 const MAX_MISSING_BYTES: usize = 512 << 10;
-/// Bytes of entries inserted between two ticks. Beyond it, entries that the shared cache has evicted are dropped at
-/// once. Otherwise a client that requests many files could hold more of them until the next tick than the cache may.
+/// Maximum bytes of entries inserted between two ticks. Above this limit, entries that the shared cache has evicted are
+/// dropped immediately. Otherwise a client that requests many files could make the workers keep more memory until the
+/// next tick than the cache is allowed to use.
 const MAX_ADDED_BYTES: u64 = 8 << 20;
 /// Below this number of slots the table does not shrink.
 const MIN_TABLE: usize = 64;
-/// Maximum length of a path. Longer paths would let a client fill memory with paths that are never requested again.
+/// Maximum length of a path in bytes. With longer paths, a client could fill memory with paths that are never requested
+/// again.
 const MAX_PATH_LENGTH: usize = 512;
 
-/// Flag in the number of a site that has rules, for paths after rewriting. Only requests to which the rules have been
-/// applied find these paths.
+/// Flag in the number of a site that has rules. It marks paths after rewriting. Only requests to which the rules have
+/// been applied look up such paths.
 pub const AFTER_RULES: u32 = 1 << 31;
 
 /// First level of the file cache of one worker.
 pub struct L1Cache {
     paths: HashTable<Slot>,
     hasher: RandomState,
-    /// Sum of all slots.
+    /// Bytes of all slots.
     bytes: usize,
     max_bytes: usize,
-    /// Sum of the slots of missing paths.
+    /// Bytes of the slots of missing paths.
     missing_bytes: usize,
     /// Bytes of the entries inserted since retired entries were last dropped.
     added_bytes: u64,
@@ -60,7 +64,7 @@ struct Slot {
     /// Memory charged for the slot, in bytes.
     bytes: u32,
     is_missing: bool,
-    /// Used since the last eviction.
+    /// True if the slot was used since the last eviction.
     used: bool,
 }
 
@@ -84,9 +88,9 @@ enum EvictScope {
 pub struct CachedEndpoint {
     /// Settings of the path.
     pub route: Arc<Route>,
-    /// Handler, called by `Handler::handle_now`.
+    /// Handler, whose method `Handler::handle_now` is called.
     pub handler: Arc<dyn Handler>,
-    /// Files that error pages come from.
+    /// File tree of the error pages.
     pub pages: Option<Arc<Tree>>,
     /// Path of the request, decoded and normalised.
     pub path: Box<str>,
@@ -95,19 +99,19 @@ pub struct CachedEndpoint {
 }
 
 impl Hit {
-    /// Returns true if requests for this path need no guard.
+    /// Returns true if no guard applies to requests for this path.
     #[inline]
     pub fn is_open(&self) -> bool {
         match self {
             Hit::Entry(cached) => cached.is_open,
-            Hit::Endpoint(place) => place.route.is_unguarded,
+            Hit::Endpoint(endpoint) => endpoint.route.is_unguarded,
         }
     }
 
     fn is_retired(&self) -> bool {
         match self {
             Hit::Entry(cached) => cached.entry.is_retired(),
-            // The endpoint is valid for its configuration, and a reload replaces this whole level.
+            // The endpoint is valid for its configuration, and a reload replaces the whole first level.
             Hit::Endpoint(_) => false,
         }
     }
@@ -119,8 +123,8 @@ impl Hit {
         }
     }
 
-    /// Returns the memory of a slot for `path` in bytes. The shared cache accounts for entries, except for those of
-    /// missing paths, of which it may have evicted many.
+    /// Returns the memory of a slot for `path` in bytes. The shared cache counts the memory of entries, but it may have
+    /// evicted many entries of missing paths, so their memory is counted here.
     fn bytes(&self, path: &[u8]) -> usize {
         // A table that has just grown is half empty.
         let slot = 2 * size_of::<Slot>() + path.len();
@@ -135,7 +139,7 @@ impl Hit {
                     0
                 }
             }
-            Hit::Endpoint(place) => size_of::<CachedEndpoint>() + place.path.len(),
+            Hit::Endpoint(endpoint) => size_of::<CachedEndpoint>() + endpoint.path.len(),
         };
         slot + hit + 4 * size_of::<usize>()
     }
@@ -155,7 +159,7 @@ impl Hit {
     }
 }
 
-/// A cached entry with all that this worker needs to send it without changing a shared reference count.
+/// A cached entry with the data that this worker needs to send it without changing a shared reference count.
 pub struct CachedEntry {
     /// The shared entry.
     pub entry: Arc<Entry>,
@@ -167,7 +171,7 @@ pub struct CachedEntry {
     is_open: bool,
     /// Resources that are sent with the entry.
     pub preloads: Option<Arc<Preloads>>,
-    /// Content of the plain variant and of each encoded one, in the order of `PREFERRED_CODINGS`.
+    /// Content of the plain variant, and of each encoded variant in the order of `PREFERRED_CODINGS`.
     contents: [OnceCell<SharedBytes>; 1 + PREFERRED_CODINGS.len()],
 }
 
@@ -198,11 +202,11 @@ impl CachedEntry {
         let Content::Memory(bytes) = &variant.content else {
             return None;
         };
-        let place = PREFERRED_CODINGS
+        let index = PREFERRED_CODINGS
             .iter()
             .position(|cached| *cached == variant.coding)
-            .map_or(0, |place| place + 1);
-        Some(self.contents[place].get_or_init(|| Rc::new(VariantContent(bytes.clone()))))
+            .map_or(0, |index| index + 1);
+        Some(self.contents[index].get_or_init(|| Rc::new(VariantContent(bytes.clone()))))
     }
 }
 
@@ -213,7 +217,7 @@ impl Default for L1Cache {
 }
 
 impl L1Cache {
-    /// Creates an empty level. `memory`: size of the shared cache in bytes.
+    /// Creates an empty first level. `memory` is the maximum size of the shared cache in bytes.
     pub fn new(memory: u64) -> L1Cache {
         let share = usize::try_from(memory / MEMORY_SHARE).unwrap_or(MAX_BYTES);
         L1Cache {
@@ -250,7 +254,7 @@ impl L1Cache {
         Some(&slot.hit)
     }
 
-    /// Inserts or replaces a path, and evicts others if a bound is exceeded.
+    /// Inserts or replaces a path, and evicts others if a limit is exceeded. Paths that are too long are not inserted.
     pub fn insert(&mut self, site: u32, path: &[u8], hit: Hit) {
         if !L1Cache::is_cacheable(path) {
             return;
@@ -313,7 +317,7 @@ impl L1Cache {
         self.retain(|slot| !slot.hit.is_retired());
     }
 
-    /// Keeps slots that were used since the last eviction, at most half of them.
+    /// Evicts slots in `scope`. Keeps those that were used since the last eviction, up to half of the limits.
     fn evict(&mut self, scope: EvictScope) {
         let (mut paths, mut bytes) = match scope {
             EvictScope::All => (MAX_PATHS / 2, self.max_bytes / 2),
@@ -345,7 +349,7 @@ impl L1Cache {
             keep
         });
         (self.bytes, self.missing_bytes) = (bytes, missing_bytes);
-        // Shrinks the table after a flood. Leaves twice the needed size so that this is rare.
+        // Shrinks the table after a flood of requests, to twice the needed size so that shrinking is rare.
         let needed = self.paths.len().max(MIN_TABLE);
         if self.paths.capacity() > 8 * needed {
             let hasher = &self.hasher;
@@ -400,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_paths_are_cached_while_short_and_few_and_evict_no_others() {
+    fn short_missing_paths_are_cached_up_to_a_limit_and_evict_no_other_paths() {
         let mut cache = L1Cache::default();
         for number in 0..1000 {
             cache.insert(0, format!("/there/{number}").as_bytes(), hit());
@@ -436,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_with_keys_are_bounded_and_freed() {
+    fn the_bytes_of_paths_and_values_are_bounded_and_freed() {
         for (memory, most) in [
             (0, MIN_BYTES),
             (64 << 20, 1 << 20),
@@ -482,7 +486,7 @@ mod tests {
         cache.insert(0, b"/favourite", hit());
         for number in 0..MAX_PATHS * 3 {
             cache.insert(1, format!("/{number}").as_bytes(), hit());
-            assert!(cache.get(0, b"/favourite").is_some(), "lost at {number}");
+            assert!(cache.get(0, b"/favourite").is_some(), "evicted by path {number}");
             assert!(cache.paths.len() <= MAX_PATHS);
         }
         assert!(cache.get(1, b"/favourite").is_none());
@@ -490,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_removed_and_long_ones_never_inserted() {
+    fn paths_can_be_removed_and_long_paths_are_not_inserted() {
         let mut cache = L1Cache::default();
         let entry = entry();
         cache.insert(0, b"/a", Hit::Entry(Rc::clone(&entry)));

@@ -1,5 +1,5 @@
-//! File cache. The cache thread stores, revalidates and evicts entries. Workers look up files themselves where that
-//! does not block, and have a first level of their own.
+//! The file cache. The cache thread stores, revalidates and evicts entries. Each worker has its own first level, and
+//! looks up files itself if the lookup does not block.
 
 mod eviction;
 mod eviction_queue;

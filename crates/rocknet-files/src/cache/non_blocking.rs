@@ -1,4 +1,4 @@
-//! Non-blocking lookups on a worker: from the page cache, and from what the event loop can read ahead.
+//! Non-blocking lookups on a worker, with data that is in the page cache or that the event loop can read ahead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,11 +12,12 @@ use crate::load::load;
 use crate::tree::Tree;
 use rocknet_handler::clock::uptime_ms;
 
-/// Maximum number of read-aheads per lookup before a thread takes over: for each path to be tried, and then for the
-/// content.
+/// Maximum number of read-ahead rounds per lookup before a thread of the pool takes over. A lookup can need a round for
+/// each path that it tries, and one for the content.
 const MAX_ROUNDS: usize = 16;
-/// Maximum number of lookups of all workers that wait for a read-ahead. Each may hold a few open files, and a disk that
-/// hangs must not take the descriptors of connections. Further lookups wait for a thread.
+/// Maximum number of lookups of all workers that wait for a read-ahead. Each lookup can keep a few files open. Without
+/// a limit, a disk that hangs would use up the descriptors that connections need. Further lookups wait for a thread of
+/// the pool.
 const MAX_LOOKUPS: usize = 128;
 
 /// Limits the waiting lookups of one cache.
@@ -42,8 +43,8 @@ impl Drop for LookupPermit<'_> {
     }
 }
 
-/// Looks up a path without a thread; `None` if that is not possible. Concurrent lookups of one path do the same work,
-/// but the kernel reads the data once.
+/// Looks up a path without another thread; `None` if that is impossible. Concurrent lookups of one path repeat the
+/// work, but the kernel reads the data only once.
 pub(super) async fn look_up(limit: &LookupLimit, tree: &Tree, path: &str) -> Option<Arc<Entry>> {
     let mut pending = match try_load(tree, path) {
         Ok(entry) => return Some(entry),
@@ -51,14 +52,14 @@ pub(super) async fn look_up(limit: &LookupLimit, tree: &Tree, path: &str) -> Opt
     };
     let _permit = limit.take()?;
     for _ in 0..MAX_ROUNDS {
-        // Low-priority lookups use the pool, where others are served first.
+        // Low-priority lookups use the pool, which runs jobs of higher priority first.
         if tree.route.priority == Priority::Low {
             return None;
         }
-        // Starts all read-aheads before it waits for the first one.
-        let under_way: Option<Vec<ReadAhead>> = pending.iter().map(PendingRead::read_ahead).collect();
-        for ahead in under_way? {
-            ahead.await;
+        // Starts all read-aheads before it waits for the first.
+        let read_aheads: Option<Vec<ReadAhead>> = pending.iter().map(PendingRead::read_ahead).collect();
+        for read_ahead in read_aheads? {
+            read_ahead.await;
         }
         match try_load(tree, path) {
             Ok(entry) => return Some(entry),
@@ -77,27 +78,27 @@ pub(super) async fn look_up(limit: &LookupLimit, tree: &Tree, path: &str) -> Opt
 
 fn try_load(tree: &Tree, path: &str) -> Result<Arc<Entry>, Vec<PendingRead>> {
     let entry = DiskLookup::non_blocking(|lookup| load(lookup, tree, path, None))?;
-    // Without a previous entry, there is always a new one.
+    // Without a previous entry, `load` always returns a new one.
     let entry = entry.ok_or_else(|| vec![PendingRead::Unavailable])?;
     Ok(Arc::new(entry))
 }
 
-/// Returns true if `path` still leads to `entry`, as far as that can be determined without blocking. The entry then
-/// counts as checked.
+/// Returns true if a non-blocking lookup of `path` still leads to `entry`, and then marks the entry as checked. Returns
+/// false if the lookup would block.
 pub fn is_unchanged(entry: &Entry, tree: &Tree, path: &str) -> bool {
     let now = uptime_ms();
-    let holds = match DiskLookup::non_blocking(|lookup| load(lookup, tree, path, Some(entry))) {
+    let is_same = match DiskLookup::non_blocking(|lookup| load(lookup, tree, path, Some(entry))) {
         Ok(None) => true,
         Ok(Some(found)) => found.is_same(entry),
         Err(_) => false,
     };
-    if holds {
+    if is_same {
         entry.mark_checked(now);
     }
-    holds
+    is_same
 }
 
-/// Returns true for an error that may have passed by the next request, such as a shortage of descriptors.
+/// Returns true for an error that may be over at the next request, such as a shortage of descriptors.
 pub(super) fn is_transient(entry: &Entry) -> bool {
     matches!(&entry.found, Found::Failed(status) if status.code() >= 500)
 }

@@ -1,4 +1,4 @@
-//! The cache thread: all changes of the shared cache are made by this thread, so that no worker waits for a lock.
+//! The cache thread, which makes all changes of the shared cache, so that no worker waits for a lock.
 //!
 //! ```text
 //! worker ──loaded without blocking: insert──▶ cache thread
@@ -42,12 +42,14 @@ const MAX_QUERIES: usize = 16 * 1024;
 const MAX_QUERY_BYTES: u64 = 16 << 20;
 /// Below this number of slots a table does not shrink.
 const MIN_TABLE: usize = 1024;
-/// Part of the process's descriptors that cached files may hold open: 1/8, because most are for connections.
+/// Divisor of the process's descriptor limit: cached files use at most 1/8, because most descriptors are for
+/// connections.
 const DESCRIPTOR_SHARE: u64 = 8;
-/// Maximum number of open files regardless of the descriptor limit: as many as a worker caches paths. Opening a file
-/// again costs little compared to sending it.
+/// Maximum number of open files regardless of the descriptor limit, equal to the number of paths that a worker caches.
+/// Opening a file again costs little compared to sending it.
 const MAX_OPEN_FILES: u64 = 8192;
-/// Minimum number of open files. Otherwise each request for a page with a few large pictures would open them again.
+/// Minimum number of open files. With fewer, each request for a page with a few large pictures would open the pictures
+/// again.
 const MIN_OPEN_FILES: u64 = 16;
 /// Time for which inserts are collected before they are processed.
 const INSERT_DELAY: Duration = Duration::from_millis(10);
@@ -64,7 +66,7 @@ pub struct FileCache {
     thread: Arc<ThreadHandle>,
 }
 
-/// Handle of the cache thread, which ends when the last clone of the cache is dropped.
+/// Handle of the cache thread. Stops the thread when the last clone of the cache is dropped.
 struct ThreadHandle {
     messages: SyncSender<Message>,
     /// Taken by [`FileCache::stop`].
@@ -106,20 +108,20 @@ impl CacheStatus {
 }
 
 impl FileCache {
-    /// Starts the cache thread. `memory`: maximum size of all entries in bytes.
+    /// Starts the cache thread. `memory` is the maximum size of all entries in bytes.
     ///
     /// # Errors
     ///
-    /// If the thread cannot be started.
+    /// Returns an error if the thread cannot be started.
     pub fn start(memory: u64, pool: Pool) -> io::Result<FileCache> {
         FileCache::with_max_files(memory, most_open_files(), pool)
     }
 
-    /// Like [`FileCache::start`], with a bound on the number of open files.
+    /// Like [`FileCache::start`], with `files` as the maximum number of open files.
     ///
     /// # Errors
     ///
-    /// If the thread cannot be started.
+    /// Returns an error if the thread cannot be started.
     pub fn with_max_files(memory: u64, files: u64, pool: Pool) -> io::Result<FileCache> {
         let (cache, cache_thread, messages) = FileCache::with_thread(memory, files, pool);
         let thread = OwnedThread::start(THREAD_NAME, move || cache_thread.run(&messages))?;
@@ -156,8 +158,8 @@ impl FileCache {
         (cache, thread, receiver)
     }
 
-    /// Looks up a path, on a worker. Tries a non-blocking lookup first, then the shared cache, which loads the entry if
-    /// it is missing or stale. `None` if the server is overloaded.
+    /// Looks up a path for a worker. Tries a non-blocking lookup first, and then queries the shared cache, which loads
+    /// the entry if it is missing or stale. Returns `None` if the server is overloaded.
     pub async fn look_up(&self, tree: &Arc<Tree>, path: &Arc<str>) -> LookupResult {
         let insert = match non_blocking::look_up(&self.lookup_limit, tree, path).await {
             // `EMFILE` in this worker says nothing about the shared entry, so the cache thread is queried.
@@ -176,8 +178,8 @@ impl FileCache {
         self.query(tree, path, insert).await
     }
 
-    /// Looks up a path in the shared cache directly, for callers that cache no entries themselves: it is most likely
-    /// cached there. `None` if the server is overloaded.
+    /// Queries only the shared cache, for paths that the first level of the worker does not cache: the shared cache
+    /// most likely contains them. Returns `None` if the server is overloaded.
     pub async fn look_up_shared(&self, tree: &Arc<Tree>, path: &Arc<str>) -> LookupResult {
         self.query(tree, path, None).await
     }
@@ -218,7 +220,7 @@ impl FileCache {
         });
     }
 
-    /// Accounts for an encoded variant that was added to an entry.
+    /// Records that an entry has grown by `bytes`, because an encoded variant was added.
     pub fn entry_grew(&self, tree: u32, path: &Arc<str>, bytes: u64) {
         let _ = self.messages.try_send(Message::EntryGrew {
             key: (tree, Arc::clone(path)),
@@ -234,13 +236,14 @@ impl FileCache {
 
     /// Waits until all earlier inserts and messages are processed.
     pub async fn flush(&self) {
-        let (done, settled) = oneshot::channel();
+        let (done, processed) = oneshot::channel();
         if self.messages.send(Message::Flush { done }).is_ok() {
-            let _ = settled.await;
+            let _ = processed.await;
         }
     }
 
-    /// Ends the thread, and drops all entries. Returns true if it ended before `deadline`. Later lookups return `None`.
+    /// Stops the thread and drops all entries. Returns true if the thread ended before `deadline`. Later lookups return
+    /// `None`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let running = self.thread.running().take();
         running.is_none_or(|running| {
@@ -255,7 +258,7 @@ impl FileCache {
     }
 }
 
-/// Returns the maximum number of files that the cache holds open, derived from the current descriptor limit of the
+/// Returns the maximum number of files that the cache keeps open, derived from the current descriptor limit of the
 /// process.
 pub fn most_open_files() -> u64 {
     (descriptors::limit() / DESCRIPTOR_SHARE).clamp(MIN_OPEN_FILES, MAX_OPEN_FILES)
@@ -268,7 +271,8 @@ struct CacheThread {
     /// Number of jobs started so far.
     jobs: u64,
     inserts: InsertReceiver,
-    /// Trees with lower numbers belong to old configurations, because numbers only grow.
+    /// Lowest number of a current tree. Numbers are assigned in ascending order, so trees with lower numbers belong to
+    /// old configurations.
     oldest_tree: u32,
     pool: Pool,
     messages: SyncSender<Message>,
@@ -309,7 +313,7 @@ impl CacheThread {
                     due = None;
                     self.handle(Message::InsertsPending);
                 }
-                // Cannot happen: the thread holds a sender itself, for its jobs.
+                // Cannot happen, because the thread itself owns a sender for its jobs.
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             self.publish_status();
@@ -330,7 +334,7 @@ impl CacheThread {
         if let Message::InsertsPending = message {
             self.inserts.rearm();
         }
-        // Inserts were sent before this message.
+        // Pending inserts are processed first, because they were sent before this message.
         while let Some(insert) = self.inserts.try_recv() {
             self.insert(&insert.key, insert.entry);
         }
@@ -367,7 +371,7 @@ impl CacheThread {
                 }
             }
             Message::Loaded { key, job, outcome } => {
-                // A late report of a refused job says nothing about the job started since.
+                // A late report of a refused job must not end the job that was started since.
                 let current = self.entries.get(&key).and_then(|state| state.loading.as_ref());
                 if current.is_some_and(|(number, _)| *number == job) {
                     self.finish_load(&key, outcome);
@@ -380,15 +384,16 @@ impl CacheThread {
                 }
             }
             Message::RetainTrees { trees } => {
-                // Entries still loading for a removed tree are returned to their waiters, and then not stored.
+                // Entries of a removed tree that are still loading are kept here. `finish_load` returns them to the
+                // waiters and then removes them.
                 self.oldest_tree = trees.iter().min().copied().unwrap_or(self.oldest_tree);
-                let gone: Vec<Key> = self
+                let removed: Vec<Key> = self
                     .entries
                     .iter()
                     .filter(|((tree, _), state)| !trees.contains(tree) && state.loading.is_none())
                     .map(|(key, _)| key.clone())
                     .collect();
-                gone.iter().for_each(|key| self.remove(key));
+                removed.iter().for_each(|key| self.remove(key));
             }
             Message::SetMemory { bytes } => {
                 self.queues.set_memory(bytes);
@@ -406,10 +411,10 @@ impl CacheThread {
             let _ = reply.send(Some(Arc::clone(&stored.entry)));
             return;
         }
-        // On a disk that hangs, waiting requests time out and new ones arrive. Dropping the closed ones bounds the
-        // list.
+        // If a disk hangs, waiting requests time out while new requests arrive. Removing the waiters that have timed
+        // out bounds the list.
         if state.waiters.len() == state.waiters.capacity() {
-            state.waiters.retain(|waiters| !waiters.is_closed());
+            state.waiters.retain(|waiter| !waiter.is_closed());
             // Doubles the capacity, so that the list is not scanned for each new waiter.
             state.waiters.reserve(state.waiters.len().max(1));
         }
@@ -419,19 +424,20 @@ impl CacheThread {
         }
     }
 
-    /// Stores an entry that a worker has loaded. Returns the entry to be used: the stored one if it is the same.
+    /// Stores an entry that a worker has loaded. Returns the entry to be used: the previously stored entry if it is
+    /// equal or newer, otherwise the new entry.
     fn insert(&mut self, key: &Key, entry: Arc<Entry>) -> Arc<Entry> {
         let state = self.entries.entry(key.clone()).or_default();
-        let known = state.stored.as_ref().map(|stored| Arc::clone(&stored.entry));
-        match known {
-            // The later result counts, in any order of arrival.
-            Some(known) if known.is_same(&entry) || known.checked_ms() > entry.checked_ms() => {
-                entry.replace_with(&known);
-                if known.is_same(&entry) {
+        let current = state.stored.as_ref().map(|stored| Arc::clone(&stored.entry));
+        match current {
+            // The later lookup counts, regardless of the order of arrival.
+            Some(current) if current.is_same(&entry) || current.checked_ms() > entry.checked_ms() => {
+                entry.replace_with(&current);
+                if current.is_same(&entry) {
                     let at_ms = entry.checked_ms();
                     self.finish_load(key, LoadOutcome::Unchanged { at_ms });
                 }
-                known
+                current
             }
             _ => {
                 self.finish_load(key, LoadOutcome::New(Arc::clone(&entry)));
@@ -440,7 +446,7 @@ impl CacheThread {
         }
     }
 
-    /// Starts a load job. Its outcome arrives as a message, also if the job is lost.
+    /// Starts a load job. Its outcome arrives as a message, even if the job is lost.
     fn load(&mut self, tree: &Arc<Tree>, key: &Key) {
         let Some(state) = self.entries.get_mut(key) else { return };
         let previous = state.stored.as_ref().map(|stored| Arc::clone(&stored.entry));
@@ -456,7 +462,7 @@ impl CacheThread {
             });
         });
         if job.is_rejected() {
-            // The report of the refused job may have found the channel full. The waiters must be released anyway.
+            // The report of the refused job is lost if the channel is full, but the waiters must be released anyway.
             self.finish_load(key, LoadOutcome::Lost);
         } else {
             state.loading = Some((self.jobs, job));
@@ -467,14 +473,15 @@ impl CacheThread {
         let Some(state) = self.entries.get_mut(key) else { return };
         state.loading = None;
         let waiters = std::mem::take(&mut state.waiters);
-        let known = state.stored.as_ref().map(|stored| Arc::clone(&stored.entry));
+        let current = state.stored.as_ref().map(|stored| Arc::clone(&stored.entry));
         let result = match outcome {
-            // If the new entry is the same, such as a missing file, all workers keep the one they have.
-            LoadOutcome::New(entry) if known.as_ref().is_some_and(|known| known.is_same(&entry)) => {
-                if let Some(known) = &known {
-                    known.mark_checked(entry.checked_ms());
+            // If the new entry equals the stored one, for example because a file is still missing, all workers keep the
+            // stored entry.
+            LoadOutcome::New(entry) if current.as_ref().is_some_and(|current| current.is_same(&entry)) => {
+                if let Some(current) = &current {
+                    current.mark_checked(entry.checked_ms());
                 }
-                known
+                current
             }
             LoadOutcome::New(entry) => {
                 self.remove(key);
@@ -486,10 +493,10 @@ impl CacheThread {
                 Some(entry)
             }
             LoadOutcome::Unchanged { at_ms } => {
-                if let Some(entry) = &known {
+                if let Some(entry) = &current {
                     entry.mark_checked(at_ms);
                 }
-                known
+                current
             }
             LoadOutcome::Lost => None,
         };
@@ -517,7 +524,7 @@ impl CacheThread {
             stored.entry.retire();
             self.queues.remove(&stored.positions);
         }
-        // Shrinks the table after a flood. Leaves twice the needed size so that this is rare.
+        // Shrinks the table after a flood of requests, to twice the needed size so that shrinking is rare.
         let needed = self.entries.len().max(MIN_TABLE);
         if self.entries.capacity() > 8 * needed {
             self.entries.shrink_to(2 * needed);
@@ -530,7 +537,7 @@ impl CacheThread {
         }
     }
 
-    /// Evicts by second chance: the oldest entry is removed unless it was used since it was queued.
+    /// Evicts by the second-chance algorithm: the oldest entry is removed unless it was used since it was queued.
     fn evict_from(&mut self, bound: Bound) {
         let mut chances = self.queues.of(bound).len();
         while self.queues.of(bound).is_over() {
@@ -548,7 +555,7 @@ impl CacheThread {
                 self.remove(&key);
                 continue;
             }
-            // Queues the entry again even if no chances are left. Without a position it could never be evicted.
+            // Queues the entry again even if no chances are left, because an entry without a position is never evicted.
             let number = self.queues.of_mut(bound).push(key, uptime_ms(), share);
             stored.positions[bound as usize] = Some(number);
             if chances == 0 {

@@ -1,4 +1,4 @@
-//! File cache of one worker: the first level, and the shared cache behind it.
+//! The file cache of one worker: its first level, and its access to the shared cache.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use crate::tree::Tree;
 use rocknet_handler::exchange::CacheKey;
 use rocknet_handler::services::WorkerLocal;
 
-/// File cache of one worker.
+/// The file cache of one worker.
 pub struct WorkerCache {
     cache: FileCache,
     /// Limits the files of the server that are encoded while they are sent.
@@ -24,7 +24,7 @@ pub struct WorkerCache {
 }
 
 impl WorkerCache {
-    /// Creates the cache of a worker. `memory`: size of the shared cache in bytes, as configured.
+    /// Creates the cache of a worker. `memory` is the configured size of the shared cache in bytes.
     pub fn new(cache: FileCache, encoder_limit: EncoderLimit, memory: u64, generation: u64) -> WorkerCache {
         WorkerCache {
             cache,
@@ -51,8 +51,8 @@ impl WorkerCache {
         self.generation.set(generation);
     }
 
-    /// Looks up `path` in `tree`, in the shared cache or on disk. `raw`: path as in the request, under which the first
-    /// level caches the entry. `None` if the server is overloaded.
+    /// Looks up `path` in `tree`, in the shared cache or on disk. `raw` is the path as in the request, under which the
+    /// first level caches the entry. Returns `None` if the server is overloaded.
     pub async fn look_up(&self, key: CacheKey, raw: &[u8], tree: Arc<Tree>, path: Arc<str>) -> Option<Rc<CachedEntry>> {
         self.cache.status().count_miss();
         let entry = match L1Cache::is_cacheable(raw) {
@@ -60,7 +60,7 @@ impl WorkerCache {
             false => self.cache.look_up_shared(&tree, &path).await,
         }?;
         let cached = Rc::new(CachedEntry::new(entry, tree, path));
-        // The configuration may have been replaced meanwhile, and its sites have other numbers.
+        // The configuration may have been replaced meanwhile, and in the new one the sites have other numbers.
         if !cached.entry.is_retired() && self.generation.get() == key.generation {
             self.l1().insert(key.site, raw, Hit::Entry(Rc::clone(&cached)));
         }

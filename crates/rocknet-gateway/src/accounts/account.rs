@@ -4,7 +4,7 @@ use std::io;
 
 use rocknet_io::privileges::{self, User};
 
-/// Accounts that systems usually have for web applications, in the order in which they are tried.
+/// Names of the accounts that systems usually have for web applications, in the order in which they are tried.
 pub(super) const USUAL_SCRIPT_ACCOUNTS: [&str; 5] = ["www-data", "nginx", "apache", "http", "nobody"];
 
 /// Account that a program runs as.
@@ -14,12 +14,12 @@ pub enum Account {
     Own,
     /// Another account, to which this process can switch as root.
     Other(User),
-    /// Another account, as which the helper starts programs; `number`: its index in the helper's list.
+    /// Another account, for which the helper starts programs. `number` is the index in the helper's list of accounts.
     ViaHelper { number: u8, user: User },
 }
 
 impl Account {
-    /// Returns the account with this name.
+    /// Returns the account with this name, if this process can start programs as it.
     pub(super) fn named(name: &str) -> io::Result<Account> {
         let user = User::find(name).map_err(io::Error::other)?;
         match privileges::is_root() {
@@ -33,7 +33,8 @@ impl Account {
         }
     }
 
-    /// Returns the account of scripts if the configuration names none.
+    /// Returns the account of scripts for which the configuration names none: the first usual account if this process
+    /// is root, otherwise the account of this process.
     pub(super) fn default() -> io::Result<Account> {
         if !privileges::is_root() {
             return Ok(Account::Own);
@@ -55,10 +56,12 @@ impl Account {
     }
 }
 
+/// Returns the error for a configuration that names root as an account for scripts.
 pub(super) fn root_error() -> io::Error {
     io::Error::other("scripts are not run as root: name another user")
 }
 
+/// Returns the error for a configuration that names the account of the server as an account for scripts.
 pub(super) fn server_account_error(name: &str) -> io::Error {
     let why = format!("RockNet itself runs as {name}, whose scripts could read its private keys");
     io::Error::other(format!(

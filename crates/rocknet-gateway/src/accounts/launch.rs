@@ -14,35 +14,36 @@ use rustix::process::Signal;
 
 use super::account::Account;
 
-/// A program to start, with everything that it inherits.
+/// A program to start, with its account, command line, environment, working directory and descriptors.
 pub struct Launch {
-    /// Account that it runs as.
+    /// Account that the program runs as.
     pub account: Account,
     /// Path of the program.
     pub program: PathBuf,
-    /// Its name in process lists (`argv[0]`); empty: the path.
+    /// Name of the program in process lists (`argv[0]`). If it is empty, the path is used.
     pub name: OsString,
     /// Arguments after `argv[0]`.
     pub arguments: Vec<OsString>,
-    /// Its whole environment.
+    /// Complete environment; nothing is inherited from the server.
     pub environment: Vec<(OsString, OsString)>,
-    /// Its working directory.
+    /// Working directory.
     pub folder: PathBuf,
-    /// Its standard input.
+    /// Standard input.
     pub stdin: OwnedFd,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: OwnedFd,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: OwnedFd,
     /// A file in memory whose path is the last argument. The program can read it without access to any folder.
     pub file: Option<OwnedFd>,
     /// Listening socket for php-fpm, with its name in the pool file.
     pub listener: Option<(OsString, OwnedFd)>,
-    /// Signal that it gets when the thread that started it ends.
+    /// Signal that the program receives when the thread that started it ends.
     pub parent_death_signal: Signal,
 }
 
-/// Environment variable by which php-fpm inherits sockets, as `NAME=DESCRIPTOR`. php-fpm itself uses it to re-execute.
+/// Environment variable by which php-fpm inherits sockets, as `NAME=DESCRIPTOR`. php-fpm itself sets it to pass its
+/// sockets when it re-executes.
 const SOCKETS_VARIABLE: &str = "FPM_SOCKETS";
 
 impl Launch {
@@ -75,8 +76,9 @@ impl Launch {
     }
 }
 
-/// Creates a pipe to or from a program. The program may also open it by its path, as in `>/dev/stderr`, although
-/// another account created it. Other processes cannot reach that path.
+/// Creates a pipe to or from a program. A program may open the pipe by its path, as a shell does for `>/dev/stderr`.
+/// The mode of the pipe permits all accounts to open it, because the program may run as another account than the
+/// server. Other processes cannot reach the path.
 ///
 /// # Errors
 ///

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! php/pool.rs, cgi/process.rs ─▶ launch.rs: program, descriptors, account ─▶ process.rs: a running program
-//!                                    └─ helper/: starts it, once the server has dropped root's rights
+//!                                    └─ helper/: starts programs after the server has dropped root's rights
 //! ```
 //!
 //! Private keys belong to the account of the server. If the server was started as root, scripts never run as that

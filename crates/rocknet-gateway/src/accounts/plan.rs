@@ -1,4 +1,4 @@
-//! Accounts that a configuration needs: the account of the server and those of its scripts.
+//! Accounts that a configuration needs: the account of the server and the accounts of its scripts.
 
 use std::io;
 
@@ -13,12 +13,12 @@ use super::account::{USUAL_SCRIPT_ACCOUNTS, root_error, server_account_error};
 pub struct Accounts {
     /// All accounts. The index of an account is its number.
     pub all: Vec<User>,
-    /// Number of the account for scripts whose site names none. `None`: those scripts do not run, because they must not
-    /// run as the account of another site.
+    /// Number of the account for scripts whose site names none. If it is `None`, such scripts do not run, because they
+    /// must not run as the account of another site.
     pub default: Option<u8>,
 }
 
-/// Account that packages create for the server.
+/// Name of the account that packages create for the server.
 const SERVER: &str = "rocknet";
 
 /// Settings of a configuration that decide the accounts of its scripts.
@@ -26,7 +26,7 @@ const SERVER: &str = "rocknet";
 pub struct AccountPlan {
     /// `server.script_user`.
     default: Option<String>,
-    /// Accounts that sites with scripts name; sorted, each once.
+    /// Accounts that sites with scripts name, sorted and without duplicates.
     named: Vec<String>,
     has_scripts: bool,
     /// Some site with scripts names no account.
@@ -34,7 +34,7 @@ pub struct AccountPlan {
 }
 
 impl AccountPlan {
-    /// Collects the settings.
+    /// Collects the settings from a configuration.
     pub fn from_config(config: &Config) -> AccountPlan {
         let with_programs = || settings(config).filter(|settings| settings.runs_programs());
         let mut named: Vec<String> = with_programs().filter_map(|settings| settings.user.clone()).collect();
@@ -48,18 +48,18 @@ impl AccountPlan {
         }
     }
 
-    /// Returns whether programs are started as other accounts, now or after a reload for which the configuration
-    /// prepares.
+    /// Returns whether programs may have to be started as other accounts. An account in the configuration also counts
+    /// without scripts, because it prepares for a reload that adds scripts.
     pub fn needs_helper(&self) -> bool {
         self.has_scripts || self.default.is_some() || !self.named.is_empty()
     }
 
-    /// Returns the accounts of scripts for a server that runs as `server`, the default first. Empty: the system has no
-    /// other account.
+    /// Returns the accounts of scripts for a server that runs as `server`; the default account comes first. The list is
+    /// empty if the configuration names no account and the system has no usual one.
     ///
     /// # Errors
     ///
-    /// Returns an error if a named account does not exist, is root, or is that of the server.
+    /// Returns an error if a named account does not exist, is root, or is the account of the server.
     pub fn accounts(&self, server: &User) -> io::Result<Accounts> {
         self.accounts_with(server, &USUAL_SCRIPT_ACCOUNTS)
     }
@@ -80,9 +80,9 @@ impl AccountPlan {
         match &self.default {
             Some(name) => all.push(find(name)?),
             None => {
-                let is_free = |user: &User| user.uid != server.uid && user.uid != 0 && user.gid != 0;
-                let mut known = usual.iter().filter_map(|name| User::find(name).ok());
-                all.extend(known.find(is_free));
+                let is_permitted = |user: &User| user.uid != server.uid && user.uid != 0 && user.gid != 0;
+                let mut existing = usual.iter().filter_map(|name| User::find(name).ok());
+                all.extend(existing.find(is_permitted));
             }
         }
         let default = (!all.is_empty()).then_some(0);
@@ -113,8 +113,8 @@ impl Accounts {
     }
 }
 
-/// Returns the account to which a server started as root switches: the configured one, or the one that a package
-/// created. `None`: it stays root.
+/// Returns the account to which the server switches: the configured account, or for a server that was started as root
+/// the account that a package created. `None` if the server keeps its account.
 pub fn server_account(config: &Config) -> Option<String> {
     let found = || User::find(SERVER).ok().filter(|user| user.uid != 0 && user.gid != 0);
     chosen(config.server.user.as_deref(), privileges::is_root(), || {
@@ -129,7 +129,7 @@ fn chosen(written: Option<&str>, is_root: bool, has_package: impl Fn() -> bool) 
     }
 }
 
-/// Returns the warning for a default that is not the first of the usual accounts.
+/// Returns the warning for a default account that is only the last resort, `nobody`.
 pub fn unusual_default(user: &User) -> Option<String> {
     (user.name == "nobody").then(|| {
         "scripts run as `nobody`, because the usual account for scripts is missing or is RockNet's own: give RockNet \
@@ -181,7 +181,7 @@ mod tests {
         let (daemon, nobody) = (uid("daemon"), uid("nobody"));
         let first = uids(&plan(None, &[]), 4242).unwrap();
         assert_eq!(first.len(), 1);
-        // A server with the default account: scripts get another one.
+        // If the server has the default account for scripts, scripts run as another account.
         assert!(
             uids(&plan(None, &[]), first[0])
                 .unwrap()
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_becomes_the_named_account_or_that_of_the_package() {
+    fn the_server_switches_to_the_configured_account_or_to_that_of_the_package() {
         for (written, is_root, has_package, expected) in [
             (Some("www-data"), true, true, Some("www-data")),
             (Some("www-data"), false, false, Some("www-data")),

@@ -1,4 +1,5 @@
-//! A started program, child of this process or of the helper: reaps it and sends signals to it or its process group.
+//! A started program, which is a child of this process or of the helper: reaps the program, and sends signals to it or
+//! to its process group.
 
 use std::io;
 use std::process::{Child, ExitStatus};
@@ -18,16 +19,16 @@ pub struct Process(ProcessKind);
 enum ProcessKind {
     Child(ChildProcess),
     ViaHelper(HelperProcess),
-    /// Every call fails, and its group has no members.
+    /// A process for tests: every call fails, and its group has no members.
     #[cfg(test)]
     Failing(fn() -> io::Error),
 }
 
 struct ChildProcess {
     child: Child,
-    /// The program has been reaped, so another process may have its number.
+    /// The program has been reaped, so another process may have its process number.
     is_reaped: bool,
-    /// The group has ended, so another group may have its number.
+    /// The process group has ended, so another group may have its number.
     has_lost_group: AtomicBool,
 }
 
@@ -57,9 +58,11 @@ impl ChildProcess {
         child::signal_group(self.child.id(), signal)
     }
 
-    /// Returns whether the group has members. A program that has not been reaped holds its number and its group. After
-    /// that the remaining members hold the number, and the system assigns it to no process. If a process has the
-    /// number, the group has ended.
+    /// Returns whether the group has members.
+    ///
+    /// Until the program is reaped, it is a member itself. After that, the remaining members reserve the number of the
+    /// group, and the system assigns the number to no new process. Therefore the group has ended if a process has the
+    /// number.
     fn is_group_left(&self) -> bool {
         if !self.is_reaped {
             return true;
@@ -76,7 +79,7 @@ impl ChildProcess {
     }
 }
 
-/// Maximum wait for the end of a killed program. A program that waits for a disk ends later and is not waited for.
+/// Maximum wait for the end of a killed program. A program that is blocked on a disk may end later.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Poll interval for the end of a program.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -96,11 +99,11 @@ impl Process {
         }
     }
 
-    /// Sends a signal to the program alone.
+    /// Sends a signal to the program, but not to the rest of its group.
     ///
     /// # Errors
     ///
-    /// Returns `ESRCH` once the program has been reaped.
+    /// Returns `ESRCH` if the program has been reaped, or the error of the system or the helper.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         match &self.0 {
             ProcessKind::Child(own) => own.signal(signal),
@@ -110,11 +113,11 @@ impl Process {
         }
     }
 
-    /// Sends a signal to its whole group.
+    /// Sends a signal to the whole process group of the program.
     ///
     /// # Errors
     ///
-    /// Returns `ESRCH` if the group has no members.
+    /// Returns `ESRCH` if the group has no members, or the error of the system or the helper.
     pub fn signal_group(&self, signal: Signal) -> io::Result<()> {
         match &self.0 {
             ProcessKind::Child(own) => own.signal_group(signal),
@@ -124,7 +127,7 @@ impl Process {
         }
     }
 
-    /// Returns whether its group has members. The program itself is a member until it is reaped.
+    /// Returns whether the process group has members. The program itself is a member until it is reaped.
     pub fn is_group_left(&self) -> bool {
         match &self.0 {
             ProcessKind::Child(own) => own.is_group_left(),
@@ -139,7 +142,7 @@ impl Process {
         Process(ProcessKind::Failing(error))
     }
 
-    /// Kills its group and waits for the program, at most two seconds.
+    /// Kills the process group and waits for the end of the program, at most two seconds.
     pub fn kill(&mut self) {
         let _ = self.signal_group(Signal::KILL);
         let until = Instant::now() + KILL_TIMEOUT;

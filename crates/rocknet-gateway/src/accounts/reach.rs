@@ -1,4 +1,4 @@
-//! Checks whether an account can reach files in a folder, by owners and modes alone. Used by `rocknet doctor`.
+//! Checks by owners and modes whether an account can reach files in a folder. Used by `rocknet doctor`.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use rocknet_io::privileges::User;
 
-/// Maximum number of files and folders visited. A state folder has a few for each site.
+/// Maximum number of files and folders visited; further ones are not checked. A state folder has a few for each site.
 const MAX_VISITED: usize = 10_000;
 
 const READ: u32 = 0o4;
 const WRITE: u32 = 0o2;
 const ENTER: u32 = 0o1;
 
-/// Returns the first file below `folder` that the account can read or write, or the first folder whose entries it can
-/// replace. Blocks on the disk.
+/// Returns a file below `folder` that the account can read or write, or a folder whose entries it can replace. The
+/// parents of `folder` are checked too. `None` if there is no such file or folder. Blocks on the disk.
 ///
 /// # Errors
 ///
@@ -26,7 +26,7 @@ pub fn reachable(folder: &Path, user: &User) -> io::Result<Option<PathBuf>> {
     above.reverse();
     for path in above {
         let found = fs::metadata(path)?;
-        // Only its owner can replace an entry of a sticky folder.
+        // In a folder with the sticky bit, only the owner of an entry can replace it.
         if may(user, &found, WRITE) && found.mode() & 0o1000 == 0 {
             return Ok(Some(path.to_owned()));
         }
@@ -57,6 +57,7 @@ pub fn reachable(folder: &Path, user: &User) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
+/// Returns whether the user has the permission `what` ([`READ`], [`WRITE`] or [`ENTER`]) for the file or folder.
 fn may(user: &User, found: &Metadata, what: u32) -> bool {
     let shift = if found.uid() == user.uid {
         6

@@ -1,4 +1,5 @@
-//! The rights of this process to start programs as other accounts: those of root, or those of the helper.
+//! The rights of this process to start programs as other accounts: it is root itself, or has a helper with these
+//! rights.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,10 +14,10 @@ use super::launch::Launch;
 use super::plan::{self, AccountPlan};
 use super::process::Process;
 
-/// Rights to start scripts, set when this process drops the rights of root.
+/// Rights to start scripts after this process has dropped root's rights. Not set in a process that drops none.
 static RIGHTS: OnceLock<Rights> = OnceLock::new();
 
-/// Program that is started as the helper.
+/// Program that is started as the helper. If it is not set, the program of this process is used.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 enum Rights {
@@ -28,14 +29,14 @@ enum Rights {
     Shared,
 }
 
-/// Sets the program that is started as the helper. Its `main` has to call `run_if_helper`. Only the first call has an
-/// effect.
+/// Sets the program that is started as the helper. The `main` of that program has to call `run_if_helper`. Only the
+/// first call has an effect.
 pub fn set_helper_program(program: impl Into<PathBuf>) {
     let _ = PROGRAM.set(program.into());
 }
 
-/// Prepares for dropping root's rights, which has to follow: starts the helper if the plan needs it. `server`: the
-/// account to which this process switches.
+/// Prepares for dropping root's rights: starts the helper if the plan needs it. The caller has to drop the rights
+/// afterwards. `server`: the account to which this process switches.
 ///
 /// # Errors
 ///
@@ -73,8 +74,8 @@ pub fn can_switch_accounts() -> bool {
     helper().is_some() || privileges::is_root()
 }
 
-/// Returns the warning for the operator about the account of scripts: the server was started as root but shares its
-/// account with them, or their default account is not a usual one.
+/// Returns a warning for the operator if scripts run as an unsafe account. This is the account of a server that was
+/// started as root, or the default account `nobody`. `scripts`: the configuration has scripts.
 pub fn warning(scripts: bool) -> Option<String> {
     if !scripts {
         return None;
@@ -104,7 +105,8 @@ pub fn apply_default(config: &mut Config) {
 }
 
 impl Launch {
-    /// Starts the program. The calling thread has to outlive it.
+    /// Starts the program. The calling thread has to outlive the program, because the system signals a child when the
+    /// thread that started it ends.
     ///
     /// # Errors
     ///
@@ -165,7 +167,7 @@ impl Account {
                 accounts
                     .all
                     .iter()
-                    .position(|known| (known.uid, known.gid) == (user.uid, user.gid))
+                    .position(|account| (account.uid, account.gid) == (user.uid, user.gid))
             }
         };
         let found = at.and_then(|at| Some((u8::try_from(at).ok()?, accounts.all.get(at)?)));

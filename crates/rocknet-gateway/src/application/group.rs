@@ -14,7 +14,7 @@ use crate::gateway::error::BackendError;
 use rocknet_handler::balance::{self, Candidate};
 use rocknet_handler::breaker::Rules;
 
-/// Maximum number of applications tried for one request. Three, so that a third is found when two are down.
+/// Maximum number of applications tried for one request. With three tries, two failed applications are tolerated.
 pub(super) const MAX_TRIES: usize = 3;
 
 /// The applications of one route, with the settings of its requests.
@@ -25,13 +25,13 @@ pub struct ApplicationGroup {
     round_robin: AtomicUsize,
     /// Rules of the circuit breaker.
     pub(super) rules: Rules,
-    /// Timeout of a connection.
+    /// Timeout for connecting to an application.
     pub(super) connect: Duration,
     /// Maximum number of idle connections to each application.
     pub(super) keep: usize,
-    /// Path prefix of the application, without a slash at its end.
+    /// Path prefix of the application, without a trailing slash; empty if it is the whole site.
     pub(super) mount: Box<str>,
-    /// Variables that replace those of the same name; an empty value removes the variable.
+    /// Variables that replace variables of the same name. An empty value removes the variable.
     pub(super) params: Vec<(String, String)>,
     /// Document root of the site.
     pub(super) root: Option<Box<[u8]>>,
@@ -71,13 +71,15 @@ impl ApplicationGroup {
         &self.members[number]
     }
 
-    /// Returns the number of ticks after which a request has a response or an error.
+    /// Returns the number of ticks after which a request has a response or an error: all tries to connect, and then the
+    /// timeout of the response.
     pub fn timeout_ticks(&self, wheel: &Wheel, answer_timeout: Duration) -> u32 {
         let tries = self.members.len().min(MAX_TRIES) as u32;
         wheel.ticks(self.connect * tries + answer_timeout)
     }
 
-    /// Selects an application for a request, other than those in `tried`. `draw` returns random numbers.
+    /// Selects an application for a request and returns its number. Applications in `tried` are excluded. `draw`
+    /// returns random numbers.
     pub(super) fn choose(&self, tried: &[usize], now_ms: u64, draw: impl FnMut() -> u64) -> usize {
         if self.members.len() == 1 {
             return 0;
@@ -99,7 +101,7 @@ impl ApplicationGroup {
             .map(candidate)
             .collect();
         if all.is_empty() {
-            // An application that failed a while ago is better than none.
+            // All are out of rotation. A request to one of them may still succeed.
             all = untried().map(candidate).collect();
         }
         let turn = || self.round_robin.fetch_add(1, Ordering::Relaxed);
@@ -113,7 +115,7 @@ impl ApplicationGroup {
 
     /// Records the result of a request to an application.
     pub(super) fn record_result(&self, number: usize, now_ms: u64, error: Option<&BackendError>) {
-        // A single application gets every request, so its failures are not counted.
+        // A single application gets every request in any case, so its failures are not counted.
         if self.members.len() == 1 {
             return;
         }

@@ -1,5 +1,5 @@
-//! Hints for the operator when an application gives no response, shown by the log and, in `dev` mode, by the error
-//! page.
+//! Hints for the operator when an application gives no response. The log shows them, and in `dev` mode the error page
+//! too.
 
 use std::io::ErrorKind;
 
@@ -69,8 +69,8 @@ fn hint(error: &BackendError, protocol: Protocol, address: &BackendAddress) -> S
     match error {
         BackendError::Unreachable(error) if error.kind() == ErrorKind::PermissionDenied => {
             format!(
-                "RockNet has no permission to open {address}. Let the application create its socket for the user that \
-                 RockNet runs as."
+                "RockNet has no permission to open {address}. Configure the application so that the user that RockNet \
+                 runs as may write to its socket."
             )
         }
         BackendError::Unreachable(error) if error.kind() == ErrorKind::TimedOut => {

@@ -1,7 +1,7 @@
-//! Handler of applications that speak FastCGI, SCGI or uwsgi. An application gets every request of its route.
+//! Handler of applications that speak FastCGI, SCGI or uwsgi. All requests of a route go to its applications.
 //!
 //! ```text
-//! Exchange ─▶ group.rs: selects one ─▶ request.rs: variables in the protocol of the application
+//! Exchange ─▶ group.rs: selects an application ─▶ request.rs: variables in the protocol of the application
 //!                                                │
 //!                     Response ◀─ gateway/exchange.rs ⇄ a connection of gateway/backend.rs
 //! ```
@@ -85,6 +85,7 @@ async fn try_handle(
 
     let ticks = received.response_ticks();
     let deadline = services.wheel.deadline();
+    // An application may close an idle connection at any moment, so only requests that may be repeated use one.
     let repeatable = received.is_repeatable();
     let stderr_log = || StderrLog::new(application.protocol.key(), site, path);
     let now_ms = || services.clock.uptime_ms();

@@ -9,8 +9,7 @@ use rocknet_proto::{scgi, uwsgi};
 use super::group::ApplicationGroup;
 use crate::gateway::variables::{self, RequestContext, VariableSink, VariableSource};
 
-/// Returns everything that precedes the request body. `length`: length of the body in bytes; `None` if there is no
-/// body.
+/// Returns the encoded request without its body. `length`: length of the body in bytes; `None` if there is no body.
 ///
 /// # Errors
 ///
@@ -62,11 +61,11 @@ pub fn write(
     }
 }
 
-/// Usual size in bytes of a request with its variables.
+/// Initial capacity in bytes for the records of a request: the usual size of its variables.
 const RECORDS: usize = 2048;
 
-/// Splits a path into `SCRIPT_NAME` and `PATH_INFO`. A path without the prefix, which may match by a pattern, is
-/// treated as if the application were the whole site.
+/// Splits a path into `SCRIPT_NAME` and `PATH_INFO`. A path without the prefix, as a route with a pattern may match it,
+/// is treated as if the application were the whole site.
 fn names<'p>(mount: &str, path: &'p str) -> (&'p str, &'p str) {
     match path.strip_prefix(mount) {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => path.split_at(mount.len()),
@@ -80,7 +79,7 @@ impl<S: VariableSink + ?Sized> VariableSink for &mut S {
     }
 }
 
-/// Drops the variables that the configuration overrides.
+/// A sink that drops the variables that the configuration overrides and passes all others to another sink.
 struct WithoutOverrides<'a> {
     sink: &'a mut dyn VariableSink,
     params: &'a [(String, String)],
@@ -99,7 +98,7 @@ struct Scgi(scgi::ScgiRequest);
 
 impl VariableSink for Scgi {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
-        // `scgi::ScgiRequest` has written it already, because it must come first.
+        // `scgi::ScgiRequest` has written `CONTENT_LENGTH` already, because SCGI requires it first.
         match name {
             b"CONTENT_LENGTH" => Ok(()),
             _ => self.0.push(name, value),
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_split_after_the_name() {
+    fn paths_are_split_after_the_prefix_of_the_application() {
         for (mount, path, name, path_info) in [
             ("", "/", "", "/"),
             ("", "/a/b", "", "/a/b"),

@@ -8,13 +8,13 @@ use rocknet_handler::response::Response;
 use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
-/// Reason why a program gives no response.
+/// Reason why a request has no response of a program.
 pub enum CgiError {
-    /// Error of the exchange, as with any back end.
+    /// The exchange with the program failed, as it can with any back end.
     Backend(BackendError),
-    /// The path leads to no program, or the server cannot run it now.
+    /// The path leads to no program, or the server cannot run it now. Contains the status of the response.
     Status(Status),
-    /// The file is not executable; its path below the root.
+    /// The file is not executable. Contains its path below the root.
     NotExecutable(String),
     /// The program cannot be started.
     Start(std::io::Error),
@@ -27,7 +27,8 @@ impl From<BackendError> for CgiError {
 }
 
 impl CgiError {
-    /// Logs the error and returns the response.
+    /// Logs the error and returns the response. `script`: path of the program below the root, if it was found; `path`:
+    /// path of the request.
     pub fn response(&self, script: Option<&str>, path: &str, label: &SiteLabel) -> Response {
         let script = match self {
             CgiError::NotExecutable(name) => name,

@@ -1,8 +1,9 @@
 //! Handler of CGI programs (RFC 3875): runs a program for each request and returns its output as the response.
 //!
 //! ```text
-//! Exchange ─▶ script.rs: finds the program ─▶ process.rs: starts it in its own group ─▶ gateway/exchange.rs ─▶ Response
-//!                                                └─▶ reaper.rs: waits for its end, kills it at its time limit
+//! Exchange ─▶ script.rs: finds the program ─▶ process.rs: starts the program in its own process group
+//!                                                │   └─▶ reaper.rs: waits for its end, or kills it at its time limit
+//!                                                └─▶ gateway/exchange.rs ─▶ Response
 //! ```
 
 mod error;
@@ -46,7 +47,7 @@ pub use self::programs::Programs;
 struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
-    /// Replaces variables by those of the configuration; an empty value removes one.
+    /// Replaces variables by variables of the configuration with the same name. An empty value removes the variable.
     fn with_params(mut self, params: &[(String, String)]) -> Vec<(OsString, OsString)> {
         self.0
             .retain(|(name, _)| params.iter().all(|(own, _)| name != own.as_str()));
@@ -58,7 +59,7 @@ impl Environment {
 
 impl VariableSink for Environment {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
-        // The server verifies passwords, and other processes can read the environment of a program (RFC 3875 §4.1.18).
+        // Passwords are not passed, because other processes can read the environment of a program (RFC 3875 §4.1.18).
         if !matches!(name, b"HTTP_AUTHORIZATION" | b"HTTP_PROXY_AUTHORIZATION") {
             let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
             self.0.push((text(name), text(value)));
@@ -170,7 +171,8 @@ async fn try_handle(
         socket: Socket::Program(Box::new(program)),
         is_new: true,
         pending: None,
-        // The permit counts the program, and the reaper holds the permit longer than the exchange lasts.
+        // The permit counts the program. The reaper holds the permit until the program has ended, which may be later
+        // than the end of the exchange.
         in_flight: None,
     };
     let backend_exchange = BackendExchange::plain(services, connection, Vec::new(), programs.max_output, stderr_log);

@@ -10,14 +10,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::gateway::error::BackendError;
 
-/// Maximum number of requests that wait for a permit, for all sites; further requests are rejected.
+/// Maximum number of requests of all sites that wait for a permit. Further requests are rejected.
 const MAX_WAITING: usize = 256;
 
 /// Permits for the programs of one server.
 pub struct Permits {
     all: Arc<Semaphore>,
     waiting: AtomicUsize,
-    /// Permits of each folder, while some route uses it.
+    /// Permits of each folder that some route uses.
     by_folder: Mutex<BTreeMap<FolderKey, Weak<Semaphore>>>,
 }
 
@@ -31,7 +31,7 @@ impl Default for Permits {
     }
 }
 
-/// Permission to run one program. It is returned on drop.
+/// Permission to run one program. It is given back on drop.
 pub struct ProgramPermit {
     _own: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
@@ -46,11 +46,11 @@ impl Drop for WaitingGuard<'_> {
     }
 }
 
-/// Identifies a folder: root, folder below it, and maximum number of its programs that run at once.
+/// Identifies the permits of a folder: root, folder below the root, and maximum number of concurrent programs.
 type FolderKey = (PathBuf, String, usize);
 
 impl Permits {
-    /// Waits for a permit of the folder (`own`) and for one of the server.
+    /// Waits for a permit of the folder (`own`) and for a permit of the server.
     ///
     /// # Errors
     ///
@@ -69,14 +69,15 @@ impl Permits {
         if before >= MAX_WAITING {
             return Err(BackendError::Full);
         }
-        // The permit of the folder first, so that a request that waits for it does not block other folders.
+        // The permit of the folder is acquired first. Otherwise a request that waits for it would hold a permit of the
+        // server that other folders could use.
         let _own = own.acquire_owned().await.map_err(|_| BackendError::Full)?;
         let _of_all = all.acquire_owned().await.map_err(|_| BackendError::Full)?;
         Ok(ProgramPermit { _own, _of_all })
     }
 
-    /// Returns the permits of a folder. All routes that name the folder share them, in every site and after every
-    /// reload that does not change their number.
+    /// Returns the permits of a folder. All routes of all sites that name the folder share them. A reload keeps the
+    /// permits unless it changes their number.
     pub fn for_folder(&self, root: &Path, cgi: &Cgi) -> Arc<Semaphore> {
         let key = (root.to_owned(), cgi.folder.clone(), cgi.programs);
         let mut by_folder = self.by_folder.lock().unwrap_or_else(PoisonError::into_inner);

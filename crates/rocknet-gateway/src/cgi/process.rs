@@ -1,4 +1,4 @@
-//! Starts the program of one request, with an environment of its own, three pipes, and no other descriptor of the
+//! Starts the program of one request with its own environment and three pipes. It inherits no other descriptor of the
 //! server.
 
 use std::ffi::OsString;
@@ -16,19 +16,19 @@ use super::reaper::WatchedProcess;
 use crate::accounts::{Account, Launch, pipe};
 use crate::gateway::cgi_program::CgiProgram;
 
-/// A program to start. No shell is involved: the kernel reads the first line of a script.
+/// A program to start. It is started without a shell: the kernel reads the interpreter from the first line of a script.
 pub struct CgiCommand {
     /// File of the program.
     pub file: PathBuf,
-    /// Its whole environment.
+    /// Complete environment of the program.
     pub environment: Vec<(OsString, OsString)>,
-    /// Account that it runs as, if the site names one.
+    /// Account that the program runs as, if the site names one.
     pub user: Option<Box<str>>,
-    /// Time after which it is killed.
+    /// Time after which the program is killed.
     pub time_limit: Duration,
-    /// Permission to run, held until the program and its group have ended.
+    /// Permission to run, held until the program and its process group have ended.
     pub permit: ProgramPermit,
-    /// Programs of the server.
+    /// Programs of the server, with the reaper that watches this one.
     pub processes: Arc<Processes>,
 }
 
@@ -52,7 +52,7 @@ impl StartedProgram {
 }
 
 impl CgiCommand {
-    /// Starts the program. Blocks while it forks. The calling thread has to outlive the program, because the system
+    /// Starts the program. Blocks during the fork. The calling thread has to outlive the program, because the system
     /// kills the program when that thread ends.
     ///
     /// # Errors
@@ -60,9 +60,9 @@ impl CgiCommand {
     /// Returns an error if there is no account for the program, or if it cannot be started.
     pub fn spawn(self) -> io::Result<StartedProgram> {
         let account = Account::for_scripts(self.user.as_deref())?;
-        let (their_stdin, stdin) = pipe()?;
-        let (stdout, their_stdout) = pipe()?;
-        let (stderr, their_stderr) = pipe()?;
+        let (program_stdin, stdin) = pipe()?;
+        let (stdout, program_stdout) = pipe()?;
+        let (stderr, program_stderr) = pipe()?;
         let launch = Launch {
             account,
             folder: self.file.parent().map_or_else(|| "/".into(), PathBuf::from),
@@ -70,9 +70,9 @@ impl CgiCommand {
             name: OsString::new(),
             arguments: Vec::new(),
             environment: self.environment,
-            stdin: their_stdin.into(),
-            stdout: their_stdout.into(),
-            stderr: their_stderr.into(),
+            stdin: program_stdin.into(),
+            stdout: program_stdout.into(),
+            stderr: program_stderr.into(),
             file: None,
             listener: None,
             parent_death_signal: Signal::KILL,

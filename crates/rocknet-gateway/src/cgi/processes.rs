@@ -1,11 +1,11 @@
-//! The CGI programs of one server.
+//! All CGI programs of one server: permits and running programs.
 
 use std::time::Instant;
 
 use super::permits::Permits;
 use super::reaper::Reaper;
 
-/// CGI programs of one server: their permits, and the reaper of those that run.
+/// The permits for CGI programs of one server, and the reaper of its running programs.
 #[derive(Default)]
 pub struct Processes {
     pub(super) permits: Permits,
@@ -13,8 +13,8 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Kills every running program with its process group, and rejects new programs. Returns whether all had ended at
-    /// `deadline`.
+    /// Kills every running program with its process group, and rejects new programs. Returns whether the reaper thread
+    /// ended by `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         self.reaper.stop(deadline)
     }

@@ -11,7 +11,7 @@ use super::permits::ProgramPermit;
 use super::processes::Processes;
 use crate::gateway::error::BackendError;
 
-/// Programs of one folder.
+/// The settings and permits of the programs of one folder.
 pub struct Programs {
     /// Maximum wait for a permit.
     pub queue_timeout: Duration,
@@ -19,7 +19,7 @@ pub struct Programs {
     pub time_limit: Duration,
     /// Maximum length of a response in bytes, including its head.
     pub max_output: u64,
-    /// Variables that replace those of the same name; an empty value removes the variable.
+    /// Variables that replace variables of the same name. An empty value removes the variable.
     pub params: Vec<(String, String)>,
     /// Account that the programs run as, if the site names one.
     pub user: Option<Box<str>>,

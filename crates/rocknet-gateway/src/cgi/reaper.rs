@@ -1,5 +1,5 @@
-//! The thread that waits for programs to end and kills them at their time limit, so that no program outlives its
-//! request unnoticed.
+//! The thread that waits for CGI programs to end and kills them at their time limit, so that no program runs
+//! indefinitely.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,9 +23,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 enum ReaperCommand {
     /// Watches a program.
     Watch(ReaperEntry),
-    /// Kills the program with this flag after the duration.
+    /// Kills the program with this flag after the duration, unless it ends before.
     Release(Arc<AtomicBool>, Duration),
-    /// Kills all programs at once. The thread ends when they have ended, or at this deadline.
+    /// Kills all programs immediately. The thread ends when they have ended, or at this deadline.
     Stop(Instant),
 }
 
@@ -49,7 +49,7 @@ impl ProgramProcess for WatchedProcess {
 
 impl WatchedProcess {
     fn end_within(&self, time: Duration) {
-        // Identified by its flag, because the process number may have been reused.
+        // The flag identifies the program, because its process number may have been reused.
         let _ = self
             .commands
             .send(ReaperCommand::Release(Arc::clone(&self.killed), time));
@@ -81,11 +81,12 @@ enum ReaperState {
 
 impl Reaper {
     /// Watches a child of this process and kills it after `time`. `permit` is held until the process and its group have
-    /// ended, even if the handle is dropped before.
+    /// ended, even if the handle is dropped earlier.
     ///
     /// # Errors
     ///
-    /// Returns an error if the thread cannot be started or the server is being stopped. The process is killed then.
+    /// Returns an error if the thread cannot be started or the server is being stopped. In both cases the process is
+    /// killed.
     pub fn watch(
         &self,
         process: impl Into<Process>,
@@ -141,7 +142,8 @@ impl Reaper {
     }
 
     /// Kills all programs with their groups, because background processes of programs do not end by themselves. Rejects
-    /// new programs from now on. Returns whether all had ended at `deadline`.
+    /// new programs from now on. Returns whether the thread ended by `deadline`. A program that cannot be killed delays
+    /// the thread up to the deadline.
     pub fn stop(&self, deadline: Instant) -> bool {
         let state = std::mem::replace(&mut *self.state(), ReaperState::Stopped);
         match state {
@@ -174,14 +176,14 @@ fn is_stopped() -> io::Error {
 /// A watched process.
 struct ReaperEntry {
     process: Process,
-    /// Time at which it is killed with its group.
+    /// Time at which the process is killed with its group.
     kill_at: Instant,
     /// Upper bound of `kill_at`: the time limit of the program.
     latest_kill_at: Instant,
-    /// Set when it is killed. Identifies the process in commands.
+    /// Set when the process is killed. Identifies the process in commands.
     killed: Arc<AtomicBool>,
-    /// Its output is no longer read. Before that it is not reaped: a zombie keeps the number of its group, so that its
-    /// background processes can be killed too.
+    /// The output of the process is no longer read. Until then the process is not reaped: a zombie keeps the number of
+    /// its group, so that its background processes can be killed too.
     is_released: bool,
     /// The process has been reaped. Its background processes may still run.
     has_ended: bool,
@@ -190,7 +192,8 @@ struct ReaperEntry {
 }
 
 impl ReaperEntry {
-    /// Kills and reaps the process if it is time. Returns whether the process or its group is still to be watched.
+    /// Kills the process if its time is over, and reaps it if it has ended. Returns whether the process or its group is
+    /// still to be watched.
     fn update(&mut self, now: Instant) -> bool {
         let is_over = self.kill_at <= now;
         if is_over {
@@ -204,8 +207,8 @@ impl ReaperEntry {
             return true;
         }
         if !self.has_ended {
-            // A process may survive the signal, because it has changed its user or waits for a disk. It is checked
-            // again, because only this thread may reap it.
+            // A process may survive the signal if it has changed its user or waits for a disk. It is watched further,
+            // because only this thread may reap it.
             match self.process.try_wait() {
                 Ok(None) => return true,
                 Err(error) if may_still_run(&error) => return true,
@@ -220,11 +223,14 @@ impl ReaperEntry {
     }
 }
 
-/// Returns whether a program may still run although a call failed. It does not if the error of the system or the helper
-/// means that there is no such process.
+/// Returns whether a program may still run although a call failed. Returns false for errors of the system or the helper
+/// that mean that there is no such process.
 fn may_still_run(error: &io::Error) -> bool {
-    let is_none = [Errno::CHILD, Errno::SRCH, Errno::PERM].map(Errno::raw_os_error);
-    error.kind() != io::ErrorKind::BrokenPipe && !error.raw_os_error().is_some_and(|number| is_none.contains(&number))
+    let no_such_process = [Errno::CHILD, Errno::SRCH, Errno::PERM].map(Errno::raw_os_error);
+    error.kind() != io::ErrorKind::BrokenPipe
+        && !error
+            .raw_os_error()
+            .is_some_and(|number| no_such_process.contains(&number))
 }
 
 fn run(commands: &Receiver<ReaperCommand>) {
@@ -254,7 +260,7 @@ fn run(commands: &Receiver<ReaperCommand>) {
         }
         let now = Instant::now();
         if stop_by.is_some() {
-            // Includes programs that were added after the command.
+            // Programs that were added after the command are included.
             for entry in &mut all {
                 (entry.kill_at, entry.latest_kill_at, entry.is_released) = (now, now, true);
             }
@@ -290,7 +296,7 @@ mod tests {
         watched.release();
         drop(watched);
         assert_eq!(PERMITS.available_permits(), 0);
-        kill_process(pid, Signal::KILL).expect("it still runs");
+        kill_process(pid, Signal::KILL).expect("the program still runs");
         let deadline = Instant::now() + Duration::from_secs(10);
         while PERMITS.available_permits() == 0 && Instant::now() < deadline {
             thread::yield_now();
@@ -312,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_permit_is_held_while_the_state_of_its_program_is_unknown() {
-        for (process, goes_on) in [
+        for (process, is_watched) in [
             (Process::failing(|| io::ErrorKind::TimedOut.into()), true),
             (Process::failing(|| Errno::IO.into()), true),
             (Process::failing(|| Errno::CHILD.into()), false),
@@ -329,8 +335,8 @@ mod tests {
                 has_ended: false,
                 _permit: Box::new(()),
             };
-            assert_eq!(entry.update(now), goes_on);
-            assert_eq!(entry.update(now + LONG), goes_on, "after its time limit");
+            assert_eq!(entry.update(now), is_watched);
+            assert_eq!(entry.update(now + LONG), is_watched, "after its time limit");
         }
     }
 
@@ -344,7 +350,7 @@ mod tests {
         let (ended, ends) = channel();
         thread::spawn(move || ended.send(output.read(&mut [0])));
         let end = ends.recv_timeout(Duration::from_secs(10));
-        assert!(matches!(end, Ok(Ok(0))), "it goes on: {end:?}");
+        assert!(matches!(end, Ok(Ok(0))), "the background process still runs: {end:?}");
         assert!(began.elapsed() >= Duration::from_millis(300));
         while PERMITS.available_permits() == 0 && began.elapsed() < Duration::from_secs(10) {
             thread::yield_now();
@@ -354,7 +360,8 @@ mod tests {
 
     #[test]
     fn a_program_that_cannot_be_killed_delays_no_other() {
-        // It leads no process group, so the signal does not reach it, as with a process that has changed its user.
+        // The program leads no process group, so the signal does not reach it. The same happens to a process that has
+        // changed its user.
         let unkillable = Command::new("sleep").arg("1000").spawn().expect("a program");
         let pid = Pid::from_child(&unkillable);
         let reaper = Reaper::default();
@@ -381,13 +388,13 @@ mod tests {
         let program = program.arg("1000").process_group(0).spawn().expect("a program");
         let watched = reaper.watch(program, LONG, Box::new(())).expect("a thread");
         assert!(reaper.stop(Instant::now() + Duration::from_secs(60)));
-        assert_eq!(left.read(&mut [0]).expect("its end"), 0);
+        assert_eq!(left.read(&mut [0]).expect("the end of the output"), 0);
         assert!(!watched.has_not_been_killed());
         let mut late = Command::new("sleep");
         let late = late.arg("1000").process_group(0).stdout(Stdio::piped());
         let mut late = late.spawn().expect("a program");
         let mut output = late.stdout.take().expect("a pipe");
         assert!(reaper.watch(late, LONG, Box::new(())).is_err());
-        assert_eq!(output.read(&mut [0]).expect("its end"), 0);
+        assert_eq!(output.read(&mut [0]).expect("the end of the output"), 0);
     }
 }

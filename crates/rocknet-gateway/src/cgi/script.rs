@@ -1,4 +1,4 @@
-//! Finds the program of a path: the first file along the path. Blocks on the disk.
+//! Finds the program that a request path names: the first file along the path. Blocks on the disk.
 
 use rocknet_io::confined_fs::FileKind;
 use rocknet_proto::semantics::safe_path::SafePath;
@@ -15,7 +15,8 @@ const MAX_DEPTH: usize = 8;
 /// Execute bits of owner, group and others. Any of them counts, because the program may run as another user.
 const EXECUTE_BITS: u32 = 0o111;
 
-/// Finds `/cgi-bin/a.sh` for `/cgi-bin/a.sh/more`. The rest may contain bytes that no file name can have.
+/// Finds the program that a path names: `/cgi-bin/a.sh` for `/cgi-bin/a.sh/more`. The part after the program may
+/// contain bytes that no file name can have.
 ///
 /// # Errors
 ///

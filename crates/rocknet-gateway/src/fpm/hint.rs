@@ -1,4 +1,4 @@
-//! Hints for the operator when PHP gives no response, shown by the log and, in `dev` mode, by the error page.
+//! Hints for the operator when PHP gives no response. The log shows them, and in `dev` mode the error page too.
 
 use std::io::ErrorKind;
 use tracing::Level;
@@ -17,7 +17,8 @@ pub fn error_response(error: &BackendError, backend: &Backend, script: &str, lab
         error.log_client_error(&label.site, script);
         return Response::new(status);
     };
-    // A connection that cannot be opened affects all scripts, so it is one cause.
+    // A connection that cannot be opened affects all scripts, so its log messages are limited by address, not by
+    // script.
     let subject = if error.is_before_send() {
         address.to_string()
     } else {

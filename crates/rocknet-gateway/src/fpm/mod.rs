@@ -1,4 +1,4 @@
-//! Handler of PHP scripts: finds the script like a file and runs it in php-fpm by FastCGI.
+//! Handler of PHP scripts: finds the script as it would find a file, and runs it in php-fpm by FastCGI.
 //!
 //! ```text
 //! Exchange and Script ─▶ gateway/variables.rs ─▶ gateway/exchange.rs ⇄ php-fpm ─▶ Response
@@ -29,8 +29,8 @@ use rocknet_handler::response::Response;
 use rocknet_handler::services::Services;
 use rocknet_handler::{Handler, HandlerFuture};
 
-/// Maximum number of idle connections to one php-fpm: as many as a busy second leaves. Each holds a process, which it
-/// gives up when a new connection is opened, and after one second without use.
+/// Maximum number of idle connections to one php-fpm: as many as one second of high load leaves idle. An idle
+/// connection occupies a process until it is closed, after one second or to free its process for a new connection.
 const MAX_IDLE: usize = 32;
 
 /// Returns the back end that runs the scripts of a route.
@@ -112,7 +112,7 @@ async fn try_handle(
     let deadline = services.wheel.deadline();
     deadline.set(ticks);
 
-    // php-fpm may close an idle connection at any moment, so it carries only requests that may be repeated.
+    // php-fpm may close an idle connection at any moment, so only requests that may be repeated use one.
     let repeatable = received.is_repeatable();
     let stderr_log = || StderrLog::new("PHP", site, &script.name);
     if let Some(connection) = repeatable.then(|| backend.take_idle()).flatten() {
@@ -134,5 +134,5 @@ async fn try_handle(
     build_response(backend_exchange, view.method, StatusLine::Refused)
 }
 
-/// Usual size in bytes of a request with its variables.
+/// Initial capacity in bytes for the records of a request: the usual size of its variables.
 const RECORDS: usize = 2048;

@@ -2,9 +2,10 @@
 //! reuse.
 //!
 //! All workers share the idle connections. An idle connection holds one process of php-fpm, and a pool may have only
-//! five. If each worker kept its own, processes would be held by idle workers while other workers wait for a process.
-//! For the same reason no connection is kept while a new connection has waited long for its first byte: its request may
-//! wait for that very process, and later requests would overtake it on the kept connections.
+//! five. If each worker kept its own, idle workers would hold processes for which other workers wait.
+//!
+//! For the same reason no connection is kept while a new connection has waited long for its first byte. The new
+//! connection may wait for exactly that process, and later requests would overtake it on the kept connections.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -23,11 +24,11 @@ use rocknet_handler::breaker::{Breaker, Rules};
 use rocknet_handler::clock::TimeSource;
 use rocknet_handler::services::Services;
 
-/// Maximum number of requests in flight to one back end. php-fpm has a backlog of 511; further requests wait here, and
-/// each holds a descriptor.
+/// Maximum number of requests in flight to one back end. php-fpm has a backlog of 511; further requests wait in this
+/// process, and each occupies a descriptor.
 const MAX_REQUESTS: usize = 1024;
-/// Time in milliseconds without a byte after which a new connection most likely waits for a process. A free process
-/// responds to a quick page sooner; where pages are slow, another connection costs nothing that counts.
+/// Time in milliseconds without a received byte after which a new connection most likely waits for a process. A free
+/// process responds sooner if the page is quick. If pages are slow, the cost of reconnecting does not matter.
 const PENDING_MS: u64 = 20;
 /// A back end that was reached within this time and refuses connections is most likely being restarted, so `connect`
 /// retries.
@@ -49,12 +50,12 @@ pub struct Backend {
     next: AtomicU64,
     /// Number of requests in flight.
     requests: AtomicUsize,
-    /// `breaker` has counted a failure. Until then its lock is not taken.
+    /// `breaker` has counted a failure. While this is false, `breaker` need not be locked.
     breaker_has_state: AtomicBool,
     breaker: Mutex<Breaker>,
     /// Set by the first response; the PHP supervisor reads it before it restarts php-fpm.
     responded: Option<Arc<AtomicBool>>,
-    /// Uptime in milliseconds of the last successful connection, plus one; 0: never.
+    /// Uptime in milliseconds of the last successful connection, plus one; 0 before the first one.
     last_reached_ms: AtomicU64,
 }
 
@@ -63,7 +64,7 @@ pub struct Backend {
 pub struct BackendAddress {
     /// Socket file or TCP address.
     pub host: Host,
-    /// Version of a PHP that RockNet runs itself.
+    /// Version, if the back end is a PHP that RockNet runs itself.
     pub own_php: Option<PhpVersion>,
 }
 
@@ -118,11 +119,11 @@ impl Drop for PendingConnection {
 pub struct BackendConnection {
     /// The connection, or the pipes of a program.
     pub socket: Socket,
-    /// The connection was opened for this request, not taken from the idle ones.
+    /// The connection was opened for this request, not taken from the idle connections.
     pub is_new: bool,
     /// Dropped when the first bytes are received.
     pub pending: Option<PendingConnection>,
-    /// Counts the request. `None` for a CGI program, which is counted by its permit.
+    /// Counts the request. `None` for a CGI program, because its permit counts it.
     pub in_flight: Option<InFlightGuard>,
 }
 
@@ -176,7 +177,7 @@ impl Backend {
     /// Takes an idle connection that is still open.
     pub fn take_idle(self: &Arc<Backend>) -> Option<BackendConnection> {
         loop {
-            // The youngest first, so that the older ones expire when load is low.
+            // The connection that was used last is taken first, so that the others expire when load is low.
             let (idle, _) = lock(&self.idle).pop_back()?;
             self.idle_count.fetch_sub(1, Ordering::Relaxed);
             if let Some(link) = idle.resume() {
@@ -196,8 +197,8 @@ impl Backend {
         Some(idle)
     }
 
-    /// Keeps a connection whose request is complete. Closes it if `max_idle` are kept already, or if a pending
-    /// connection may wait for the process that it holds.
+    /// Keeps a connection whose request is complete. Closes it if `max_idle` connections are idle already, or if a
+    /// pending connection may wait for the process of this connection.
     pub fn put_idle(&self, connection: BackendConnection, max_idle: usize) {
         let BackendConnection { socket, in_flight, .. } = connection;
         drop(in_flight);
@@ -207,20 +208,21 @@ impl Backend {
         if oldest.is_some_and(|since| now.saturating_sub(since) >= PENDING_MS) {
             return;
         }
-        let Some(resting) = socket.into_idle() else { return };
+        let Some(parked) = socket.into_idle() else { return };
         let mut all = lock(&self.idle);
         if all.len() < max_idle {
-            all.push_back((resting, now));
+            all.push_back((parked, now));
             self.idle_count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Opens a new connection within `timeout`. With `may_wait`, a back end that is full or being restarted is retried
-    /// until then; a caller that has other back ends passes `false`.
+    /// Opens a new connection within `timeout`. With `may_wait`, connecting to a back end that is full or being
+    /// restarted is retried until the timeout. A caller that can try other back ends passes `false`.
     ///
     /// # Errors
     ///
-    /// Returns [`BackendError::Full`] or [`BackendError::Unreachable`]. No byte of the request has been sent then.
+    /// Returns [`BackendError::Full`] or [`BackendError::Unreachable`]. In both cases no byte of the request has been
+    /// sent.
     pub async fn connect(
         self: &Arc<Backend>,
         services: &Services,
@@ -228,8 +230,8 @@ impl Backend {
         may_wait: bool,
     ) -> Result<BackendConnection, BackendError> {
         let in_flight = self.begin_request()?;
-        // A new connection needs a process. The oldest idle one gives up its own; otherwise idle connections could hold
-        // all processes while this one waits.
+        // A new connection needs a process. The oldest idle connection is closed to free one. Otherwise idle
+        // connections could hold all processes while the new one waits.
         drop(self.take_oldest_idle());
         let wheel = &services.wheel;
         let (deadline, pause) = (wheel.deadline(), wheel.deadline());
@@ -238,7 +240,7 @@ impl Backend {
             services.connect_limiter.acquire().await;
             Socket::connect(&self.address.host, &self.lookups).await
         };
-        // An earlier error explains more than the timeout.
+        // At the timeout, the error of an earlier attempt is returned, because it explains more.
         let mut refused = None;
         loop {
             let connected = match deadline.within(connect()).await {
@@ -295,7 +297,7 @@ impl Backend {
             // `EAGAIN`: the backlog of a Unix socket is full.
             ErrorKind::WouldBlock => true,
             ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => {
-                // A PHP of RockNet's own is being started, unless the start has failed.
+                // A PHP that RockNet runs itself is being started, unless its start has failed.
                 if self.address.own_php.is_some() {
                     return self.own_failure().is_none();
                 }
@@ -306,7 +308,7 @@ impl Backend {
         }
     }
 
-    /// Returns whether the circuit breaker lets a request through.
+    /// Returns whether the circuit breaker permits a request.
     pub fn admits(&self, now_ms: u64) -> bool {
         !self.breaker_has_state.load(Ordering::Relaxed) || lock(&self.breaker).admits(now_ms)
     }
@@ -356,7 +358,7 @@ impl Drop for Backend {
     }
 }
 
-/// Converts the last error of `connect`.
+/// Converts the last I/O error of `connect`. `EAGAIN` means that the backlog of a Unix socket is full.
 fn connect_error(error: io::Error) -> BackendError {
     match error.kind() {
         ErrorKind::WouldBlock => BackendError::Full,

@@ -9,15 +9,15 @@ use super::socket::Lookups;
 use crate::php::PhpSockets;
 use rocknet_handler::clock::TimeSource;
 
-/// Time in milliseconds after which an idle connection is closed, so that its process is free again. Under load no
-/// connection is idle so long.
+/// Time in milliseconds after which an idle connection is closed, so that its process is free again. Under load,
+/// connections are reused sooner.
 const IDLE_MS: u64 = 1000;
 
 /// Registry of back ends.
 pub struct Backends {
     /// Back ends that some snapshot uses.
     all: Mutex<BTreeMap<BackendAddress, Weak<Backend>>>,
-    /// Number of idle connections of all back ends. It is mostly 0, and then no back end has to be checked.
+    /// Number of idle connections of all back ends. Usually it is 0, so that no back end has to be checked.
     idle_count: Arc<AtomicUsize>,
     php: Arc<PhpSockets>,
     lookups: Lookups,
@@ -25,7 +25,7 @@ pub struct Backends {
 }
 
 impl Backends {
-    /// Creates an empty registry. `php`: states of the PHP sockets that the server runs itself.
+    /// Creates an empty registry. `php`: states of the sockets of the PHP that the server runs itself.
     pub fn new(php: Arc<PhpSockets>, time: TimeSource) -> Backends {
         Backends {
             all: Mutex::default(),
@@ -36,7 +36,7 @@ impl Backends {
         }
     }
 
-    /// Returns the back end at an address. Routes of one configuration and of the next share it.
+    /// Returns the back end at an address. All routes with this address share the back end, also across reloads.
     pub fn backend(&self, address: &BackendAddress) -> Arc<Backend> {
         let mut all = self.lock();
         if let Some(backend) = all.get(address).and_then(Weak::upgrade) {
@@ -62,8 +62,8 @@ impl Backends {
         }
     }
 
-    /// Closes all idle connections. Called by a worker that stops ticking, because no other worker may be left to do
-    /// it.
+    /// Closes all idle connections. Called by a worker that stops ticking, because it may be the last worker that could
+    /// close them.
     pub fn close_all_idle(&self) {
         self.close_idle_connections(|_| true);
     }

@@ -1,4 +1,4 @@
-//! The pipes of a program that was started for one request.
+//! A CGI program that was started for one request, with its pipes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,12 +9,12 @@ use rocknet_io::queue::SendQueue;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// The process of a program.
+/// The process of a CGI program.
 pub trait ProgramProcess {
     /// Returns whether the reaper has not killed the program, for example because of its time limit.
     fn has_not_been_killed(&self) -> bool;
 
-    /// Lets the program end by itself, because its response is complete.
+    /// Called when the response is complete. The program is then not killed immediately, but may end by itself.
     fn release(&mut self);
 }
 
@@ -50,7 +50,8 @@ impl CgiProgram {
         })
     }
 
-    /// Writes from the front of the queue, which holds only memory. Ready when the queue is empty.
+    /// Writes the bytes of the queue to standard input. Ready when the queue is empty. The queue must not contain files
+    /// or pipes.
     pub fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         while let Some(front) = queue.front() {
             let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;

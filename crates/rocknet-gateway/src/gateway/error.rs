@@ -1,5 +1,5 @@
-//! Errors of an exchange with a back end. The client gets a status; the log, and in `dev` mode the error page, show a
-//! hint of the handler.
+//! Errors of an exchange with a back end. The client receives a status. The log shows a hint of the handler, and in
+//! `dev` mode the error page shows it too.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -16,7 +16,7 @@ use rocknet_handler::response::Response;
 use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
-/// Reason why a back end gave no response.
+/// Reason why a back end gave no complete response.
 #[derive(Debug)]
 pub enum BackendError {
     /// The connection could not be opened.
@@ -69,18 +69,19 @@ impl BackendError {
         }
     }
 
-    /// Returns whether the request caused the error. The operator then needs no error in the log.
+    /// Returns whether the request caused the error. Such an error is logged as information at most.
     pub fn is_client_error(&self) -> bool {
         matches!(self, BackendError::Request(_) | BackendError::RequestBody(_))
     }
 
-    /// Returns whether the back end caused the error, so that another one may succeed.
+    /// Returns whether the back end caused the error, so that another back end may succeed.
     pub fn is_backend_error(&self) -> bool {
         let is_resource_shortage = matches!(self, BackendError::Unreachable(error) if is_resource_shortage(error));
         !self.is_client_error() && !is_resource_shortage
     }
 
-    /// Logs an error that the request caused. `subject`: the script, or the protocol of the application.
+    /// Logs a request that is too large for a limit; other errors are not logged. `subject`: the script, or the
+    /// protocol of the application.
     pub fn log_client_error(&self, site: &str, subject: &str) {
         let (what, help) = match self {
             BackendError::RequestBody(BodyError::TooLarge) => (
@@ -119,7 +120,7 @@ pub fn error_page(status: Status, hint: &str, label: &SiteLabel) -> Response {
     }
 }
 
-/// Returns whether the server ran out of descriptors, memory or local ports, which the back end cannot change.
+/// Returns whether the server ran out of descriptors, memory or local ports, for which the back end is not to blame.
 pub fn is_resource_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);

@@ -1,5 +1,7 @@
-//! One exchange with a back end over one connection. The request body, which has been received before, is sent while
-//! the response is read: up to the end of its head at once, and from there as the client takes it.
+//! One exchange with a back end over one connection.
+//!
+//! The request body has been received completely before the exchange starts. It is sent while the response head is
+//! read. The response body is read only as fast as the client accepts it.
 
 use std::future::poll_fn;
 use std::io;
@@ -20,8 +22,8 @@ use rocknet_handler::exchange::RequestBody;
 use rocknet_handler::response::UpstreamTiming;
 use rocknet_handler::services::Services;
 
-/// Maximum number of response bytes buffered while the request is still being sent. A script that writes more before it
-/// has read the request body gets no more of the body: the response has to begin, and after that no body is sent.
+/// Maximum number of response bytes buffered while the request is still being sent. If a script writes more before it
+/// has read the request body, the response begins, and the remaining request body is dropped.
 const MAX_BUFFERED: usize = 2 * MAX_HEAD_SIZE;
 
 /// `FCGI_OVERLOADED`: protocol status of an application that accepts no further request.
@@ -30,23 +32,23 @@ const OVERLOADED: u8 = 2;
 /// One request sent to a back end, and its response.
 pub struct BackendExchange {
     services: Rc<Services>,
-    /// `None` once it is kept for another request.
+    /// `None` after [`BackendExchange::finish`], which keeps the connection for another request or closes it.
     connection: Option<BackendConnection>,
     /// Back end that keeps the connection after the exchange, and its maximum number of idle connections.
     keep_alive: Option<(Arc<Backend>, usize)>,
     /// Bytes of the request that the socket has not accepted yet.
     sending: SendQueue,
-    /// Request body that is still to be sent.
+    /// Part of the request body that has not been queued in `sending`.
     body: Option<RequestBody>,
     framing: Framing,
     /// Received bytes of the response that have not been taken yet, including the head.
     received: Vec<u8>,
-    /// Length of the head in bytes, once it is complete.
+    /// Length of the response head in bytes; `None` until the head is complete.
     head: Option<usize>,
     has_received: bool,
     /// The application rejected the request with `FCGI_OVERLOADED`.
     overloaded: bool,
-    /// An error rules out another request on this connection.
+    /// The connection must not be reused, because of an error or because the request was not sent completely.
     must_close: bool,
     stderr_log: StderrLog,
     began: Instant,
@@ -58,8 +60,9 @@ enum Framing {
     Records(fastcgi::ResponseReader),
     /// The request body follows the request unframed, and the end of the connection ends the response.
     Plain {
-        /// Bytes of the response that may still be received.
+        /// Bytes that may still be received before the response exceeds its maximum length.
         remaining: u64,
+        /// The stream has ended, and with it the response.
         is_over: bool,
     },
 }
@@ -90,7 +93,7 @@ enum SendState {
 }
 
 impl BackendExchange {
-    /// Starts an exchange by FastCGI. `request`: its records except those of the body.
+    /// Starts an exchange by FastCGI. `request`: the records of the request except those of its body.
     pub fn fastcgi(
         services: &Rc<Services>,
         connection: BackendConnection,
@@ -101,8 +104,8 @@ impl BackendExchange {
         BackendExchange::new(services, connection, request, framing, stderr_log)
     }
 
-    /// Keeps the connection after the response for another request, if fewer than `max_idle` are kept. The request must
-    /// carry `FCGI_KEEP_CONN`, so that the application leaves it open.
+    /// Keeps the connection after the response for another request, if fewer than `max_idle` connections are idle. The
+    /// request must carry `FCGI_KEEP_CONN`, so that the application leaves the connection open.
     pub fn keep_alive(self, backend: &Arc<Backend>, max_idle: usize) -> BackendExchange {
         let keep_alive = (max_idle > 0).then(|| (Arc::clone(backend), max_idle));
         BackendExchange { keep_alive, ..self }
@@ -148,7 +151,8 @@ impl BackendExchange {
         }
     }
 
-    /// Returns the address of the back end and the time until the response head; `None` for a CGI program.
+    /// Returns the address of the back end and the time from the start of the exchange until now; `None` for a CGI
+    /// program. Call it when the response head has been received.
     pub fn timing(&self) -> Option<UpstreamTiming> {
         let in_flight = self.connection.as_ref()?.in_flight.as_ref()?;
         Some(UpstreamTiming {
@@ -157,12 +161,12 @@ impl BackendExchange {
         })
     }
 
-    /// Runs until the response head is received and the request is sent. `deadline` is set to `ticks` again after each
-    /// piece of the body, and is not enforced while the body is read from disk.
+    /// Sends the request and receives the response head. `deadline` restarts with `ticks` after each piece of the
+    /// request body, and is not enforced while the body is read from disk.
     ///
     /// # Errors
     ///
-    /// Returns why there is no response head.
+    /// Returns an error if no valid response head arrives in time, or if the request body cannot be read.
     pub async fn run_until_head(
         mut self,
         body: RequestBody,
@@ -213,7 +217,7 @@ impl BackendExchange {
                     self.body = None;
                     return Poll::Ready(Ok(()));
                 }
-                // The socket returned unsent bytes: send them again, or wait until it is writable.
+                // The socket has put unsent bytes back into the queue. They are sent again, unless it is not writable.
                 if !self.sending.is_empty() && send_state != SendState::WaitsForSocket {
                     continue;
                 }
@@ -237,13 +241,13 @@ impl BackendExchange {
         }
     }
 
-    /// Returns whether all bytes that the socket accepted have been sent, so that none of them can return.
+    /// Returns whether all bytes that the socket accepted have been sent, so that none can return to the queue.
     fn is_flushed(&mut self) -> bool {
         let connection = self.connection.as_mut();
         connection.is_none_or(|connection| connection.socket.is_flushed(&mut self.sending))
     }
 
-    /// Sends as much of the request as possible.
+    /// Sends as much of the request as possible without waiting.
     fn send_request(
         &mut self,
         context: &mut Context<'_>,
@@ -257,7 +261,8 @@ impl BackendExchange {
             match connection.socket.poll_send(context, &mut self.sending) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Pending => return Ok(SendState::WaitsForSocket),
-                // The application reads no more. Its response is still read, because it explains more than this error.
+                // The application has stopped reading. Its response is still read, because that explains more than this
+                // error.
                 Poll::Ready(Err(_)) => {
                     self.sending.clear();
                     (self.body, self.must_close) = (None, true);
@@ -283,7 +288,7 @@ impl BackendExchange {
         }
     }
 
-    /// Receives once and parses what was received.
+    /// Receives once and parses the received bytes.
     ///
     /// # Errors
     ///
@@ -330,7 +335,8 @@ impl BackendExchange {
         Poll::Ready(Ok(()))
     }
 
-    /// Called when the peer has closed.
+    /// Called when the peer has closed the connection. Without framing this ends the response, unless the program was
+    /// killed, as it is at its time limit.
     fn on_eof(&mut self) -> Result<(), BackendError> {
         let Framing::Plain { is_over, .. } = &mut self.framing else {
             return Err(BackendError::NoResponse);
@@ -378,10 +384,11 @@ impl BackendExchange {
 
     /// Called after the last byte of the response. Keeps the connection for another request if it is reusable.
     pub fn finish(&mut self) {
-        let fit = self.is_over() && !self.must_close && self.body.is_none() && self.sending.is_empty();
-        match (self.connection.take().filter(|_| fit), &self.keep_alive) {
+        let is_reusable = self.is_over() && !self.must_close && self.body.is_none() && self.sending.is_empty();
+        match (self.connection.take().filter(|_| is_reusable), &self.keep_alive) {
             (Some(connection), Some((backend, max_idle))) => backend.put_idle(connection, *max_idle),
-            // A program may go on for a moment; its response is complete.
+            // `into_idle` releases a program, so that it may run on for a moment after its complete response. A
+            // connection is closed.
             (Some(connection), None) => drop(connection.socket.into_idle()),
             (None, _) => {}
         }

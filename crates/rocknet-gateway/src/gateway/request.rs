@@ -18,8 +18,8 @@ pub struct BackendRequest {
 }
 
 impl BackendRequest {
-    /// Receives the whole request body. Therefore a slow client never holds a process of an application, and every
-    /// application gets the length before the first byte.
+    /// Receives the whole request body, so that a slow client never occupies a process of an application. The length of
+    /// the body is then known before its first byte is sent, as CGI and SCGI require.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl BackendRequest {
             let route = &exchange.route;
             let bounds = route.server.spool.clone();
             let spool = SpoolWriter::new(&exchange.services.spool, bounds, route.body_memory, route.priority);
-            // Boxed, because most requests have no body, and the future of each would be larger.
+            // Boxed, because most requests have no body and their futures would be larger otherwise.
             body_length = Some(Box::pin(body.spool(spool)).await.map_err(BackendError::RequestBody)?);
         }
         Ok(BackendRequest {
@@ -46,7 +46,7 @@ impl BackendRequest {
         std::mem::replace(&mut self.body, RequestBody::empty())
     }
 
-    /// Returns the data for the variables that the request head does not have.
+    /// Returns the data for the variables that is not in the request head.
     pub fn context(&self) -> RequestContext<'_> {
         let Exchange {
             services,
@@ -65,16 +65,16 @@ impl BackendRequest {
         }
     }
 
-    /// Returns whether the request may be sent again after its connection is lost before the response begins. It is
-    /// then unknown whether the back end has processed the request.
+    /// Returns whether the request may be sent again if its connection is lost before the response begins. In that case
+    /// it is unknown whether the back end has processed the request.
     pub fn is_repeatable(&self) -> bool {
         let view = self.exchange.request.view();
         let has_length = view.fields.get(Known::ContentLength).is_some();
         matches!(view.method, Method::Get | Method::Head) && !has_length && self.body_length.is_none()
     }
 
-    /// Returns the number of ticks within which the response must begin: one less than the connection waits, which
-    /// would respond with 503.
+    /// Returns the number of ticks within which the response must begin. It is one tick less than the timeout of the
+    /// connection, so that the handler reports the cause before the connection responds with a plain 503.
     pub fn response_ticks(&self) -> u32 {
         let Exchange { services, route, .. } = &self.exchange;
         services.wheel.ticks(route.answer_timeout).saturating_sub(1)

@@ -14,13 +14,13 @@ use super::error::BackendError;
 use super::exchange::BackendExchange;
 use rocknet_handler::response::{Body, Response, Stream};
 
-/// Returns whether the field controls the buffers and caches of nginx. `X-Accel-Redirect` is excluded, because it is
-/// evaluated later.
+/// Returns whether the field controls the buffers and caches of nginx. `X-Accel-Redirect` is excluded, because the
+/// server itself evaluates that field later.
 fn is_for_nginx(name: &[u8]) -> bool {
-    let starts = name
+    let has_prefix = name
         .get(..ACCEL.len())
         .is_some_and(|start| start.eq_ignore_ascii_case(ACCEL));
-    starts && !name.eq_ignore_ascii_case(b"x-accel-redirect")
+    has_prefix && !name.eq_ignore_ascii_case(b"x-accel-redirect")
 }
 
 const ACCEL: &[u8] = b"x-accel-";
@@ -49,15 +49,15 @@ pub fn build_response(
     }
     let mut body = received;
     body.drain(..end);
-    // The body is complete; waiting for the end of the connection would add nothing.
-    let is_all = backend_exchange.ends_by_closing() && length.is_some_and(|length| body.len() as u64 >= length);
-    if !backend_exchange.is_over() && !is_all {
+    // With a `Content-Length`, the body can be complete before the connection ends.
+    let is_complete = backend_exchange.ends_by_closing() && length.is_some_and(|length| body.len() as u64 >= length);
+    if !backend_exchange.is_over() && !is_complete {
         *backend_exchange.received() = body;
-        let left = length;
+        let remaining = length;
         response.body = Body::Stream(Box::new(ResponseBody {
             backend_exchange,
             length,
-            left,
+            remaining,
         }));
         return Ok(response);
     }
@@ -73,43 +73,43 @@ pub fn build_response(
     }
     backend_exchange.finish();
     response.body = match (method, body.is_empty()) {
-        // To HEAD an application sends no body, or the body of GET.
+        // In response to HEAD, an application sends either no body or the body of GET.
         (Method::Head, true) => Body::Stream(Box::new(HeadBody(length))),
         _ => Body::Bytes(body.into()),
     };
     Ok(response)
 }
 
-/// The rest of a response body; read only when the client can take more.
+/// The part of a response body that was not received with its head. It is read only as the client accepts data.
 struct ResponseBody {
     backend_exchange: BackendExchange,
     /// `Content-Length` of the application in bytes. The client gets the same value, so a shorter body is truncated.
     length: Option<u64>,
     /// Bytes of `length` still to be received.
-    left: Option<u64>,
+    remaining: Option<u64>,
 }
 
 impl ResponseBody {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         loop {
             let mut received = std::mem::take(self.backend_exchange.received());
-            if let Some(left) = &mut self.left {
-                received.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
-                *left -= received.len() as u64;
+            if let Some(remaining) = &mut self.remaining {
+                received.truncate(usize::try_from(*remaining).unwrap_or(usize::MAX));
+                *remaining -= received.len() as u64;
             }
             if !received.is_empty() {
                 return Poll::Ready(Some(Ok(received.into())));
             }
             let is_over = self.backend_exchange.is_over();
-            if is_over && self.left.is_some_and(|left| left > 0) {
+            if is_over && self.remaining.is_some_and(|remaining| remaining > 0) {
                 return Poll::Ready(Some(Err(BackendError::Truncated.into())));
             }
-            // The application may go on after the last byte; the response does not wait for it.
-            if is_over || self.left == Some(0) && self.backend_exchange.poll_receive(context).is_pending() {
+            // The application may run on after the last byte of the body; the response does not wait for its end.
+            if is_over || self.remaining == Some(0) && self.backend_exchange.poll_receive(context).is_pending() {
                 self.backend_exchange.finish();
                 return Poll::Ready(None);
             }
-            if self.left == Some(0) {
+            if self.remaining == Some(0) {
                 if !self.backend_exchange.is_over() {
                     return Poll::Ready(None);
                 }
@@ -132,7 +132,7 @@ impl Stream for ResponseBody {
     }
 }
 
-/// Body of a response to HEAD: never sent, with its length in bytes if known.
+/// Body of a response to HEAD: never sent. It contains the value of `Content-Length` in bytes, if there is one.
 struct HeadBody(Option<u64>);
 
 impl Stream for HeadBody {

@@ -17,8 +17,8 @@ use tokio::task::spawn_blocking;
 use crate::gateway::cgi_program::CgiProgram;
 use rocknet_handler::port_exhaustion;
 
-/// Maximum number of concurrent name lookups of all workers. Each occupies a thread until the system's resolver
-/// returns, which may take half a minute, and cannot be cancelled when its request is given up.
+/// Maximum number of concurrent name lookups of all workers. Each lookup occupies a thread until the system's resolver
+/// returns, which may take half a minute. A lookup cannot be cancelled when its request is given up.
 const MAX_LOOKUPS: usize = 16;
 
 /// Permits for concurrent name lookups of one server. Clones share them.
@@ -33,8 +33,8 @@ impl Default for Lookups {
 
 /// A connection to a back end, or the pipes of a program.
 pub enum Socket {
-    /// A connection over a Unix socket or TCP. It is driven by the runtime's epoll also with the io_uring back end, so
-    /// that another worker can take it over.
+    /// A connection over a Unix socket or TCP. The runtime's epoll drives it even with the io_uring back end, so that
+    /// another worker can take the connection over.
     Server(EpollStream),
     /// A program that was started for one request.
     Program(Box<CgiProgram>),
@@ -45,7 +45,7 @@ impl Socket {
     ///
     /// # Errors
     ///
-    /// Returns the error of the system; for a name, that of the last address.
+    /// Returns the error of the system; for a name, the error of its last address.
     pub async fn connect(host: &Host, lookups: &Lookups) -> io::Result<Socket> {
         let link = match host {
             Host::Unix(path) => EpollStream::connect_to_file(path).await?,
@@ -68,8 +68,9 @@ impl Socket {
         }
     }
 
-    /// Accepts the bytes of the queue; ready when it is empty. Accepted bytes that the system does not take return to
-    /// the queue. Therefore this must be called first each time, until [`Socket::is_flushed`] returns true.
+    /// Sends the bytes of the queue; ready when the queue is empty. Small output joins a write batch. If the kernel
+    /// does not accept all of it, a later call puts the unsent bytes back into the queue and sends them again. The task
+    /// must therefore call this first whenever it is polled, until [`Socket::is_flushed`] returns true.
     pub fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         match self {
             Socket::Server(link) => {
@@ -86,7 +87,8 @@ impl Socket {
         }
     }
 
-    /// Returns whether all accepted bytes have been sent. Unsent bytes are put back at the front of the queue.
+    /// Sends the write batch and returns whether the kernel accepted all bytes. Unsent bytes are put back at the front
+    /// of the queue.
     pub fn is_flushed(&mut self, queue: &mut SendQueue) -> bool {
         let Socket::Server(link) = self else { return true };
         link.flush();
@@ -106,15 +108,15 @@ impl Socket {
         }
     }
 
-    /// Called after the last byte of the request. It closes the standard input of a program; other back ends know the
-    /// end by the length of the body.
+    /// Called after the last byte of the request. Closes the standard input of a program. Other back ends find the end
+    /// of the request by its length or its last record.
     pub fn end_writing(&mut self) {
         if let Socket::Program(program) = self {
             program.stdin = None;
         }
     }
 
-    /// Returns whether the end of the stream was intended: a program that was killed ends its stream too.
+    /// Returns false if the stream ended because the program was killed, so that its response may be truncated.
     pub fn has_ended_cleanly(&self) -> bool {
         match self {
             Socket::Program(program) => program.process.has_not_been_killed(),
@@ -122,7 +124,7 @@ impl Socket {
         }
     }
 
-    /// Makes the connection idle for reuse. Releases a program, which serves only one request.
+    /// Parks the connection for reuse. A program serves only one request, so it is released and `None` is returned.
     pub fn into_idle(self) -> Option<ParkedConnection> {
         match self {
             Socket::Program(mut program) => {
@@ -153,7 +155,7 @@ async fn look_up(name: &str, port: u16, lookups: &Lookups) -> io::Result<Vec<Soc
     let permit = Arc::clone(&lookups.0).acquire_owned().await.map_err(io::Error::other)?;
     let name = name.to_owned();
     let found = spawn_blocking(move || {
-        // Moved into the lookup, because a request that is given up does not end it.
+        // The lookup owns the permit, because it continues after its request is given up.
         let _permit = permit;
         (name.as_str(), port).to_socket_addrs().map(Iterator::collect)
     });
@@ -203,12 +205,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
         let listener = UnixListener::bind(&path).expect("a file to listen at");
-        let (go_on, waits) = mpsc::channel::<()>();
+        let (start_reading, may_read) = mpsc::channel::<()>();
         let application = thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a connection");
             let mut all = Vec::new();
-            waits.recv().expect("the signal to read");
-            stream.read_to_end(&mut all).expect("all");
+            may_read.recv().expect("the signal to read");
+            stream.read_to_end(&mut all).expect("all bytes");
             all
         });
         let content: Vec<u8> = (0..PIECE * PIECES).map(|at| (at / 7 % 251) as u8).collect();
@@ -223,16 +225,16 @@ mod tests {
                 assert!(matches!(sent, Poll::Pending | Poll::Ready(Ok(()))));
                 let is_taken = queue.is_empty();
                 drain_events().await;
-                // The peer reads nothing and all was accepted, so the returned bytes found no room.
+                // The peer reads nothing, so the socket buffer fills up and accepted bytes return to the queue.
                 returned += usize::from(!socket.is_flushed(&mut queue) && is_taken);
             }
             assert!(returned > 0 && !queue.is_empty());
-            go_on.send(()).expect("the application");
+            start_reading.send(()).expect("a running application");
             poll_fn(|context| socket.poll_send(context, &mut queue))
                 .await
                 .expect("sent");
             assert!(socket.is_flushed(&mut queue) && socket.into_idle().is_some());
         });
-        assert!(application.join().expect("what it has read") == content);
+        assert!(application.join().expect("the bytes that the application has read") == content);
     }
 }

@@ -5,7 +5,7 @@ const MAX_BYTES: usize = 8 * 1024;
 /// Maximum length of one line in bytes.
 const MAX_LINE: usize = 2 * 1024;
 
-/// Collects the lines of one request, which may arrive in pieces, and logs them with site and script.
+/// Collects the lines of one request and logs each line with its site and script. A line may arrive in pieces.
 pub struct StderrLog {
     /// Prefix of each line, such as `PHP`.
     source: &'static str,
@@ -28,7 +28,7 @@ impl StderrLog {
         }
     }
 
-    /// Adds bytes as they were received; complete lines are logged at once.
+    /// Adds received bytes. Complete lines are logged immediately.
     pub fn add(&mut self, bytes: &[u8]) {
         let taken = &bytes[..bytes.len().min(self.remaining)];
         let mut rest = taken;

@@ -1,4 +1,4 @@
-//! Writes a request as CGI variables (RFC 3875 §4.1), with the additional ones that applications expect.
+//! Writes a request as CGI variables (RFC 3875 §4.1), plus the additional variables that applications expect.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ impl VariableSink for Params<'_> {
     }
 }
 
-/// Data of a request that its head does not have.
+/// Data for the variables that is not in the request head.
 pub struct RequestContext<'a> {
     /// Name of the site.
     pub site: &'a str,
@@ -36,14 +36,14 @@ pub struct RequestContext<'a> {
     pub address: &'a Address,
     /// Address of the client.
     pub client: Client,
-    /// TLS handshake of the connection, if it has TLS.
+    /// TLS parameters of the connection; `None` for a connection without TLS.
     pub secure: Option<&'a TlsInfo>,
     /// User whose password the server has verified.
     pub user: Option<&'a str>,
 }
 
-/// Header fields that are not passed: connection fields, fields with a variable of their own, and `Proxy`. It would
-/// become `HTTP_PROXY`, from which programs read the proxy to use (CVE-2016-5385).
+/// Header fields that are not passed: connection fields, fields with a variable of their own, and `Proxy`. The field
+/// `Proxy` would become `HTTP_PROXY`, from which programs read the proxy to use (CVE-2016-5385).
 const NOT_PASSED: [&str; 12] = [
     "connection",
     "content-length",
@@ -68,7 +68,7 @@ pub enum VariableSource<'a> {
     Application {
         /// Path prefix of the application; empty if it is the whole site.
         name: &'a str,
-        /// Rest of the path after `name`.
+        /// Part of the path after `name`.
         path_info: &'a str,
         /// Document root of the site, if it has one.
         root: Option<&'a [u8]>,
@@ -131,7 +131,7 @@ fn script_names(params: &mut impl VariableSink, script: &Script) -> Result<(), V
         ("SCRIPT_NAME", script.name.as_bytes()),
         ("DOCUMENT_URI", document_uri.as_bytes()),
         ("DOCUMENT_ROOT", root),
-        // php-cgi refuses to run without it.
+        // php-cgi refuses to run without `REDIRECT_STATUS`.
         ("REDIRECT_STATUS", b"200"),
     ] {
         params.put(name.as_bytes(), value)?;
@@ -159,7 +159,7 @@ fn body_variables(
     }
 }
 
-/// Writes the variables of the connection: the addresses of both ends, and TLS.
+/// Writes the variables of the connection: the server's name and address, the client's address, and TLS.
 fn connection_variables(
     params: &mut impl VariableSink,
     request: &Request<'_>,
@@ -175,14 +175,14 @@ fn connection_variables(
         host.unwrap_or("localhost")
     };
     params.put(b"SERVER_NAME", name.as_bytes())?;
-    let usual = if context.secure.is_some() { 443 } else { 80 };
+    let default_port = if context.secure.is_some() { 443 } else { 80 };
     let port_of_authority = || authority.as_ref().and_then(|authority| authority.port);
     let port = context
         .address
         .port()
         .filter(|port| *port != 0)
         .or_else(port_of_authority)
-        .unwrap_or(usual);
+        .unwrap_or(default_port);
     params.put(b"SERVER_PORT", port.to_string().as_bytes())?;
     if let Address::Tcp { ip: Some(ip), .. } = context.address {
         params.put(b"SERVER_ADDR", ip.to_string().as_bytes())?;
@@ -190,12 +190,12 @@ fn connection_variables(
     match context.client {
         Client::Ip { address, port } => {
             params.put(b"REMOTE_ADDR", address.to_canonical().to_string().as_bytes())?;
-            // Proxies mostly do not pass the port.
+            // The port is 0 if a trusted proxy named the client, because most proxies do not pass the port.
             if port != 0 {
                 params.put(b"REMOTE_PORT", port.to_string().as_bytes())?;
             }
         }
-        // Scripts expect an address, and a client of a Unix socket is local.
+        // A client of a Unix socket has no address, but scripts expect one. The client is on this machine.
         Client::Local => params.put(b"REMOTE_ADDR", b"127.0.0.1")?,
     }
     params.put(
@@ -212,12 +212,12 @@ fn connection_variables(
     Ok(())
 }
 
-/// Returns whether the site is named by one host name, as opposed to a port, a pattern or all hosts.
+/// Returns true if the site has one host name, rather than a port, a pattern, or all hosts.
 fn is_name(site: &str) -> bool {
     site.contains('.') && !site.contains(['*', ':'])
 }
 
-/// Writes the header fields. `is_verified`: the server has verified the password, so no script needs to see it (RFC
+/// Writes the header fields. `is_verified`: the server has verified the password, so `Authorization` is not passed (RFC
 /// 3875 §4.1.18).
 fn fields(params: &mut impl VariableSink, request: &Request<'_>, is_verified: bool) -> Result<(), VariableError> {
     if !request.authority.is_empty() {
@@ -225,8 +225,8 @@ fn fields(params: &mut impl VariableSink, request: &Request<'_>, is_verified: bo
     }
     let mut variable = Vec::new();
     for (number, (name, _)) in request.fields.iter().enumerate() {
-        // An underscore, or a byte that PHP replaces by one, would let a field imitate another: `X_Real_IP` for
-        // `X-Real-IP`.
+        // Only letters, digits and hyphens pass. Otherwise a client could imitate a field: `X_Real_IP` has the same
+        // variable as `X-Real-IP`, and PHP replaces some other bytes by underscores too.
         let is_plain = name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
         let is_passed = !NOT_PASSED
             .iter()
@@ -242,7 +242,7 @@ fn fields(params: &mut impl VariableSink, request: &Request<'_>, is_verified: bo
             name.iter()
                 .map(|byte| if *byte == b'-' { b'_' } else { byte.to_ascii_uppercase() }),
         );
-        let between: &[u8] = if name.eq_ignore_ascii_case(b"Cookie") {
+        let separator: &[u8] = if name.eq_ignore_ascii_case(b"Cookie") {
             b"; "
         } else {
             b", "
@@ -252,7 +252,7 @@ fn fields(params: &mut impl VariableSink, request: &Request<'_>, is_verified: bo
             (Some(value), None) => params.put(&variable, value)?,
             _ => {
                 let values: Vec<&[u8]> = request.fields.by_name(name).collect();
-                params.put(&variable, &values.join(between))?;
+                params.put(&variable, &values.join(separator))?;
             }
         }
     }

@@ -1,10 +1,10 @@
-//! Events of the supervisor thread.
+//! Events that the supervisor thread of PHP handles.
 
 use super::pool::Pool;
 
 /// Event for the supervisor thread.
 pub enum PhpEvent {
-    /// Pools that run from now on, with their numbers. All others end once their requests are complete.
+    /// Sets the pools that run from now on, with their numbers. All other pools end once their requests are complete.
     SetPools(Vec<(u32, Pool)>),
     /// The pool with the first number accepts requests; the second number identifies its run.
     Ready(u32, u32),

@@ -26,10 +26,12 @@ const FIRST_RESTART_DELAY: Duration = Duration::from_millis(250);
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
 /// Interval between two searches for a version that is not installed.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
-/// Run time after which a process counts as stable, as it does after its first response. Its next restart is immediate.
+/// Run time after which a process counts as stable; it also does so after its first response. If a stable process ends,
+/// its restart is immediate.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
-/// Number of its last lines on standard error that are reported when it ends, and maximum length of a line in bytes.
+/// Number of the last lines on standard error that are reported when a process ends.
 const STDERR_TAIL: usize = 6;
+/// Maximum length of a line on standard error in bytes; a longer line is split.
 const MAX_LINE: u64 = 1024;
 
 /// A php-fpm process of one pool, with its state across restarts.
@@ -40,7 +42,8 @@ pub struct FpmProcess {
     pub pool: Pool,
     folder: PathBuf,
     socket: PathBuf,
-    /// Stays open across restarts, so that requests wait in its backlog; closed while no restart is near.
+    /// Kept open across restarts, so that requests wait in its backlog. Closed if the next restart is later than a
+    /// request would wait.
     listener: Option<UnixListener>,
     /// Set by the first response of the running process.
     responded: Arc<AtomicBool>,
@@ -51,23 +54,24 @@ pub struct FpmProcess {
     sender: Sender<PhpEvent>,
     sockets: Arc<PhpSockets>,
     state: FpmState,
-    /// Number of starts, so that an event of an earlier process is not attributed to the current one.
+    /// Number of starts. Events carry it, so that an event of an earlier process is not attributed to the current one.
     run: u32,
     sapi: Sapi,
+    /// Number of failures since the process last counted as stable.
     failures: u32,
-    /// Time at which it is stopped, because no configuration uses it any more.
+    /// Time at which the process is stopped, because no configuration uses its pool any more.
     retires_at: Option<Instant>,
 }
 
 enum FpmState {
-    /// Not running; to be started at this time.
+    /// The process is not running and is to be started at this time.
     Waiting(Instant),
     Running {
         process: Process,
         since: Instant,
         ready: bool,
     },
-    /// Signalled to end; killed at this time.
+    /// The process was signalled to end, and is killed at this time.
     Ending {
         process: Process,
         at: Instant,
@@ -104,12 +108,12 @@ impl FpmProcess {
         }
     }
 
-    /// Returns whether it has ended for good.
+    /// Returns whether the process has ended and is not restarted.
     pub fn is_gone(&self) -> bool {
         matches!(self.state, FpmState::Gone)
     }
 
-    /// Returns when [`FpmProcess::tick`] has to be called, unless an event comes before.
+    /// Returns the time by which [`FpmProcess::tick`] has to be called; `None` if only an event requires a call.
     pub fn due(&self) -> Option<Instant> {
         let by_state = match self.state {
             FpmState::Waiting(at) => Some(at),
@@ -120,7 +124,7 @@ impl FpmProcess {
         by_state.into_iter().chain(self.retires_at).chain(orphans).min()
     }
 
-    /// Stops it gracefully after [`RETIRE_DELAY`], because workers may still use the previous configuration.
+    /// Schedules a graceful stop after [`RETIRE_DELAY`], because workers may still use the previous configuration.
     pub fn retire(&mut self) {
         self.retires_at.get_or_insert_with(|| Instant::now() + RETIRE_DELAY);
     }
@@ -147,7 +151,7 @@ impl FpmProcess {
             FpmState::Ending { process, at } => {
                 let is_over = matches!(process.try_wait(), Ok(Some(_)));
                 if is_over || *at <= Instant::now() {
-                    // Kills its worker processes too, which survive it.
+                    // Kills the whole group, because worker processes survive their php-fpm.
                     process.kill();
                     self.clean_up();
                 }
@@ -184,7 +188,7 @@ impl FpmProcess {
                 let ready = false;
                 self.state = FpmState::Running { process, since, ready };
                 if installed.sapi == Sapi::Cgi {
-                    // php-cgi reports nothing, and accepts requests at once.
+                    // php-cgi does not report readiness, and accepts requests immediately.
                     self.on_ready(self.run);
                 }
             }
@@ -208,7 +212,7 @@ impl FpmProcess {
         Ok(process)
     }
 
-    /// Reads its standard error to the end, on a thread of its own.
+    /// Reads standard error of the process to the end, on a separate thread.
     fn read_stderr(&self, stderr: PipeReader, installed: &Installed) {
         let (tail, sender) = (Arc::clone(&self.stderr_tail), self.sender.clone());
         let (number, run) = (self.number, self.run);
@@ -242,7 +246,7 @@ impl FpmProcess {
         let _ = thread::Builder::new().name(format!("rn-php-{number}")).spawn(read);
     }
 
-    /// Called when the process accepts requests.
+    /// Called when the process of this run accepts requests.
     pub fn on_ready(&mut self, run: u32) {
         if run != self.run {
             return;
@@ -255,7 +259,8 @@ impl FpmProcess {
         }
     }
 
-    /// Called when standard error is closed: the process most likely ends.
+    /// Called when the process of this run has closed its standard error, most likely because it ends. Waits for its
+    /// end up to [`EXIT_TIMEOUT`].
     pub fn on_stderr_closed(&mut self, run: u32) {
         if run != self.run {
             return;
@@ -290,7 +295,7 @@ impl FpmProcess {
         self.failed(&format!("it ended ({status}){output}"), was_ready);
     }
 
-    /// Lets the worker processes of a killed php-fpm complete their requests, and accept no others.
+    /// Signals the worker processes of an ended php-fpm to complete their requests and to accept no others.
     fn drain(&mut self, process: Process) {
         let is_signalled = self.is_fpm() && process.signal_group(Signal::QUIT).is_ok();
         if is_signalled && self.orphans.len() < MAX_ORPHANS {
@@ -300,18 +305,18 @@ impl FpmProcess {
         }
     }
 
-    /// Logs a failure and schedules the restart. `was_ready`: the process had accepted requests, so the next one most
-    /// likely will.
+    /// Logs a failure and schedules the restart. `was_ready`: the process accepted requests, so that the restarted one
+    /// most likely will too.
     fn failed(&mut self, why: &str, was_ready: bool) {
         let delay = restart_delay(self.failures);
         self.failures = self.failures.saturating_add(1);
         let version = self.pool.program.version();
         let when = match delay.as_millis() {
-            0 => "at once".to_owned(),
+            0 => "immediately".to_owned(),
             ms => format!("in {ms} ms"),
         };
         tracing::error!("PHP {version} does not run: {why}. It is restarted {when}");
-        // Requests wait if the restart is near; otherwise they fail at once.
+        // Requests wait in the backlog if the restart is soon; otherwise they fail immediately.
         let may_wait = delay.is_zero() || was_ready && delay <= CONNECT_TIMEOUT;
         if !may_wait {
             self.sockets
@@ -321,19 +326,21 @@ impl FpmProcess {
         self.state = FpmState::Waiting(Instant::now() + delay);
     }
 
-    /// Accepts no more connections. Connections in the backlog are reset.
+    /// Closes the listener and removes its socket file. Connections in the backlog are reset.
     fn close(&mut self) {
         if self.listener.take().is_some() {
             let _ = std::fs::remove_file(&self.socket);
         }
     }
 
-    /// Returns whether it ends its own worker processes. php-cgi has no graceful stop, and may lose track of a worker.
+    /// Returns true for php-fpm, which ends its own worker processes. php-cgi has no graceful stop, and may lose track
+    /// of a worker process.
     fn is_fpm(&self) -> bool {
         self.sapi == Sapi::Fpm
     }
 
-    /// Signals it to end: gracefully, once its requests are complete, or at once. It is killed after `within`.
+    /// Signals the process to end: once its requests are complete if `gracefully`, otherwise immediately. The process
+    /// is killed after `within`.
     pub fn end(&mut self, within: Duration, gracefully: bool) {
         self.sockets.set_failure(&self.socket, None);
         let is_fpm = self.is_fpm();
@@ -383,21 +390,23 @@ impl Drop for FpmProcess {
 
 /// Time after which a signalled php-cgi is killed with its worker processes.
 const CGI_STOP_TIMEOUT: Duration = Duration::from_secs(2);
-/// Delay before a replaced process is stopped. Workers take a new configuration in their next iteration.
+/// Delay before a replaced process is stopped. Workers start to use a new configuration in their next iteration.
 const RETIRE_DELAY: Duration = Duration::from_secs(1);
 /// Maximum wait for the end of a process that has closed its standard error.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Poll interval for the end of a process.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-
 /// Poll interval for the end of orphaned worker processes.
 const ORPHAN_POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Maximum number of killed processes whose workers may complete their requests. More kills than that are no accident.
+/// Maximum number of ended php-fpm processes whose worker processes may complete their requests. Beyond it the worker
+/// processes are killed, because so many unexpected ends are not accidents.
 const MAX_ORPHANS: usize = 16;
-/// Mark of a php-fpm message of level notice, and end of the message that reports the end of a start.
+/// Mark of a php-fpm message of level notice.
 const NOTICE: &str = "] NOTICE: ";
+/// End of the message by which php-fpm reports that it accepts requests.
 const READY: &str = "ready to handle connections";
 
+/// Returns the delay before a restart after this number of earlier failures.
 fn restart_delay(failures: u32) -> Duration {
     match failures {
         0 => Duration::ZERO,
@@ -407,7 +416,7 @@ fn restart_delay(failures: u32) -> Duration {
     }
 }
 
-/// Logs a line of php-fpm at the level that the line has.
+/// Logs a line of php-fpm at the level named in the line.
 fn log_line(version: &str, line: &str) {
     let is = |word: &str| line.contains(word);
     if is(NOTICE) || is("] DEBUG: ") || line.is_empty() {
@@ -451,14 +460,14 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_its_stderr_is_reported_and_it_is_restarted() {
+    fn the_last_lines_of_stderr_are_reported_and_the_process_is_restarted() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("php-fpm8.2");
         let script = "#!/bin/sh\necho \"[x] ERROR: unable to bind\" >&2\necho \"[x] ERROR: FPM initialization failed\" >&2\nexit 78\n";
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let (mut process, events) = self::process(folder.path(), Sapi::Fpm, program);
-        // The first failure may be an accident: requests see none before the second.
+        // The first failure may be an accident, so requests fail only after the second.
         for is_reported in [false, true] {
             process.tick();
             assert!(matches!(events.recv_timeout(TIMEOUT), Ok(PhpEvent::StderrClosed(1, _))));
@@ -488,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn php_cgi_serves_where_there_is_no_php_fpm() {
+    fn php_cgi_serves_scripts_if_there_is_no_php_fpm() {
         let program = PathBuf::from("/usr/bin/php-cgi8.2");
         assert!(
             program.exists(),

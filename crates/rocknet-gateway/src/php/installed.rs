@@ -11,7 +11,8 @@ use rocknet_config::model::PhpVersion;
 
 use rocknet_io::program;
 
-/// Server API of a PHP program that serves FastCGI. php-fpm is preferred, because it starts worker processes on demand.
+/// Server API (SAPI) of a PHP program that serves FastCGI. php-fpm is preferred, because it starts worker processes on
+/// demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sapi {
     /// `php-fpm`.
@@ -43,8 +44,8 @@ impl Installed {
 /// Folders of programs. Debian, Fedora, Alpine, SUSE and Arch use the first two; container images and manual builds use
 /// the others.
 const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
-/// Parent and child folders of systems where each version has its own folder: Remi's packages for Fedora, Gentoo,
-/// Homebrew.
+/// Folders of systems where each version has its own folder (Remi's packages for Fedora, Gentoo, Homebrew). Each entry
+/// has the path before the folder `php*` and the path after it.
 const SLOTS: [(&str, &str); 5] = [
     ("/opt/remi", "root/usr/sbin"),
     ("/usr/lib64", "bin"),
@@ -52,7 +53,7 @@ const SLOTS: [(&str, &str); 5] = [
     ("/opt/homebrew/opt", "sbin"),
     ("/usr/local/opt", "sbin"),
 ];
-/// Timeout of `php -v`, which takes milliseconds.
+/// Timeout of `php -v`, which normally takes milliseconds.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns one program for each installed version, the newest first. Blocks on the disk, and may run programs.
@@ -66,7 +67,7 @@ pub fn all() -> Vec<Installed> {
     in_folders(&folders)
 }
 
-/// Returns the program for the version that the configuration wants.
+/// Returns the program for the version that the configuration names.
 pub fn choose(all: &[Installed], wanted: PhpVersion) -> Option<&Installed> {
     all.iter().find(|one| match wanted {
         PhpVersion::Newest => true,
@@ -76,7 +77,7 @@ pub fn choose(all: &[Installed], wanted: PhpVersion) -> Option<&Installed> {
 
 fn in_folders(folders: &[PathBuf]) -> Vec<Installed> {
     let mut found = Vec::new();
-    // Several names may lead to one program.
+    // Several names can lead to the same program.
     let mut seen = BTreeSet::new();
     for folder in folders {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -106,7 +107,8 @@ fn in_folders(folders: &[PathBuf]) -> Vec<Installed> {
     found
 }
 
-/// Returns the server API of a program name and the rest of the name: php-fpm and `8.2` for `php-fpm8.2`.
+/// Returns the server API of a program name and the remainder of the name: php-fpm and `8.2` for `php-fpm8.2`. `None`
+/// if it is not a name of a PHP program.
 fn sapi_in_name(name: &str) -> Option<(Sapi, &str)> {
     let is_rest = |rest: &&str| rest.is_empty() || *rest == "-legacy" || version_in_name(rest).is_some();
     let fpm = name.strip_prefix("php-fpm").map(|rest| (Sapi::Fpm, rest));
@@ -114,7 +116,7 @@ fn sapi_in_name(name: &str) -> Option<(Sapi, &str)> {
     found.filter(|(_, rest)| is_rest(rest))
 }
 
-/// Parses `8.2`, or `82` as Alpine writes it.
+/// Parses a version such as `8.2`, or `82` as Alpine writes it.
 fn version_in_name(rest: &str) -> Option<(u8, u8)> {
     let rest = rest.strip_prefix('-').unwrap_or(rest);
     let is_digits = |text: &str| !text.is_empty() && text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_comes_first_and_php_fpm_before_php_cgi() {
+    fn newer_versions_come_first_and_php_fpm_is_preferred_to_php_cgi() {
         let folder = tempfile::tempdir().unwrap();
         let (one, two) = (folder.path().join("sbin"), folder.path().join("bin"));
         for (folder, name, script, mode) in [

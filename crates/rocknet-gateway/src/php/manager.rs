@@ -1,5 +1,5 @@
-//! The interface of the server to its PHP: plans the pools of a configuration, then applies the plan. Dropping the
-//! manager ends all pools.
+//! The server's interface to the PHP that it runs itself: plans the pools of a configuration, then applies the plan.
+//! Dropping the manager ends all pools.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
@@ -15,7 +15,7 @@ use super::run_folder::RunFolder;
 use super::supervisor::Supervisor;
 use super::{PhpSockets, choose, installed, lock, settings, settings_mut, wanted};
 
-/// Maximum length in bytes of the path of a Unix socket, on every system.
+/// Maximum length of the path of a Unix socket in bytes that every supported system accepts.
 const MAX_SOCKET_PATH: usize = 103;
 
 /// Runs the PHP of one server.
@@ -33,11 +33,11 @@ struct ManagerState {
     running: Option<RunningSupervisor>,
 }
 
-/// Run folder and supervisor thread; present once a configuration has wanted PHP.
+/// Run folder and supervisor thread. Created when a configuration first requires PHP.
 struct RunningSupervisor {
     events: Sender<PhpEvent>,
     thread: Option<JoinHandle<()>>,
-    /// Removed after the thread has ended.
+    /// Removed on drop, after the thread has ended.
     folder: RunFolder,
 }
 
@@ -46,7 +46,7 @@ struct RunningSupervisor {
 pub struct PhpPlan(Vec<(u32, Pool)>);
 
 impl PhpManager {
-    /// Creates the manager. It starts no process and creates no folder before a configuration needs PHP.
+    /// Creates the manager. It starts no process and creates no folder until a configuration requires PHP.
     pub fn new(state_folder: PathBuf) -> PhpManager {
         PhpManager {
             sockets: Arc::default(),
@@ -59,12 +59,12 @@ impl PhpManager {
         }
     }
 
-    /// Returns the states of the sockets, for requests.
+    /// Returns the states of the sockets, which requests share with the supervisor thread.
     pub fn sockets(&self) -> &Arc<PhpSockets> {
         &self.sockets
     }
 
-    /// Plans the pools of a configuration, and sets the socket of each of its sites.
+    /// Plans the pools of a configuration, and sets the socket path of each site and route that uses one.
     ///
     /// # Errors
     ///
@@ -87,15 +87,15 @@ impl PhpManager {
                 None => PhpProgram::Missing(version),
             };
             let pool = pool(config, program, user.clone());
-            let same = state.pools.iter().chain(&pools).find(|(_, known)| *known == pool);
-            let number = match same {
+            let existing = state.pools.iter().chain(&pools).find(|(_, other)| *other == pool);
+            let number = match existing {
                 Some((number, _)) => *number,
                 None => {
                     state.next += 1;
                     state.next
                 }
             };
-            if !pools.iter().any(|(known, _)| *known == number) {
+            if !pools.iter().any(|(other, _)| *other == number) {
                 pools.push((number, pool));
             }
             let socket = pool::socket(&folder, number);
@@ -112,7 +112,7 @@ impl PhpManager {
             if let Some(Php::Managed { version, socket }) = &mut settings.php
                 && let Some((_, path)) = sockets
                     .iter()
-                    .find(|((known, user), _)| known == version && *user == settings.user)
+                    .find(|((planned, user), _)| planned == version && *user == settings.user)
             {
                 socket.clone_from(path);
             }
@@ -144,7 +144,7 @@ impl PhpManager {
 }
 
 impl ManagerState {
-    /// Returns the run folder, which the first call creates.
+    /// Returns the path of the run folder, which the first call creates. An error comes with the state folder.
     fn folder(&mut self) -> Result<PathBuf, (PathBuf, std::io::Error)> {
         if self.running.is_none() {
             let folder = RunFolder::make(&self.state_folder).map_err(|error| (self.state_folder.clone(), error))?;

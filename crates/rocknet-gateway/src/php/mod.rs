@@ -1,8 +1,8 @@
-//! The php-fpm processes that RockNet runs itself: one for each version that sites want, supervised from the start to
-//! the end of the server.
+//! The php-fpm processes that RockNet runs itself: one for each version and account that sites name, supervised until
+//! the server ends.
 //!
 //! ```text
-//! Config ─▶ manager.rs: plans pools, sockets ─▶ supervisor.rs, a thread ─▶ fpm_process.rs: one php-fpm with its restarts
+//! Config ─▶ manager.rs: plans pools, sockets ─▶ supervisor.rs, a thread ─▶ fpm_process.rs: restarts one php-fpm
 //!                          │                          │
 //!                     installed.rs                run_folder.rs: sockets, and cleanup after a killed server
 //! ```
@@ -26,11 +26,10 @@ pub use self::installed::{Installed, Sapi, all as installed, choose};
 pub use self::manager::PhpManager;
 pub use self::sockets::PhpSockets;
 
-/// Timeout of a connection to php-fpm. A busy php-fpm has a free process within this time, or is too slow for its load.
+/// Timeout for connecting to php-fpm. If no process becomes free within this time, php-fpm is too slow for its load.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Returns a message with a hint for each version that the configuration wants RockNet to run and that is not
-/// installed.
+/// Returns a message with a hint for each version that RockNet should run itself but that is not installed.
 pub fn missing(config: &Config) -> Vec<String> {
     let wanted = versions(config);
     if wanted.is_empty() {
@@ -57,14 +56,14 @@ fn missing_message(version: PhpVersion, found: &[Installed]) -> String {
     }
 }
 
-/// Returns each version that some site or route wants RockNet to run.
+/// Returns each version that RockNet should run itself for some site or route.
 fn versions(config: &Config) -> Vec<PhpVersion> {
     let mut all: Vec<PhpVersion> = wanted(config).into_iter().map(|(version, _)| version).collect();
     all.dedup();
     all
 }
 
-/// Returns each such version with the account of its scripts, if the site names one.
+/// Returns each version that RockNet should run itself, with the account of its scripts if the site names one.
 fn wanted(config: &Config) -> Vec<(PhpVersion, Option<String>)> {
     let mut all: Vec<_> = settings(config)
         .filter_map(|settings| match settings.php {
@@ -77,7 +76,7 @@ fn wanted(config: &Config) -> Vec<(PhpVersion, Option<String>)> {
     all
 }
 
-/// Returns whether the configuration wants RockNet to run PHP.
+/// Returns whether the configuration requires RockNet to run PHP itself.
 pub fn is_wanted(config: &Config) -> bool {
     !versions(config).is_empty()
 }

@@ -1,5 +1,5 @@
-//! The settings with which a php-fpm is started: its pool file, a listening socket that outlives it, and its command
-//! line.
+//! The settings with which a php-fpm or php-cgi is started: its pool file, its command line, and its listening socket,
+//! which outlives it.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -26,12 +26,12 @@ pub struct Pool {
     pub program: PhpProgram,
     /// Account of its scripts, if the site names one.
     pub user: Option<String>,
-    /// Shows errors on the page.
+    /// Shows errors of PHP on the page.
     pub dev: bool,
-    /// Largest request body in bytes that any site accepts. The limits of PHP are set to it, so that they reject no
-    /// less.
+    /// Largest request body in bytes that any site accepts. The limits of PHP are set to this size, so that PHP rejects
+    /// no request body that RockNet accepts.
     pub body_size: u64,
-    /// Time that requests in flight have to complete when another pool replaces this one.
+    /// Time that requests in flight have to complete when this pool is replaced or its php-fpm has ended.
     pub drain_timeout: Duration,
 }
 
@@ -40,12 +40,13 @@ pub struct Pool {
 pub enum PhpProgram {
     /// An installed program.
     Found(Installed),
-    /// Not installed. It is searched for repeatedly, because it may be installed while the server runs.
+    /// A version that is not installed. It is searched for repeatedly, because it may be installed while the server
+    /// runs.
     Missing(PhpVersion),
 }
 
 impl PhpProgram {
-    /// Returns the version, such as `8.2`; for a missing program as the configuration writes it.
+    /// Returns the version, such as `8.2`; for a missing program, the version as the configuration writes it.
     pub fn version(&self) -> String {
         match self {
             PhpProgram::Found(installed) => installed.version(),
@@ -54,25 +55,26 @@ impl PhpProgram {
     }
 }
 
-/// Memory in bytes for each process: the need of a page of a large application. Half of the machine's memory is for
-/// PHP.
+/// Memory in bytes that is allotted to each process: the need of a page of a large application. Half of the machine's
+/// memory is for PHP.
 const MEMORY_PER_PROCESS: u64 = 100 << 20;
-/// Minimum and maximum of the process limit of a pool. A page that requests another page of its own site needs two;
-/// beyond the maximum, processes wait for cores. An idle process ends after [`IDLE_TIMEOUT_S`].
+/// Minimum of the process limit of a pool. A page that requests another page of its own site needs two processes.
 const MIN_PROCESSES: u64 = 4;
+/// Maximum of the process limit of a pool. More processes would only wait for cores.
 const MAX_PROCESSES: u64 = 64;
-/// Maximum number of processes of php-cgi: fewer, because they do not end when idle.
+/// Maximum number of processes of php-cgi. It is lower, because processes of php-cgi do not end when idle.
 const MAX_CGI_PROCESSES: u64 = 8;
-/// Seconds after which an idle process ends.
+/// Seconds after which an idle process of php-fpm ends.
 const IDLE_TIMEOUT_S: u32 = 10;
 /// Number of requests after which a process is replaced, because extensions may leak memory.
 const MAX_REQUESTS: u32 = 10_000;
-/// Backlog of the listening socket; the default of php-fpm.
+/// Backlog of the listening socket, equal to the default of php-fpm.
 const BACKLOG: i32 = 511;
-/// A folder that does not exist. php-fpm inherits its socket as a descriptor and matches it by the name in the pool
-/// file. It removes the file of that name when it ends, so the name must not be the real path.
+/// A folder that does not exist, for the name of the socket in the pool file. php-fpm inherits the socket as a
+/// descriptor and finds it by that name. When php-fpm ends, it removes the file of that name, so the name must not be
+/// the real path.
 const NO_FOLDER: &str = "/nonexistent/rocknet";
-/// Environment variables that PHP inherits. The pool file decides which of them scripts see.
+/// Environment variables that PHP inherits. php-fpm passes to scripts only variables that the pool file names.
 const ENVIRONMENT: [&str; 8] = [
     "PATH",
     "HOME",
@@ -84,7 +86,8 @@ const ENVIRONMENT: [&str; 8] = [
     "PHP_INI_SCAN_DIR",
 ];
 
-/// Returns the launch of a php-fpm that accepts connections of `listener`, and the reading end of its standard error.
+/// Returns the launch of a php-fpm or php-cgi that accepts connections of `listener`, and the reading end of its
+/// standard error. `number` is the number of the pool, `folder` the run folder.
 ///
 /// # Errors
 ///
@@ -149,7 +152,7 @@ pub fn launch(
             for (name, value) in settings(pool) {
                 set_ini(name, &value);
             }
-            // Identifies the server of a process in its command line.
+            // Puts the run folder into the command line, so that a later server finds processes of a killed one.
             set_ini("rocknet.folder", &folder.display().to_string());
         }
     }
@@ -162,7 +165,7 @@ pub fn launch(
 ///
 /// Returns the error of the system.
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
-    // Removes the file of an earlier listener.
+    // An earlier listener may have left its file.
     let _ = fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
@@ -180,7 +183,7 @@ fn settings(pool: &Pool) -> Vec<(&'static str, String)> {
     let word = |on: bool| if on { "on" } else { "off" }.to_owned();
     let size = pool.body_size.to_string();
     let mut all = vec![
-        // Errors go to the error log of RockNet, with the site.
+        // Without an error log of its own, PHP sends errors by FastCGI, so that RockNet logs them with the site.
         ("log_errors", word(true)),
         ("error_log", String::new()),
         ("upload_max_filesize", size.clone()),
@@ -200,7 +203,7 @@ fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, process
     };
     line("error_log", "/dev/stderr");
     line("daemonize", "no");
-    // At this level php-fpm reports when it accepts requests.
+    // Level `notice` includes the message by which php-fpm reports that it accepts requests.
     line("log_level", "notice");
     line(
         "process_control_timeout",
@@ -215,7 +218,7 @@ fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, process
     line("pm.max_children", &processes.to_string());
     line("pm.process_idle_timeout", &format!("{IDLE_TIMEOUT_S}s"));
     line("pm.max_requests", &MAX_REQUESTS.to_string());
-    // Messages of scripts arrive by FastCGI with their request; caught here they would be logged twice.
+    // Messages of scripts arrive by FastCGI with their request. If php-fpm caught them too, they would be logged twice.
     line("catch_workers_output", "no");
     for (name, value) in settings(pool) {
         let _ = writeln!(text, "php_value[{name}] = \"{value}\"");
@@ -232,6 +235,7 @@ fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, process
     text
 }
 
+/// Returns the process limit of a pool on this machine.
 fn processes() -> u64 {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let (machine, group) = (read("/proc/meminfo"), read("/sys/fs/cgroup/memory.max"));

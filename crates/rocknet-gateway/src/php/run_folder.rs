@@ -1,6 +1,7 @@
-//! The run folder of one server below the state folder, with the sockets of its PHP. A lock that the system releases
-//! with the process marks it as used. A folder whose lock is free belongs to a killed server: its PHP is ended, and the
-//! folder removed.
+//! The run folder of one server below the state folder, with the sockets of its PHP.
+//!
+//! The server locks a file in its run folder; the system releases the lock when the server ends. A folder whose lock is
+//! free belongs to a killed server: the PHP of that server is ended, and the folder is removed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -19,7 +20,7 @@ const LOCK: &str = "lock";
 const GRACE: Duration = Duration::from_secs(2);
 /// Poll interval for the end of processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Number of consecutive scans that must find no process.
+/// Number of consecutive scans without a result after which all processes are assumed to have ended.
 const EMPTY_SCANS: u32 = 2;
 
 /// A locked run folder. It is removed on drop.
@@ -29,7 +30,8 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Creates a run folder below the state folder, and removes those of killed servers.
+    /// Creates a run folder below the state folder, and removes the run folders of killed servers. Blocks while PHP of
+    /// a killed server is ended.
     ///
     /// # Errors
     ///
@@ -41,12 +43,12 @@ impl RunFolder {
         let mut number = 0u32;
         let path = loop {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            // The time makes the name unique, because processes are identified by it.
+            // The time makes the name unique, because the processes of a killed server are found by this name.
             let name = format!("{}-{number}-{:x}", std::process::id(), now.subsec_nanos());
             let path = all.join(name);
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => break path,
-                // Another server of this process created it at the same time.
+                // Another server in this process created the same name at the same time.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number = number.wrapping_add(1),
                 Err(error) => return Err(error),
             }
@@ -78,7 +80,7 @@ fn lock_file(folder: &Path) -> io::Result<File> {
 fn clear(all: &Path) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
         let path = entry.path();
-        // A folder that another server is creating has no lock yet, so a young folder is skipped.
+        // A folder that another server has just created has no lock file yet, so a new folder without one is skipped.
         if !path.join(LOCK).exists() && !is_old(&path) {
             continue;
         }
@@ -100,8 +102,9 @@ fn is_old(path: &Path) -> bool {
     age.is_some_and(|age| age > GRACE)
 }
 
-/// Ends every process that was started for a run folder, whose path is in its command line. A process that is being
-/// started has no command line for a moment, so one scan without a result is not enough.
+/// Ends every process that was started for a run folder: first by SIGTERM, after [`GRACE`] by SIGKILL. Processes are
+/// found by their command lines. A process that is being started has no command line for a moment, so one scan without
+/// a result is not enough.
 fn end_users_of(folder: &Path) {
     let (start, mut empty_scans, mut signalled) = (Instant::now(), 0, Vec::new());
     while empty_scans < EMPTY_SCANS && start.elapsed() < 2 * GRACE {
@@ -122,6 +125,7 @@ fn end_users_of(folder: &Path) {
     }
 }
 
+/// Returns the PHP processes whose command line contains the path of the folder or the name of its pools.
 fn users_of(folder: &Path) -> Vec<Pid> {
     let Some(pool) = folder.file_name().map(|name| pool_name(&name.to_string_lossy())) else {
         return Vec::new();
@@ -137,7 +141,7 @@ fn users_of(folder: &Path) -> Vec<Pid> {
     users.collect()
 }
 
-/// Returns whether the command line contains the name, and not merely a longer name that begins with it.
+/// Returns whether the command line contains the name. A longer name that begins with it does not count.
 fn is_in(line: &[u8], name: &[u8]) -> bool {
     let mut found = memchr::memmem::find_iter(line, name);
     found.any(|at| !line.get(at + name.len()).is_some_and(u8::is_ascii_alphanumeric))
@@ -177,9 +181,9 @@ mod tests {
     #[test]
     fn processes_of_a_killed_server_are_ended() {
         let state = tempfile::tempdir().unwrap();
-        let left = state.path().join(FOLDER).join("77-1");
-        fs::create_dir_all(&left).unwrap();
-        fs::write(left.join(LOCK), "").unwrap();
+        let stale = state.path().join(FOLDER).join("77-1");
+        fs::create_dir_all(&stale).unwrap();
+        fs::write(stale.join(LOCK), "").unwrap();
         let start = |name: &str, argument: String| {
             let mut command = Command::new("sleep");
             command.arg0(name).args(["1000", "0"]).stdin(Stdio::null());
@@ -187,12 +191,12 @@ mod tests {
             command.arg0(format!("{name} {argument}"));
             command.spawn().unwrap()
         };
-        let mut php = start("php-fpm: master process", format!("({}/1.conf)", left.display()));
+        let mut php = start("php-fpm: master process", format!("({}/1.conf)", stale.display()));
         let mut process = start("php-fpm: pool", "rocknet-77-1".to_owned());
-        let mut other = start("php-fpm: master process", format!("({}0/1.conf)", left.display()));
-        let mut editor = start("vi", format!("{}/1.conf", left.display()));
+        let mut other = start("php-fpm: master process", format!("({}0/1.conf)", stale.display()));
+        let mut editor = start("vi", format!("{}/1.conf", stale.display()));
         let made = RunFolder::make(state.path()).unwrap();
-        assert!(!left.exists());
+        assert!(!stale.exists());
         let ended = [&mut php, &mut process].map(|child| {
             let has_ended = (0..500).any(|_| {
                 let has_ended = child.try_wait().unwrap().is_some();

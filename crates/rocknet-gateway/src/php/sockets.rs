@@ -1,4 +1,4 @@
-//! States of the sockets of the PHP that a server runs itself, shared by the supervisor thread and requests.
+//! States of the sockets of the PHP that a server runs itself. The supervisor thread and requests share them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use super::lock;
 /// States of the sockets, one entry for each pool.
 #[derive(Debug, Default)]
 pub struct PhpSockets {
-    /// Reason why the php-fpm of a socket does not run, for the error page and the log.
+    /// Reasons why php-fpm does not run, by socket; for the error page and the log.
     failures: Mutex<BTreeMap<PathBuf, String>>,
-    /// Set once the php-fpm of a socket has responded since its start.
+    /// Flags by socket, each set once the php-fpm has responded since its start.
     responded: Mutex<BTreeMap<PathBuf, Arc<AtomicBool>>>,
 }
 
@@ -35,7 +35,7 @@ impl PhpSockets {
         Arc::clone(lock(&self.responded).entry(socket.to_owned()).or_default())
     }
 
-    /// Removes the state of a socket that is not used again.
+    /// Removes the state of a socket that will not be used again.
     pub(super) fn forget(&self, socket: &Path) {
         self.set_failure(socket, None);
         lock(&self.responded).remove(socket);

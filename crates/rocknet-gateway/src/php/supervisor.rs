@@ -1,4 +1,5 @@
-//! The thread that supervises all php-fpm processes. It is their parent, and the system ends them with it.
+//! The thread that supervises all php-fpm processes. It starts them, and the system signals them to end when this
+//! thread ends.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,12 +11,14 @@ use super::event::PhpEvent;
 use super::fpm_process::FpmProcess;
 use super::pool::Pool;
 
-/// Maximum interval between two checks. The end of a process raises an event; this covers ends without one.
+/// Maximum interval between two checks. Normally the end of a process raises an event; the check finds an end without
+/// one.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// Time after which a process that has not ended is killed. No request is in flight when the server stops PHP.
+/// Time that processes have to end when the server stops, before they are killed. It is short, because no request is in
+/// flight when the server stops PHP.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// State of the thread.
+/// State of the supervisor thread.
 pub struct Supervisor {
     processes: Vec<FpmProcess>,
     folder: PathBuf,
@@ -24,7 +27,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Creates the state. `sender`: sends events to the thread itself.
+    /// Creates the state. `folder`: run folder of the server. `sender`: sends events to the thread itself.
     pub fn new(folder: PathBuf, sender: Sender<PhpEvent>, sockets: Arc<PhpSockets>) -> Supervisor {
         Supervisor {
             processes: Vec::new(),

@@ -36,7 +36,7 @@ pub struct SpooledBody {
 enum Storage {
     Memory {
         bytes: Bytes,
-        /// Counts the memory for as long as there is a reader.
+        /// Counts the memory as in use while a reader exists.
         _reservation: Arc<Reservation>,
     },
     Disk(Arc<SpoolFile>),
@@ -68,7 +68,7 @@ impl SpooledBody {
         self.length
     }
 
-    /// Returns another reader of the same body, at its beginning.
+    /// Returns another reader of the same body, which starts at its beginning.
     pub fn again(&self) -> SpooledBody {
         SpooledBody::new(self.storage.clone(), self.length)
     }
@@ -113,7 +113,7 @@ impl SpooledBody {
     }
 }
 
-/// An unnamed file that holds a body. It is closed in the pool, because freeing gigabytes takes a disk some time.
+/// An unnamed file that holds a body. It is closed in the pool, because freeing gigabytes on a disk takes time.
 pub(super) struct SpoolFile {
     /// `None` only while the value is dropped.
     handle: Option<Arc<FileHandle>>,
@@ -138,8 +138,8 @@ impl FileHandle {
     pub(super) fn write(&self, bytes: &[u8], offset: u64, bounds: &Bounds) -> Result<(), Error> {
         let mut reservation = self.reservation.lock().unwrap_or_else(PoisonError::into_inner);
         reservation.grow_to(offset + bytes.len() as u64, bounds)?;
-        let handle = self.file.write_all_at(bytes, offset);
-        handle.map_err(|error| store::failed(&error, &bounds.folder, "handle"))
+        let written = self.file.write_all_at(bytes, offset);
+        written.map_err(|error| store::failed(&error, &bounds.folder, "written"))
     }
 }
 
@@ -157,11 +157,11 @@ impl SpoolFile {
         self.handle.as_ref().ok_or(Error::Failed)
     }
 
-    /// Reads from the page cache; `None` if it has nothing at that offset.
+    /// Reads from the page cache. Returns `None` if the bytes at `offset` are not in it.
     fn resident(&self, offset: u64, most: usize) -> Option<Vec<u8>> {
         let handle = self.handle.as_ref()?;
         let read = read_resident_vec(&handle.file, offset, most).ok()?;
-        // An early end is a disk error, which the read in the pool reports.
+        // An empty result means that the file is shorter than expected. The read in the pool then reports the error.
         read.filter(|bytes| !bytes.is_empty())
     }
 

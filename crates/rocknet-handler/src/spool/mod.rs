@@ -1,12 +1,12 @@
-//! Spool: request bodies that are received whole before a back end is called, in memory while they are small, else in
-//! an unnamed file.
+//! The spool receives complete request bodies before a back end is called: small bodies in memory, larger ones in an
+//! unnamed file.
 //!
 //! ```text
-//! RequestBody ─▶ writer.rs: held in memory, written by the pool ─▶ SpooledBody (body.rs): read again, once or more often
+//! RequestBody ─▶ writer.rs: held in memory, written by the pool ─▶ SpooledBody (body.rs): read, once or more
 //!                       └─▶ store.rs: total of all requests, and its bounds
 //! ```
-//! All disk access happens in the blocking pool, except for reads from the page cache. A file never has a name, so
-//! nothing of it remains when the client aborts, a deadline passes, or the process is killed.
+//! All disk access happens in the blocking pool, except for reads from the page cache. A file never has a name, so it
+//! disappears when the client aborts, a deadline passes, or the process is killed.
 
 mod body;
 mod store;

@@ -15,8 +15,9 @@ use tracing::Level;
 use rocknet_blocking::{JobError, Pool};
 use rocknet_log::throttle::Cause;
 
-/// Part of the process's descriptors that spooled bodies may use (a 16th), with a minimum and a maximum. Connections
-/// come first, and the disk rather than the number of files bounds thousands of concurrent large uploads.
+/// Spooled bodies can use a 16th of the process's descriptors, with a minimum and a maximum. Most descriptors are
+/// reserved for connections. With thousands of concurrent large uploads, the disk is the bottleneck, not the number of
+/// files.
 const FILE_SHARE: u64 = 16;
 const MIN_FILES: u64 = 16;
 const MAX_FILES: u64 = 4096;
@@ -26,7 +27,7 @@ const MAX_FILES: u64 = 4096;
 pub enum Error {
     /// The disk is full, or `server.spool.disk` is reached.
     Full,
-    /// Too many bodies are stored at once, or the queue of the pool is full.
+    /// Too many bodies are stored at the same time, or the queue of the pool is full.
     Busy,
     /// The folder cannot be used, or a disk operation failed.
     Failed,
@@ -44,7 +45,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Takes the bounds from the configuration.
+    /// Reads the bounds from the configuration.
     pub fn new(model: &model::Spool) -> Bounds {
         Bounds {
             folder: folder(model).into(),
@@ -64,21 +65,25 @@ impl Bounds {
     }
 }
 
-/// Returns the folder of the files: the configured one, else `TMPDIR`, else /var/tmp. /tmp is in memory on many
-/// systems.
+/// Returns the folder of the files: the configured one, else `TMPDIR`, else /var/tmp. /tmp is the last choice, because
+/// it is in memory on many systems.
 fn folder(model: &model::Spool) -> PathBuf {
-    const USUAL: &str = "/var/tmp";
+    const VAR_TMP: &str = "/var/tmp";
     if let Some(folder) = &model.folder {
         return folder.clone();
     }
     let temporary = std::env::var_os("TMPDIR").map(PathBuf::from);
     temporary.filter(|path| path.is_absolute()).unwrap_or_else(|| {
-        let usual = PathBuf::from(USUAL);
-        if usual.is_dir() { usual } else { std::env::temp_dir() }
+        let var_tmp = PathBuf::from(VAR_TMP);
+        if var_tmp.is_dir() {
+            var_tmp
+        } else {
+            std::env::temp_dir()
+        }
     })
 }
 
-/// Store of spooled bodies, shared by all workers. All clones are one store.
+/// Store of spooled bodies, shared by all workers. Clones share the same totals.
 #[derive(Clone)]
 pub struct Store {
     pool: Pool,
@@ -115,7 +120,7 @@ impl Store {
         self.reservation(|usage| &usage.memory)
     }
 
-    /// Reserves one more file without bytes.
+    /// Reserves one more file, without reserving bytes.
     pub(super) fn file(&self) -> Result<FileReservation, Error> {
         let mut reservation = self.reservation(|usage| &usage.files);
         let most = most_files();
@@ -143,7 +148,7 @@ impl Store {
     }
 }
 
-/// Returns the maximum number of bodies on disk at once, derived from the current descriptor limit of the process.
+/// Returns the maximum number of concurrent bodies on disk, derived from the current descriptor limit of the process.
 pub fn most_files() -> u64 {
     (descriptors::limit() / FILE_SHARE).clamp(MIN_FILES, MAX_FILES)
 }
@@ -155,7 +160,7 @@ pub(super) struct FileReservation {
 }
 
 impl FileReservation {
-    /// Grows the reservation to the size of the file.
+    /// Grows the reservation to `bytes`, the new size of the file.
     pub(super) fn grow_to(&mut self, bytes: u64, bounds: &Bounds) -> Result<(), Error> {
         if self.bytes.grow_to(bytes, bounds.disk) {
             return Ok(());
@@ -172,7 +177,7 @@ impl FileReservation {
     }
 }
 
-/// Part of one total of the store, released on drop.
+/// A share of one total of the store (memory, disk or files), released on drop.
 pub(super) struct Reservation {
     usage: Arc<Usage>,
     of: fn(&Usage) -> &AtomicU64,
@@ -224,7 +229,8 @@ fn may_be_logged(what: &'static str) -> bool {
     cause.may_be_logged()
 }
 
-/// Classifies a failed call on a file of the folder, and logs it at most once a second.
+/// Classifies a failed call on a file of the folder, and logs it at most once a second. `doing` completes the log line:
+/// "it cannot be …".
 pub(super) fn failed(error: &io::Error, folder: &Path, doing: &str) -> Error {
     let (kind, status, hint) = if is_full(error) {
         (

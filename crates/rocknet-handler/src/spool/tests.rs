@@ -1,4 +1,4 @@
-//! Tests of both sides of each bound, of reading back, and of cleaning up.
+//! Tests of the spool: both sides of each limit, reading back, and cleaning up.
 
 use std::fs::{self, File};
 use std::future::poll_fn;
@@ -63,7 +63,7 @@ fn bodies_are_read_back_unchanged() {
     const MOST: usize = 64 * 1024;
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::new(Pool::new(2));
-    // length, bytes added at once, whether it is on disk
+    // Length of the body, bytes added per call, and true if the body is then on disk.
     for (length, piece, on_disk) in [
         (0, 1, false),
         (1, 1, false),
@@ -169,11 +169,7 @@ fn unusable_folders_are_errors() {
     let store = Store::new(Pool::new(1));
     run(async {
         let mut spool = SpoolWriter::new(&store, bounds(&folder.path().join("missing")), 10, Priority::Normal);
-        assert_eq!(
-            spool.add(&[0; 10]).await,
-            Ok(()),
-            "no folder is needed for a body in memory"
-        );
+        assert_eq!(spool.add(&[0; 10]).await, Ok(()), "a body in memory needs no folder");
         assert_eq!(spool.add(&[0]).await, Err(Error::Failed));
     });
     assert!(bounds(&folder.path().join("missing")).check_folder().is_some());
@@ -198,7 +194,7 @@ fn a_full_disk_has_its_own_error() {
 }
 
 #[test]
-fn an_abandoned_body_leaves_nothing() {
+fn a_dropped_writer_releases_memory_disk_and_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::new(Pool::new(1));
     for length in [10, 100_000, 700_000] {

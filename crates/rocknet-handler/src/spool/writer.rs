@@ -1,4 +1,4 @@
-//! Receives a request body: collects it in memory, and above a bound writes it to a file piece by piece.
+//! Receives a request body: collects it in memory, and above a limit writes it to a file piece by piece.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::body::{FileHandle, SpoolFile, SpooledBody};
 use super::store::{self, Bounds, Error, Reservation, Store};
 
 /// Size of one write to the disk in bytes. It is small enough that a thousand uploads hold no more than
-/// `server.spool.memory`, and large enough that the hand-over to the pool costs little beside it.
+/// `server.spool.memory`, and large enough that the hand-over to the pool costs little in comparison.
 const PIECE: usize = 256 * 1024;
 /// Size of the first allocation in bytes. Most forms are shorter.
 const FIRST_ALLOCATION: usize = 4096;
@@ -46,8 +46,8 @@ impl SpoolWriter {
         }
     }
 
-    /// Adds the next bytes. If memory has no room for them, waits until they are written to disk, so that no more is
-    /// received meanwhile.
+    /// Adds the next bytes. If they do not fit into memory, waits until they are written to disk. Meanwhile no more
+    /// bytes are received.
     ///
     /// # Errors
     ///
@@ -62,8 +62,8 @@ impl SpoolWriter {
             }
             let mut buffered = std::mem::take(&mut self.buffered);
             let fits = match buffered.capacity() {
-                // No memory is left. The chunk, which is in memory already and has the size of one receive, is written
-                // alone.
+                // No memory can be reserved. The chunk is written without buffering: it is in memory already, and has
+                // the size of one receive.
                 0 => chunk.len(),
                 capacity => chunk.len().min(capacity - buffered.len()),
             };
@@ -97,7 +97,7 @@ impl SpoolWriter {
         }
     }
 
-    /// Reserves memory for `length` bytes. Returns false if the bound for all requests is reached.
+    /// Reserves memory for `length` bytes. Returns false if the limit for all requests is reached.
     fn reserve(&mut self, length: usize, max_memory: usize) -> bool {
         if length <= self.buffered.capacity() {
             return true;
@@ -110,7 +110,7 @@ impl SpoolWriter {
         true
     }
 
-    /// Writes bytes in the pool, and waits for it.
+    /// Writes bytes to the file in the pool, and waits until they are written.
     async fn write(&mut self, bytes: Vec<u8>) -> Result<(), Error> {
         let (handle, length) = match &self.file {
             Some(partial) => (Ok(Arc::clone(partial.file.handle()?)), partial.length),
@@ -118,7 +118,8 @@ impl SpoolWriter {
         };
         let end = length + bytes.len() as u64;
         let bounds = self.bounds.clone();
-        // The reservation of the buffer moves into the job, because a queued job may outlive its request.
+        // The reservation of the buffer moves into the job, because a queued job may outlive its request and still uses
+        // the memory.
         let reservation = std::mem::replace(&mut self.reservation, self.store.memory());
         let job = self.store.pool().spawn(self.priority, move || {
             let handle = match handle {

@@ -1,11 +1,11 @@
-//! Close state of a tunnel's client side, on which its deadline depends.
+//! Close state of a tunnel's client side. The tunnel's deadline depends on it.
 
 /// Directions that have ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CloseState {
-    /// The client has ended its direction.
+    /// True if the client has ended its direction.
     pub received: bool,
-    /// The server has ended its direction to the client.
+    /// True if the server has ended its direction to the client.
     pub sent: bool,
 }
 

@@ -1,11 +1,12 @@
-//! Measures the flow in one direction of a tunnel, to decide whether copying or a kernel pipe costs less.
+//! Measures the flow in one direction of a tunnel, to decide between copying and a kernel pipe.
 
 /// Number of pieces in one measurement. A single message is not worth a pipe, and the ends of messages arrive
 /// separately.
 const PIECES: u8 = 8;
-/// Bytes in one measurement from which the flow is bulk data. Both ways cost the same at about 20 KiB per piece.
+/// Bytes in one measurement from which the flow is bulk data. Copying and a pipe cost the same at about 20 KiB per
+/// piece.
 const BULK_FROM: usize = PIECES as usize * 24 * 1024;
-/// Bytes in one measurement below which bulk mode ends. The distance between the two bounds prevents oscillation.
+/// Bytes in one measurement below which bulk mode ends. The distance from `BULK_FROM` prevents oscillation.
 const BULK_UNTIL: usize = PIECES as usize * 8 * 1024;
 
 /// Measures the flow in one direction.
@@ -17,7 +18,7 @@ pub struct FlowMeter {
 }
 
 impl FlowMeter {
-    /// Returns true if the flow is bulk data, worth a pipe.
+    /// Returns true if the flow is bulk data, for which a pipe costs less than copying.
     pub fn is_bulk(&self) -> bool {
         self.is_bulk
     }

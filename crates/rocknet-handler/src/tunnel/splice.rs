@@ -4,8 +4,8 @@
 //! client ──▶ up ──▶ peer          each direction: receive, send; unsent bytes are kept, and nothing more is received
 //! client ◀── down ◀── peer        until they are sent. An end is passed on once all bytes before it are sent.
 //! ```
-//! Small amounts are copied through the worker's buffer. The kernel moves bulk data from socket to socket, through a
-//! pipe that the worker lends while there is something in it.
+//! Small amounts are copied through the worker's buffer. The kernel moves bulk data from socket to socket through a
+//! pipe, which the worker lends while the pipe contains data.
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -20,7 +20,7 @@ use super::{Scratch, Tunnel};
 /// occupies the worker for half a megabyte.
 const MAX_PIECES_PER_POLL: u32 = 8;
 /// Maximum number of bytes moved in one direction before the tunnel yields. Pieces that the kernel moves are larger
-/// than 64 KiB, so their number alone is no bound.
+/// than 64 KiB, so a limit on their number is not enough.
 const MAX_BYTES_PER_POLL: usize = 512 * 1024;
 
 /// Joins a client with a peer, such as an upstream.
@@ -49,7 +49,7 @@ enum Stage {
 }
 
 impl<P: Link> Splice<P> {
-    /// Joins the client with `peer`. `early`: bytes already received from the peer.
+    /// Joins the client with `peer`. `early` has bytes that were already received from the peer.
     pub fn new(mut peer: P, early: Vec<u8>) -> Splice<P> {
         // Without TCP keep-alive, a peer that has vanished would go unnoticed.
         peer.keep_alive();
@@ -59,7 +59,7 @@ impl<P: Link> Splice<P> {
             waiting.push_owned(early.into());
             down.waiting = Some(Box::new(waiting));
         }
-        // Bytes sent to the peer before may still be unsent.
+        // Bytes that were queued for the peer earlier may still be unsent.
         peer.flush();
         let mut up = Direction::default();
         if let Some(unsent) = peer.take_unsent() {
@@ -87,7 +87,7 @@ impl<P: Link> Tunnel for Splice<P> {
                 Poll::Ready(Ok(()))
             }
             (Poll::Ready(Err(error)), _) | (_, Poll::Ready(Err(error))) => {
-                // A reset prevents the peer from mistaking a part for the whole.
+                // A reset prevents the peer from mistaking a part of the data for all of it.
                 self.peer.reset();
                 Poll::Ready(Err(error))
             }
@@ -141,7 +141,7 @@ impl Direction {
         Poll::Pending
     }
 
-    /// Receives from the source into the queue, and returns the number of bytes. 0: the source has ended.
+    /// Receives from the source into the queue, and returns the number of bytes; 0 if the source has ended.
     fn receive(
         &mut self,
         context: &mut Context<'_>,

@@ -4,7 +4,7 @@ use rustix::fs::OFlags;
 
 use super::system;
 
-/// The operations that the descriptor has to permit.
+/// Operations that the opened descriptor has to permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Read,

@@ -9,15 +9,19 @@ use rustix::io::Errno;
 /// Error of a lookup below a root.
 #[derive(Debug)]
 pub enum OpenError {
-    /// No file that can be served: the name does not exist, a link is dangling, or it is a FIFO, socket or device.
+    /// No file that can be served: the name does not exist, a link is dangling, or the file is a FIFO, socket or
+    /// device.
     NotFound,
-    /// The permissions set by the operator, or a link between owners, forbid access.
+    /// Access is forbidden by file permissions or, under [`Symlinks::Owner`](super::Symlinks::Owner), by a link to a
+    /// file of another owner.
     Forbidden,
     /// The path leads out of the root.
     Escapes,
-    /// The process or the system has no descriptor or memory left; the file may well exist. The response is 503.
+    /// The process or the system has no descriptor or memory left, so it is unknown whether the file exists. The
+    /// response is 503.
     Resources,
-    /// The lookup would have to read the disk; repeat it where blocking is allowed. Returned by `open_cached` only.
+    /// The lookup would have to read the disk; the caller repeats it where blocking is allowed. Returned by
+    /// `open_cached` only.
     WouldBlock,
     /// The disk or file system failed.
     Io(io::Error),
@@ -74,7 +78,7 @@ mod tests {
     use crate::confined_fs::tests::{TestTree, outcome};
     use crate::isolated_test::in_own_process;
 
-    /// Runs in its own process, because the limit applies to the whole process.
+    /// This test runs in its own process, because the limit applies to the whole process.
     #[test]
     fn running_out_of_descriptors_is_not_reported_as_a_missing_file() {
         if !in_own_process("confined_fs::error::tests::running_out_of_descriptors_is_not_reported_as_a_missing_file") {

@@ -10,9 +10,9 @@ use rustix::io::Errno;
 use super::symlinks::LinkTarget;
 use crate::read_ahead::ReadAhead;
 
-/// Opens a name without permission to read its contents.
+/// Flags that open a file for its attributes only, which requires no permission to read the file.
 pub(super) const STAT_ONLY: OFlags = OFlags::PATH;
-/// Opens a directory for lookups below it, which needs no permission to list it.
+/// Flags that open a directory for lookups below it, which requires no permission to list the directory.
 pub(super) const TRAVERSE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 
 /// Features of `openat2` that this kernel and the sandbox around the process allow.
@@ -23,8 +23,8 @@ pub(super) struct KernelLookup {
 }
 
 impl KernelLookup {
-    /// Tests the calls once per root, because a seccomp filter may return EPERM, which later would look like a
-    /// permission of the file.
+    /// Tests the calls once per root, because a seccomp filter may return EPERM, which a later lookup would report as
+    /// missing permission for the file.
     pub(super) fn probe(directory: BorrowedFd<'_>) -> Self {
         let works =
             |resolve| match rustix::fs::openat2(directory, c".", STAT_ONLY | OFlags::CLOEXEC, Mode::empty(), resolve) {
@@ -108,8 +108,9 @@ fn resolve_flags(beneath: bool) -> ResolveFlags {
     if beneath { BENEATH } else { ResolveFlags::empty() }
 }
 
-/// Returns whether the directory is on a file system that is known to be local or in memory. Others (network, FUSE) may
-/// wait for another machine or program, even if all names are cached, both to open a file and to query its size.
+/// Returns whether the directory is on a file system that is known to be local or in memory. On other file systems
+/// (network, FUSE), opening a file or querying its size may wait for another machine or program, even if all names are
+/// cached.
 fn is_local(directory: BorrowedFd<'_>) -> bool {
     const LOCAL: &[u64] = &[
         0xef53,      // ext2, ext3, ext4
@@ -130,7 +131,7 @@ fn is_local(directory: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(directory).is_ok_and(|system| LOCAL.contains(&(system.f_type as u64 & 0xffff_ffff)))
 }
 
-/// Does not cross into another mounted file system, which may be a remote one.
+/// Keeps a lookup within one mounted file system, because another one may be remote.
 const SAME_MOUNT: ResolveFlags = ResolveFlags::NO_XDEV;
 
 /// Reads a symbolic link without following it. Owner and target are those of the same link, because both are read from
@@ -154,8 +155,9 @@ pub(super) fn is_link(found: BorrowedFd<'_>) -> Result<bool, Errno> {
     Ok(super::meta::is_link(&rustix::fs::fstat(found)?))
 }
 
-/// BENEATH refuses magic links (`/proc/self/fd/3`) today; the manual page asks for the flag nevertheless.
+/// Confines a lookup. `RESOLVE_BENEATH` today also refuses magic links (`/proc/self/fd/3`), but the manual page
+/// recommends setting the flag for them nevertheless.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
-/// The kernel returns EAGAIN if any name on the system is renamed while it resolves a `..`. After this many attempts
-/// the walk, which is not affected, takes over.
+/// Maximum number of retries of `openat2`. The kernel returns EAGAIN if any name on the system is renamed while it
+/// resolves a `..`. After the last retry the walk takes over, because renames do not affect it.
 const MAX_TRIES: u32 = 4;

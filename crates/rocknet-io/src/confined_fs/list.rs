@@ -1,4 +1,4 @@
-//! Directory listings with the names that can be served.
+//! Lists the files and folders of a directory that can be served.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::{Meta, OpenError, meta};
 
-/// A name in a directory with the attributes of the file; for a link, those of its target.
+/// Name in a directory with the attributes of the file; for a link, the attributes of its target.
 #[derive(Clone, Debug)]
 pub struct DirEntry {
     /// The file name without its directory.
@@ -23,15 +23,16 @@ pub struct DirEntry {
 pub struct Listing {
     /// The entries, in no particular order.
     pub entries: Vec<DirEntry>,
-    /// True if the directory contains more names than requested.
+    /// True if the directory contains more names than the requested maximum.
     pub truncated: bool,
 }
 
-/// Reads at most `max_entries` names of `directory`. `look` returns the attributes of the target of a link.
+/// Reads at most `max_entries` names of `directory`. `stat_target` returns the attributes of the target of the link
+/// with the given name.
 pub(super) fn read(
     directory: OwnedFd,
     max_entries: usize,
-    look: impl Fn(&[u8]) -> Result<Meta, OpenError>,
+    stat_target: impl Fn(&[u8]) -> Result<Meta, OpenError>,
 ) -> Result<Listing, OpenError> {
     let mut stream = Dir::new(directory)?;
     let mut listing = Listing::default();
@@ -42,16 +43,16 @@ pub(super) fn read(
         if name == b"." || name == b".." {
             continue;
         }
-        // Names that are left out count too, so that a directory with a million sockets takes no longer.
+        // Names that are left out count too, so that a directory with a million sockets takes no longer than others.
         if seen == max_entries {
             listing.truncated = true;
             break;
         }
         seen += 1;
         let meta = match rustix::fs::statat(stream.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if meta::is_link(&stat) => look(name),
+            Ok(stat) if meta::is_link(&stat) => stat_target(name),
             Ok(stat) => Meta::from_stat(&stat),
-            // Removed since the name was read.
+            // The file was removed after its name had been read.
             Err(Errno::NOENT) => continue,
             Err(errno) => Err(errno.into()),
         };
@@ -73,7 +74,7 @@ mod tests {
     use crate::confined_fs::{FileKind, Symlinks};
 
     #[test]
-    fn lists_what_could_be_opened() {
+    fn lists_only_entries_that_can_be_opened() {
         let tree = TestTree::new();
         tree.link("sub/inside", "../file");
         tree.link("sub/inside_directory", "..");

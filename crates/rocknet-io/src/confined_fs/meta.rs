@@ -22,9 +22,10 @@ pub struct Meta {
     pub kind: FileKind,
     /// Size in bytes.
     pub size: u64,
-    /// Modification time in nanoseconds since 1970, negative before. Its range covers every file system.
+    /// Modification time in nanoseconds since 1970, negative for earlier times. The range of the type covers the times
+    /// of every file system.
     pub modified_ns: i128,
-    /// With `inode`, identifies a file among all that exist at the same time.
+    /// Device number. Together with `inode`, it identifies a file among all files that exist at the same time.
     pub device: u64,
     /// Inode number; unique within `device` only.
     pub inode: u64,

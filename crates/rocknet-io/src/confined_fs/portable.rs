@@ -1,4 +1,4 @@
-//! Lookups on systems whose kernel cannot confine them: all of them use the walk.
+//! Lookups on systems whose kernel cannot confine them to a directory: every lookup uses the walk.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -10,12 +10,13 @@ use rustix::io::Errno;
 use super::symlinks::LinkTarget;
 use crate::read_ahead::ReadAhead;
 
-/// Opens a name to query its attributes. Needs read permission, because O_PATH does not exist everywhere.
+/// Flags that open a file for its attributes. This requires permission to read the file, because not every system has
+/// O_PATH.
 pub(super) const STAT_ONLY: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
-/// Opens a directory for lookups below it.
+/// Flags that open a directory for lookups below it.
 pub(super) const TRAVERSE: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// Features of the kernel, of which this system has no equivalent.
+/// Confined lookups of the kernel, none of which this system supports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelLookup;
 
@@ -64,9 +65,9 @@ pub(super) fn stat_cached(_path: &Path) -> Result<OwnedFd, Errno> {
     Err(Errno::AGAIN)
 }
 
-/// Reads a symbolic link without following it. Owner and target are read one after the other. Only the owner of the
-/// directory can exchange the link in between, and the owner of the target is checked on the opened descriptor in any
-/// case.
+/// Reads a symbolic link without following it. Owner and target are read one after the other. Only a user who may
+/// change the directory can exchange the link in between, and the owner of the target is in any case checked on the
+/// opened descriptor.
 pub(super) fn read_link(directory: BorrowedFd<'_>, name: &[u8]) -> Result<LinkTarget, Errno> {
     let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if !super::meta::is_link(&stat) {
@@ -79,7 +80,7 @@ pub(super) fn read_link(directory: BorrowedFd<'_>, name: &[u8]) -> Result<LinkTa
     })
 }
 
-/// O_NOFOLLOW without O_PATH never opens a link.
+/// Returns false, because O_NOFOLLOW without O_PATH never opens a link.
 pub(super) fn is_link(_found: BorrowedFd<'_>) -> Result<bool, Errno> {
     Ok(false)
 }

@@ -11,7 +11,8 @@ use super::tests::{TestTree, outcome};
 
 /// Opens `paths` while another thread calls `swap`. Each attempt must open a file with the content `inside`, or fail.
 fn race(tree: &TestTree, paths: &[&str], swap: impl Fn() + Sync) {
-    /// Number of attempts. With this many, a walk that follows links opens an outside file in every run of the test.
+    /// Number of attempts. It is so high that a faulty walk, which follows links, opens an outside file in every run of
+    /// the test.
     const ATTEMPTS: usize = 3_000;
     for root in tree.with_both_lookups() {
         for path in paths {
@@ -35,7 +36,7 @@ fn race(tree: &TestTree, paths: &[&str], swap: impl Fn() + Sync) {
             let allowed = ["inside", "Escapes", "NotFound"];
             assert!(
                 seen.keys().all(|outcome| allowed.contains(&outcome.as_str())),
-                "{path} gave {seen:?} by {:?}",
+                "{path} had the outcomes {seen:?} with {:?}",
                 root.lookup
             );
         }

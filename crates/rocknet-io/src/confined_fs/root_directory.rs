@@ -1,4 +1,4 @@
-//! The directory at which lookups of a root begin, and the absolute names by which links refer to it.
+//! Directory at which the lookups of a root begin, with the absolute names by which links refer to it.
 
 use std::fs;
 use std::io;
@@ -29,7 +29,7 @@ impl RootDirectory {
         Ok(Self { directory, names })
     }
 
-    /// Returns the rest of an absolute path that begins with the root, or `None` for a path outside it.
+    /// Returns the part of an absolute path that follows the name of the root; `None` for a path outside the root.
     pub fn strip_root<'a>(&self, absolute: &'a [u8]) -> Option<&'a [u8]> {
         self.names.iter().find_map(|name| {
             let rest = absolute.strip_prefix(name.as_slice())?;

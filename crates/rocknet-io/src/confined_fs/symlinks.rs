@@ -1,4 +1,4 @@
-//! Symbolic links: the policy that selects those to follow, and the target of one.
+//! Policy that decides which symbolic links are followed, and the target of a link.
 
 /// Policy for symbolic links below a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Attempts to leave a root, with the lookup by the kernel and with the walk.
+//! Tests of lookups and of attempts to leave a root, with the lookup by the kernel and with the walk.
 
 use std::fs;
 use std::io::Read;
@@ -10,7 +10,8 @@ use rustix::fs::CWD;
 
 use super::*;
 
-/// Content of the file in the directory `outside` next to the root, which must never be read through it.
+/// Content of the file in the directory `outside` next to the root. Only links under `Symlinks::Owner` and
+/// `Symlinks::All` lead to this file.
 const SECRET: &str = "outside the root";
 
 pub(super) struct TestTree {
@@ -42,7 +43,7 @@ impl TestTree {
         symlink(target, self.root().join(name)).unwrap();
     }
 
-    /// The same root twice: one that uses the kernel, and one that uses the walk only.
+    /// Returns the same root twice: one that uses the kernel, and one that uses the walk only.
     pub(super) fn with_both_lookups(&self) -> [Root; 2] {
         let mut walked = Root::open(self.root()).unwrap();
         walked.lookup = system::KernelLookup::NONE;
@@ -50,7 +51,7 @@ impl TestTree {
     }
 }
 
-/// Describes an outcome in one word: the content of a file, `/` for a directory, or the name of the error.
+/// Returns an outcome as text: the content of a file, `/` for a directory, or the name of the error.
 pub(super) fn outcome(opened: Result<OpenedFile, OpenError>) -> String {
     match opened {
         Ok(OpenedFile {
@@ -92,7 +93,7 @@ fn check(tree: &TestTree, symlinks: Symlinks, rows: &[(&str, &str)]) {
                 root.open_file(path.as_bytes(), symlinks).is_ok(),
                 "stat of {context}"
             );
-            // The cached lookup has the same outcome or is postponed.
+            // The cached lookup has the same outcome or reports that it would block.
             let cached = outcome(root.open_cached(path.as_bytes(), symlinks));
             assert!(
                 cached == *expected || cached == "WouldBlock",
@@ -231,7 +232,7 @@ fn follows_as_many_links_as_the_kernel() {
 }
 
 #[test]
-fn a_root_behind_a_link_has_both_names() {
+fn a_root_opened_through_a_link_is_known_by_both_names() {
     let tree = TestTree::new();
     let alias = tree.directory.path().join("alias");
     symlink(tree.root(), &alias).unwrap();
@@ -280,17 +281,17 @@ fn follows_links_to_files_of_the_same_owner() {
     ];
     // Only root can give a file to another user.
     if rustix::process::getuid().is_root() {
-        const SOMEBODY: u32 = 65_534;
+        const OTHER_USER: u32 = 65_534;
         rustix::fs::chownat(
             CWD,
             tree.root().join("to_root_user"),
-            Some(rustix::fs::Uid::from_raw(SOMEBODY)),
+            Some(rustix::fs::Uid::from_raw(OTHER_USER)),
             None,
             AtFlags::SYMLINK_NOFOLLOW,
         )
         .unwrap();
         fs::write(tree.root().join("theirs"), "theirs").unwrap();
-        chown(tree.root().join("theirs"), Some(SOMEBODY), None).unwrap();
+        chown(tree.root().join("theirs"), Some(OTHER_USER), None).unwrap();
         tree.link("to_theirs", "theirs");
         tree.link("chain", "own_chain");
         tree.link("own_chain", "theirs");
@@ -360,7 +361,7 @@ fn reports_size_time_and_identity() {
 }
 
 #[test]
-fn probes_for_neighbours() {
+fn may_contain_finds_only_regular_files() {
     let tree = TestTree::new();
     tree.link("link", "file");
     tree.link("dangling", "none");
@@ -380,8 +381,8 @@ fn probes_for_neighbours() {
 }
 
 #[test]
-fn opens_from_memory_what_was_just_looked_up() {
-    /// The kernel drops a name between two calls only if memory is short.
+fn opens_a_path_from_the_cache_after_a_lookup() {
+    /// Number of attempts. One is not enough, because the kernel drops a name between two calls if memory is short.
     const TRIES: usize = 100;
     let tree = TestTree::new();
     let [root, walked] = tree.with_both_lookups();
@@ -400,7 +401,8 @@ fn opens_from_memory_what_was_just_looked_up() {
 #[test]
 #[cfg(target_os = "linux")]
 fn remote_file_systems_have_no_cached_lookup() {
-    // /proc and the file systems below `/` are local, but not on the list of file systems known to be so.
+    // `/proc` is in fact local, but it stands in for a remote file system here, because it is not on the list of local
+    // file systems.
     let known = std::fs::metadata("/proc/version").is_ok() && std::fs::metadata("/proc/self/status").is_ok();
     assert!(known, "no /proc");
     let remote = Root::open("/proc").expect("a folder");

@@ -1,8 +1,10 @@
-//! Walk of a path, one component at a time over open descriptors, so that the object checked is the object opened.
+//! Walks a path, one component at a time over open descriptors, so that the object that is checked is the object that
+//! is opened.
 //!
-//! No component is opened through a link: the link is read, and the components of its target are queued in its place.
-//! `..` returns to the descriptor held before, never to the parent in the file system. Moving a directory out of the
-//! root during the walk therefore opens no way out.
+//! No component is opened through a link. The link is read instead, and the components of its target are queued in its
+//! place. `..` returns to the directory that was opened before, not to the current parent in the file system, so that
+//! moving a directory out of the root during the walk opens no way out. Only links under [`Symlinks::Owner`] can go up
+//! from the root itself.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +17,7 @@ use super::root_directory::RootDirectory;
 use super::symlinks::{LinkTarget, Symlinks};
 use super::{OpenError, system};
 
-/// Opens `relative` under the policy `symlinks`, which is not [`Symlinks::All`].
+/// Opens `relative` under the policy `symlinks`, which must not be [`Symlinks::All`].
 pub(super) fn walk(
     root: &RootDirectory,
     relative: &[u8],
@@ -41,7 +43,7 @@ pub(super) fn walk(
     }
     match walk.found.take() {
         Some(found) => Ok(found),
-        // The path ended in `.`, `..` or a slash, so that it means the directory reached.
+        // The path ended in `.`, `..` or a slash, so it names the current directory of the walk.
         None => Ok(rustix::fs::openat(
             walk.current(),
             c".",
@@ -53,7 +55,7 @@ pub(super) fn walk(
 
 enum WalkStep {
     Name(Vec<u8>),
-    /// Requires that the file reached is owned by this user: it is the target of a link with that owner.
+    /// Requires that the file reached by a link is owned by this user, the owner of the link.
     CheckOwner(u32),
 }
 
@@ -61,10 +63,10 @@ struct Walk<'a> {
     root: &'a RootDirectory,
     symlinks: Symlinks,
     access: Access,
-    /// The position of the walk while `held` is empty, if not the root. Only a link under [`Symlinks::Owner`] leads
-    /// there.
+    /// Current directory while `held` is empty; `None` for the root. Only links under [`Symlinks::Owner`] lead to
+    /// another one.
     start: Option<OwnedFd>,
-    /// The directories entered from `start`, outermost first.
+    /// Directories entered below `start`, outermost first.
     held: Vec<OwnedFd>,
     steps: VecDeque<WalkStep>,
     /// The last component, opened with the requested access.
@@ -115,7 +117,7 @@ impl Walk<'_> {
                 }
                 Ok(())
             }
-            // Errors for a link under O_NOFOLLOW: ELOOP, with O_DIRECTORY also ENOTDIR, on BSD EMLINK.
+            // The errors for a link under O_NOFOLLOW are ELOOP, with O_DIRECTORY also ENOTDIR, and on BSD EMLINK.
             Err(errno @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => self.follow_link(name, errno),
             Err(errno) => Err(errno.into()),
         }
@@ -137,16 +139,17 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Replaces the link `name` by the components of its target. `met` is the error that suggested a link.
-    fn follow_link(&mut self, name: &[u8], met: Errno) -> Result<(), OpenError> {
+    /// Replaces the link `name` by the components of its target. `error` is the error of the open that suggested a
+    /// link.
+    fn follow_link(&mut self, name: &[u8], error: Errno) -> Result<(), OpenError> {
         self.links += 1;
         if self.links > MAX_LINKS {
             return Err(OpenError::NotFound);
         }
         let (target, uid) = match system::read_link(self.current(), name)? {
             LinkTarget::Link { target, uid } => (target, uid),
-            LinkTarget::NotALink if met == Errno::NOTDIR => return Err(OpenError::NotFound),
-            // It was a link a moment ago; try again.
+            LinkTarget::NotALink if error == Errno::NOTDIR => return Err(OpenError::NotFound),
+            // The name was a link a moment ago, so the step is repeated.
             LinkTarget::NotALink => {
                 self.steps.push_front(WalkStep::Name(name.to_vec()));
                 return Ok(());
@@ -186,8 +189,8 @@ impl Walk<'_> {
     }
 }
 
-/// The limit of Linux for one lookup (`MAXSYMLINKS`).
+/// Maximum number of links in one lookup, as in Linux (`MAXSYMLINKS`).
 const MAX_LINKS: u32 = 40;
-/// Maximum number of directories that one walk holds open. Websites are far less deep, and the usual limit is 1,024
+/// Maximum number of directories that one walk keeps open. Websites are far less deep, and the usual limit is 1,024
 /// descriptors.
 const MAX_DEPTH: usize = 128;

@@ -24,13 +24,13 @@ mod parked;
 
 pub use parked::ParkedConnection;
 
-/// Maximum bytes of files sent before other connections are served. Of the sizes measured it costs least, or nearly so,
-/// for 1 to 64 connections and files of any size (decision 7).
+/// Maximum bytes of files that one connection sends before others are served. Of the sizes measured, this one costs
+/// least or nearly least for 1 to 64 connections and files of any size (decision 7).
 pub(crate) const FILE_BUDGET: u64 = 512 << 10;
 
-/// Steps that one receive counts towards [`WriteBatch::step`](super::write_batch::WriteBatch::step).
+/// Number of steps that one receive adds to the count of [`WriteBatch::step`](super::write_batch::WriteBatch::step).
 const RECEIVE_STEPS: u32 = 1;
-/// Steps that one send counts, which may send half a megabyte of a file.
+/// Number of steps that one send adds, because it may send half a megabyte of a file.
 const SEND_STEPS: u32 = 8;
 
 /// Connected, non-blocking stream socket.
@@ -38,7 +38,7 @@ pub struct EpollStream {
     /// Sends small writes in batches. Declared before the socket, because fields are dropped in order of declaration.
     sender: BatchSender,
     socket: AsyncFd<OwnedFd>,
-    /// The first receive is tried without an event, because the request has mostly arrived with the accept.
+    /// True until the first receive, which is tried without an event, because the request has usually arrived by then.
     fresh: bool,
 }
 
@@ -56,7 +56,7 @@ impl EpollStream {
         })
     }
 
-    /// Makes the first receive wait for an event, as all others do.
+    /// Makes the first receive wait for an event, like every later one.
     pub(crate) fn expect_nothing(&mut self) {
         self.fresh = false;
     }
@@ -100,7 +100,7 @@ impl Acceptor {
 #[allow(unsafe_code)]
 pub(crate) fn register<S: AsFd + AsRawFd>(socket: S) -> io::Result<AsyncFd<S>> {
     // SAFETY: `OwnedFd` and `Listener` own their descriptor, keep it for as long as they live, and close it only when
-    // dropped. `AsyncFd` deregisters before it drops them, and nothing here takes them out or replaces them.
+    // dropped. `AsyncFd` deregisters them before it drops or returns them, and nothing here replaces them inside it.
     Ok(unsafe { AsyncFd::register(socket) }?)
 }
 
@@ -141,7 +141,7 @@ impl Link for EpollStream {
     }
 
     fn is_idle(&mut self) -> bool {
-        // `try_io` leaves no waker behind, which the next receive would have to replace.
+        // `try_io` stores no waker, which the next receive would have to replace.
         let received = self.socket.try_io(Interest::READABLE, |socket| {
             receive(socket.as_fd(), &mut [0]).map_err(io::Error::from)
         });
@@ -232,12 +232,12 @@ pub(crate) fn shut_down(socket: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 pub(crate) fn reset(socket: BorrowedFd<'_>) {
-    // A socket without lingering is closed as it is; a Unix socket has no reset.
+    // If the option cannot be set, the socket is closed without a reset. A Unix socket has no reset anyway.
     let _ = socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO));
 }
 
-/// Probes for a silent peer: once a minute if it answers. A peer that has vanished is given up two minutes after its
-/// last segment.
+/// Keepalive probes: one per minute to a silent peer that responds. The connection to a peer that has vanished fails
+/// two minutes after its last segment.
 const KEEPALIVE: Keepalive = Keepalive {
     idle: Duration::from_secs(60),
     interval: Duration::from_secs(15),
@@ -245,7 +245,8 @@ const KEEPALIVE: Keepalive = Keepalive {
 };
 
 pub(crate) fn keep_alive(socket: BorrowedFd<'_>) {
-    // A socket without keepalive, such as a Unix socket, always sees its peer close.
+    // Errors are ignored, because a socket without keepalive, such as a Unix socket, is always notified when its peer
+    // closes.
     let _ = keepalive(socket, KEEPALIVE);
 }
 
@@ -259,7 +260,7 @@ pub(crate) fn in_flight(socket: BorrowedFd<'_>) -> u64 {
     /// `SIOCOUTQ`: unacknowledged bytes in the send queue of a socket.
     const SEND_QUEUE: rustix::ioctl::Opcode = 0x5411;
     #[allow(unsafe_code)]
-    // SAFETY: this request writes one int, which is what the getter makes room for, and nothing else.
+    // SAFETY: this request writes one int and nothing else, and the getter reserves room for one int.
     let bytes = unsafe {
         let getter = rustix::ioctl::Getter::<SEND_QUEUE, core::ffi::c_int>::new();
         rustix::ioctl::ioctl(socket, getter)
@@ -269,7 +270,7 @@ pub(crate) fn in_flight(socket: BorrowedFd<'_>) -> u64 {
     if bytes > 0 && is_closed(socket) { 0 } else { bytes }
 }
 
-/// Returns whether the kernel has ended the connection, mostly because of a reset. False for sockets other than TCP.
+/// Returns whether the kernel has closed the connection, mostly because of a reset. False for sockets other than TCP.
 #[cfg(target_os = "linux")]
 fn is_closed(socket: BorrowedFd<'_>) -> bool {
     /// `TCP_CLOSE` of `<netinet/tcp.h>`.
@@ -296,7 +297,7 @@ fn in_flight(_: BorrowedFd<'_>) -> u64 {
     0
 }
 
-/// Flags of a send that is followed by another at once, so that both may share a packet.
+/// Flags of a send that is immediately followed by another, so that both can share a packet.
 #[cfg(target_os = "linux")]
 const SEND_MORE_FLAGS: SendFlags = SEND_FLAGS.union(SendFlags::MORE);
 #[cfg(not(target_os = "linux"))]
@@ -310,8 +311,8 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize
 /// Sends as much as the socket accepts. Returns true if the queue is empty, false if the budget for files is used up.
 #[inline]
 pub(crate) fn send_queue(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
-    // HTTP/2 frames around ranges of a file: without a cork each call would send a packet of its own, which costs both
-    // sides.
+    // HTTP/2 frames are sent between ranges of files. Without a cork, each call would send a packet of its own, at a
+    // cost for both sides.
     let corked = queue.has_data_after_file();
     if corked {
         cork(socket, true);

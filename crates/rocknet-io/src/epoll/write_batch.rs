@@ -5,8 +5,8 @@
 //! events ▶ task: receive, respond, push ▶ task: receive, respond, push ▶ … ▶ send, send, … ▶ wait for events
 //! ```
 //!
-//! Each write is still a system call of its own. But a sleeping peer on the same machine is woken once for all writes
-//! instead of falling asleep between two. The kernel's code for sending also stays in the caches of the core.
+//! Each write is still a system call of its own. But a sleeping peer on the same machine is woken once for all writes,
+//! instead of falling asleep between two of them. The kernel's code for sending also remains in the caches of the core.
 
 mod sender;
 
@@ -20,18 +20,18 @@ use rustix::net::SendFlags;
 
 pub(crate) use sender::BatchSender;
 
-/// Maximum bytes of one write. Larger writes are sent at once, because copying them would cost more than it saves.
+/// Maximum bytes of one write. Larger writes are sent immediately, because copying them would cost more than it saves.
 const MAX_WRITE_BYTES: usize = 8 * 1024;
 /// Maximum writes in a batch. More would save nothing, and the first write would wait longer.
 const MAX_WRITES: usize = 64;
-/// Maximum bytes in a batch, so that they stay in the core's own cache until they are sent.
+/// Maximum bytes in a batch, so that they remain in the core's own cache until they are sent.
 const CAPACITY_BYTES: usize = 64 * 1024;
 /// Number of steps, as counted by [`WriteBatch::step`], after which the batch is sent although tasks are still running.
 /// Tasks that keep waking each other must not delay the responses of other tasks.
 const STEPS_PER_FLUSH: u32 = 256;
 
-/// Suppresses SIGPIPE when the peer has closed the connection. On systems without such a flag, the standard library has
-/// made the process ignore the signal.
+/// Suppresses SIGPIPE when the peer has closed the connection. On systems without such a flag, the process ignores the
+/// signal, because the standard library sets that at start.
 #[cfg(target_os = "linux")]
 pub(crate) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(not(target_os = "linux"))]
@@ -44,7 +44,7 @@ fn current() -> Option<Rc<WriteBatch>> {
     CURRENT.with_borrow(Option::clone)
 }
 
-/// Gives this thread a batch until the guard is dropped.
+/// Installs a batch for this thread until the guard is dropped.
 pub(crate) fn install() -> BatchGuard {
     CURRENT.set(Some(Rc::default()));
     BatchGuard
@@ -99,7 +99,7 @@ struct BatchedWrite {
     socket: RawFd,
     start: usize,
     end: usize,
-    /// Wakes the task that has to take back what the socket did not accept.
+    /// Waker of the task, which has to take back the bytes that the socket did not accept.
     waker: Waker,
 }
 
@@ -201,7 +201,7 @@ impl WriteBatch {
         self.unsent_count.get() > 0 && self.unsent.borrow().iter().any(|(other, _)| *other == ticket)
     }
 
-    /// Returns the part of the write that the socket did not accept.
+    /// Removes and returns the part of the write that the socket did not accept.
     #[inline]
     pub fn take_unsent(&self, ticket: WriteTicket) -> Option<Vec<u8>> {
         if self.unsent_count.get() == 0 {

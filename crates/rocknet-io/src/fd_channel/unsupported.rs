@@ -29,12 +29,12 @@ pub enum Blocking {
 impl FdChannel {
     /// Fails with `Unsupported`.
     pub fn pair() -> io::Result<(FdChannel, OwnedFd)> {
-        Err(none())
+        Err(unsupported())
     }
 
     /// Fails with `Unsupported`.
     pub fn from_stdin() -> io::Result<FdChannel> {
-        Err(none())
+        Err(unsupported())
     }
 
     /// Cannot be called.
@@ -74,14 +74,14 @@ impl AsFd for FdChannel {
     }
 }
 
-fn none() -> io::Error {
+fn unsupported() -> io::Error {
     io::Error::new(
         ErrorKind::Unsupported,
         "this system has no SOCK_SEQPACKET sockets, which passing descriptors requires",
     )
 }
 
-/// Creates a connected byte stream.
+/// Creates a connected pair of byte-stream sockets.
 pub fn stream_pair() -> io::Result<(UnixStream, UnixStream)> {
     UnixStream::pair()
 }

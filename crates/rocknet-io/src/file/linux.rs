@@ -32,16 +32,16 @@ pub(super) fn append_resident(file: BorrowedFd<'_>, offset: u64, content: &mut V
 }
 
 /// Returns whether the file is on a file system in memory. Its pages may be swapped out, but then the machine is short
-/// of memory, and reading them blocks everywhere.
+/// of memory, and every access to memory can block.
 pub(super) fn is_memory_backed(file: BorrowedFd<'_>) -> bool {
     const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58f6;
-    // The type is a 32-bit number, stored in a field that is signed on some systems.
+    // The type is a 32-bit number in a field that is wider and signed on some systems, so its sign may be extended.
     rustix::fs::fstatfs(file).is_ok_and(|system| matches!(system.f_type as u64 & 0xffff_ffff, TMPFS | RAMFS))
 }
 
-/// Sends to `/dev/null`: the kernel gets hold of each page, waiting for the disk, and copies none. A megabyte not in
-/// memory cost 190 µs of CPU time this way, and 310 µs by reading.
+/// Sends to `/dev/null`, so that the kernel waits until each page has been loaded from the disk, but copies none.
+/// Loading a megabyte cost 190 µs of CPU time this way, and 310 µs by reading.
 pub(super) fn sendfile_to_null(file: BorrowedFd<'_>, offset: &mut u64, count: usize) -> Result<usize, Errno> {
     static DEV_NULL: OnceLock<Option<File>> = OnceLock::new();
     let dev_null = DEV_NULL.get_or_init(|| File::options().write(true).open("/dev/null").ok());

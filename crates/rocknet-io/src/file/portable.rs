@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-/// Other systems report residency only for a mapping.
+/// Fails, because other systems report residency only for a memory mapping.
 pub(super) fn read_resident(_file: BorrowedFd<'_>, _offset: u64, _buffer: &mut [u8]) -> Result<usize, Errno> {
     Err(Errno::NOSYS)
 }
@@ -13,12 +13,12 @@ pub(super) fn append_resident(_file: BorrowedFd<'_>, _offset: u64, _content: &mu
     Err(Errno::NOSYS)
 }
 
-/// The type of the file system is not queried on other systems.
+/// Returns false, because the type of the file system is not queried on other systems.
 pub(super) fn is_memory_backed(_file: BorrowedFd<'_>) -> bool {
     false
 }
 
-/// Not every system sends from file to file.
+/// Fails, because not every system has a `sendfile` to a file.
 pub(super) fn sendfile_to_null(_file: BorrowedFd<'_>, _offset: &mut u64, _count: usize) -> Result<usize, Errno> {
     Err(Errno::NOSYS)
 }
@@ -30,12 +30,12 @@ pub(super) fn sendfile(
     count: usize,
 ) -> Result<usize, Errno> {
     let mut buffer = [0; CHUNK];
-    let wanted = count.min(CHUNK);
-    let read = rustix::io::pread(file, &mut buffer[..wanted], *offset)?;
+    let length = count.min(CHUNK);
+    let read = rustix::io::pread(file, &mut buffer[..length], *offset)?;
     if read == 0 {
         return Ok(0);
     }
-    // Bytes that the socket does not accept are read again next time, because `offset` advances by the number sent.
+    // `offset` advances by the number of bytes sent, so the next call reads again the bytes that the socket refused.
     let sent = rustix::io::write(socket, &buffer[..read])?;
     *offset += sent as u64;
     Ok(sent)

@@ -1,4 +1,4 @@
-//! Files read and sent whole, in part, beyond their end, and truncated meanwhile.
+//! Tests of reading and sending files: whole, in part, beyond their end, and truncated meanwhile.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -44,8 +44,8 @@ fn reads_at_most() {
 
 #[test]
 fn reads_ranges() {
-    // length of the file, offset, length of the range, where it is truncated
-    for (length, offset, wanted, cut) in [
+    // Length of the file, offset and length of the range, offset reported as the truncated end.
+    for (length, offset, range, truncated) in [
         (100, 0, 100, None),
         (100, 99, 1, None),
         (100, 100, 0, None),
@@ -55,11 +55,11 @@ fn reads_ranges() {
         (100, 300, 5, Some(300)),
     ] {
         let (named, content) = file_of(length);
-        let mut buffer = vec![0; wanted];
+        let mut buffer = vec![0; range];
         let result = read_range(named.as_file(), offset, &mut buffer);
-        assert_eq!(result.err(), cut.map(|at| FileError::Truncated { at }));
-        if cut.is_none() {
-            assert_eq!(buffer, content[offset as usize..offset as usize + wanted]);
+        assert_eq!(result.err(), truncated.map(|at| FileError::Truncated { at }));
+        if truncated.is_none() {
+            assert_eq!(buffer, content[offset as usize..offset as usize + range]);
         }
     }
 }
@@ -77,7 +77,7 @@ fn other_errors_are_not_truncation() {
 #[test]
 fn written_bytes_are_resident_if_the_file_system_can_tell() {
     let (named, content) = file_of(10_000);
-    // A file system in memory cannot tell, and does not need to.
+    // Does nothing on a file system in memory, which cannot report residency.
     let mut buffer = [0; 100];
     if let Some(read) = read_resident(named.as_file(), 50, &mut buffer).unwrap() {
         assert_eq!(buffer[..read], content[50..50 + read]);
@@ -111,7 +111,7 @@ fn a_loaded_range_is_resident() {
     type Load = fn(&File, u64, u64);
     let by_reading: Load = |file, offset, length| read_and_discard(file, offset, offset + length);
     for load_into_page_cache in [load_into_page_cache as Load, by_reading] {
-        for (length, offset, wanted) in [
+        for (length, offset, range) in [
             (10, 0, 10),
             (3_000_000, 1 << 20, 1 << 20),
             // Truncated after its size was queried.
@@ -124,8 +124,8 @@ fn a_loaded_range_is_resident() {
             let file = named.as_file();
             file.sync_all().unwrap();
             rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
-            load_into_page_cache(file, offset, wanted);
-            for at in (offset..(offset.saturating_add(wanted)).min(length as u64)).step_by(4096) {
+            load_into_page_cache(file, offset, range);
+            for at in (offset..(offset.saturating_add(range)).min(length as u64)).step_by(4096) {
                 assert!(is_resident(file, at), "byte {at} of {length}");
             }
         }
@@ -168,7 +168,7 @@ fn sends_a_range_into_a_socket_that_fills() {
     drop(ours);
     theirs.read_to_end(&mut received).unwrap();
     assert!(received == content[start as usize..end as usize]);
-    assert!(full > 0, "the socket was never full, so the test is void");
+    assert!(full > 0, "the socket was never full, so the test proves nothing");
 }
 
 #[test]

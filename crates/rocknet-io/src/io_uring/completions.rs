@@ -9,7 +9,7 @@ use super::state::RingState;
 use super::user_data::{OperationKind, decode};
 
 impl RingState {
-    /// Takes all completions. Returns the number of connections with unsent bytes to take back.
+    /// Processes all completions. Returns the number of connections that have unsent bytes to take back.
     pub fn reap(&mut self) -> usize {
         let mut unsent = 0;
         loop {
@@ -45,7 +45,8 @@ impl RingState {
         }
     }
 
-    /// Handles a send that was not complete. Returns true if there are bytes to take back.
+    /// Handles the completion of a send that was short or failed. Returns true if the connection has bytes to take
+    /// back.
     fn send_failed(&mut self, index: usize, result: i32) -> bool {
         let Some(slot) = self.slots.get_mut(index) else {
             return false;
@@ -76,7 +77,7 @@ impl RingState {
             slot.receiving = ReceiveState::Idle;
         }
         if slot.poll_only {
-            // Also for an error: the next `recv(2)` returns it.
+            // An error also counts as readable, because the next `recv(2)` returns it.
             slot.receive_mode.set_readable();
             self.wake(index);
             return;
@@ -96,12 +97,12 @@ impl RingState {
                     self.starved.push(index);
                     return;
                 }
-                // Cancelled by this driver, or solved by another attempt.
+                // This driver has cancelled the operation, or another attempt will succeed.
                 Errno::NOBUFS | Errno::CANCELED | Errno::AGAIN | Errno::INTR => {}
                 error => slot.end = Some(ReceiveEnd::Failed(error)),
             },
         }
-        // The end of the stream comes without a buffer, or with an empty one.
+        // The end of the stream is reported without a buffer, or with an empty one.
         if result == 0 {
             slot.end = Some(ReceiveEnd::Closed);
         }
@@ -114,7 +115,7 @@ impl RingState {
         self.wake(index);
     }
 
-    /// Wakes the task of a slot, or removes a released slot with its last operation.
+    /// Wakes the task of a slot. Removes the slot instead if it is released and has no more operations.
     fn wake(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else {
             return;
@@ -126,9 +127,9 @@ impl RingState {
         }
     }
 
-    /// Handles a failed cancellation; a successful one posts no completion. Either the operation had ended by itself,
-    /// and its completion came first. Or the kernel was handling it at that moment and found nothing to cancel: then it
-    /// is still armed.
+    /// Handles a failed cancellation; a successful one posts no completion. There are two causes. The operation had
+    /// ended by itself, and its completion arrived first. Or the kernel was handling the operation at that moment and
+    /// did not find it, so that the operation is still armed.
     fn cancel_failed(&mut self, index: usize, result: i32) {
         let Some(slot) = self.slots.get_mut(index) else {
             return;

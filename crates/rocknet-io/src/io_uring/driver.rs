@@ -1,4 +1,4 @@
-//! Driver of one thread's ring: what its connections request of the kernel.
+//! Driver of one thread's ring, through which the connections of the thread send, receive and wait.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -15,20 +15,20 @@ use super::user_data::{OperationKind, encode};
 use super::write_batch::MAX_WRITE_BYTES;
 use crate::epoll::write_batch;
 
-/// Steps of connections after which the ring is turned although tasks are still running, because tasks that keep waking
-/// each other must not delay all others.
+/// Number of steps of connections after which the ring makes a turn although tasks are still running. Tasks that keep
+/// waking each other must not delay all others.
 const STEPS_PER_TURN: u32 = 256;
-/// Steps that a send without the ring counts, which may send up to a megabyte of a file.
+/// Number of steps that a send without the ring adds, because it may send half a megabyte of a file.
 const SEND_STEPS: u32 = 8;
 
 thread_local!(static CURRENT: RefCell<Option<Rc<Driver>>> = const { RefCell::new(None) });
 
-/// Returns the ring of this thread, if it has one that works.
+/// Returns the driver of this thread; `None` if the thread has no ring, or if its ring has failed.
 pub fn current() -> Option<Rc<Driver>> {
     CURRENT.with_borrow(|driver| driver.clone().filter(|driver| !driver.failed.get()))
 }
 
-/// Gives this thread a ring until the guard is dropped. It must be called on the runtime that the ring will serve.
+/// Installs a ring for this thread until the guard is dropped. Must be called on the runtime that the ring will serve.
 pub(crate) fn install() -> io::Result<DriverGuard> {
     let driver = Driver::new()?;
     let watcher = Rc::clone(&driver);
@@ -42,7 +42,7 @@ pub(crate) fn install() -> io::Result<DriverGuard> {
     Ok(DriverGuard)
 }
 
-/// Keeps the ring of this thread.
+/// Removes the ring of this thread when dropped.
 pub(crate) struct DriverGuard;
 
 impl Drop for DriverGuard {
@@ -64,11 +64,11 @@ pub(crate) fn on_park() {
 /// Ring of one thread, shared by its connections.
 pub struct Driver {
     state: RefCell<RingState>,
-    /// The kernel has refused a call of the ring for good.
+    /// True once the kernel has permanently refused a system call of the ring.
     failed: Cell<bool>,
     /// Steps since the last turn.
     steps: Cell<u32>,
-    /// Number of connections with unsent bytes to take back, which saves the others a look.
+    /// Number of connections with unsent bytes to take back. While it is 0, no connection needs to examine its slot.
     unsent_count: Cell<usize>,
 }
 
@@ -86,16 +86,16 @@ impl Driver {
         })
     }
 
-    /// Returns whether the kernel has refused a call of the ring for good.
+    /// Returns whether the kernel has permanently refused a system call of the ring.
     pub fn has_failed(&self) -> bool {
         self.failed.get()
     }
 
-    /// Submits the queued operations, waits for a completion if `wait`, and wakes the tasks concerned. Returns whether
-    /// it woke any.
+    /// Submits the queued operations, waits for a completion if `wait` is true, and wakes the tasks concerned. Returns
+    /// whether any task was woken.
     pub fn turn(&self, wait: bool) -> bool {
         self.steps.set(0);
-        // Writes of sockets that the ring does not drive.
+        // Sends the batched writes of sockets that the ring does not drive.
         let has_unsent = write_batch::flush_current_thread();
         if self.failed.get() {
             return has_unsent;
@@ -105,7 +105,7 @@ impl Driver {
         let mut entered = state.enter(wait && !has_unsent);
         let mut unsent = state.reap();
         while entered.is_ok() && state.kernel.has_overflow() {
-            // The overflow may hold failed sends, whose writes are cleared below.
+            // The overflow may contain failed sends, which must be processed before their writes are cleared below.
             entered = state.enter(false);
             unsent += state.reap();
         }
@@ -127,8 +127,8 @@ impl Driver {
         any
     }
 
-    /// Wakes the task that watches epoll, so that the runtime comes back here. Without a task to run it would sleep in
-    /// its epoll, where completions do not wake it, and the tasks woken may all have ended.
+    /// Wakes the task that watches epoll, so that the runtime calls `on_park` again. All tasks that the turn has woken
+    /// may have ended. Without any task to run, the runtime would sleep in its epoll, where completions do not wake it.
     fn wake_epoll_task(&self) {
         let epoll_waker = self.state.borrow_mut().epoll_waker.take();
         if let Some(waker) = epoll_waker {
@@ -141,7 +141,7 @@ impl Driver {
         while self.turn(false) || self.has_kernel_work() {}
     }
 
-    /// Returns whether the kernel has work that it leaves to the next call.
+    /// Returns whether the kernel has pending task work, which it performs in the next call.
     fn has_kernel_work(&self) -> bool {
         !self.failed.get() && self.state.borrow_mut().kernel.has_work()
     }
@@ -150,15 +150,15 @@ impl Driver {
         act(&mut self.state.borrow_mut())
     }
 
-    /// Adds a slot for a socket, which must stay open until it is given to `release`.
+    /// Adds a slot for a socket, which must remain open until it is passed to `release`.
     pub(super) fn register(&self, socket: BorrowedFd<'_>) -> usize {
         let is_unix = matches!(sockopt::socket_domain(socket), Ok(AddressFamily::UNIX));
         let slot = ConnectionSlot::new(socket.as_raw_fd(), is_unix);
         self.state.borrow_mut().slots.insert(slot)
     }
 
-    /// Releases a slot. The socket is closed once no operation can confuse it with another of the same number; `None`
-    /// if it lives on without this ring.
+    /// Releases a slot. The socket is closed once no queued operation refers to its number, because a new socket may
+    /// then get the same number. `socket` is `None` if it remains in use without this ring.
     pub(super) fn release(&self, index: usize, socket: Option<OwnedFd>) {
         self.flush(index);
         let mut state = self.state.borrow_mut();
@@ -188,7 +188,7 @@ impl Driver {
         state.closing.extend(socket);
     }
 
-    /// Returns whether there is neither data nor an end to receive.
+    /// Returns whether there is neither data, an end nor an error to receive.
     pub(super) fn is_empty(&self, index: usize) -> bool {
         let state = self.state.borrow();
         let slot = &state.slots[index];
@@ -216,13 +216,14 @@ impl Driver {
         }
     }
 
-    /// Prepares a send without the ring.
+    /// Sends the batched write of a connection before a send without the ring, to keep the order.
     pub(super) fn flush_before_direct_send(&self, index: usize) {
         self.flush(index);
         self.step(SEND_STEPS);
     }
 
-    /// Sends the batched write of this connection now. Bytes that the socket does not accept are left for the link to take back.
+    /// Sends the batched write of this connection now. Bytes that the socket does not accept remain in the slot until
+    /// the link takes them back.
     pub(super) fn flush(&self, index: usize) {
         let waits = |state: &RingState| state.slots.get(index).is_some_and(|slot| slot.pending_write.is_some());
         while waits(&self.state.borrow()) && !self.failed.get() {
@@ -294,7 +295,7 @@ impl Driver {
             None => {}
         }
         if self.failed.get() {
-            // Polls again at once, because the link now finds that its ring has failed.
+            // Polls again immediately, because the link then finds that its ring has failed and continues with epoll.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -317,7 +318,7 @@ impl Driver {
         Poll::Pending
     }
 
-    /// Wakes the task when the socket has room.
+    /// Wakes the task once the socket has room.
     pub(super) fn wake_when_writable(&self, context: &Context<'_>, index: usize) {
         if self.failed.get() {
             context.waker().wake_by_ref();
@@ -338,7 +339,7 @@ impl Driver {
         }
     }
 
-    /// Returns the number of slots in use, and of operations of connections that have not ended.
+    /// Returns the number of slots in use, and the number of unfinished operations except the one that watches epoll.
     #[cfg(test)]
     pub(super) fn counts(&self) -> (usize, usize) {
         let state = self.state.borrow();
@@ -348,13 +349,13 @@ impl Driver {
         )
     }
 
-    /// Returns the number of system calls of the ring.
+    /// Returns the number of system calls that the ring has made.
     #[cfg(test)]
     pub(super) fn calls(&self) -> usize {
         self.state.borrow().calls
     }
 
-    /// Behaves as if the kernel had refused a call for good.
+    /// Behaves as if the kernel had permanently refused a call.
     #[cfg(test)]
     pub(super) fn fail(&self) {
         self.failed.set(true);
@@ -373,8 +374,8 @@ impl Driver {
         }
     }
 
-    /// Polls the runtime's epoll through the ring. Called again after each of its events, once the runtime has handled
-    /// them.
+    /// Polls the runtime's epoll through the ring. Called again after each event of that epoll, once the runtime has
+    /// handled the event.
     pub(super) fn watch_epoll(&self, waker: &Waker) {
         let mut state = self.state.borrow_mut();
         state.epoll_waker = Some(waker.clone());

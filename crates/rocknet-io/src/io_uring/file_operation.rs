@@ -1,4 +1,4 @@
-//! Handle of one operation on a file.
+//! Handle of one file operation in a ring.
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -7,10 +7,10 @@ use super::Driver;
 use super::file_operations::FileCommand;
 use super::user_data::{OperationKind, encode};
 
-/// One operation on a file, which is abandoned when dropped.
+/// File operation that is abandoned when this handle is dropped.
 pub(super) struct FileOperation {
     driver: Rc<Driver>,
-    /// `None` once it has ended, because another operation may have the index.
+    /// Index of the operation; `None` once it has ended, because another operation may then have the same index.
     index: Option<usize>,
 }
 
@@ -35,7 +35,8 @@ impl FileOperation {
         })
     }
 
-    /// Returns the result as a system call does: negative is an error, `-ECANCELED` that the ring has failed.
+    /// Returns the result of the system call: a negative number is an error, and `-ECANCELED` means that the ring has
+    /// failed.
     pub fn poll(&mut self, context: &Context<'_>) -> Poll<i32> {
         let Some(index) = self.index else {
             return Poll::Ready(-libc::ECANCELED);

@@ -1,4 +1,5 @@
-//! Table of operations on files. Each ends with one completion and keeps what it refers to until then.
+//! Table of file operations. Each operation ends with one completion. Until then, the table owns the files and paths
+//! that the operation refers to.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -11,11 +12,11 @@ use slab::Slab;
 
 use super::kernel::Operation;
 
-/// Maximum operations at once, so that a disk that hangs does not hold any number of them. Beyond it the blocking pool
-/// waits for the disk, which has a bound of its own.
+/// Maximum number of operations in the table, so that their number does not grow without limit while a disk hangs.
+/// Further reads wait for the disk in the blocking pool, which has a limit of its own.
 const MAX_OPERATIONS: usize = 1024;
 
-/// Operations that are in flight, or whose result was not taken yet.
+/// Operations that are in flight, or whose result has not been read.
 #[derive(Default)]
 pub(super) struct FileOperations {
     in_flight: Slab<InFlight>,
@@ -26,11 +27,11 @@ struct InFlight {
     waker: Option<Waker>,
     /// Result of the system call, once it has ended.
     result: Option<i32>,
-    /// Its handle was dropped.
+    /// True once the handle of the operation was dropped.
     is_abandoned: bool,
 }
 
-/// Command of a file operation. Its descriptors stay open at least until it was submitted.
+/// Command of a file operation. Its descriptors remain open at least until the operation was submitted.
 pub(super) enum FileCommand {
     /// Reads into memory that outlives the operation.
     Read {
@@ -39,13 +40,13 @@ pub(super) enum FileCommand {
         length: u32,
         offset: u64,
     },
-    /// Boxed, because the kernel gets its address.
+    /// Looks a path up. Boxed, because the kernel is passed the address of the lookup.
     Lookup(Box<PathLookup>),
 }
 
 /// Lookup of a path through directories.
 pub(super) struct PathLookup {
-    /// Directory at which it begins, kept open by its owner.
+    /// Directory at which the lookup begins.
     pub directory: Arc<dyn AsFd>,
     pub path: CString,
     pub how: OpenHow,
@@ -75,7 +76,8 @@ impl FileCommand {
 }
 
 impl FileOperations {
-    /// Keeps a command until its operation has ended. Returns `None` if there are too many.
+    /// Stores a command until its operation has ended. Returns its index and the operation to submit, or `None` if the
+    /// table is full.
     pub fn insert(&mut self, command: FileCommand) -> Option<(usize, Operation)> {
         if self.in_flight.len() >= MAX_OPERATIONS {
             return None;
@@ -108,13 +110,13 @@ impl FileOperations {
         operation.waker.take()
     }
 
-    /// Returns whether the kernel has any of them.
+    /// Returns whether any operation has not completed.
     pub fn any_in_flight(&self) -> bool {
         self.in_flight.iter().any(|(_, operation)| operation.result.is_none())
     }
 
-    /// Ends all operations with `-ECANCELED`, because their completions will not come. Returns the wakers of their
-    /// tasks.
+    /// Ends all operations with `-ECANCELED`, because a failed ring delivers no more completions. Returns the wakers of
+    /// their tasks.
     pub fn cancel_all(&mut self) -> Vec<Waker> {
         let cancel = |(_, operation): (usize, &mut InFlight)| {
             operation.result.get_or_insert(-libc::ECANCELED);
@@ -123,7 +125,7 @@ impl FileOperations {
         self.in_flight.iter_mut().filter_map(cancel).collect()
     }
 
-    /// Returns the result once it is there, and forgets the operation.
+    /// Returns the result once the operation has ended, and removes the operation from the table.
     pub fn poll(&mut self, context: &Context<'_>, index: usize) -> Poll<i32> {
         match self.in_flight.get_mut(index) {
             None => Poll::Ready(-libc::ECANCELED),
@@ -141,7 +143,7 @@ impl FileOperations {
         }
     }
 
-    /// Forgets the operation as soon as it has ended.
+    /// Abandons the operation, which is removed from the table as soon as it has ended.
     pub fn abandon(&mut self, index: usize) {
         if let Some(operation) = self.in_flight.get_mut(index) {
             operation.is_abandoned = true;
@@ -152,11 +154,12 @@ impl FileOperations {
     }
 }
 
-/// Closes what a lookup opened, which was only needed for the names on the way.
+/// Closes the descriptor that a lookup opened. The lookup served only to load the names of the path into the kernel's
+/// cache.
 #[allow(unsafe_code)]
 fn close(result: i32) {
     if result >= 0 {
-        // SAFETY: the kernel has just made this descriptor for the operation, and its number was given to nothing else.
+        // SAFETY: the kernel has just created this descriptor for the operation, and nothing else owns it.
         drop(unsafe { OwnedFd::from_raw_fd(result) });
     }
 }

@@ -1,4 +1,4 @@
-//! Boundary between the driver and the kernel: operations in, completions out.
+//! Interface of the driver to the kernel: it accepts operations and returns completions.
 
 use std::ffi::c_char;
 use std::io;
@@ -16,26 +16,29 @@ use super::simulated::SimulatedKernel;
 use crate::epoll;
 use crate::pipe::Pipe;
 
-/// The only buffer group of a ring.
+/// Id of the only buffer group of a ring.
 const GROUP: u16 = 0;
-/// Size of the submission queue: operations per system call. When it is full, they are submitted early.
+/// Size of the submission queue, which is the maximum number of operations per system call. When the queue is full, its
+/// operations are submitted early.
 const SUBMISSIONS: u32 = 256;
-/// Size of the completion queue. Completions are taken after every call, and one call brings far fewer. The kernel
-/// keeps what overflows.
+/// Size of the completion queue. Completions are processed after every call, and one call posts far fewer. The kernel
+/// stores completions that do not fit.
 const COMPLETIONS: u32 = 4096;
-/// Time for the kernel to end its work when a ring is closed. It needs microseconds, if no disk hangs.
+/// Maximum time to wait until the kernel has ended its operations when a ring is closed. The kernel needs microseconds
+/// unless a disk hangs.
 pub(super) const END_WITHIN: Duration = Duration::from_secs(2);
-/// Sends everything or as much as there is room for, without waiting. A completion reports a short send.
+/// Flags that send as many bytes as the socket has room for, without waiting. Because of `MSG_WAITALL`, a short send
+/// counts as failed and posts a completion.
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
 
-/// Operation of the kernel. Its `user_data` comes back with each of its completions.
+/// Operation for the kernel. Each of its completions returns its `user_data`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operation {
     /// Receives into provided buffers until it is cancelled.
     Receive(RawFd),
     /// Waits until one of the events occurs.
     Wait { descriptor: RawFd, events: u32 },
-    /// Sends during submission and is never kept. It completes only if it was not complete.
+    /// Sends during submission and never remains in flight. Posts a completion only if not all bytes were sent.
     Send {
         socket: RawFd,
         bytes: *const u8,
@@ -54,7 +57,7 @@ pub(super) enum Operation {
         path: *const c_char,
         how: *const OpenHow,
     },
-    /// Cancels the operation of this `user_data`. It completes only if it found none.
+    /// Cancels the operation with this `user_data`. Posts a completion only if the cancellation failed.
     Cancel(u64),
 }
 
@@ -80,11 +83,11 @@ impl Operation {
     }
 }
 
-/// Result of an operation, or one of several.
+/// Result of an operation, or one of several results.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completion {
     pub user_data: u64,
-    /// Result as of a system call: negative is an error.
+    /// Result like that of a system call: a negative number is an error.
     pub result: i32,
     /// True if further completions of the operation follow.
     pub more: bool,
@@ -93,10 +96,10 @@ pub(super) struct Completion {
 }
 
 /// Kernel side of a ring.
-#[allow(clippy::large_enum_variant)] // A thread has one of them.
+#[allow(clippy::large_enum_variant)] // A thread has only one.
 pub(super) enum Kernel {
     Ring(IoUring),
-    /// Ring that has failed: it takes no operations and gives no completions.
+    /// Ring that has failed: it discards operations and returns no completions.
     Closed,
     #[cfg(test)]
     Simulated(Box<SimulatedKernel>),
@@ -149,7 +152,7 @@ impl Kernel {
         }
     }
 
-    /// Returns whether operations were pushed and not submitted.
+    /// Returns whether operations were pushed but not submitted.
     #[inline]
     pub fn has_queued(&mut self) -> bool {
         match self {
@@ -160,7 +163,7 @@ impl Kernel {
         }
     }
 
-    /// Returns whether the kernel has task work that it leaves to the next call.
+    /// Returns whether the kernel has pending task work, which it performs in the next call.
     #[inline]
     pub fn has_work(&mut self) -> bool {
         match self {
@@ -171,7 +174,8 @@ impl Kernel {
         }
     }
 
-    /// Returns whether the completion queue has overflowed. The next call brings the rest, once the others were taken.
+    /// Returns whether the completion queue has overflowed. The next call delivers the remaining completions, once
+    /// those in the queue were processed.
     #[inline]
     pub fn has_overflow(&mut self) -> bool {
         match self {
@@ -186,8 +190,9 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// Its descriptor stays open until it was submitted. Memory that it names lives and is not written by others until
-    /// its last completion; that of a send or a path until it was submitted.
+    /// The descriptor of the operation remains open until the operation was submitted. Memory that the operation refers
+    /// to remains valid, and is not written by others, until the last completion. Memory of a send or a path has to
+    /// remain so only until the operation was submitted.
     #[inline]
     pub unsafe fn push(&mut self, operation: Operation, user_data: u64) {
         match self {
@@ -201,7 +206,8 @@ impl Kernel {
         }
     }
 
-    /// Submits, waits for a completion if `wait`, and lets the kernel run its task work: the one system call of a turn.
+    /// Submits the queued operations, waits for a completion if `wait` is true, and makes the kernel perform its task
+    /// work. This is usually the only system call of a turn.
     #[inline]
     pub fn enter(&mut self, wait: bool) -> io::Result<()> {
         match self {
@@ -226,12 +232,13 @@ impl Kernel {
     }
 
     /// Returns whether the peer of a Unix socket has closed and all its bytes were received. All completions must have
-    /// been taken.
+    /// been processed.
     ///
-    /// On Linux 6.18 a multishot receive can miss the end of a Unix socket. It stays armed although the peer is closed
-    /// and no data is queued (in 2 of 400 runs of a test that writes many small pieces and closes). The likely cause is
-    /// that since Linux 6.17 such sockets report their length. A receive that emptied one is not tried again, and the
-    /// event of the end may be consumed by then. TCP counts an end as queued data, and no miss was seen there.
+    /// On Linux 6.18 a multishot receive can miss the end of a Unix socket. The receive remains armed although the peer
+    /// is closed and no data is queued (in 2 of 400 runs of a test that writes many small pieces and closes). The
+    /// likely cause is that since Linux 6.17 Unix sockets report the number of queued bytes. A receive that emptied the
+    /// socket is not repeated, and the event of the end may already have been consumed. TCP counts an end as queued
+    /// data, and no miss was seen there.
     pub fn has_ended(&self, socket: RawFd) -> bool {
         match self {
             Kernel::Ring(_) | Kernel::Closed => {
@@ -271,12 +278,15 @@ impl Kernel {
         }
     }
 
-    /// Waits for a completion for at most `most`. Returns `Ok` if none came, and the same errors as `enter`.
-    pub fn enter_within(&mut self, most: Duration) -> io::Result<()> {
+    /// Waits for a completion, for at most `timeout`. Returns `Ok` also if no completion arrived, and otherwise the
+    /// same errors as `enter`.
+    pub fn enter_within(&mut self, timeout: Duration) -> io::Result<()> {
         match self {
             Kernel::Ring(ring) => {
-                let most = Timespec::from(most);
-                let waited = ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&most));
+                let timeout = Timespec::from(timeout);
+                let waited = ring
+                    .submitter()
+                    .submit_with_args(1, &SubmitArgs::new().timespec(&timeout));
                 match waited {
                     Err(error) if Errno::from_io_error(&error) == Some(Errno::TIME) => Ok(()),
                     waited => waited.map(drop),
@@ -289,7 +299,7 @@ impl Kernel {
     }
 
     /// Cancels all submitted operations, except those that a kernel thread or a disk has started: these complete later.
-    /// Returns true if nothing else can write to memory any more.
+    /// Returns true if no other operation can still write to memory.
     pub fn cancel_all(&mut self) -> bool {
         match self {
             Kernel::Ring(ring) => {

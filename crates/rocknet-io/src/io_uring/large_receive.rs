@@ -1,8 +1,8 @@
-//! Large receives: a connection that fills two buffers in one iteration is read by `recv(2)` straight into the task's
-//! buffer, and the ring only polls for readiness.
+//! Large receives: a connection that fills two provided buffers in one turn is read by `recv(2)` directly into the
+//! task's buffer, and the ring only polls for readiness.
 //!
-//! Compared with a multishot receive this saves the copy. It also leaves bytes in the socket without a cancellation,
-//! because nothing is received until the task polls.
+//! Compared with a multishot receive, this saves a copy. Nothing is received until the task polls, so data remains in
+//! the socket without cancelling an operation.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -15,7 +15,7 @@ use super::slot::{ReceiveEnd, ReceiveState};
 use super::state::RingState;
 use crate::pipe::Pipe;
 
-/// Steps that a receive of up to 64 KiB counts.
+/// Number of steps that one large receive adds, because it may read 64 KiB.
 const STEPS: u32 = 8;
 
 impl Driver {
@@ -26,8 +26,8 @@ impl Driver {
         }
     }
 
-    /// Moves bytes into a pipe, for a connection with large receives. Returns 0 for any other, and without data or at
-    /// the end, which `poll_receive` returns.
+    /// Moves bytes of a connection with large receives into a pipe, and returns their number. Returns 0 for other
+    /// connections, if there is no data, and at the end, which `poll_receive` then reports.
     pub(super) fn fill_pipe(&self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
         let moved = self.with_state(|state| state.fill_pipe(index, pipe))?;
         if moved > 0 {
@@ -36,7 +36,8 @@ impl Driver {
         Ok(moved)
     }
 
-    /// Receives by `recv(2)`, for a connection without a receive operation and without received bytes left.
+    /// Receives by `recv(2)`, for a connection whose slot contains no received bytes. Waits for readiness if the socket
+    /// is empty.
     pub(super) fn receive_large(
         &self,
         context: &Context<'_>,
@@ -61,7 +62,7 @@ impl RingState {
         match filled {
             Ok(0) => {}
             Ok(moved) => slot.receive_mode.record_spliced(moved),
-            // The kernel returns the error only once.
+            // Stores the error, because the kernel returns it only once.
             Err(ref error) => slot.end = Some(ReceiveEnd::Failed(Errno::from_io_error(error).unwrap_or(Errno::IO))),
         }
         filled

@@ -15,24 +15,24 @@ use super::file_operation::FileOperation;
 use super::file_operations::{FileCommand, PathLookup};
 use super::{Driver, current};
 
-/// Lookup of a path in progress. Resolves to true when it has ended, even with an error, which opening the file returns
-/// again. Resolves to false if the ring has failed.
+/// Lookup of a path in progress. Resolves to true when the lookup has ended, even with an error, because opening the
+/// file returns the same error. Resolves to false if the ring has failed.
 pub struct PathPrefetch(FileOperation);
 
 /// Looks a path up below `directory` on this thread's ring, with the restrictions `resolve`. Returns `None` if there is
-/// no ring or it has too many operations.
+/// no ring, or if the ring has too many operations.
 pub(crate) fn prefetch_path(directory: Arc<dyn AsFd>, relative: &[u8], resolve: ResolveFlags) -> Option<PathPrefetch> {
     prefetch_path_on(&current()?, directory, relative, resolve)
 }
 
-/// Looks a path up on the given ring, as [`prefetch_path`].
+/// Looks a path up on the given ring, like [`prefetch_path`].
 pub(super) fn prefetch_path_on(
     driver: &Rc<Driver>,
     directory: Arc<dyn AsFd>,
     relative: &[u8],
     resolve: ResolveFlags,
 ) -> Option<PathPrefetch> {
-    // `O_PATH` needs no permission to read and wakes no device.
+    // `O_PATH` requires no read permission and does not activate devices.
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let lookup = PathLookup {
         directory,

@@ -9,18 +9,18 @@ use super::kernel::Kernel;
 use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// Size of a buffer. It holds most requests whole; larger ones take several.
+/// Size of a buffer in bytes. Most requests fit into one buffer; larger ones use several.
 pub(super) const BUFFER_BYTES: usize = 4 * 1024;
-/// Number of buffers at first: a quarter of a megabyte, more than one turn of a quiet worker fills.
+/// Initial number of buffers: a quarter of a megabyte, more than one turn of a quiet worker fills.
 const INITIAL_BUFFERS: u16 = 64;
-/// Maximum number of buffers. The data of one turn then takes at most 1 MiB, even if one client sends it all and
-/// its task does not receive; the rest waits in the sockets. The kernel requires a power of two.
+/// Maximum number of buffers. The data of one turn occupies at most 1 MiB, even if one client sends all of it and its
+/// task does not receive. Further data waits in the sockets. The kernel requires a power of two.
 const MAX_BUFFERS: u16 = 256;
 /// Byte that fills the buffers given to the kernel in tests.
 #[cfg(test)]
 const POISON: u8 = 0xdd;
 
-/// Buffer that the kernel has filled. It has to be given back.
+/// Buffer that the kernel has filled. It must be returned to the kernel by `give_back`.
 pub(super) struct FilledBuffer {
     id: u16,
     length: u16,
@@ -37,7 +37,7 @@ pub(super) struct ProvidedBuffers {
     free: NonNull<BufRingEntry>,
     memory: NonNull<u8>,
     tail: u16,
-    /// Number of buffers in use; the memory of the others was never touched.
+    /// Number of buffers in use, from id 0 on. The memory of the others was never touched.
     in_use: u16,
 }
 
@@ -46,7 +46,7 @@ const MEMORY_BYTES: usize = MAX_BUFFERS as usize * BUFFER_BYTES;
 
 #[allow(unsafe_code)]
 impl ProvidedBuffers {
-    /// Registers the buffers with the kernel. They must live until the ring has forgotten them.
+    /// Registers the buffers with the kernel. They must not be dropped before the ring has unregistered them.
     pub fn new(kernel: &mut Kernel) -> io::Result<ProvidedBuffers> {
         let (free, memory) = (map(QUEUE_BYTES)?, map(MEMORY_BYTES)?);
         let mut buffers = ProvidedBuffers {
@@ -56,13 +56,14 @@ impl ProvidedBuffers {
             in_use: 0,
         };
         // SAFETY: the queue is mapped, page-aligned, zeroed and of this length. `ProvidedBuffers` unmaps it when
-        // dropped, which its owner does only after the ring has forgotten it.
+        // dropped, which its owner does only after the ring has unregistered it.
         unsafe { kernel.provide(free.as_ptr().cast(), MAX_BUFFERS)? };
         buffers.grow_to(INITIAL_BUFFERS);
         Ok(buffers)
     }
 
-    /// Returns the buffer that a completion names, from its `id` and `length`. Must be called once per completion.
+    /// Returns the filled buffer of a completion; `None` if `id` or `length` is out of range. Must be called once per
+    /// completion.
     pub fn filled(&self, id: u16, length: usize) -> Option<FilledBuffer> {
         let is_valid = id < self.in_use && length <= BUFFER_BYTES;
         is_valid.then_some(FilledBuffer {
@@ -83,7 +84,7 @@ impl ProvidedBuffers {
         self.add(id);
     }
 
-    /// Gives back a buffer that a completion names and that holds no bytes.
+    /// Gives back the buffer of a completion without bytes.
     pub fn give_back_empty(&mut self, id: u16) {
         if id < self.in_use {
             self.add(id);
@@ -108,9 +109,10 @@ impl ProvidedBuffers {
         unsafe { self.memory.as_ptr().add(usize::from(id) * BUFFER_BYTES) }
     }
 
+    /// Adds a buffer to the kernel's queue of free ones.
     fn add(&mut self, id: u16) {
         let address = self.at(id) as u64;
-        // Overwrites the buffer, so that a test sees later reads of it as wrong bytes.
+        // Overwrites the buffer, so that tests detect later reads of it by wrong bytes.
         // SAFETY: within the mapping, and owned by this process until the store below.
         #[cfg(test)]
         unsafe {
@@ -118,7 +120,8 @@ impl ProvidedBuffers {
         }
         // SAFETY: the index is below `MAX_BUFFERS`, the number of entries. The kernel reads entries only before the
         // tail, and the store below adds this one to them. At most `MAX_BUFFERS` are in the queue, as each buffer is in
-        // it once. The tail lies in the first entry where `set_*` does not write, and is aligned for its type.
+        // it once. The tail is part of the first entry, at an offset that `set_*` does not write to, and is aligned for
+        // its type.
         unsafe {
             let entry = &mut *self.free.as_ptr().add(usize::from(self.tail % MAX_BUFFERS));
             entry.set_addr(address);

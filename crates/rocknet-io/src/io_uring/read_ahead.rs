@@ -1,6 +1,6 @@
 //! Read-ahead: brings ranges of files into the page cache, so that sending them does not wait for a disk.
 //!
-//! The bytes read are discarded: all reads write to one sink.
+//! The bytes are discarded: all reads write to the same memory, the sink.
 
 use std::fs::File;
 use std::future::poll_fn;
@@ -12,20 +12,20 @@ use super::file_operations::FileCommand;
 use super::sink::READ_BYTES;
 use super::{Driver, current};
 
-/// Reads ahead on this thread's ring, as [`crate::read_ahead`] describes. Returns `None` if there is no ring or it has too
-/// many operations.
+/// Reads ahead on this thread's ring, as [`crate::read_ahead`] describes. Returns `None` if there is no ring, or if the
+/// ring has too many operations.
 pub fn read_ahead(file: &Arc<File>, offset: u64, length: u64) -> Option<impl Future<Output = bool> + use<>> {
     read_ahead_on(current()?, file, offset, length)
 }
 
-/// Reads ahead on the given ring, as [`read_ahead`].
+/// Reads ahead on the given ring, like [`read_ahead`].
 pub(super) fn read_ahead_on(
     driver: Rc<Driver>,
     file: &Arc<File>,
     offset: u64,
     length: u64,
 ) -> Option<impl Future<Output = bool> + use<>> {
-    // Starts now, before the future is polled.
+    // The first read starts now, before the future is polled.
     let first = start_read(&driver, file, offset, length)?;
     Some(read_rest(driver, Arc::clone(file), offset, length, first))
 }
@@ -40,7 +40,7 @@ async fn read_rest(driver: Rc<Driver>, file: Arc<File>, mut offset: u64, mut lef
         let read = u64::try_from(result).unwrap_or(0).min(left);
         offset += read;
         left -= read;
-        // Nothing was read, because the file has ended or failed.
+        // If nothing was read, the file has ended, or the read has failed.
         if read == 0 || left == 0 {
             return true;
         }

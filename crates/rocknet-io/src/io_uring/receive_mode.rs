@@ -2,10 +2,11 @@
 
 use super::provided_buffers::BUFFER_BYTES;
 
-/// Bytes received in one turn or call from which on `recv(2)` costs less than provided buffers and copies.
+/// Number of bytes received in one turn or call from which `recv(2)` costs less than provided buffers with their
+/// copies.
 pub(super) const LARGE_RECEIVE_BYTES: usize = 2 * BUFFER_BYTES;
-/// Consecutive receives of less than a buffer after which the multishot operation is cheaper again. A response or
-/// upload ends with a single small receive.
+/// Number of consecutive receives of less than a buffer after which the multishot operation is cheaper again. One is
+/// not enough, because a large response or upload also ends with a small receive.
 const SMALL_RECEIVES_TO_LEAVE: u8 = 8;
 
 /// Receive mode of a connection.
@@ -14,7 +15,7 @@ pub(super) struct ReceiveMode {
     is_large: bool,
     /// The last receive emptied the socket, so the next has to wait for data.
     is_drained: bool,
-    /// Consecutive small receives.
+    /// Number of consecutive small receives.
     small_receives: u8,
 }
 
@@ -53,7 +54,7 @@ impl ReceiveMode {
         self.count_small(got, wanted);
     }
 
-    /// Records bytes moved into a pipe, after which more may be left.
+    /// Records `got` bytes moved into a pipe, after which the socket may contain more.
     pub fn record_spliced(&mut self, got: usize) {
         self.count_small(got, BUFFER_BYTES);
     }
@@ -81,9 +82,9 @@ mod tests {
             for _ in 1..SMALL_RECEIVES_TO_LEAVE {
                 mode.record(10, 65_536);
             }
-            // The end of one response, and then another.
+            // A large receive, as of the next response, restarts the count.
             mode.record(BUFFER_BYTES, 65_536);
-            // A small buffer does not make a small receive.
+            // A receive that fills a small buffer does not count as small.
             mode.record(1, 1);
         }
         for _ in 1..SMALL_RECEIVES_TO_LEAVE {

@@ -1,4 +1,4 @@
-//! Finds the descriptor of the runtime's epoll, which the ring polls, so that one wait covers both.
+//! Finds the descriptor of the runtime's epoll. The ring polls it, so that one wait covers the ring and the epoll.
 
 use std::fs;
 use std::io;
@@ -14,14 +14,15 @@ pub(super) fn marker_socket() -> io::Result<std::os::fd::OwnedFd> {
     Ok(socket.into())
 }
 
-/// Returns the epoll of this process that watches `marker`. The runtime does not reveal it, so this searches `/proc`.
+/// Returns the epoll of this process that watches `marker`. The runtime does not expose its epoll, so this function
+/// searches `/proc`.
 pub(super) fn find_watcher(marker: BorrowedFd<'_>) -> io::Result<RawFd> {
     let wanted = EpollTarget::of(marker)?;
     for entry in fs::read_dir("/proc/self/fd")? {
         let Some(descriptor) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // Descriptors of other threads come and go meanwhile.
+        // Other threads open and close descriptors in the meantime.
         let Ok(link) = fs::read_link(format!("/proc/self/fd/{descriptor}")) else {
             continue;
         };
@@ -45,13 +46,14 @@ pub(super) fn find_watcher(marker: BorrowedFd<'_>) -> io::Result<RawFd> {
     ))
 }
 
-/// File that an epoll watches. The descriptor alone would not do. An epoll goes on listing a descriptor that was closed
-/// and reused, as long as the first file is open under another number. Runtimes that end leave such entries behind.
+/// File that an epoll watches. The descriptor number alone does not identify the file. An epoll continues to list a
+/// number that was closed and reused while the original file is open under another number. Runtimes that end leave such
+/// entries behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EpollTarget {
     descriptor: RawFd,
     inode: u64,
-    /// Device number as the kernel prints it: twelve bits and twenty.
+    /// Device number as the kernel prints it: 12 bits for the major number, and 20 bits for the minor number.
     device: u64,
 }
 
@@ -118,7 +120,7 @@ mod tests {
         let watch = |by: &OwnedFd, what: BorrowedFd<'_>| {
             epoll::add(by, what, epoll::EventData::new_u64(0), epoll::EventFlags::IN).expect("watched");
         };
-        // Checked first and last, so that neither position in the list decides.
+        // The wrong epolls are created before and after the right one, so that the order in the list does not decide.
         let (early, right) = (new_epoll(), new_epoll());
         let old = marker_socket().expect("a socket");
         let still_open = old.try_clone().expect("another number for it");
@@ -127,7 +129,7 @@ mod tests {
         watch(&late, old.as_fd());
         let descriptor = old.into_raw_fd();
         let new = marker_socket().expect("a socket");
-        // Closes the old socket and reuses its number in one step, because other tests open files meanwhile.
+        // Closes the old socket and reuses its number in one step, because other tests open files in the meantime.
         #[allow(unsafe_code)]
         // SAFETY: `descriptor` was given up above and has no other owner. It is closed here and open again as a copy of
         // `new`.

@@ -1,5 +1,5 @@
 //! Simulated kernel for tests: it runs the operations on real sockets, slowly, in any order and with faults, as a
-//! seeded generator decides. It checks what a driver must never do with memory and descriptors.
+//! seeded generator decides. It asserts that the driver never misuses memory and descriptors.
 
 mod files;
 
@@ -18,7 +18,7 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use super::kernel::{Completion, Operation};
 use crate::pipe::Pipe;
 
-/// Random generator whose output depends on the seed alone.
+/// Random generator whose output depends only on the seed.
 #[derive(Clone, Debug)]
 pub(super) struct SeededRng(u64);
 
@@ -52,7 +52,7 @@ pub(super) struct FaultProfile {
     pub losses: usize,
     /// A call of the ring fails temporarily.
     pub refusals: usize,
-    /// A call of the ring fails for good, in thousandths.
+    /// A call of the ring fails permanently, in thousandths.
     pub breaks: usize,
     pub submissions: usize,
     pub completions: usize,
@@ -72,7 +72,7 @@ pub(super) struct SimulatedKernel {
     pub broken: bool,
     /// Receives without the ring.
     pub direct_calls: usize,
-    /// Bytes of these that were moved into pipes.
+    /// Number of bytes that these receives moved into pipes.
     pub bytes_piped: usize,
 }
 
@@ -85,7 +85,7 @@ struct QueuedOperation {
 struct StartedOperation {
     operation: Operation,
     user_data: u64,
-    /// A duplicate, which stays open like the kernel's own reference.
+    /// Duplicate of the descriptor, which remains open like the kernel's own reference.
     file: OwnedFd,
     cancelled: bool,
 }
@@ -97,8 +97,8 @@ impl StartedOperation {
     }
 }
 
-/// Completes file operations late: the kernel does not stop its threads when a ring is closed, and they still write to
-/// memory.
+/// Completes file operations late, because the kernel does not stop its threads when a ring is closed, and these
+/// threads still write to memory.
 impl Drop for SimulatedKernel {
     fn drop(&mut self) {
         for started in std::mem::take(&mut self.in_flight) {
@@ -124,7 +124,7 @@ struct BufferStock {
     count: u16,
     head: u16,
     free: VecDeque<(u16, u64, u32)>,
-    /// True while the driver may read the buffer.
+    /// For each buffer by its id: true while the driver may read it.
     lent: HashMap<u16, bool>,
 }
 
@@ -134,7 +134,8 @@ fn inode(descriptor: BorrowedFd<'_>) -> u64 {
 
 #[allow(unsafe_code)]
 fn borrow<'a>(descriptor: RawFd) -> BorrowedFd<'a> {
-    // SAFETY: used within the call that it is made for; its inode is checked to be the right one.
+    // SAFETY: the result is used only within the current call, which checks by the inode that the descriptor is the
+    // right one.
     unsafe { BorrowedFd::borrow_raw(descriptor) }
 }
 
@@ -214,7 +215,8 @@ impl SimulatedKernel {
         }
         self.work(self.profile.slow);
         if wait && self.ready.is_empty() {
-            // Waits as long as it takes; if nothing completes, a signal ends the wait.
+            // Completes every operation that can complete. If there is no such operation, this call returns as if a signal had ended
+            // the wait.
             self.work(0);
         }
         Ok(())
@@ -244,7 +246,7 @@ impl SimulatedKernel {
         Ok(moved)
     }
 
-    /// Checks a receive without the ring.
+    /// Asserts that no receive operation of the socket is in flight. Fails at random, after breaking the connection.
     fn before_direct_call(&mut self, socket: RawFd) -> Result<(), Errno> {
         let receives = |started: &StartedOperation| {
             matches!(started.operation, Operation::Receive(_)) && inode(started.file.as_fd()) == inode(borrow(socket))
@@ -264,7 +266,7 @@ impl SimulatedKernel {
         self.ready.pop_front()
     }
 
-    /// Cancels all operations but those that a kernel thread runs.
+    /// Cancels all operations except some file operations, which a kernel thread may already run.
     pub fn cancel_all(&mut self) -> bool {
         for started in std::mem::take(&mut self.in_flight) {
             if started.is_file_operation() && self.rng.chance(70) {
@@ -277,7 +279,7 @@ impl SimulatedKernel {
         true
     }
 
-    /// Returns the number of operations that hold a file open.
+    /// Returns the number of operations that keep a file open.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len() + self.queue.len()
     }
@@ -364,13 +366,14 @@ impl SimulatedKernel {
         self.complete(user_data, result, false, None);
     }
 
+    /// Breaks the connection of a socket. Returns the negative error number for the current operation.
     fn lose(&mut self, socket: BorrowedFd<'_>) -> i32 {
         self.lost.borrow_mut().insert(inode(socket));
         let _ = shutdown(socket, Shutdown::Both);
         -[libc::ECONNRESET, libc::EPIPE][self.rng.below(2)]
     }
 
-    /// Makes progress on the operations in flight, in any order.
+    /// Makes progress on the operations in flight, in random order.
     fn work(&mut self, slow: usize) {
         self.take_back_buffers();
         let mut waiting = std::mem::take(&mut self.in_flight);
@@ -419,13 +422,13 @@ impl SimulatedKernel {
                 false
             }
             Operation::Receive(_) => {
-                let mut goes_on = self.receive(started);
-                while goes_on && self.rng.chance(80) {
-                    goes_on = self.receive(started);
+                let mut in_progress = self.receive(started);
+                while in_progress && self.rng.chance(80) {
+                    in_progress = self.receive(started);
                 }
-                goes_on
+                in_progress
             }
-            Operation::Send { .. } | Operation::Cancel(_) => unreachable!("ended when handed over"),
+            Operation::Send { .. } | Operation::Cancel(_) => unreachable!("these operations end when they are started"),
         }
     }
 
@@ -487,7 +490,8 @@ impl SimulatedKernel {
     #[allow(unsafe_code)]
     fn take_back_buffers(&mut self) {
         let Some(stock) = &mut self.stock else { return };
-        // SAFETY: the queue lives as long as the driver, and has this number of entries; the tail lies in the first.
+        // SAFETY: the queue lives as long as the driver and has this number of entries. The tail is part of the first
+        // entry.
         let tail = unsafe { ptr::read_volatile(BufRingEntry::tail(stock.queue)) };
         while stock.head != tail {
             // SAFETY: as above; entries before the tail are not written any more.

@@ -15,7 +15,7 @@ use super::write_batch::WriteIndex;
 pub(super) enum ReceiveState {
     Idle,
     Armed,
-    /// Cancelled; its last completion is still to come.
+    /// Cancelled, but the last completion has not arrived.
     Cancelled,
 }
 
@@ -28,25 +28,26 @@ pub(super) enum ReceiveEnd {
 
 /// State of one connection in the driver.
 pub(super) struct ConnectionSlot {
-    /// Open until every operation on it was submitted.
+    /// Descriptor of the socket, which remains open until every operation on it was submitted.
     pub socket: RawFd,
     pub waker: Option<Waker>,
     pub receiving: ReceiveState,
     pub receive_mode: ReceiveMode,
-    /// The receive operation only polls for readiness, because large receives are on.
+    /// True if the receive operation only polls for readiness, because large receives are on.
     pub poll_only: bool,
     /// True for a Unix socket, whose end the kernel may fail to report; see
     /// [`Kernel::has_ended`](super::kernel::Kernel::has_ended).
     pub is_unix: bool,
-    /// Data of a Unix socket has arrived since the last check for its end.
+    /// True if data of a Unix socket has arrived since the last check for its end.
     pub may_have_ended: bool,
-    /// An operation waits for room in the socket.
+    /// True while an operation waits for room in the socket.
     pub awaits_writable: bool,
     /// Data that arrived in this turn.
     pub filled: VecDeque<FilledBuffer>,
-    /// Data that arrived earlier and was not received: copied, so that the buffers serve other connections.
+    /// Data that arrived in earlier turns and was not received by the task. It was copied, so that its buffers can
+    /// serve other connections.
     pub stash: Vec<u8>,
-    /// Bytes of `stash` that were received.
+    /// Number of bytes of `stash` that the task has received.
     pub stash_read: usize,
     pub end: Option<ReceiveEnd>,
     /// Write of this connection in the batch.
@@ -55,7 +56,7 @@ pub(super) struct ConnectionSlot {
     pub unsent: Vec<u8>,
     /// Error that prevents all further sending.
     pub send_error: Option<Errno>,
-    /// The link was dropped; the slot is removed when its operations have ended.
+    /// True once the link was dropped. The slot is then removed when its operations have ended.
     pub is_released: bool,
 }
 
@@ -94,8 +95,7 @@ impl ConnectionSlot {
         }
     }
 
-    /// Returns whether large receives are on and no data is outside of the socket, whether received or waiting
-    /// to be sent.
+    /// Returns whether large receives are on and the slot contains no data, neither received nor waiting to be sent.
     pub fn holds_no_bytes(&self) -> bool {
         self.receive_mode.is_large()
             && self.receiving == ReceiveState::Idle
@@ -107,7 +107,7 @@ impl ConnectionSlot {
             && self.send_error.is_none()
     }
 
-    /// Returns the number of bytes that arrived in this turn and were not received.
+    /// Returns the number of bytes that arrived in this turn and were not received by the task.
     pub fn filled_bytes(&self) -> usize {
         self.filled.iter().map(FilledBuffer::len).sum()
     }
@@ -143,7 +143,8 @@ impl ConnectionSlot {
         at
     }
 
-    /// Moves data that was not received to memory of the connection. Returns false if there was no such data.
+    /// Copies data that the task has not received into memory of the connection, and gives its buffers back. Returns
+    /// false if there was no such data.
     pub fn stash_filled(&mut self, buffers: &mut ProvidedBuffers) -> bool {
         let any = !self.filled.is_empty();
         for filled in self.filled.drain(..) {

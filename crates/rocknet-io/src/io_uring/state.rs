@@ -27,21 +27,21 @@ pub(super) struct RingState {
     pub slots: Slab<ConnectionSlot>,
     pub write_batch: WriteBatch,
     pub file_operations: FileOperations,
-    /// Leaked likewise.
+    /// Leaked in the same case.
     pub sink: ManuallyDrop<Sink>,
-    /// Slots that got data in this turn.
+    /// Indexes of the slots that received data in this turn.
     pub unread: Vec<usize>,
-    /// Slots whose receive operation ended for lack of buffers.
+    /// Indexes of the slots whose receive operation ended for lack of buffers.
     pub starved: Vec<usize>,
     /// Released sockets whose operations may not have been submitted yet, so that their numbers must not be reused.
     pub closing: Vec<OwnedFd>,
     /// Tasks to wake at the end of the turn.
     pub wakers: Vec<Waker>,
-    /// Operations that are in flight or about to be submitted.
+    /// Number of operations that are in flight or about to be submitted.
     pub operations: usize,
-    /// The runtime's epoll.
+    /// Descriptor of the runtime's epoll.
     pub epoll: RawFd,
-    /// Socket by which the runtime's epoll was found; while it is registered there, the epoll is open.
+    /// Socket by which the runtime's epoll was found. While the socket is registered there, the epoll remains open.
     _marker: Option<AsyncFd<OwnedFd>>,
     /// Wakes the task that watches the runtime's epoll.
     pub epoll_waker: Option<Waker>,
@@ -50,7 +50,7 @@ pub(super) struct RingState {
     submit_error: Option<io::Error>,
     /// True once the kernel has ended all operations, so that the memory may be freed.
     has_quiesced: bool,
-    /// Number of system calls of the ring.
+    /// Number of system calls that the ring has made.
     #[cfg(test)]
     pub calls: usize,
 }
@@ -63,7 +63,7 @@ impl RingState {
         RingState::with_kernel(Kernel::new()?, epoll, Some(marker))
     }
 
-    /// Creates the state over a given kernel side. `epoll` must stay open as long as it.
+    /// Creates the state for a given kernel side. `epoll` must remain open as long as the state exists.
     pub fn with_kernel(mut kernel: Kernel, epoll: RawFd, marker: Option<AsyncFd<OwnedFd>>) -> io::Result<RingState> {
         let buffers = ManuallyDrop::new(ProvidedBuffers::new(&mut kernel)?);
         Ok(RingState {
@@ -98,14 +98,15 @@ impl RingState {
                 return false;
             }
         }
-        // SAFETY: operations pushed here name no memory but the provided buffers and the sink, which live until the
-        // kernel has ended all operations, and that of file operations. File operations, sockets and files are kept
-        // until the operation was submitted, or can no longer be.
+        // SAFETY: operations pushed here refer only to the provided buffers, the sink, and the memory of file
+        // operations. The buffers and the sink live until the kernel has ended all operations. File operations, sockets
+        // and files are kept until the operation was submitted, or can no longer be submitted.
         unsafe { self.kernel.push(operation, user_data) };
         true
     }
 
-    /// Makes one system call, unless there is nothing to submit and nothing to take.
+    /// Submits all queued operations and batched writes. Makes one system call, several if the writes do not fit into
+    /// the submission queue, and none if there is nothing to submit and nothing to process.
     pub fn enter(&mut self, wait: bool) -> io::Result<()> {
         if let Some(error) = self.submit_error.take() {
             return Err(error);
@@ -126,7 +127,7 @@ impl RingState {
                 Ok(()) => {}
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::INTR) if wait => {}
-                    // Completions must be taken first, or memory is short for now.
+                    // Completions must be processed first, memory is short for now, or a signal has arrived.
                     Some(Errno::INTR | Errno::BUSY | Errno::AGAIN) => break,
                     _ => return Err(error),
                 },
@@ -138,7 +139,7 @@ impl RingState {
         Ok(())
     }
 
-    /// Moves the batched writes into the submission queue. If it becomes full, the rest follows with the next call.
+    /// Moves the batched writes into the submission queue. Writes that do not fit follow with the next call.
     #[allow(unsafe_code)]
     fn queue_sends(&mut self) {
         let RingState {
@@ -207,8 +208,8 @@ impl RingState {
         self.push(Operation::Cancel(encode(kind, index)), encode(by, index));
     }
 
-    /// Copies data that was not received in the last turn and cancels the receive operations of its connections. The
-    /// buffers are for tasks that receive now; further data waits in the socket.
+    /// Copies data that tasks have not received since the last turn, and cancels the receive operations of these
+    /// connections. The buffers are reserved for tasks that receive immediately; further data waits in the sockets.
     pub fn stash_filled(&mut self) {
         while let Some(index) = self.unread.pop() {
             let Some(slot) = self.slots.get_mut(index) else {
@@ -220,8 +221,8 @@ impl RingState {
         }
     }
 
-    /// Starts receive operations that ended for lack of buffers. The next turn has more buffers, or those that were
-    /// filled are free again.
+    /// Restarts receive operations that ended for lack of buffers. In the next turn there are more buffers, or the
+    /// filled ones are free again.
     pub fn rearm_starved(&mut self) {
         if self.starved.is_empty() {
             return;
@@ -237,16 +238,17 @@ impl RingState {
         }
     }
 
-    /// Gives the ring up: every task is woken and continues with epoll. Pending writes may have been sent or not, so
-    /// they fail; received data is kept. The kernel lets go of all sockets, which would otherwise stay open after they
-    /// are closed. Returns the number of connections with unsent bytes to take back.
+    /// Abandons the ring: every task is woken and continues with epoll. It is unknown whether pending writes were sent,
+    /// so they fail. Received data is kept. The kernel drops its references to all sockets, which would otherwise
+    /// remain open after this process has closed them. Returns the number of connections with unsent bytes to take
+    /// back.
     pub fn fail(&mut self) -> usize {
         let unsent = self.cancel_and_drain();
         self.kernel = Kernel::Closed;
         (self.operations, self.is_watching_epoll) = (0, false);
         self.closing.clear();
         self.write_batch.clear(|_| {});
-        // Operations that were not submitted do not complete, so nothing else would remove these.
+        // Operations that were not submitted never complete, so no completion would remove these slots.
         self.slots.retain(|_, slot| !slot.is_released);
         for (_, slot) in &mut self.slots {
             if slot.pending_write.take().is_some() {
@@ -262,11 +264,11 @@ impl RingState {
 }
 
 impl RingState {
-    /// Cancels all operations and takes their completions. Waits for those that a kernel thread or a disk has started,
-    /// because they would write to freed memory or leave a descriptor open. Returns the number of connections with
-    /// unsent bytes to take back.
+    /// Cancels all operations and processes their completions. Waits up to [`END_WITHIN`] for file operations that a
+    /// kernel thread or a disk has started, because these would write to freed memory or leave a descriptor open.
+    /// Returns the number of connections with unsent bytes to take back.
     fn cancel_and_drain(&mut self) -> usize {
-        // Otherwise operations still in the queue would be submitted after the cancellation and stay.
+        // Operations still in the queue would otherwise be submitted after the cancellation and remain in flight.
         let _ = self.kernel.enter(false);
         self.has_quiesced = self.kernel.cancel_all();
         let mut unsent = self.reap();

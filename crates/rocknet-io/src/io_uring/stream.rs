@@ -20,7 +20,7 @@ pub struct UringStream {
     socket: Option<OwnedFd>,
     /// The same socket with epoll, once the ring has failed.
     fallback: Option<EpollStream>,
-    /// The first receive is tried by `recv(2)`, because the request has mostly arrived with the accept.
+    /// True until the first receive, which is tried by `recv(2)`, because the request has usually arrived by then.
     fresh: bool,
 }
 
@@ -36,12 +36,12 @@ impl UringStream {
         }
     }
 
-    /// Makes the first receive wait for an event, as all others do.
+    /// Makes the first receive wait for an event, like every later one.
     pub fn expect_nothing(&mut self) {
         self.fresh = false;
     }
 
-    /// Returns the link with epoll, because a failed ring leaves its sockets intact.
+    /// Returns the same connection driven by epoll. This is possible because a failed ring leaves its sockets intact.
     #[cold]
     fn fallback(&mut self) -> io::Result<&mut EpollStream> {
         if let Some(socket) = self.socket.take() {
@@ -53,7 +53,7 @@ impl UringStream {
     fn socket(&self) -> io::Result<BorrowedFd<'_>> {
         match (&self.socket, &self.fallback) {
             (Some(socket), _) => Ok(socket.as_fd()),
-            (None, Some(tcp)) => Ok(tcp.as_fd()),
+            (None, Some(stream)) => Ok(stream.as_fd()),
             (None, None) => Err(io::ErrorKind::NotConnected.into()),
         }
     }

@@ -1,5 +1,6 @@
-//! Random scenarios of connections on a slow, disorderly, failing ring: data arrives complete and in order, or an error
-//! is returned. No task waits forever, and no descriptor, buffer or operation is left.
+//! Random scenarios of connections on a ring that is slow, reorders completions and fails. Data must arrive complete
+//! and in order, or an error must be returned. No task may wait forever, and no descriptor, buffer or operation may
+//! remain.
 
 mod pair;
 
@@ -28,9 +29,9 @@ use crate::isolated_test::in_own_process;
 use crate::read_ahead::ReadAhead;
 use crate::runtime::{Runtime, io_uring_unavailable};
 
-/// Scenarios of each fault profile.
+/// Number of scenarios for each fault profile.
 const SCENARIOS: u64 = 500;
-/// Rounds in which all tasks must end once the peers read everything and send nothing more.
+/// Maximum number of rounds until all tasks end, once the peers read everything and send nothing more.
 const DRAIN_ROUNDS: usize = 20_000;
 
 const CALM: FaultProfile = FaultProfile {
@@ -55,7 +56,7 @@ const PROFILES: &[(&str, FaultProfile)] = &[
 
 #[test]
 fn no_fault_of_the_ring_loses_data_or_leaks() {
-    // In its own process, because it counts descriptors.
+    // This test runs in its own process, because it counts descriptors.
     if !in_own_process("io_uring::stress::no_fault_of_the_ring_loses_data_or_leaks") {
         return;
     }
@@ -70,7 +71,7 @@ fn no_fault_of_the_ring_loses_data_or_leaks() {
         println!("{name}: {total:?}");
         assert!(
             total.received > 1_000_000 && total.sent > 1_000_000,
-            "little happened: {total:?}"
+            "too little was transferred: {total:?}"
         );
         assert!(total.large_receives > 100, "few large receives: {total:?}");
         assert!(total.piped > 100_000, "few bytes went through pipes: {total:?}");
@@ -113,7 +114,7 @@ fn the_real_kernel_passes_the_same_scenarios() {
     }
     assert!(
         total.received > 1_000_000 && total.sent > 1_000_000 && total.file_operations > 100,
-        "little happened: {total:?}"
+        "too little was transferred: {total:?}"
     );
 }
 
@@ -128,7 +129,7 @@ struct Scenario {
     /// Stands in for the runtime's epoll.
     events: Arc<File>,
     epoll_waker: Arc<Flag>,
-    /// Waiting without a completion ends, on the simulated kernel.
+    /// True on the simulated kernel, where a wait ends even without a completion.
     may_wait: bool,
 }
 
@@ -282,8 +283,8 @@ impl Scenario {
         self.pairs[which] = new;
     }
 
-    /// Reads everything and sends nothing more; only woken tasks are polled. The peer of a dropped link sees its end
-    /// without doing anything.
+    /// Makes all peers read everything and send nothing more, and polls only woken tasks. The peer of a dropped link
+    /// must receive the end without any action.
     fn drain_round(&mut self) {
         for pair in &mut self.pairs {
             if pair.task.is_some() {
@@ -303,7 +304,8 @@ impl Scenario {
         for pair in &self.pairs {
             pair.check(self.lost.borrow().contains(&pair.inode), broken, total);
         }
-        // Cancellations and closes still to be completed. A kernel thread looks paths up.
+        // Completes the remaining cancellations and closes. Several rounds are needed, because a kernel thread looks
+        // paths up.
         for round in 0..DRAIN_ROUNDS {
             self.driver.turn(self.may_wait);
             if round >= 100 && self.driver.counts() == (0, 0) {
@@ -319,18 +321,18 @@ impl Scenario {
             self.driver.turn(self.may_wait);
         }
         assert!(broken || self.epoll_waker.take(), "events of the runtime are lost");
-        assert_eq!(self.driver.counts(), (0, 0), "slots and operations are left");
+        assert_eq!(self.driver.counts(), (0, 0), "slots or operations remain");
         let left = self.with_simulated(|simulated| (simulated.in_flight(), simulated.buffers_missing()));
         assert!(
             matches!(left, None | Some((0, 0))),
-            "operations and buffers are left: {left:?}"
+            "operations or buffers remain: {left:?}"
         );
         assert!(
             self.driver.with_state(|state| state.closing.is_empty()),
-            "sockets are left"
+            "sockets remain open"
         );
         total.broken += usize::from(broken);
-        // The ring ends while operations are in flight.
+        // Starts operations that are in flight when the ring is dropped.
         for _ in 0..self.rng.below(4) {
             drop(self.start_file_operation(30_000));
         }

@@ -1,4 +1,4 @@
-//! Links on a ring between real sockets.
+//! Tests of links on a ring, over real sockets.
 
 mod children;
 mod ending;
@@ -67,7 +67,7 @@ async fn receive_all(link: &mut impl Link, offered: usize) -> Vec<u8> {
     }
 }
 
-/// Sends as a connection does: unsent bytes that came back go first.
+/// Sends as a connection does: returned unsent bytes are sent before all others.
 async fn send(link: &mut impl Link, queue: &mut SendQueue) -> std::io::Result<()> {
     poll_fn(|context| {
         loop {

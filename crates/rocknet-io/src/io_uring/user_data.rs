@@ -1,7 +1,7 @@
-//! Identifies the operation of a completion by the `user_data` that goes to the kernel and comes back.
+//! Encodes the kind and index of an operation as `user_data`, which the kernel returns with each completion.
 
-/// Kind of an operation, in the lower bits of `user_data`; the bits above hold the index of a connection slot or file
-/// operation.
+/// Kind of an operation, in the lower bits of `user_data`; the higher bits contain the index of a connection slot or
+/// file operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OperationKind {
     Receive = 0,
@@ -30,7 +30,7 @@ pub(super) fn encode(kind: OperationKind, index: usize) -> u64 {
     (index as u64) << KIND_BITS | kind as u64
 }
 
-/// Unpacks a kind and an index; `None` if it is not from here.
+/// Unpacks a kind and an index; `None` if the value does not come from `encode`.
 pub(super) fn decode(user_data: u64) -> Option<(OperationKind, usize)> {
     let kind = ALL_KINDS.get((user_data & ((1 << KIND_BITS) - 1)) as usize)?;
     Some((*kind, (user_data >> KIND_BITS) as usize))

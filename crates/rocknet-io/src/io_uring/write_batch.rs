@@ -1,18 +1,20 @@
-//! Write batch of the ring: responses are copied into it when they are ready, and sent by the next call.
+//! Write batch of the ring: small writes are copied into it, and the next system call of the ring sends them.
 //!
-//! A send is tried once, during submission, and never kept; what the socket does not accept comes back. So nothing of
-//! this memory is read once the call has returned and its completions were taken. A complete send posts no completion.
+//! A send is tried once, during submission, and never remains in flight. Bytes that the socket does not accept are
+//! returned to the link. The memory of the batch is therefore no longer read once the call has returned and its
+//! completions were processed. A complete send posts no completion.
 
 use super::kernel::Operation;
 
-/// Maximum bytes in a batch: as much as fits the core's own cache beside other data.
+/// Maximum bytes in a batch, so that they fit into the core's own cache beside other data.
 const CAPACITY_BYTES: usize = 256 * 1024;
-/// Maximum bytes of one write. Larger ones are sent at once, because copying them would cost more than the system call.
+/// Maximum bytes of one write. Larger writes are sent immediately, because copying them would cost more than the system
+/// call.
 pub(super) const MAX_WRITE_BYTES: usize = 8 * 1024;
 
 /// Writes that are sent together.
 pub(super) struct WriteBatch {
-    /// Never grows, because the kernel gets addresses in it.
+    /// Never grows, because the kernel is passed addresses within it.
     memory: Box<[u8]>,
     used: usize,
     writes: Vec<BatchedWrite>,
@@ -23,6 +25,7 @@ pub(super) struct WriteBatch {
 /// One write of one connection.
 #[derive(Clone, Copy)]
 struct BatchedWrite {
+    /// Slot of the connection.
     index: usize,
     start: usize,
     end: usize,
@@ -68,7 +71,7 @@ impl WriteBatch {
         Some(write)
     }
 
-    /// Returns the next send to submit, and its connection.
+    /// Returns the next send to submit, and the slot of its connection.
     pub fn next_send(&mut self, socket_of: impl FnOnce(usize) -> i32) -> Option<(Operation, usize)> {
         let write = self.writes.get(self.queued)?;
         self.queued += 1;
@@ -94,7 +97,7 @@ impl WriteBatch {
             .unwrap_or_default()
     }
 
-    /// Removes all writes and calls `each` with their connections.
+    /// Removes all writes, and calls `each` with the slot of each connection.
     pub fn clear(&mut self, mut each: impl FnMut(usize)) {
         for write in self.writes.drain(..) {
             each(write.index);

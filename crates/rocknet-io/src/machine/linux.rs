@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Maximum bytes read of a table. A router's table may be larger, but its own addresses stand early enough.
+/// Maximum number of bytes read from a table. A router's table can be larger; its addresses after this limit are not
+/// found.
 const MAX_TABLE_BYTES: u64 = 1024 * 1024;
 
 pub(super) fn addresses() -> Vec<IpAddr> {

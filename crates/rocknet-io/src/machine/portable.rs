@@ -1,4 +1,4 @@
-//! Lists no addresses on systems without the kernel's tables.
+//! Replacement for systems without the tables of the Linux kernel: lists no addresses.
 
 use std::net::IpAddr;
 

@@ -6,8 +6,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice};
 
-/// Minimum capacity: with less, a pipe costs more than copying. The system gives smaller pipes to users that have many
-/// (`pipe-user-pages-soft`).
+/// Minimum capacity in bytes: with less, a pipe costs more than copying. The kernel creates smaller pipes for users
+/// that have many (`pipe-user-pages-soft`).
 const MIN_PIPE_BYTES: usize = 64 * 1024;
 
 pub struct PipeEnds {
@@ -28,7 +28,7 @@ pub fn open(room: usize) -> io::Result<PipeEnds> {
 pub fn fill(ends: &PipeEnds, socket: BorrowedFd<'_>, limit: usize) -> io::Result<usize> {
     match splice(socket, None, &ends.writer, None, limit, FLAGS) {
         Ok(moved) => Ok(moved),
-        // No data, no room, or a socket without `splice`. The end of the stream and out-of-band data look like no data.
+        // No data, no room, or a socket without `splice`. The end of the stream and out-of-band data also result in 0.
         Err(Errno::AGAIN | Errno::INTR | Errno::INVAL) => Ok(0),
         Err(error) => Err(error.into()),
     }

@@ -1,5 +1,5 @@
-//! Finds the owner of a socket in `/proc`: the inode of the socket in the kernel's tables, then a process that has it
-//! open.
+//! Finds the owner of a socket in `/proc`: looks up the inode of the socket in the kernel's tables, then searches the
+//! processes for one that has this inode open.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -75,14 +75,16 @@ fn address(hex: &str) -> Option<IpAddr> {
     }
 }
 
-/// Returns whether a socket on `held` prevents another from binding `wanted`. The table does not show whether `[::]` is
-/// bound for IPv6 only, so it is assumed to hold the port for both versions.
-fn conflicts(held: IpAddr, wanted: Option<IpAddr>) -> bool {
-    match wanted {
+/// Returns whether a socket bound to `bound` prevents another from binding `requested`. The table does not show whether
+/// `[::]` is bound for IPv6 only, so it is assumed to occupy the port for both IP versions.
+fn conflicts(bound: IpAddr, requested: Option<IpAddr>) -> bool {
+    match requested {
         None => true,
-        Some(wanted) if wanted.is_unspecified() => wanted.is_ipv6() || held.is_ipv4() || held.is_unspecified(),
-        Some(wanted) if held.is_unspecified() => held.is_ipv6() || wanted.is_ipv4(),
-        Some(wanted) => held == wanted.to_canonical(),
+        Some(requested) if requested.is_unspecified() => {
+            requested.is_ipv6() || bound.is_ipv4() || bound.is_unspecified()
+        }
+        Some(requested) if bound.is_unspecified() => bound.is_ipv6() || requested.is_ipv4(),
+        Some(requested) => bound == requested.to_canonical(),
     }
 }
 
@@ -91,7 +93,7 @@ fn unix_inode(line: &[u8], path: &[u8]) -> Option<u64> {
     let fields = line.strip_suffix(path)?.strip_suffix(b" ")?;
     let mut fields = std::str::from_utf8(fields).ok()?.split_ascii_whitespace();
     let inode = fields.nth(6)?.parse().ok()?;
-    // More fields follow if this is a longer path with a space in it that happens to end like ours.
+    // More fields follow if the line has a longer path that contains a space and happens to end in `path`.
     fields.next().is_none().then_some(inode)
 }
 
@@ -102,8 +104,8 @@ fn lines(table: &str) -> impl Iterator<Item = Vec<u8>> + use<> {
         .flat_map(|reader| reader.split(b'\n').map_while(Result::ok))
 }
 
-/// Returns the process with the lowest number that has one of the sockets open. For a server that forks, this is its
-/// first process.
+/// Returns the process with the lowest number that has one of the sockets open. For a server that forks, that is
+/// usually its first process.
 fn process_with(inodes: &[u64]) -> Option<PortOwner> {
     if inodes.is_empty() {
         return None;
@@ -128,7 +130,7 @@ fn process_with(inodes: &[u64]) -> Option<PortOwner> {
             .any(|link| links.iter().any(|socket| link.as_os_str() == socket.as_str()))
     })?;
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
-    // A process chooses its own name, so it may contain anything, and it is printed on a terminal.
+    // A process chooses its own name. Control characters are removed, because the name is printed on a terminal.
     let name = String::from_utf8_lossy(&name)
         .trim()
         .chars()
@@ -142,8 +144,8 @@ const LISTEN: &str = "0A";
 /// Maximum number of bytes read from a table. Listening sockets come first in the TCP tables, so a machine with a
 /// million connections need not be read whole.
 const MAX_TABLE: u64 = 4 * 1024 * 1024;
-/// Maximum time of a search. The name only improves an error message, so it is left out on a machine with very many
-/// processes.
+/// Maximum time of a search. The owner only improves an error message, so the message does without it on a machine with
+/// very many processes.
 const MAX_SEARCH: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

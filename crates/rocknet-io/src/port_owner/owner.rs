@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A process that listens on an address requested by another.
+/// A process that listens on an address that another process requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortOwner {
     /// Process ID.

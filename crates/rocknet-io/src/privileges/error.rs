@@ -46,7 +46,7 @@ impl fmt::Display for PrivilegeError {
                 "privileges must be dropped before threads start, but {count} are running"
             ),
             Self::System(call, error) => write!(f, "cannot drop the privileges of root: {call}: {error}"),
-            Self::Reversible => f.write_str("the privileges were dropped, but the system would permit to regain them"),
+            Self::Reversible => f.write_str("the privileges of root were dropped, but the process could regain them"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Dropping privileges on Linux, where they are capabilities of each thread.
+//! Drops privileges on Linux, where they are capabilities of each thread.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     let mut groups: Vec<Gid> = user.groups.iter().map(|&group| Gid::from_raw(group)).collect();
     let kept = named("capget", thread::capabilities(None))?.permitted & KEPT_CAPABILITIES;
 
-    // Without this, changing the user would clear all capabilities.
+    // Without this flag, changing the user would clear all capabilities.
     named("prctl(PR_SET_KEEPCAPS)", thread::set_keep_capabilities(true))?;
     // The user comes last, because only root may change the groups.
     named("setgroups", thread::set_thread_groups(&groups))?;
@@ -37,18 +37,18 @@ pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     }
     named("prctl(PR_SET_NO_NEW_PRIVS)", thread::set_no_new_privs(true))?;
 
-    let mut now = named("getgroups", getgroups())?;
-    now.sort_unstable_by_key(|group| group.as_raw());
+    let mut current_groups = named("getgroups", getgroups())?;
+    current_groups.sort_unstable_by_key(|group| group.as_raw());
     groups.sort_unstable_by_key(|group| group.as_raw());
     let capabilities = named("capget", thread::capabilities(None))?;
     let root = (Uid::ROOT, Gid::ROOT);
-    let closed = getuid() == uid
+    let is_permanent = getuid() == uid
         && getgid() == gid
-        && now == groups
+        && current_groups == groups
         && capabilities == sets
         && thread::set_thread_res_uid(root.0, root.0, root.0).is_err()
         && thread::set_thread_res_gid(root.1, root.1, root.1).is_err();
-    if closed {
+    if is_permanent {
         Ok(())
     } else {
         Err(PrivilegeError::Reversible)
@@ -78,8 +78,8 @@ pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
 /// the programs that it started.
 #[allow(unsafe_code)]
 fn block_signals() {
-    // SAFETY: the first call initialises the set, and the calls touch nothing else. Started programs begin with an
-    // empty mask.
+    // SAFETY: `sigemptyset` initialises the set, and the calls access no other memory. Programs started later begin
+    // with an empty mask.
     unsafe {
         let mut set = std::mem::zeroed::<libc::sigset_t>();
         libc::sigemptyset(&raw mut set);
@@ -104,5 +104,5 @@ const PROCESS_CAPABILITIES: CapabilitySet = CapabilitySet::SETUID
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::KILL);
 
-/// A reload may add a site on port 80 long after startup.
+/// Capability that the server keeps, because a reload can add a site on port 80 long after startup.
 const KEPT_CAPABILITIES: CapabilitySet = CapabilitySet::NET_BIND_SERVICE;

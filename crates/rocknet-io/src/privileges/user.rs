@@ -29,7 +29,7 @@ impl User {
     /// Fails if the user or group is unknown, or if a file cannot be read.
     pub fn find(spec: &str) -> Result<Self, PrivilegeError> {
         let read = |path: &'static str| fs::read_to_string(path).map_err(|error| PrivilegeError::System(path, error));
-        // A container may have no tables, which numbers do not need.
+        // Read errors are reported only if the file is needed: a container may have none, and numeric IDs need none.
         let (passwd, group) = (read("/etc/passwd"), read("/etc/group"));
         let found = Self::look_up(
             spec,
@@ -49,7 +49,7 @@ impl User {
             None => (spec, None),
         };
         let entries = || passwd.lines().filter_map(PasswdEntry::parse);
-        // A name that looks like a number has precedence, as everywhere on Unix.
+        // A user name that looks like a number has precedence over the user ID, as in other Unix programs.
         let entry = entries()
             .find(|entry| entry.name == user)
             .or_else(|| parse_id(user).and_then(|uid| entries().find(|entry| entry.uid == uid)));

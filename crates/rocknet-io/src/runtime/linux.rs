@@ -1,4 +1,4 @@
-//! Builds a runtime with io_uring, the second back end of Linux.
+//! Builds a runtime whose sockets are driven by io_uring.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
 use crate::io_uring;
 
-/// Keeps the ring of this thread; dropped after all tasks.
+/// Owner of this thread's ring; it must be dropped after all tasks.
 pub type RingGuard = io_uring::DriverGuard;
 
 pub fn build_with_ring(builder: &mut Builder) -> io::Result<(LocalRuntime, RingGuard)> {

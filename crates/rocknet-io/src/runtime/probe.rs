@@ -1,4 +1,4 @@
-//! Checks whether this process can use io_uring.
+//! Tests whether this process can use io_uring.
 
 use std::future::poll_fn;
 use std::io;
@@ -13,10 +13,10 @@ use crate::io_uring::{UringStream, current};
 use crate::link::Link;
 use crate::queue::SendQueue;
 
-/// Returns why io_uring is unavailable; `None` if it works. The check creates a ring and exchanges bytes over a socket
-/// pair, because no version number or setting is a reliable sign.
+/// Returns why io_uring is unavailable; `None` if it works. The test creates a ring and exchanges bytes over a socket
+/// pair, because no version number or setting shows reliably that io_uring works.
 pub fn io_uring_unavailable() -> Option<String> {
-    // The attempt has a thread of its own, because the caller's thread may already have a runtime.
+    // The attempt runs on a thread of its own, because the caller's thread may already have a runtime.
     let tried = thread::Builder::new().spawn(attempt);
     let result = tried.and_then(|thread| thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())));
     result.err().map(|error| reason(&error))

@@ -1,4 +1,4 @@
-//! Files in memory.
+//! Sealed files in memory (`memfd_create`).
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ pub(super) fn create() -> io::Result<File> {
     Ok(memfd_create("rocknet", flags)?.into())
 }
 
-/// Makes the content final. Receivers can open the file again by its path, also for writing if its mode permits.
+/// Makes the content final, because receivers could otherwise open the file for writing by its path.
 pub(super) fn seal(file: &File) -> io::Result<()> {
     let all = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
     Ok(fcntl_add_seals(file, all)?)

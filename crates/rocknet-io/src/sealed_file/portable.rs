@@ -1,4 +1,4 @@
-//! Files in the temporary folder that are unlinked at once.
+//! Replacement for systems without sealed files: files in the temporary folder that are unlinked immediately.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -21,7 +21,7 @@ pub(super) fn create() -> io::Result<File> {
     Ok(file)
 }
 
-/// Systems without sealed files: each receiver of the descriptor can change the content.
+/// Does nothing, because the system cannot seal files: each receiver of the descriptor can change the content.
 #[allow(clippy::unnecessary_wraps, reason = "other systems can fail")]
 pub(super) fn seal(_: &File) -> io::Result<()> {
     Ok(())

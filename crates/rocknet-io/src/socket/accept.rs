@@ -1,4 +1,4 @@
-//! Accepts connections and classifies the errors.
+//! Accepts connections and classifies errors of accepting.
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ pub fn local_address(connection: impl AsFd) -> io::Result<Option<SocketAddr>> {
 pub enum AcceptErrorKind {
     /// No connection is waiting: wait for the next event.
     WouldBlock,
-    /// The connection failed while it was queued: accept the next one at once.
+    /// The connection failed while it was queued: accept the next one immediately.
     ConnectionLost,
     /// Descriptors or memory are exhausted, or the error is unknown: pause, then continue. Waiting connections stay
     /// queued.
@@ -63,8 +63,8 @@ pub fn accept_error_kind(error: &io::Error) -> AcceptErrorKind {
         | Errno::OPNOTSUPP
         | Errno::TIMEDOUT => AcceptErrorKind::ConnectionLost,
         Errno::BADF | Errno::NOTSOCK | Errno::INVAL => AcceptErrorKind::ListenerBroken,
-        // EMFILE, ENFILE, ENOBUFS and ENOMEM. Unknown errors count as these, so that they neither spin nor stop a
-        // worker.
+        // EMFILE, ENFILE, ENOBUFS and ENOMEM. Unknown errors are treated like these, so that they neither make a worker
+        // spin nor stop it.
         _ => AcceptErrorKind::Exhausted,
     }
 }

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 /// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
-    /// A TCP port. `ip: None` stands for all addresses of the machine, IPv6 and IPv4. `[::]` stands for all IPv6
-    /// addresses and no IPv4 address, so that `0.0.0.0` can be bound in addition.
+    /// A TCP port. `ip: None` means all addresses of the machine, IPv6 and IPv4. `[::]` means all IPv6 addresses and no
+    /// IPv4 address, so that `0.0.0.0` can be bound in addition.
     Tcp {
         /// Address, or `None` for all.
         ip: Option<IpAddr>,
-        /// Port; 0 lets the kernel choose one.
+        /// Port; 0 means that the kernel chooses one.
         port: u16,
     },
     /// A Unix socket bound to this file.

@@ -1,5 +1,5 @@
 //! Default length of the accept queue.
 
-/// Maximum number of established connections that wait to be accepted. Larger than the common 511, so that a burst of
-/// thousands fits. The kernel limits it to `net.core.somaxconn` (4,096 on Linux today).
+/// Maximum number of established connections that wait to be accepted. It is larger than the common 511, so that a
+/// burst of thousands of connections fits. The kernel limits it to `net.core.somaxconn` (4,096 on Linux today).
 pub const BACKLOG: i32 = 4096;

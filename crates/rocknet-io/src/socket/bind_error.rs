@@ -1,4 +1,4 @@
-//! Errors of listening, with their remedy.
+//! Errors of listening on an address. Their messages name the remedy.
 
 use std::error::Error;
 use std::fmt;
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::Address;
 use crate::port_owner::{self, PortOwner};
 
-/// Error of listening on an address. Its message names the remedy.
+/// Error of listening on an address.
 #[derive(Debug)]
 pub struct BindError {
     /// The address that was requested.
@@ -21,7 +21,7 @@ pub struct BindError {
 /// Cause of a [`BindError`].
 #[derive(Debug)]
 pub enum BindErrorKind {
-    /// Another socket is bound there, owned by this process if it could be found.
+    /// Another socket is bound to the address. Contains the process that owns this socket, if it was found.
     InUse(Option<PortOwner>),
     /// Permission is missing for a port below 1024, or for the directory of the socket file.
     Denied,

@@ -35,7 +35,7 @@ pub(super) fn cork(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_tcp_cork(socket, on)?)
 }
 
-#[allow(unsafe_code, reason = "no safe crate at hand knows this option")]
+#[allow(unsafe_code, reason = "no safe function of a dependency sets this option")]
 pub(super) fn defer_accept(listener: BorrowedFd<'_>, wait: Duration) -> io::Result<()> {
     let seconds = libc::c_int::try_from(wait.as_secs()).unwrap_or(libc::c_int::MAX);
     // SAFETY: the descriptor is borrowed and so open; the value is a live `c_int` of the size passed.

@@ -30,16 +30,15 @@ impl Default for ListenOptions {
     }
 }
 
-/// A listening socket. TCP sockets have TCP_NODELAY set, which accepted sockets inherit. A response leaves in one
-/// write, so waiting for more data would only delay it, and setting the option on every connection would cost a system
-/// call each.
+/// A listening socket. TCP sockets have TCP_NODELAY set, because a response is sent by one write, and waiting for more
+/// data would only delay it. Accepted sockets inherit the option, which saves a system call for each connection.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
     /// The bound address; port 0 has been replaced by the port that the kernel chose.
     address: Address,
     options: ListenOptions,
-    /// Removed when the last socket bound to it is dropped.
+    /// The socket file, which is removed when the last listener bound to it is dropped.
     file: Option<Arc<SocketFile>>,
 }
 
@@ -53,8 +52,8 @@ impl Listener {
         Self::open(address, options, PortSharing::Exclusive).map_err(|error| BindError::new(address, error))
     }
 
-    /// Listens like [`Listener::bind`], but permits overlap with `held`, which have to be sockets of this process. A
-    /// change from one address of a port to all addresses, or back, holds both for a moment.
+    /// Listens like [`Listener::bind`], but permits overlap with `held`, which have to be sockets of this process. When
+    /// the configuration changes from one address of a port to all addresses, or back, both sockets exist for a moment.
     ///
     /// # Errors
     ///
@@ -99,7 +98,7 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// Fails if no descriptor is left.
+    /// Fails if the descriptors are exhausted.
     pub fn try_clone(&self) -> io::Result<Self> {
         let socket = self.socket.try_clone()?;
         Ok(Self {
@@ -110,12 +109,14 @@ impl Listener {
         })
     }
 
-    /// Returns a socket on the same address for another event loop. With `reuse_port` it is a TCP socket with its own
-    /// accept queue; otherwise, and for a socket file, as [`Listener::try_clone`].
+    /// Returns a socket on the same address for another event loop. With `reuse_port`, a TCP socket gets a sibling with
+    /// its own accept queue. Otherwise, and for a socket file, the result is the same as that of
+    /// [`Listener::try_clone`].
     ///
-    /// The kernel distributes connections over all queues. A sibling from which no thread accepts lets its share of the
-    /// clients hang, and closing one resets the connections queued in it. So create exactly one for each event loop but
-    /// the first, which uses the bound socket. To keep one, or to give a restarted loop its queue back, clone it.
+    /// The kernel distributes connections over all queues. If no thread accepts from a sibling, its share of the
+    /// clients hangs. Closing a sibling resets the connections in its queue. So create exactly one sibling for each
+    /// event loop except the first, which uses the bound socket. Clone a sibling to keep its queue for a restarted
+    /// event loop.
     ///
     /// # Errors
     ///
@@ -208,7 +209,7 @@ impl AsRawFd for Listener {
 ///
 /// # Errors
 ///
-/// As [`Listener::bind`], for the last port tried. Only a port in use makes it try the next one.
+/// As [`Listener::bind`], for the last port tried. Any error other than a port in use ends the search.
 pub fn bind_next_free(
     ip: Option<IpAddr>,
     port: u16,
@@ -244,7 +245,8 @@ fn tcp(address: SocketAddr, only_v6: bool, options: ListenOptions, sharing: Port
     socket.set_reuse_address(true)?;
     socket.set_tcp_nodelay(true)?;
     // SO_REUSEPORT would also admit a second server of the same user, which would get half of the connections. So the
-    // first socket is bound without it, which fails if the port is in use, and is opened to siblings afterwards.
+    // first socket is bound without the option, which fails if the port is in use. The option is set afterwards, for
+    // siblings.
     if sharing == PortSharing::Shared {
         socket.set_reuse_port(true)?;
     }

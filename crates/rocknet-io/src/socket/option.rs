@@ -8,7 +8,7 @@ use socket2::{SockRef, TcpKeepalive};
 
 use super::system;
 
-/// TCP keepalive: when an idle connection is probed.
+/// Timing of the probes of TCP keepalive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
     /// Idle time before the first probe.
@@ -32,7 +32,8 @@ pub fn keepalive(socket: impl AsFd, keepalive: Keepalive) -> io::Result<()> {
     SockRef::from(&socket).set_tcp_keepalive(&options)
 }
 
-/// Sets the time that sent bytes may stay unacknowledged before the connection is closed (`TCP_USER_TIMEOUT`).
+/// Sets the maximum time that sent bytes can remain unacknowledged before the kernel closes the connection
+/// (`TCP_USER_TIMEOUT`).
 ///
 /// # Errors
 ///
@@ -41,8 +42,8 @@ pub fn user_timeout(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
     system::user_timeout(socket.as_fd(), timeout)
 }
 
-/// Limits the unsent bytes that the kernel holds before the socket counts as full (`TCP_NOTSENT_LOWAT`). A slow client
-/// then costs less memory, and later responses are chosen later.
+/// Limits the unsent bytes in the kernel beyond which the socket counts as full (`TCP_NOTSENT_LOWAT`). A slow client
+/// then costs less memory, and the choice of the HTTP/2 stream that sends next is made later.
 ///
 /// # Errors
 ///
@@ -52,7 +53,7 @@ pub fn notsent_lowat(socket: impl AsFd, bytes: u32) -> io::Result<()> {
 }
 
 /// Makes the kernel report a new connection only when its first bytes arrive, or after about `wait`, in whole seconds
-/// (`TCP_DEFER_ACCEPT`). For protocols in which the client sends first.
+/// (`TCP_DEFER_ACCEPT`). Suitable only for protocols in which the client sends first.
 ///
 /// # Errors
 ///
@@ -61,8 +62,8 @@ pub fn defer_accept(listener: impl AsFd, wait: Duration) -> io::Result<()> {
     system::defer_accept(listener.as_fd(), wait)
 }
 
-/// While on, the kernel sends only full packets, however the bytes are written; off sends the rest. A mere
-/// optimisation, so errors are ignored.
+/// Sets `TCP_CORK`. While it is on, the kernel sends only full packets. Turning it off sends the remaining bytes.
+/// Errors are ignored, because the option is only an optimisation.
 pub(crate) fn cork(socket: BorrowedFd<'_>, on: bool) {
     let _ = system::cork(socket, on);
 }

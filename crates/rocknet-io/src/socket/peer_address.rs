@@ -25,7 +25,7 @@ impl PeerAddress {
     }
 }
 
-/// Converts an IPv4-mapped IPv6 address to IPv4, and returns all others unchanged, with their scope.
+/// Converts an IPv4-mapped IPv6 address to IPv4. Returns all other addresses unchanged, with their scope.
 pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),

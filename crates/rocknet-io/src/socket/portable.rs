@@ -1,4 +1,5 @@
-//! Socket operations for systems other than Linux. Options that a system lacks are ignored, because they only tune.
+//! Socket operations for systems other than Linux. Options that a system lacks are ignored, because they only affect
+//! performance.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -18,7 +19,8 @@ pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, PeerAddre
     Ok((socket.into(), PeerAddress::of(address.as_socket())))
 }
 
-/// Not every system reports the state. Listening again changes nothing, and fails on a connected socket.
+/// Returns true if the socket listens, and fails otherwise. Not every system reports that state, so this function calls
+/// `listen` again, which has no effect on a listening socket and fails on a connected one.
 pub(super) fn listens(socket: BorrowedFd<'_>) -> io::Result<bool> {
     SockRef::from(&socket).listen(super::BACKLOG).map(|()| true)
 }

@@ -1,5 +1,5 @@
-//! Unix sockets bound to a file. The file of a server that has ended is replaced, that of a running one is not, and the
-//! own file is removed on drop.
+//! Unix sockets bound to a file. A stale file, whose server has ended, is replaced; the file of a running server is
+//! not. On drop, a listener removes its own file.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// The file of a listening socket, removed on drop if it is still the one created.
+/// The file of a listening socket. It is removed on drop, unless another file has replaced it.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
@@ -44,8 +44,8 @@ pub(super) fn bind(path: &Path, backlog: i32) -> io::Result<(OwnedFd, SocketFile
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    // Two servers that start at once would both find the stale file, and the second would remove the new file of the
-    // first. The directory itself serves as the lock, so that no lock file is left behind.
+    // Two servers that start at the same time would both find the stale file, and the second would remove the new file
+    // of the first. The directory itself serves as the lock, so that no lock file is left behind.
     let directory = rustix::fs::open(
         directory,
         OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
@@ -89,7 +89,7 @@ fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     match probe.connect(address) {
         Err(error) if error.raw_os_error() == Some(Errno::CONNREFUSED.raw_os_error()) => fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        // A full queue, a socket of another type, or one that permits no connection: a server is running.
+        // Success, a full queue, a socket of another type or missing permission: a server may be running.
         _ => Err(Errno::ADDRINUSE.into()),
     }
 }
@@ -117,6 +117,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 /// Only the server's user and group may connect. A proxy in front joins the group, and other users of the machine
 /// cannot bypass the checks of the proxy.
 const MODE: u32 = 0o660;
-/// Binding takes another server microseconds; a lock held for a second has another purpose.
+/// Maximum number of attempts to lock the directory. Another server holds the lock for microseconds, so a lock held for
+/// a second has another purpose.
 const LOCK_TRIES: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);

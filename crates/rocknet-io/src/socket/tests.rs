@@ -1,4 +1,4 @@
-//! Binding next to other sockets and to stale socket files, accepting, and error messages.
+//! Tests of binding next to other sockets and to stale socket files, of accepting, and of error messages.
 
 use std::fs;
 use std::io::{self, Write};
@@ -63,7 +63,8 @@ fn addresses_are_formatted_as_in_a_url() {
 
 #[test]
 fn accepts_only_at_the_listening_address() {
-    // where it listens, where the client connects, the address that the server sees, whether that needs IPv6
+    // Address of the listener, address that the client connects to, address of the client (`None` if the connection is
+    // refused), and whether IPv6 is required.
     for (listen, connect, peer, ipv6) in [
         (Some("127.0.0.1"), "127.0.0.1", Some("127.0.0.1"), false),
         (Some("0.0.0.0"), "127.0.0.1", Some("127.0.0.1"), false),
@@ -89,15 +90,15 @@ fn accepts_only_at_the_listening_address() {
         let to = SocketAddr::new(connect.parse().unwrap(), port);
         let client = TcpStream::connect(to);
         let Some(peer) = peer else {
-            assert!(client.is_err(), "{listen:?} took a connection to {connect}");
+            assert!(client.is_err(), "{listen:?} accepted a connection to {connect}");
             continue;
         };
         let (connection, from) = next(&[&listener]);
         assert_eq!(from, PeerAddress::Ip(client.unwrap().local_addr().unwrap()));
         assert_eq!(from.ip(), Some(peer.parse().unwrap()));
         assert_eq!(local_address(&connection).unwrap(), Some(to));
-        let shape = SockRef::from(&connection);
-        assert!(shape.tcp_nodelay().unwrap() && shape.nonblocking().unwrap());
+        let connection_options = SockRef::from(&connection);
+        assert!(connection_options.tcp_nodelay().unwrap() && connection_options.nonblocking().unwrap());
         assert!(
             rustix::io::fcntl_getfd(&connection)
                 .unwrap()
@@ -112,7 +113,7 @@ fn the_ipv6_and_ipv4_wildcards_coexist() {
         return;
     }
     let six = Listener::bind(&tcp(Some("::"), 0), ListenOptions::default()).unwrap();
-    // Another program may hold the port on IPv4, but no socket of this process does.
+    // Another program may have bound the port on IPv4, but no socket of this process has.
     match Listener::bind(
         &tcp(Some("0.0.0.0"), six.local_port().unwrap()),
         ListenOptions::default(),
@@ -133,12 +134,12 @@ fn a_port_in_use_is_refused_and_its_owner_named() {
         (ListenOptions::default(), ListenOptions::default()),
         (ListenOptions::default(), SHARED),
         (SHARED, ListenOptions::default()),
-        // SO_REUSEPORT alone would admit this one.
+        // SO_REUSEPORT on both sockets would admit the second one.
         (SHARED, SHARED),
     ] {
-        for (there, wanted) in [(loopback, loopback), (None, None), (None, loopback), (loopback, None)] {
-            let listener = Listener::bind(&tcp(there, 0), first).unwrap();
-            let address = tcp(wanted, listener.local_port().unwrap());
+        for (bound, requested) in [(loopback, loopback), (None, None), (None, loopback), (loopback, None)] {
+            let listener = Listener::bind(&tcp(bound, 0), first).unwrap();
+            let address = tcp(requested, listener.local_port().unwrap());
             let error = Listener::bind(&address, second).unwrap_err();
             assert_eq!(error.address, address);
             let BindErrorKind::InUse(Some(owner)) = &error.kind else {
@@ -172,7 +173,7 @@ fn siblings_share_the_connections_of_an_address() {
             .iter()
             .map(|client| client.local_addr().unwrap().port())
             .collect();
-        let taken = |listener: &Listener| -> Vec<u16> {
+        let accept_all = |listener: &Listener| -> Vec<u16> {
             let ends = std::iter::from_fn(|| accept(listener).ok());
             ends.map(|(_, peer)| {
                 if let PeerAddress::Ip(address) = peer {
@@ -183,20 +184,20 @@ fn siblings_share_the_connections_of_an_address() {
             })
             .collect()
         };
-        let mut seen = taken(&first);
-        let at_first = seen.len();
-        seen.extend(taken(&second));
-        // The server's end of the handshake is complete when the client's connect returns, so all are queued.
-        seen.sort_unstable();
+        let mut accepted = accept_all(&first);
+        let at_first = accepted.len();
+        accepted.extend(accept_all(&second));
+        // `accept` returned all connections, because each was queued before its `connect` returned.
+        accepted.sort_unstable();
         ports.sort_unstable();
-        assert_eq!(seen, ports);
+        assert_eq!(accepted, ports);
         // A clone has no queue of its own, so no connection is lost when it accepts nothing.
         let (clone, _waiting) = (first.try_clone().unwrap(), TcpStream::connect(to).unwrap());
         assert_eq!(clone.address(), first.address());
-        assert_eq!(taken(&first).len() + taken(&second).len(), 1);
-        assert_eq!(taken(&clone).len(), 0);
-        // A shared queue gives all connections to the first that accepts. 64 ports do not all hash to one of two
-        // queues.
+        assert_eq!(accept_all(&first).len() + accept_all(&second).len(), 1);
+        assert_eq!(accept_all(&clone).len(), 0);
+        // With a shared queue, the first listener that accepts gets all connections. With two queues, the kernel
+        // chooses by a hash of the ports, and 64 ports do not all hash to the same queue.
         assert_eq!(
             at_first == CLIENTS,
             queues == 1,
@@ -207,8 +208,8 @@ fn siblings_share_the_connections_of_an_address() {
 
 #[test]
 fn binds_the_next_free_port() {
-    let held = Listener::bind(&tcp(Some("127.0.0.1"), 0), ListenOptions::default()).unwrap();
-    let port = held.local_port().unwrap();
+    let occupied = Listener::bind(&tcp(Some("127.0.0.1"), 0), ListenOptions::default()).unwrap();
+    let port = occupied.local_port().unwrap();
     let ip = Some(IpAddr::from(Ipv4Addr::LOCALHOST));
     for tries in [0, 1] {
         let error = bind_next_free(ip, port, tries, ListenOptions::default()).unwrap_err();
@@ -219,7 +220,7 @@ fn binds_the_next_free_port() {
         // All higher ports are in use.
         Err(error) => assert_eq!(error.address.port(), Some(u16::MAX)),
     }
-    // Only a port in use makes it try the next one.
+    // Any other error ends the search at the first port.
     let error = bind_next_free(Some("192.0.2.1".parse().unwrap()), 8080, 10, ListenOptions::default()).unwrap_err();
     assert!(
         matches!(error.kind, BindErrorKind::Unavailable) && error.address.port() == Some(8080),
@@ -343,15 +344,18 @@ fn connections_inherit_the_options() {
     let mut client = TcpStream::connect(("127.0.0.1", listener.local_port().unwrap())).unwrap();
     client.write_all(b"x").unwrap();
     let (connection, _) = next(&[&listener]);
-    let shape = SockRef::from(&connection);
-    assert!(shape.keepalive().unwrap());
-    assert_eq!(shape.tcp_keepalive_time().unwrap(), probing.idle);
-    assert_eq!(shape.tcp_keepalive_interval().unwrap(), probing.interval);
-    assert_eq!(shape.tcp_keepalive_retries().unwrap(), probing.count);
+    let connection_options = SockRef::from(&connection);
+    assert!(connection_options.keepalive().unwrap());
+    assert_eq!(connection_options.tcp_keepalive_time().unwrap(), probing.idle);
+    assert_eq!(connection_options.tcp_keepalive_interval().unwrap(), probing.interval);
+    assert_eq!(connection_options.tcp_keepalive_retries().unwrap(), probing.count);
     #[cfg(target_os = "linux")]
     {
-        assert_eq!(shape.tcp_user_timeout().unwrap(), Some(Duration::from_secs(61)));
-        assert_eq!(shape.tcp_notsent_lowat().unwrap(), 100_000);
+        assert_eq!(
+            connection_options.tcp_user_timeout().unwrap(),
+            Some(Duration::from_secs(61))
+        );
+        assert_eq!(connection_options.tcp_notsent_lowat().unwrap(), 100_000);
         let (unix, _) = UnixStream::pair().unwrap();
         assert!(defer_accept(&unix, Duration::from_secs(3)).is_err());
     }
@@ -359,7 +363,7 @@ fn connections_inherit_the_options() {
 
 #[test]
 fn accept_errors_are_classified() {
-    for (errno, trouble) in [
+    for (errno, expected) in [
         (Errno::AGAIN, AcceptErrorKind::WouldBlock),
         (Errno::CONNABORTED, AcceptErrorKind::ConnectionLost),
         (Errno::INTR, AcceptErrorKind::ConnectionLost),
@@ -372,7 +376,7 @@ fn accept_errors_are_classified() {
         (Errno::BADF, AcceptErrorKind::ListenerBroken),
         (Errno::INVAL, AcceptErrorKind::ListenerBroken),
     ] {
-        assert_eq!(accept_error_kind(&errno.into()), trouble, "{errno}");
+        assert_eq!(accept_error_kind(&errno.into()), expected, "{errno}");
     }
     assert_eq!(accept_error_kind(&io::Error::other("x")), AcceptErrorKind::Exhausted);
 }

@@ -1,4 +1,4 @@
-//! Other systems cannot create files without a name.
+//! Replacement for systems that cannot create files without a name.
 
 use std::fs::File;
 use std::io;

@@ -1,17 +1,17 @@
-//! Both ways to create an unnamed file: the folder stays empty, and other users cannot open the file.
+//! Tests of both ways to create an unnamed file: the folder remains empty, and other users cannot open the file.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 use super::*;
 
-type Make = fn(&Path) -> io::Result<File>;
+type Create = fn(&Path) -> io::Result<File>;
 
 #[test]
 fn the_folder_stays_empty() {
-    for make in [create_unnamed as Make, create_and_unlink] {
+    for create in [create_unnamed as Create, create_and_unlink] {
         let folder = tempfile::tempdir().expect("a folder");
-        let file = make(folder.path()).expect("a file");
+        let file = create(folder.path()).expect("a file");
         let meta = file.metadata().expect("its metadata");
         assert_eq!((meta.nlink(), meta.mode() & 0o777), (0, 0o600));
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
@@ -27,19 +27,19 @@ fn an_unusable_folder_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file");
     fs::write(&file, "").expect("a file");
-    for make in [create_unnamed as Make, create_and_unlink] {
+    for create in [create_unnamed as Create, create_and_unlink] {
         for (path, expected) in [
             (folder.path().join("missing"), ErrorKind::NotFound),
             (file.clone(), ErrorKind::NotADirectory),
         ] {
-            assert_eq!(make(&path).expect_err("no file").kind(), expected, "{path:?}");
+            assert_eq!(create(&path).expect_err("no file").kind(), expected, "{path:?}");
         }
     }
 }
 
 #[test]
 fn errors_are_classified() {
-    for (errno, full, shortage) in [
+    for (errno, full, exhausted) in [
         (Errno::NOSPC, true, false),
         (Errno::DQUOT, true, false),
         (Errno::MFILE, false, true),
@@ -50,7 +50,7 @@ fn errors_are_classified() {
         let error = errno.into();
         assert_eq!(
             (is_full(&error), is_resource_exhausted(&error)),
-            (full, shortage),
+            (full, exhausted),
             "{errno}"
         );
     }

@@ -20,8 +20,8 @@ pub struct Ticker {
 }
 
 impl Ticker {
-    /// Creates a ticker with the given period, switched off. It opens its descriptor now, so that ticks go on when
-    /// descriptors run out later.
+    /// Creates a ticker with the given period, switched off. Opens the descriptor here, so that starting the ticker
+    /// cannot fail later because descriptors are exhausted.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl Ticker {
         })
     }
 
-    /// Returns whether it ticks.
+    /// Returns whether the ticker is on.
     pub fn is_on(&self) -> bool {
         self.on
     }
@@ -79,7 +79,7 @@ impl Ticker {
             it_interval: length,
             it_value: length,
         };
-        // Cannot fail: the descriptor is a timer and the time is in range.
+        // Cannot fail, because the descriptor is a timer and the time is in range.
         let _ = timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &ticks);
     }
 }

@@ -26,7 +26,7 @@ impl Ticker {
         Ok(Ticker { next: None, length })
     }
 
-    /// Returns whether it ticks.
+    /// Returns whether the ticker is on.
     pub fn is_on(&self) -> bool {
         self.next.is_some()
     }

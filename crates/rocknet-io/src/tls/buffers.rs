@@ -8,22 +8,23 @@ use crate::wheel::{Tick, Wheel};
 
 use super::record_size::MAX_RECORD_PLAINTEXT;
 
-/// Size of the records written before they are passed to the inner link: enough for a send window, and small enough to
-/// be in the CPU cache when the kernel copies them.
+/// Number of bytes of records that are collected before they are passed to the inner link. They are enough for a send
+/// window, and still in the CPU cache when the kernel copies them.
 pub(super) const BATCH: usize = 64 * 1024;
 /// Maximum size of incomplete data during the handshake: the longest message that rustls accepts (64 KiB), such as a
 /// second ClientHello or a chain of client certificates, with record headers and encryption overhead.
 pub(super) const MAX_PARTIAL_HANDSHAKE: usize = 80 * 1024;
 /// Size of the receive buffer: three of the largest records, after the incomplete data.
 const INCOMING: usize = 64 * 1024 + MAX_PARTIAL_HANDSHAKE + SPARE;
-/// Bytes at the end that are never received into. They hold the header of the invalid record that makes rustls create
-/// an alert.
+/// Number of bytes at the end of the receive buffer that no receive fills. They are reserved for the header of the
+/// invalid record that makes rustls create an alert.
 pub(super) const SPARE: usize = 8;
-/// Maximum overhead of an encrypted record: header, nonce, tag, content type.
+/// Maximum overhead of an encrypted record in bytes: header, nonce, tag, content type.
 const OVERHEAD: usize = 64;
 
 /// Buffers for receiving, encrypting and sending, shared by all TLS connections of a worker.
 pub struct TlsBuffers {
+    /// Received records, which are decrypted in place.
     pub(super) incoming: RefCell<Box<[u8]>>,
     /// Plaintext of one record, if it is not contiguous in the queue.
     pub(super) scratch: RefCell<Box<[u8]>>,

@@ -15,16 +15,17 @@ use crate::queue::SendQueue;
 
 /// Content type of a handshake record, which is the first byte of every TLS connection.
 const HANDSHAKE: u8 = 22;
-/// Offsets of the type of the first handshake message, and of the version in a ClientHello (RFC 5246 §7.4).
+/// Offset of the type of the first handshake message (RFC 5246 §7.4).
 const MESSAGE_TYPE: usize = 5;
 const CLIENT_HELLO: u8 = 1;
+/// Offset of the version in a ClientHello (RFC 5246 §7.4.1.2).
 const CLIENT_VERSION: std::ops::Range<usize> = 9..11;
 const TLS_1_2: [u8; 2] = [3, 3];
-/// RFC 5246 §7.2: the version offered is no longer supported.
+/// RFC 5246 §7.2: the version that the client offers is not supported.
 const PROTOCOL_VERSION: u8 = 70;
 /// RFC 8446 §6.2: a message or record cannot be decoded, or is too long.
 const DECODE_ERROR: u8 = 50;
-/// RFC 8446 §6.2: a message is not allowed at this point.
+/// RFC 8446 §6.2: a message is not permitted at this point.
 const UNEXPECTED_MESSAGE: u8 = 10;
 /// RFC 8446 §6.1: the handshake is cancelled without a protocol error; close_notify follows.
 const USER_CANCELED: u8 = 90;
@@ -86,8 +87,9 @@ impl<L: Link> ClientHelloAcceptor<L> {
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if the client sends nothing; `ConnectionAborted` if it stops within the ClientHello;
-    /// `InvalidData` if the ClientHello is invalid or too large. The matching alert has been sent.
+    /// `UnexpectedEof` if the client sends nothing; `ConnectionAborted` if it closes the connection within the
+    /// ClientHello; `InvalidData` if the ClientHello is invalid or too large. In the last two cases an alert has been
+    /// sent. Otherwise the error of the link.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<FirstBytes>> {
         if self.accepted.is_some() {
             return Poll::Ready(Ok(FirstBytes::ClientHello));
@@ -114,7 +116,7 @@ impl<L: Link> ClientHelloAcceptor<L> {
             }
             let mut rest = got;
             while !rest.is_empty() {
-                // Reads at most 4 KiB at a time, and nothing once its buffer is full.
+                // `read_tls` reads at most 4 KiB per call, and fails once its buffer is full.
                 if self.acceptor.read_tls(&mut rest).is_err() {
                     self.send_fatal_alert(DECODE_ERROR);
                     return Poll::Ready(Err(io::Error::new(
@@ -125,7 +127,8 @@ impl<L: Link> ClientHelloAcceptor<L> {
                 match self.acceptor.accept() {
                     Ok(None) => {}
                     Ok(Some(accepted)) => {
-                        // The bytes after it are passed on with the rest.
+                        // `bytes` also contains data received after the ClientHello. `accept` passes all of it to the
+                        // session.
                         self.accepted = Some(accepted);
                         return Poll::Ready(Ok(FirstBytes::ClientHello));
                     }
@@ -138,13 +141,14 @@ impl<L: Link> ClientHelloAcceptor<L> {
         }
     }
 
-    /// Sends the alert for a ClientHello that rustls rejected. For some errors rustls creates none.
+    /// Sends the alert for a ClientHello that rustls rejected. For some errors rustls creates no alert, so this
+    /// function chooses one.
     fn send_alert_for(&mut self, error: &Error, mut alert: AcceptedAlert) {
         let mut records = SendQueue::default();
-        let made = alert.write_all(records.buffer());
+        let written = alert.write_all(records.buffer());
         if self.is_before_tls_1_2() {
             self.send_fatal_alert(PROTOCOL_VERSION);
-        } else if made.is_err() || records.is_empty() {
+        } else if written.is_err() || records.is_empty() {
             self.send_fatal_alert(match error {
                 Error::PeerMisbehaved(_) => UNEXPECTED_MESSAGE,
                 _ => DECODE_ERROR,
@@ -154,8 +158,8 @@ impl<L: Link> ClientHelloAcceptor<L> {
         }
     }
 
-    /// Returns whether the newest version of the client is TLS 1.1 or older. Other errors in its ClientHello follow
-    /// from that, and the alert has to name the version (RFC 5246 §E.1).
+    /// Returns whether the newest version that the client supports is TLS 1.1 or older. Other errors in such a
+    /// ClientHello result from its version, so the alert has to be protocol_version (RFC 5246 §E.1).
     fn is_before_tls_1_2(&self) -> bool {
         let version = self.bytes.get(CLIENT_VERSION);
         self.bytes.get(MESSAGE_TYPE) == Some(&CLIENT_HELLO) && version.is_some_and(|version| version < &TLS_1_2[..])
@@ -201,7 +205,8 @@ impl<L: Link> ClientHelloAcceptor<L> {
         (self.link, self.bytes)
     }
 
-    /// Sends a few bytes without waiting. The socket accepts them, because nothing else has been sent.
+    /// Sends a few bytes without waiting, and closes the sending direction. The socket accepts the bytes, because it
+    /// has sent nothing before.
     fn send(&mut self, records: &mut SendQueue) {
         let _ = self.link.poll_send(&mut Context::from_waker(Waker::noop()), records);
         let _ = self.link.shut_down();

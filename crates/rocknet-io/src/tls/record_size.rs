@@ -5,27 +5,30 @@ use crate::wheel::Tick;
 
 /// Maximum plaintext of a record in bytes (RFC 8446 §5.1).
 pub const MAX_RECORD_PLAINTEXT: usize = 16 * 1024;
-/// With its overhead it fills three segments of 1,460 bytes. The client can decrypt the first bytes of a page when
-/// these have arrived, rather than a whole large record.
+/// Plaintext of a small record in bytes. With its overhead the record fits into three segments of 1,460 bytes. The
+/// client can decrypt the first bytes of a page when these segments have arrived, and need not wait for a whole large
+/// record.
 const SMALL_RECORD: usize = 4_229;
-/// A response that fits into the initial window of a connection (ten segments, RFC 6928) arrives at once in any case.
+/// Maximum size in bytes of data that is sent in large records from the start. It fits into the initial congestion
+/// window (ten segments, RFC 6928), so small records would not arrive earlier.
 const INITIAL_WINDOW: u64 = 14_000;
-/// After this many bytes the congestion window exceeds the largest record.
+/// Number of bytes after which records are large, because the congestion window then exceeds the largest record.
 const WARM_AFTER: u64 = 256 * 1024;
-/// After a second without sending, the kernel shrinks the congestion window again.
+/// Number of ticks without sending (one second) after which records start small again, because the kernel then shrinks
+/// the congestion window.
 const COLD_AFTER_TICKS: u32 = 4;
 
 /// State of the transfer on a connection.
 #[derive(Debug, Default)]
 pub(super) struct RecordSize {
-    /// Bytes sent since the window was small.
+    /// Number of bytes sent since the congestion window was small.
     sent: u64,
     /// Tick of the last send.
     last: Option<Tick>,
 }
 
 impl RecordSize {
-    /// Notes that bytes are sent at this tick.
+    /// Registers that bytes are sent at this tick. After a pause, records start small again.
     pub fn begin(&mut self, now: Tick) {
         if self.last.is_some_and(|last| now.since(last) > COLD_AFTER_TICKS) {
             self.sent = 0;

@@ -16,10 +16,10 @@ const OVERHEAD: usize = 64;
 pub(super) struct Session<S> {
     connection: S,
     peer_closed: bool,
-    /// A fatal alert was created; rustls creates no second one.
+    /// True if a fatal alert was created; rustls creates no second one.
     alert_sent: bool,
-    /// Records could not be decrypted. rustls must not process more of them, because it would create a second fatal
-    /// alert.
+    /// True if records could not be decrypted. rustls must not process more records then, because it would create a
+    /// second fatal alert.
     has_failed: bool,
 }
 
@@ -69,8 +69,8 @@ impl<S: Side> Session<S> {
     }
 
     /// Decrypts the records in `incoming`. Passes the plaintext to `plain`, and appends the records that they require
-    /// to `outgoing`. Returns the number of bytes consumed. The rest is an incomplete record, which has to be at the
-    /// front next time. After an error, `outgoing` contains the alert for the peer.
+    /// to `outgoing`. Returns the number of bytes consumed. The remaining bytes are an incomplete record, with which
+    /// `incoming` has to begin in the next call. After an error, `outgoing` contains the alert for the peer.
     pub fn decrypt(
         &mut self,
         incoming: &mut [u8],
@@ -116,7 +116,7 @@ impl<S: Side> Session<S> {
                 // Early data is never permitted.
                 Ok(_) => return Err(Error::General("received early data".to_owned())),
                 Err(error) => {
-                    // Writes pending records and then the alert. No further call, because rustls would process the
+                    // Writes pending records and then the alert. Decryption ends here, because rustls would process the
                     // invalid record again.
                     self.alert_sent = self.flush(&mut incoming[used..], outgoing)?;
                     return Err(error);
@@ -129,12 +129,11 @@ impl<S: Side> Session<S> {
         }
     }
 
-    /// Creates a fatal alert with the keys in use, unless one was created already. rustls creates alerts only for what
-    /// it receives, so it is given a record with an invalid type, and the alert is decode_error.
+    /// Creates a fatal alert with the keys in use, unless one was created already. rustls creates alerts only for
+    /// received records, so it is given a record with an invalid type, and the alert is decode_error.
     ///
     /// `room` is filled with such records. It has to be longer than the unconsumed bytes passed to `decrypt` by at
     /// least a record header, because rustls continues after the bytes that it has seen.
-    /// the header of a record, because rustls goes on after the records that it has seen.
     pub fn write_fatal_alert(&mut self, room: &mut [u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
         const INVALID_TYPE: u8 = 0xff;
         if self.alert_sent {
@@ -142,7 +141,7 @@ impl<S: Side> Session<S> {
         }
         self.alert_sent = true;
         room.fill(INVALID_TYPE);
-        // Records created before are sent first.
+        // Writes records that were created before the alert.
         self.flush(room, outgoing)?;
         if self.connection.process(room).state.is_err() {
             self.flush(room, outgoing)?;
@@ -150,7 +149,7 @@ impl<S: Side> Session<S> {
         Ok(())
     }
 
-    /// Appends the records that rustls has ready; returns true if there were any.
+    /// Appends the records that rustls has prepared. Returns true if there were any.
     fn flush(&mut self, incoming: &mut [u8], outgoing: &mut Vec<u8>) -> Result<bool, Error> {
         let at = outgoing.len();
         while self.connection.state().wants_write() {
@@ -163,15 +162,15 @@ impl<S: Side> Session<S> {
         Ok(outgoing.len() > at)
     }
 
-    /// Encrypts plaintext of at most one record, and appends it to `outgoing`. `partial` holds the bytes that `decrypt`
-    /// left over.
+    /// Encrypts plaintext of at most one record, and appends the record to `outgoing`. `partial` has to contain the
+    /// received bytes that `decrypt` did not consume.
     pub fn encrypt(&mut self, partial: &mut [u8], plain: &[u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
         self.write(partial, plain.len(), outgoing, |traffic, room| {
             traffic.encrypt(plain, room)
         })
     }
 
-    /// Writes close_notify.
+    /// Appends close_notify to `outgoing`; `partial` as in [`Session::encrypt`].
     pub fn close(&mut self, partial: &mut [u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
         self.write(partial, 0, outgoing, |traffic, room| traffic.queue_close_notify(room))
     }
@@ -184,7 +183,7 @@ impl<S: Side> Session<S> {
         write: impl FnOnce(&mut WriteTraffic<'_, S::Data>, &mut [u8]) -> Result<usize, EncryptError>,
     ) -> Result<(), Error> {
         loop {
-            // The bytes are an incomplete record, so none of them is consumed here.
+            // `partial` is an incomplete record, so none of its bytes is consumed here.
             let UnbufferedStatus { state, .. } = self.connection.process(partial);
             match state? {
                 ConnectionState::WriteTraffic(mut traffic) => {

@@ -9,9 +9,9 @@ use rustls::unbuffered::UnbufferedStatus;
 pub trait Side {
     type Data;
 
-    /// True if an end without close_notify is an error. Clients often omit it, and the framing of their requests
-    /// reveals missing bytes. A response may end with its connection, so an attacker who can end the connection could
-    /// truncate it.
+    /// True if the end of the connection without close_notify is an error. A server does not require close_notify,
+    /// because clients often omit it, and the framing of requests reveals missing bytes. A client requires it, because
+    /// a response can end with its connection, so an attacker who closes the connection could truncate the response.
     const NEEDS_CLOSE_NOTIFY: bool;
 
     fn process<'c, 'i>(&'c mut self, records: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;

@@ -1,4 +1,4 @@
-//! TLS over a link in memory: the result does not depend on how the bytes are split.
+//! Tests of TLS over a link in memory: the result does not depend on how the bytes are split.
 
 mod client;
 mod client_hello;
@@ -22,7 +22,7 @@ use crate::sim::{self, SimLink, SimPeer};
 use crate::wheel::Wheel;
 
 const NAME: &str = "a.test";
-/// Attempts until the ClientHello is complete: one suffices, because all available bytes are read.
+/// Maximum number of polls until the ClientHello is complete. One is enough, because a poll reads all available bytes.
 const ROUNDS: usize = 10;
 
 struct TlsConfigs {
@@ -36,17 +36,17 @@ fn configs(version: &'static SupportedProtocolVersion) -> TlsConfigs {
 
 /// Configurations in which the server uses `provider`; the client supports everything.
 fn configs_with(version: &'static SupportedProtocolVersion, provider: CryptoProvider) -> TlsConfigs {
-    let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let generated = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(generated.signing_key.serialize_der()).unwrap();
     let mut server = ServerConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[version])
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![generated.cert.der().clone()], key)
         .unwrap();
     server.alpn_protocols = vec![b"x/1".to_vec()];
     let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
+    roots.add(generated.cert.der().clone()).unwrap();
     let mut client = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_protocol_versions(&[version])
         .unwrap()
@@ -130,14 +130,14 @@ fn handshake(
     mut acceptor: ClientHelloAcceptor<SimLink>,
     config: &Arc<ServerConfig>,
 ) -> Tls<SimLink> {
-    let greeted = (0..ROUNDS).find_map(|_| {
+    let first_bytes = (0..ROUNDS).find_map(|_| {
         client.transfer().unwrap();
         match acceptor.poll(&mut context()) {
-            Poll::Ready(greeted) => Some(greeted.unwrap()),
+            Poll::Ready(first_bytes) => Some(first_bytes.unwrap()),
             Poll::Pending => None,
         }
     });
-    assert_eq!(greeted, Some(FirstBytes::ClientHello));
+    assert_eq!(first_bytes, Some(FirstBytes::ClientHello));
     let hello = acceptor.client_hello().unwrap();
     assert_eq!(hello.server_name(), Some(NAME));
     let mut tls = acceptor.accept(Arc::clone(config)).unwrap();
@@ -229,7 +229,7 @@ fn any_split_gives_the_same_result() {
             assert_eq!(
                 client.tls.reader().read(&mut rest).unwrap(),
                 0,
-                "close_notify was received"
+                "the client received no close_notify"
             );
         }
     }
@@ -275,7 +275,7 @@ fn an_idle_connection_keeps_only_its_keys() {
     assert!(tls.backlog.is_none());
 }
 
-/// The close_notify does not fit: it is not kept for a link that accepts nothing more.
+/// The link does not accept the close_notify, which must not be kept, because the sending direction is shut down.
 #[test]
 fn unsent_records_are_dropped_at_shutdown() {
     let configs = configs(&TLS13);
@@ -288,7 +288,7 @@ fn unsent_records_are_dropped_at_shutdown() {
     assert_eq!(tls.in_flight(), 0);
     assert!(tls.poll_recv(&mut context(), &mut [0; 10]).is_pending());
     client.tls.writer().write_all(b"late").unwrap();
-    // The response to this cannot be sent either.
+    // The response to the key update cannot be sent either.
     client.tls.refresh_traffic_keys().unwrap();
     client.tls.writer().write_all(b"r").unwrap();
     assert_eq!(receive(&mut client, &mut tls, 5, 100), b"later");
@@ -306,7 +306,7 @@ fn plaintext_is_returned_and_invalid_records_end_the_session() {
     assert!(acceptor.looks_like_http(20));
     assert_eq!(acceptor.into_parts().1, b"GET / HTTP/1.1\r\n");
 
-    // A record changed in transit: an alert, and no plaintext.
+    // A record that was changed in transit leads to an alert, and yields no plaintext.
     let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
     let mut tls = handshake(&mut client, acceptor, &configs.server);
     client.tls.writer().write_all(b"request").unwrap();
@@ -318,7 +318,7 @@ fn plaintext_is_returned_and_invalid_records_end_the_session() {
         .poll_recv(&mut context(), &mut [0; 100])
         .map(|received| received.map(drop));
     assert!(matches!(received, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::InvalidData));
-    assert!(client.transfer().is_err(), "the client received an alert");
+    assert!(client.transfer().is_err(), "the client received no alert");
     // Nothing is sent after the alert.
     let mut queue = SendQueue::default();
     queue.buffer().extend_from_slice(b"answer");

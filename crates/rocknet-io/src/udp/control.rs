@@ -1,4 +1,4 @@
-//! Control messages: metadata that the kernel exchanges along with datagrams.
+//! Control messages: metadata of datagrams that is passed to the kernel, or received from it, along with their bytes.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
@@ -15,7 +15,7 @@ use super::transmit::Transmit;
 /// Capacity in bytes: enough for an address, a mark and a length.
 const CAPACITY: usize = 128;
 
-/// Aligned as control messages require.
+/// Buffer for control messages, with the alignment that they require.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub(super) struct ControlBuffer([u8; CAPACITY]);
@@ -31,7 +31,7 @@ pub(super) struct Received {
 /// Makes the kernel report the destination and the ECN mark of each datagram and coalesce datagrams of one peer (GRO),
 /// and forbids fragmentation, as QUIC requires (RFC 9000 §14).
 pub(super) fn enable_options(socket: &Socket, v6: bool) -> io::Result<()> {
-    // An IPv6 socket may carry IPv4 too, which has its own options.
+    // An IPv6 socket can also send and receive over IPv4, which has its own options.
     for (level, name, value) in [
         (libc::IPPROTO_IP, libc::IP_PKTINFO, 1),
         (libc::IPPROTO_IP, libc::IP_RECVTOS, 1),
@@ -97,7 +97,7 @@ impl ControlBuffer {
             used = self.add(used, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, mark);
         }
         match transmit.source {
-            // An IPv6 socket takes IPv4 addresses in their mapped form.
+            // An IPv6 socket requires IPv4 addresses in their mapped form.
             Some(IpAddr::V4(from)) if transmit.destination.is_ipv6() => used = self.add_v6(used, from.to_ipv6_mapped()),
             Some(IpAddr::V6(from)) => used = self.add_v6(used, from),
             Some(IpAddr::V4(from)) => {
@@ -135,10 +135,9 @@ impl ControlBuffer {
                 libc::CMSG_LEN(size_of::<T>() as u32),
             )
         };
-        assert!(used + space <= CAPACITY, "all messages there are fit");
-        // SAFETY: within the capacity, as just asserted. It is aligned, because the buffer is, and `space` is a
-        // multiple of the alignment. The data follows the header and is written as bytes, for which any alignment is
-        // valid.
+        assert!(used + space <= CAPACITY, "the control messages exceed the buffer");
+        // SAFETY: the message is within the capacity, as just asserted. Its header is aligned, because the buffer is,
+        // and `space` is a multiple of the alignment. The data follows the header and is written without alignment.
         unsafe {
             let head = self.0.as_mut_ptr().add(used).cast::<libc::cmsghdr>();
             (*head).cmsg_level = level;
@@ -157,7 +156,7 @@ pub(super) fn read(message: &libc::msghdr) -> Received {
     // SAFETY: the kernel has written whole messages into the memory that this header names, which the caller keeps.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };
     while !next.is_null() {
-        // SAFETY: it points to a whole header within that memory.
+        // SAFETY: `next` points to a whole header within that memory.
         let head = unsafe { ptr::read_unaligned(next) };
         match (head.cmsg_level, head.cmsg_type) {
             (libc::IPPROTO_IP, libc::IP_TOS) => {
@@ -191,7 +190,7 @@ pub(super) fn read(message: &libc::msghdr) -> Received {
 
 /// Returns the data of a message; `None` if it is too short for the type.
 #[allow(unsafe_code)]
-#[allow(clippy::unnecessary_cast)] // musl counts with 32 bits.
+#[allow(clippy::unnecessary_cast)] // `cmsg_len` has 32 bits in musl.
 fn value<T: Copy>(at: *const libc::cmsghdr, head: &libc::cmsghdr) -> Option<T> {
     // SAFETY: this only computes a size.
     let needed = unsafe { libc::CMSG_LEN(size_of::<T>() as u32) };
@@ -199,7 +198,8 @@ fn value<T: Copy>(at: *const libc::cmsghdr, head: &libc::cmsghdr) -> Option<T> {
         return None;
     }
     let mut value = MaybeUninit::<T>::uninit();
-    // SAFETY: so many bytes were written after the header, and every T used here is valid for any bytes.
+    // SAFETY: the kernel has written at least this many bytes after the header, and every T used here is valid for any
+    // bytes.
     unsafe {
         ptr::copy_nonoverlapping(libc::CMSG_DATA(at), value.as_mut_ptr().cast(), size_of::<T>());
         Some(value.assume_init())

@@ -1,4 +1,4 @@
-//! The error of the last system call.
+//! Error of the last system call, from `errno`.
 
 use std::io;
 

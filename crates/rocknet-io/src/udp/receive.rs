@@ -11,10 +11,10 @@ use super::control::{self, ControlBuffer};
 use super::ecn::Ecn;
 use super::error::last_error;
 
-/// Maximum number of batches received by one call. Each can hold dozens of datagrams, so more would only delay other
-/// tasks.
+/// Maximum number of batches received by one call. Each batch can contain dozens of datagrams, so more batches would
+/// only delay other tasks.
 const BATCH: usize = 8;
-/// Size of the buffer for each batch: the largest that the kernel coalesces.
+/// Size in bytes of the buffer for each batch: the largest batch that the kernel coalesces.
 const BUFFER_SIZE: usize = 64 * 1024;
 
 /// Metadata of a batch of datagrams received from one peer.
@@ -22,7 +22,7 @@ const BUFFER_SIZE: usize = 64 * 1024;
 pub struct RecvMeta {
     /// Address of the peer.
     pub source: SocketAddr,
-    /// The local address to which they were sent, if known.
+    /// The local address to which the datagrams were sent, if known.
     pub destination: Option<IpAddr>,
     /// Congestion mark.
     pub ecn: Ecn,
@@ -32,7 +32,7 @@ pub struct RecvMeta {
     pub segment: usize,
 }
 
-/// Receive buffers of half a megabyte, which a worker shares among its sockets.
+/// Receive buffers of half a megabyte in total, which a worker shares among its sockets.
 pub struct RecvBuffers {
     memory: Box<[u8]>,
     batches: Vec<RecvMeta>,
@@ -54,7 +54,8 @@ impl RecvBuffers {
         each.map(|(batch, memory)| (batch, memory[..batch.length].chunks(batch.segment.max(1))))
     }
 
-    /// Receives with one call and returns the number of batches. Unusable datagrams are left out.
+    /// Receives with one call and returns the number of batches. A truncated datagram, or one without a source, becomes
+    /// an empty batch.
     #[allow(unsafe_code)]
     pub(super) fn receive(&mut self, socket: &OwnedFd) -> Result<usize, Errno> {
         self.batches.clear();
@@ -74,7 +75,7 @@ impl RecvBuffers {
             head.msg_control = controls[number].as_mut_ptr();
             head.msg_controllen = ControlBuffer::capacity() as _;
         }
-        // SAFETY: each message names its own memory, of the given length, which lives until the call returns.
+        // SAFETY: each message points to its own memory, which has the given length and lives until the call returns.
         let got = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -90,7 +91,7 @@ impl RecvBuffers {
             let info = control::read(head);
             // SAFETY: the kernel has written an address of this length.
             let from = unsafe { SockAddr::new(name, head.msg_namelen) }.as_socket();
-            // Drops a truncated datagram, or one without a source. An empty batch keeps the buffers in order.
+            // An empty batch in place of an unusable datagram keeps batches and buffers in the same order.
             let whole = head.msg_flags & libc::MSG_TRUNC == 0;
             let length = if whole && from.is_some() {
                 message.msg_len as usize

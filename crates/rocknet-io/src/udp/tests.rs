@@ -1,4 +1,4 @@
-//! Datagrams over loopback, with both back ends: lengths, marks, addresses, and many datagrams per call.
+//! Tests of datagrams over loopback with both I/O back ends: lengths, marks, addresses, and many datagrams per call.
 
 use std::future::poll_fn;
 use std::io::ErrorKind;
@@ -9,12 +9,12 @@ use rocknet_testing::{Need, skip};
 use super::{Ecn, MAX_SEGMENTS, MAX_TRANSMIT_BYTES, RecvBuffers, Transmit, UdpSocket};
 use crate::runtime::{Runtime, io_uring_unavailable};
 
-/// Runs a test with each back end available.
+/// Runs a test with each I/O back end that is available.
 fn on_both(test: impl AsyncFn()) {
     Runtime::new(64).expect("a runtime").block_on(test());
     match io_uring_unavailable() {
         None => Runtime::with_io_uring(64).expect("a ring").block_on(test()),
-        Some(trouble) => skip(Need::IoUring, &trouble),
+        Some(reason) => skip(Need::IoUring, &reason),
     }
 }
 
@@ -51,7 +51,7 @@ fn marks_and_addresses_are_sent_and_received() {
     on_both(async || {
         for (ours, theirs, target, from) in [
             ("127.0.0.1:0", "127.0.0.1:0", "127.0.0.1", "127.0.0.1"),
-            // The chosen one of several local addresses.
+            // Several local addresses, of which the sender chooses one.
             ("0.0.0.0:0", "0.0.0.0:0", "127.0.0.3", "127.0.0.2"),
             ("[::1]:0", "[::1]:0", "::1", "::1"),
             // IPv4 through IPv6 sockets.
@@ -113,7 +113,7 @@ fn many_datagrams_share_one_call() {
                     .iter()
                     .all(|batch| batch.ecn == Ecn::Ect0 && batch.segment <= segment)
             );
-            // Loopback keeps datagrams of one send together.
+            // Over loopback, the datagrams of one send arrive together.
             assert!(
                 metas.len() * 10 <= count,
                 "{} batches for {count} datagrams",

@@ -7,8 +7,8 @@ use std::task::Poll;
 use super::Deadline;
 
 impl Deadline {
-    /// Returns the output of `future`, or `None` if the deadline expires first. If both are ready at once, the output
-    /// counts.
+    /// Returns the output of `future`, or `None` if the deadline expires first. If both are ready at the same time, the
+    /// output is returned.
     pub async fn within<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         poll_fn(|context| match future.as_mut().poll(context) {
@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(paused.as_mut().poll(&mut context), Poll::Ready(Some(())));
         wheel.advance();
         assert_eq!(never.as_mut().poll(&mut context), Poll::Ready(None));
-        // Both are ready at once.
+        // Both are ready at the same time.
         assert_eq!(pin!(deadline.within(ready(8))).poll(&mut context), Poll::Ready(Some(8)));
     }
 }

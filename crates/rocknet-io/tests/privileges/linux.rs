@@ -1,4 +1,4 @@
-//! Abilities of a process after it dropped the privileges of root on Linux.
+//! Tests of the abilities of a process that has dropped the privileges of root on Linux.
 
 use std::env;
 use std::fs;
@@ -69,7 +69,7 @@ fn directory() -> PathBuf {
     env::var_os(DIRECTORY).unwrap().into()
 }
 
-/// A user that is in no table and owns no file on the machine.
+/// Returns a user that is not in `/etc/passwd` and owns no file on the machine.
 fn test_user() -> User {
     User::find("64123:64124").unwrap()
 }
@@ -167,7 +167,7 @@ fn files_of_others_are_forbidden() {
                 Err(error) => panic!("{path} with {symlinks:?}: {error:?}"),
             }
         }
-        // Directories that may be entered but not read are reported as directories, and not listed.
+        // Directories that the user cannot read can be opened as directories, but not listed.
         for directory in ["passage", "closed"] {
             let opened = root.open_file(directory.as_bytes(), symlinks).unwrap();
             assert_eq!(opened.meta.kind, rocknet_io::confined_fs::FileKind::Directory);

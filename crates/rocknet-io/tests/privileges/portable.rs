@@ -1,4 +1,4 @@
-//! Dropping privileges has to fail on systems that do not support it.
+//! Tests that dropping privileges fails on systems that do not support it.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! One log with simulated times and failures: rotation by age, retries, limits, and reports.
+//! Tests of one log with simulated times and failures: rotation by age, retries, limits, and reports.
 
 use std::fs;
 
@@ -40,7 +40,7 @@ impl TestLog {
         }
     }
 
-    /// A log on a disk that is full until `mend`.
+    /// Returns a log on a disk that is full until `mend` is called.
     fn full() -> TestLog {
         let folder = tempfile::tempdir().expect("a folder");
         std::os::unix::fs::symlink("/dev/full", folder.path().join("a.log")).expect("links");
@@ -89,138 +89,138 @@ impl TestLog {
 }
 
 #[test]
-fn rotation_by_age() {
-    let mut bench = TestLog::new();
+fn a_log_is_rotated_by_age() {
+    let mut log = TestLog::new();
     let day = DAY.as_secs();
-    bench.push("a\n", &DAILY, 0);
-    let due = bench.destination.due(&DAILY).expect("an age is set");
-    assert!(due <= bench.start.instant + DAY);
-    bench.destination.upkeep(&DAILY, bench.at(day - 60));
-    assert_eq!(bench.files(), ["a\n"]);
-    bench.destination.upkeep(&DAILY, bench.at(day));
-    assert_eq!(bench.files(), ["", "a\n"], "without a new line too");
-    bench.destination.upkeep(&DAILY, bench.at(2 * day));
-    assert_eq!(bench.files(), ["", "a\n"], "an empty log stays");
-    bench.push("b\n", &DAILY, 2 * day + 1);
-    bench.push("c\n", &DAILY, 3 * day + 2);
-    assert_eq!(bench.files(), ["c\n", "b\n", "a\n"]);
-    bench.push("d\n", &DAILY, 4 * day + 4);
-    assert_eq!(bench.files(), ["d\n", "c\n", "b\n"]);
+    log.push("a\n", &DAILY, 0);
+    let due = log.destination.due(&DAILY).expect("an age is set");
+    assert!(due <= log.start.instant + DAY);
+    log.destination.upkeep(&DAILY, log.at(day - 60));
+    assert_eq!(log.files(), ["a\n"]);
+    log.destination.upkeep(&DAILY, log.at(day));
+    assert_eq!(log.files(), ["", "a\n"], "without a new line too");
+    log.destination.upkeep(&DAILY, log.at(2 * day));
+    assert_eq!(log.files(), ["", "a\n"], "an empty log is not rotated");
+    log.push("b\n", &DAILY, 2 * day + 1);
+    log.push("c\n", &DAILY, 3 * day + 2);
+    assert_eq!(log.files(), ["c\n", "b\n", "a\n"]);
+    log.push("d\n", &DAILY, 4 * day + 4);
+    assert_eq!(log.files(), ["d\n", "c\n", "b\n"]);
 }
 
 #[test]
 fn a_log_rotated_by_another_program_is_only_reopened() {
-    let mut bench = TestLog::new();
+    let mut log = TestLog::new();
     let small = Rotate {
         size: Some(4),
         age: None,
         keep: 2,
     };
-    bench.push("aaa\n", &small, 0);
-    fs::rename(bench.folder.path().join("a.log"), bench.folder.path().join("a.log.1")).expect("renames");
-    fs::write(bench.folder.path().join("a.log"), "theirs\n").expect("writes");
-    bench.push("bbb\n", &small, 0);
-    assert_eq!(bench.files(), ["theirs\nbbb\n", "aaa\n"]);
+    log.push("aaa\n", &small, 0);
+    fs::rename(log.folder.path().join("a.log"), log.folder.path().join("a.log.1")).expect("renames");
+    fs::write(log.folder.path().join("a.log"), "theirs\n").expect("writes");
+    log.push("bbb\n", &small, 0);
+    assert_eq!(log.files(), ["theirs\nbbb\n", "aaa\n"]);
 }
 
 #[test]
-fn keep_zero() {
-    let mut bench = TestLog::new();
+fn keep_zero_keeps_no_old_file() {
+    let mut log = TestLog::new();
     let none = Rotate {
         size: Some(4),
         age: None,
         keep: 0,
     };
-    bench.push("aaa\n", &none, 0);
-    bench.push("bbb\n", &none, 0);
-    assert_eq!(bench.files(), ["bbb\n"]);
+    log.push("aaa\n", &none, 0);
+    log.push("bbb\n", &none, 0);
+    assert_eq!(log.files(), ["bbb\n"]);
 }
 
 #[test]
 fn an_idle_log_that_is_no_longer_named_is_closed_and_reopens() {
-    let mut bench = TestLog::new();
-    bench.push("a\n", &NEVER, 0);
-    assert_eq!(bench.destination.due(&NEVER), None, "nothing to wait for");
-    bench.destination.set_in_use(false);
+    let mut log = TestLog::new();
+    log.push("a\n", &NEVER, 0);
+    assert_eq!(log.destination.due(&NEVER), None, "nothing to wait for");
+    log.destination.set_in_use(false);
     let close = CLOSE_AFTER.as_secs();
-    assert_eq!(bench.destination.due(&NEVER), Some(bench.at(close).instant));
-    bench.destination.upkeep(&NEVER, bench.at(close - 1));
-    assert!(bench.destination.output.is_some());
-    bench.destination.upkeep(&NEVER, bench.at(close));
-    assert!(bench.destination.output.is_none() && bench.destination.due(&NEVER).is_none());
-    bench.push("b\n", &NEVER, close + 1);
-    assert_eq!(bench.files(), ["a\nb\n"]);
+    assert_eq!(log.destination.due(&NEVER), Some(log.at(close).instant));
+    log.destination.upkeep(&NEVER, log.at(close - 1));
+    assert!(log.destination.output.is_some());
+    log.destination.upkeep(&NEVER, log.at(close));
+    assert!(log.destination.output.is_none() && log.destination.due(&NEVER).is_none());
+    log.push("b\n", &NEVER, close + 1);
+    assert_eq!(log.files(), ["a\nb\n"]);
 }
 
 #[test]
 fn a_failed_log_is_retried_once_a_second_and_reported() {
-    let mut bench = TestLog::full();
-    bench.push("a\n", &NEVER, 1);
-    assert_eq!(bench.destination.due(&NEVER), Some(bench.at(2).instant));
+    let mut log = TestLog::full();
+    log.push("a\n", &NEVER, 1);
+    assert_eq!(log.destination.due(&NEVER), Some(log.at(2).instant));
     assert_eq!(
-        bench.take_report(),
+        log.take_report(),
         Some((
             true,
             "cannot be written and lines are held since T1: no space left on device".to_owned()
         ))
     );
-    bench.push("b\n", &NEVER, 1);
-    assert_eq!((bench.take_report(), bench.destination.held_lines()), (None, 2));
-    bench.destination.upkeep(&NEVER, bench.at(2));
-    assert_eq!(bench.destination.due(&NEVER), Some(bench.at(3).instant));
+    log.push("b\n", &NEVER, 1);
+    assert_eq!((log.take_report(), log.destination.held_lines()), (None, 2));
+    log.destination.upkeep(&NEVER, log.at(2));
+    assert_eq!(log.destination.due(&NEVER), Some(log.at(3).instant));
     let long = "x".repeat(HELD_MAX) + "\n";
-    bench.push(&long, &NEVER, 2);
-    assert_eq!(bench.destination.take_dropped(), 1);
+    log.push(&long, &NEVER, 2);
+    assert_eq!(log.destination.take_dropped(), 1);
     assert_eq!(
-        bench.take_report(),
+        log.take_report(),
         Some((true, "1 line lost since T1: no space left on device".to_owned()))
     );
-    bench.mend(3);
-    assert_eq!(bench.files(), ["a\nb\n"]);
+    log.mend(3);
+    assert_eq!(log.files(), ["a\nb\n"]);
     assert_eq!(
-        bench.take_report(),
+        log.take_report(),
         Some((false, "recovered, 1 line lost since T1".to_owned()))
     );
-    assert_eq!((bench.take_report(), bench.destination.due(&NEVER)), (None, None));
+    assert_eq!((log.take_report(), log.destination.due(&NEVER)), (None, None));
 }
 
 #[test]
 fn lines_held_for_a_failed_log_are_bounded() {
     for (size, dropped) in [(HELD_MAX, 0), (HELD_MAX + 1, 1)] {
-        let mut bench = TestLog::full();
-        bench.push(&("x".repeat(size - 1) + "\n"), &NEVER, 1);
-        assert_eq!(bench.destination.take_dropped(), dropped, "{size} bytes");
-        bench.push("\n", &NEVER, 1);
-        assert_eq!(bench.destination.take_dropped(), 1 - dropped, "a byte behind {size}");
+        let mut log = TestLog::full();
+        log.push(&("x".repeat(size - 1) + "\n"), &NEVER, 1);
+        assert_eq!(log.destination.take_dropped(), dropped, "{size} bytes");
+        log.push("\n", &NEVER, 1);
+        assert_eq!(log.destination.take_dropped(), 1 - dropped, "one byte after {size}");
     }
 }
 
 #[test]
 fn a_failure_that_ends_before_it_is_reported_is_not_reported() {
-    let mut bench = TestLog::full();
-    bench.push("a\n", &NEVER, 1);
-    bench.mend(1);
-    assert_eq!((bench.take_report(), bench.files()), (None, vec!["a\n".to_owned()]));
-    bench.destination.count_lost(3, "reasons", bench.at(2));
+    let mut log = TestLog::full();
+    log.push("a\n", &NEVER, 1);
+    log.mend(1);
+    assert_eq!((log.take_report(), log.files()), (None, vec!["a\n".to_owned()]));
+    log.destination.count_lost(3, "reasons", log.at(2));
     assert_eq!(
-        bench.take_report(),
+        log.take_report(),
         Some((true, "3 lines lost since T2: reasons".to_owned()))
     );
-    assert_eq!(bench.take_report(), None);
+    assert_eq!(log.take_report(), None);
 }
 
 #[test]
 fn the_limit_for_all_logs_is_kept() {
-    let mut bench = TestLog::full();
-    let now = bench.at(0);
+    let mut log = TestLog::full();
+    let now = log.at(0);
     for (room, dropped) in [(4, 0), (4, 0), (4, 1), (5, 1), (6, 0)] {
-        bench.destination.push(b"a\n", 1, room, &NEVER, now);
-        assert_eq!(bench.destination.take_dropped(), dropped, "{room}");
+        log.destination.push(b"a\n", 1, room, &NEVER, now);
+        assert_eq!(log.destination.take_dropped(), dropped, "{room}");
     }
 }
 
 #[test]
-fn line_starts() {
+fn line_start_follows_the_last_newline() {
     for (bytes, start) in [("", 0), ("ab", 0), ("a\n", 2), ("a\nb", 2), ("a\nb\nc", 4)] {
         assert_eq!(line_start(bytes.as_bytes()), start, "{bytes:?}");
     }

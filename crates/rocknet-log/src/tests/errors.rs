@@ -1,4 +1,4 @@
-//! The error log: its lines, levels and limits, and its move to another file.
+//! Tests of the error log: its lines, levels and limits, and its move to another file.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -10,61 +10,63 @@ use super::{LIMIT, NO_ROTATION, TestLog, count_to, log, numbers, write};
 
 #[test]
 fn reconfigure_moves_the_error_log_and_keeps_the_rest() {
-    let bench = TestLog::new(NO_ROTATION);
-    let sink = bench.sink("a.log");
-    let mut writer = bench.logger.writer();
+    let test_log = TestLog::new(NO_ROTATION);
+    let sink = test_log.sink("a.log");
+    let mut writer = test_log.logger.writer();
     let log_line = |text: &'static str| {
         tracing::subscriber::with_default(
             TracingSubscriber {
-                logger: bench.logger.clone(),
+                logger: test_log.logger.clone(),
             },
             || tracing::info!("{text}"),
         );
-        bench.sync();
+        test_log.sync();
     };
     log_line("before");
-    let other = LogTarget::File(bench.path("other.log"));
+    let other = LogTarget::File(test_log.path("other.log"));
     let log = Log {
         errors: other,
-        ..log(bench.folder.path(), NO_ROTATION)
+        ..log(test_log.folder.path(), NO_ROTATION)
     };
-    bench.logger.reconfigure(&log).expect("opens");
+    test_log.logger.reconfigure(&log).expect("opens");
     log_line("after");
-    assert_eq!(bench.sink("a.log"), sink);
+    assert_eq!(test_log.sink("a.log"), sink);
     write(&mut writer, sink, 0, 5);
-    bench.sync();
+    test_log.sync();
     assert!(
-        bench.read("error.log").trim_end().ends_with("INFO  before") && bench.read("error.log").lines().count() == 1
+        test_log.read("error.log").trim_end().ends_with("INFO  before")
+            && test_log.read("error.log").lines().count() == 1
     );
     assert!(
-        bench.read("other.log").trim_end().ends_with("INFO  after") && bench.read("other.log").lines().count() == 1
+        test_log.read("other.log").trim_end().ends_with("INFO  after")
+            && test_log.read("other.log").lines().count() == 1
     );
-    assert_eq!(numbers(&bench.read("a.log")), count_to(5));
+    assert_eq!(numbers(&test_log.read("a.log")), count_to(5));
 
     let bad = Log {
-        errors: LogTarget::File(bench.path("none/x")),
+        errors: LogTarget::File(test_log.path("none/x")),
         ..log
     };
-    assert!(bench.logger.reconfigure(&bad).is_err());
+    assert!(test_log.logger.reconfigure(&bad).is_err());
     log_line("still");
     assert_eq!(
-        bench.read("other.log").lines().count(),
+        test_log.read("other.log").lines().count(),
         2,
         "a bad configuration changes nothing"
     );
 }
 
 #[test]
-fn error_lines_and_levels() {
-    let bench = TestLog::new(NO_ROTATION);
-    bench.logger.shared.is_global.store(true, Ordering::Relaxed);
+fn error_lines_are_filtered_by_level() {
+    let test_log = TestLog::new(NO_ROTATION);
+    test_log.logger.shared.is_global.store(true, Ordering::Relaxed);
     tracing::subscriber::with_default(
         TracingSubscriber {
-            logger: bench.logger.clone(),
+            logger: test_log.logger.clone(),
         },
         || {
             for level in [Level::Warn, Level::Debug, Level::Error] {
-                bench.logger.set_level(level);
+                test_log.logger.set_level(level);
                 tracing::error!(path = "/a\nb", status = 404_u16, "no file: {}", "x\r\ny");
                 tracing::warn!(name = %"plain", error = &io::Error::other("bad\x1B[1m") as &dyn std::error::Error, "careful");
                 tracing::debug!(list = ?["a", "b"], "details");
@@ -72,8 +74,8 @@ fn error_lines_and_levels() {
             }
         },
     );
-    bench.sync();
-    let text = bench.read("error.log");
+    test_log.sync();
+    let text = test_log.read("error.log");
     let found: Vec<&str> = text.lines().map(|line| &line[30..]).collect();
     let error = r#"ERROR no file: x\x0D\x0Ay path="/a\x0Ab" status=404"#;
     let warn = r#"WARN  careful name=plain error="bad\x1B[1m""#;
@@ -106,27 +108,27 @@ fn the_variable_overrides_the_configuration() {
 }
 
 #[test]
-fn a_reload_leaves_a_fixed_level_alone() {
+fn a_reload_keeps_a_fixed_level() {
     for (is_fixed, expected) in [(false, Level::Info), (true, Level::Debug)] {
-        let bench = TestLog::new(NO_ROTATION);
-        bench.logger.shared.level_is_fixed.store(is_fixed, Ordering::Relaxed);
-        bench.logger.set_level(Level::Debug);
-        bench
+        let test_log = TestLog::new(NO_ROTATION);
+        test_log.logger.shared.level_is_fixed.store(is_fixed, Ordering::Relaxed);
+        test_log.logger.set_level(Level::Debug);
+        test_log
             .logger
-            .reconfigure(&log(bench.folder.path(), NO_ROTATION))
+            .reconfigure(&log(test_log.folder.path(), NO_ROTATION))
             .expect("opens");
-        assert_eq!(bench.logger.shared.level(), expected);
+        assert_eq!(test_log.logger.shared.level(), expected);
     }
 }
 
 #[test]
 fn a_flood_of_errors_is_bounded_and_counted() {
-    let bench = TestLog::new(NO_ROTATION);
+    let test_log = TestLog::new(NO_ROTATION);
     let long = "x".repeat(7_000);
     const EVENTS: u64 = 2_000;
     tracing::subscriber::with_default(
         TracingSubscriber {
-            logger: bench.logger.clone(),
+            logger: test_log.logger.clone(),
         },
         || {
             for _ in 0..EVENTS {
@@ -134,10 +136,10 @@ fn a_flood_of_errors_is_bounded_and_counted() {
             }
         },
     );
-    assert!(bench.logger.flush_and_stop(LIMIT));
-    let text = bench.read("error.log");
+    assert!(test_log.logger.flush_and_stop(LIMIT));
+    let text = test_log.read("error.log");
     let written = text.lines().filter(|line| line.ends_with('x')).count() as u64;
-    assert_eq!(written + bench.logger.drops(), EVENTS);
+    assert_eq!(written + test_log.logger.drops(), EVENTS);
     let is_reported = text.contains("errors were logged faster");
-    assert_eq!(is_reported, bench.logger.drops() > 0);
+    assert_eq!(is_reported, test_log.logger.drops() > 0);
 }

@@ -7,15 +7,17 @@ use crate::request::{OwnedRequest, Request, TargetForm};
 pub const SWITCHING_PROTOCOLS: &[u8] =
     b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
 
-/// Maximum number of settings in the field. HTTP/2 defines nine. Each setting has eight characters in base64url.
+/// Maximum number of settings in an HTTP2-Settings field. Each setting has eight characters in base64url, and IANA has
+/// registered fewer than this number.
 const MAX_SETTINGS: usize = 32;
 
 /// Names of fields that concern the HTTP/1.1 connection and are removed.
 const HTTP1_CONNECTION_FIELDS: [&str; 4] = ["connection", "upgrade", "http2-settings", "keep-alive"];
 
 /// Returns the SETTINGS payload of a request to upgrade to HTTP/2 (RFC 7540 §3.2.1). The request must have `h2c` in
-/// Upgrade and exactly one HTTP2-Settings field. The field must decode completely, and Connection must name it. Returns
-/// `None` for any other request, which is served over HTTP/1.1.
+/// Upgrade and exactly one HTTP2-Settings field. The field must decode completely, and Connection must name it. CONNECT
+/// is excluded, because it requests a tunnel on the same connection. Returns `None` for any other request, which is
+/// served over HTTP/1.1.
 pub fn requested_settings(request: &Request<'_>) -> Option<Vec<u8>> {
     let upgrade = request.upgrade?;
     if !list_has(upgrade, b"h2c") || request.form == TargetForm::Authority {

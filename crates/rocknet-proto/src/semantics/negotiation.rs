@@ -312,7 +312,7 @@ mod tests {
                 "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
                 Some(0),
             ),
-            ("application/json, text/plain, */*", Some(1)), // a common script library's default
+            ("application/json, text/plain, */*", Some(1)), // the default of the JavaScript client axios
             ("text/html;q=0.5, application/json", Some(1)),
             ("text/html;q=0.5, application/json;q=0.5", Some(0)),
             ("*/*;q=0.1, application/json;q=0.2", Some(1)),
@@ -333,8 +333,9 @@ mod tests {
         assert_eq!(preferred_media_type(b"", &[]), None);
     }
 
+    /// The example of RFC 9110 §12.5.1, without its rows for `text/plain`, whose weights depend on parameters.
     #[test]
-    fn the_accept_example_of_rfc_9110_yields_its_weights() {
+    fn the_rfc_9110_example_yields_its_weights_for_ranges_without_parameters() {
         let accept =
             b"text/*;q=0.3, text/plain;q=0.7, text/plain;format=flowed, text/plain;format=fixed;q=0.4, */*;q=0.5";
         let rows: &[(&str, u16)] = &[("text/html", 300), ("image/jpeg", 500)];

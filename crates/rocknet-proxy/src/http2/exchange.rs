@@ -1,4 +1,5 @@
-//! HTTP/2 exchange with an upstream on one stream: both directions flow as far as the flow-control windows allow.
+//! HTTP/2 exchange with an upstream on one stream. Both directions are forwarded at the same time, within the
+//! flow-control windows.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -26,18 +27,20 @@ use rocknet_handler::interim::{InterimResponse, InterimSender};
 use rocknet_handler::response::{Body, ErrorPage, FieldList, Response, Stream};
 use rocknet_handler::services::Services;
 
-/// Exchange whose response has not begun.
+/// Exchange whose final response head has not arrived.
 pub struct H2Exchange {
     services: Rc<Services>,
     permit: StreamPermit,
     times: Timeouts,
     response: ResponseFuture,
     upload: Option<Upload>,
+    /// Interim responses that are not forwarded yet.
     interim_responses: Option<Box<InterimResponse>>,
+    /// Number of received interim responses, at most [`MAX_INTERIM`].
     interim: u8,
 }
 
-/// Exchange whose response has begun.
+/// Exchange whose final response head has arrived.
 pub struct H2Response {
     services: Rc<Services>,
     permit: StreamPermit,
@@ -47,7 +50,7 @@ pub struct H2Response {
 }
 
 impl H2Exchange {
-    /// Returns an exchange whose request head was sent. `upload` sends its body.
+    /// Returns an exchange whose request head was sent. `upload` sends the request body.
     pub fn new(
         services: &Rc<Services>,
         permit: StreamPermit,
@@ -66,12 +69,12 @@ impl H2Exchange {
         }
     }
 
-    /// Drives the exchange until the response head has arrived. Time spent waiting for the client does not count against
-    /// the upstream.
+    /// Drives the exchange until the response head has arrived. Time spent waiting for the client does not count
+    /// against the upstream.
     ///
     /// # Errors
     ///
-    /// Returns the error with the upload, whose body may still be untouched.
+    /// Returns the error with the upload, so that a body of which nothing was consumed can be used for another try.
     pub async fn wait_for_head(
         mut self,
         interim: &mut InterimSender,
@@ -88,7 +91,7 @@ impl H2Exchange {
             }),
             Err(error) => {
                 if matches!(error, ProxyError::Timeout) {
-                    // A connection without any response may be dead, and would delay other requests as well.
+                    // The connection may be dead, so other requests on it would time out too.
                     self.permit.retire();
                 }
                 Err((error, self.upload))
@@ -151,7 +154,7 @@ impl H2Exchange {
             }
             Poll::Pending => {
                 if self.interim_responses.is_some() {
-                    // The result is ignored, because the task is polled again when they were sent.
+                    // The result is ignored, because the task is polled again when the interim responses were sent.
                     let _ = interim.poll_send(context, &mut self.interim_responses);
                 }
                 Poll::Pending
@@ -161,7 +164,7 @@ impl H2Exchange {
 }
 
 impl H2Response {
-    /// Returns the response. `upstream_permit` is released when its body is over.
+    /// Returns the response to the client. `upstream_permit` is released when the response body is over.
     pub fn into_response(self, method: Method, upstream_permit: Permit) -> Result<Response, ProxyError> {
         let (head, body) = self.head.into_parts();
         let status = Status::new(head.status.as_u16()).ok_or_else(|| {
@@ -183,7 +186,7 @@ impl H2Response {
                 length,
                 trailers: None,
                 upload: self.upload,
-                upload_seen: 0,
+                last_sent_bytes: 0,
                 permit: self.permit,
                 _upstream_permit: upstream_permit,
             }))
@@ -199,18 +202,19 @@ impl H2Response {
     }
 }
 
-/// Response body. The upstream may send more once the previous piece was taken.
+/// Response body. The flow-control window is enlarged only when the client's connection asks for the next piece, so the
+/// upstream cannot send faster than the client accepts.
 struct H2Body {
     body: RecvStream,
     deadline: Deadline,
     idle: u32,
-    /// Bytes that were taken but are not yet returned to the flow-control window.
+    /// Number of bytes that were passed on but are not returned to the flow-control window yet.
     unreleased: usize,
     length: Option<u64>,
     trailers: Option<FieldList>,
     upload: Option<BackgroundUpload>,
-    /// Bytes of the request body that were sent at the last check.
-    upload_seen: u64,
+    /// Number of bytes of the request body that were sent by the last check of [`H2Body::is_idle`].
+    last_sent_bytes: u64,
     permit: StreamPermit,
     _upstream_permit: Permit,
 }
@@ -234,7 +238,8 @@ impl H2Body {
                 Some(Err(error)) => return Poll::Ready(Some(Err(error::from_h2(error, false)))),
                 None => {
                     return Poll::Ready(match ready!(self.body.poll_trailers(context)) {
-                        // An error instead of the end, so that the client does not take a part for the whole.
+                        // An error is returned instead of the end, so that the client does not regard the truncated
+                        // body as complete.
                         Ok(_) if self.permit.is_malformed(self.body.stream_id()) => Some(Err(malformed())),
                         Ok(trailers) => {
                             self.trailers = trailers.as_ref().map(response_trailers);
@@ -251,10 +256,10 @@ impl H2Body {
     fn is_idle(&mut self, context: &Context<'_>) -> bool {
         while self.deadline.poll_past(context.waker()) {
             let sent_bytes = self.upload.as_ref().map_or(0, |upload| upload.sent_bytes.get());
-            if sent_bytes == self.upload_seen {
+            if sent_bytes == self.last_sent_bytes {
                 return true;
             }
-            self.upload_seen = sent_bytes;
+            self.last_sent_bytes = sent_bytes;
             self.deadline.set(self.idle);
         }
         false

@@ -1,4 +1,4 @@
-//! Conversion of request heads to the types of the HTTP/2 library, and of its response heads to ours.
+//! Converts request heads to the types of the HTTP/2 library, and response heads of the library to ours.
 
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE};
 use http::{Method, Request, Uri};
@@ -55,14 +55,15 @@ fn append(map: &mut HeaderMap, name: &[u8], value: &[u8]) -> Result<(), EncodeEr
     Ok(())
 }
 
-/// Returns the fields of a response without those of its connection and those that RockNet sets itself.
+/// Returns the fields of a response without connection fields and fields that RockNet sets itself.
 pub fn response_fields(map: &HeaderMap) -> FieldList {
     let is_own = |name: &str| name == "date" || name == "server" || is_framing(name.as_bytes());
     let lines = map.iter().filter(|(name, _)| !is_own(name.as_str()));
     FieldList::from_fields(lines.map(|(name, value)| Field::new(name.as_str().as_bytes(), value.as_bytes())))
 }
 
-/// Returns the value of `Content-Length`. The library ensures that there is at most one and that the body matches it.
+/// Returns the value of `Content-Length`. The library ensures that there is at most one such field and that the body
+/// has this length.
 pub fn content_length(map: &HeaderMap) -> Option<u64> {
     map.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

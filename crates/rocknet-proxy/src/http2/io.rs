@@ -1,4 +1,4 @@
-//! Adapter from a transport to the `AsyncRead` and `AsyncWrite` that the HTTP/2 library needs.
+//! Adapter that implements `AsyncRead` and `AsyncWrite`, which the HTTP/2 library requires, for a transport.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -16,16 +16,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::transport::Transport;
 
-/// Maximum number of bytes accepted by one write. The library gathers frames up to a similar size.
+/// Maximum number of bytes accepted by one write. The library collects frames up to a similar size.
 const MAX_WRITE: usize = 64 * 1024;
 
 /// Byte stream of an HTTP/2 connection.
 pub struct H2Io {
     transport: Transport,
-    /// Received bytes in a buffer of the transport that are not read yet.
+    /// Received bytes that are still in a buffer of the transport and that the library has not read yet.
     unread: Bytes,
     out: SendQueue,
-    judge: ResponseValidator,
+    validator: ResponseValidator,
     malformed: Rc<MalformedStreams>,
     /// The socket has not accepted all bytes.
     has_backlog: bool,
@@ -33,21 +33,23 @@ pub struct H2Io {
 
 /// Streams whose responses break rules of HTTP/2 that the library does not enforce.
 ///
-/// They are known before the library reports the response, because its bytes are checked on their way to the library.
+/// The received bytes are checked before the library gets them. Therefore a malformed response is in this list before
+/// the library reports the response.
 #[derive(Default)]
 pub struct MalformedStreams {
     streams: RefCell<BTreeSet<u32>>,
-    /// The frames of the connection could not be parsed any more, so every stream counts as malformed.
-    unknown: Cell<bool>,
+    /// The frames of the connection cannot be parsed any more, so every stream counts as malformed.
+    is_out_of_sync: Cell<bool>,
 }
 
-/// Maximum number of remembered streams: more than the concurrent streams of a connection, with room for abandoned ones.
+/// Maximum number of malformed streams that are stored. It exceeds the number of concurrent streams of a connection, so
+/// that abandoned streams do not displace those in use. Beyond it the oldest stream is removed.
 const MAX_MALFORMED: usize = 1024;
 
 impl MalformedStreams {
     /// Returns true if the response on this stream is malformed.
     pub fn contains(&self, stream: StreamId) -> bool {
-        self.unknown.get() || self.streams.borrow().contains(&stream.as_u32())
+        self.is_out_of_sync.get() || self.streams.borrow().contains(&stream.as_u32())
     }
 
     fn add(&self, stream: u32) {
@@ -63,7 +65,7 @@ impl H2Io {
     /// Returns the byte stream of a transport, which records malformed responses in `malformed`.
     pub fn new(transport: Transport, malformed: Rc<MalformedStreams>) -> H2Io {
         H2Io {
-            judge: ResponseValidator::default(),
+            validator: ResponseValidator::default(),
             malformed,
             transport,
             unread: Bytes::new(),
@@ -75,8 +77,8 @@ impl H2Io {
     /// Checks received bytes before the library gets them.
     fn inspect(&mut self, bytes: &[u8]) {
         let malformed = &self.malformed;
-        if let Err(OutOfSync) = self.judge.read(bytes, |stream| malformed.add(stream)) {
-            malformed.unknown.set(true);
+        if let Err(OutOfSync) = self.validator.read(bytes, |stream| malformed.add(stream)) {
+            malformed.is_out_of_sync.set(true);
         }
     }
 
@@ -94,7 +96,7 @@ impl AsyncRead for H2Io {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.unread.is_empty() {
-            let got = match ready!(self.transport.poll_recv(context, buffer.initialize_unfilled()))? {
+            let count = match ready!(self.transport.poll_recv(context, buffer.initialize_unfilled()))? {
                 Received::Borrowed(bytes) => bytes.len(),
                 Received::Owned(bytes) => {
                     self.unread = bytes;
@@ -102,8 +104,8 @@ impl AsyncRead for H2Io {
                 }
             };
             if self.unread.is_empty() {
-                self.inspect(&buffer.initialize_unfilled()[..got]);
-                buffer.advance(got);
+                self.inspect(&buffer.initialize_unfilled()[..count]);
+                buffer.advance(count);
                 return Poll::Ready(Ok(()));
             }
         }
@@ -112,7 +114,7 @@ impl AsyncRead for H2Io {
         self.inspect(&taken);
         buffer.put_slice(&taken);
         if self.unread.is_empty() {
-            // Returns the buffer to the transport.
+            // Dropping the empty slice returns the buffer to the transport.
             self.unread = Bytes::new();
         }
         Poll::Ready(Ok(()))

@@ -1,6 +1,6 @@
-//! HTTP/2 client for upstreams: flow control, trailers, and many streams on one connection, as gRPC needs.
+//! HTTP/2 client for upstreams, with flow control, trailers, and many streams on one connection, as gRPC requires.
 //!
-//! The `h2` crate handles the frames. It runs over the same transports as HTTP/1.1, as one task for each connection.
+//! The `h2` crate handles the frames. Connections use the same transports as HTTP/1.1, and each is driven by one task.
 //!
 //! ```text
 //! head.rs ─▶ exchange.rs ─▶ pool.rs ─▶ io.rs ─▶ transport.rs
@@ -35,13 +35,13 @@ use rocknet_handler::services::Services;
 
 /// Sends a request and waits for the head of its response.
 ///
-/// An untouched request body stays in `content`, so that another upstream can get it.
+/// A request body of which nothing was consumed stays in `request_body`, so that it can be sent to another upstream.
 pub async fn send(
     services: &Rc<Services>,
     upstream: &Arc<Upstream>,
     proxy: &Proxy,
     sent: &UpstreamRequest<'_>,
-    content: &mut Option<RequestBody>,
+    request_body: &mut Option<RequestBody>,
     interim: &mut InterimSender,
     deadline: &Deadline,
 ) -> Result<H2Response, ProxyError> {
@@ -65,7 +65,7 @@ pub async fn send(
         };
         let error = match sent_request {
             Err(error) => {
-                // No byte of the request was sent.
+                // No byte of the request was sent, so it may be retried on another connection.
                 permit.retire();
                 match error::from_h2(error, true) {
                     ProxyError::ReusedConnectionClosed => ProxyError::Refused,
@@ -75,19 +75,19 @@ pub async fn send(
             Ok((response, stream)) => {
                 let mut upload = None;
                 if sent.has_body()
-                    && let Some(content) = content.take()
+                    && let Some(request_body) = request_body.take()
                 {
                     if sent.is_grpc_call() {
-                        content.allow_pauses();
+                        request_body.allow_pauses();
                     }
-                    upload = Some(Upload::new(stream, content, &proxy.rewrite.headers));
+                    upload = Some(Upload::new(stream, request_body, &proxy.rewrite.headers));
                 }
                 let exchange = H2Exchange::new(services, permit, times, response, upload);
                 match exchange.wait_for_head(interim, deadline).await {
                     Ok(response) => return Ok(response),
                     Err((error, upload)) => {
                         if sent.has_body() {
-                            *content = upload.and_then(Upload::into_untouched);
+                            *request_body = upload.and_then(Upload::into_untouched);
                         }
                         error
                     }
@@ -99,7 +99,7 @@ pub async fn send(
             ProxyError::ReusedConnectionClosed => sent.is_idempotent(),
             _ => false,
         };
-        if !may_repeat || content.is_none() || attempts == MAX_H2_ATTEMPTS {
+        if !may_repeat || request_body.is_none() || attempts == MAX_H2_ATTEMPTS {
             return Err(error);
         }
     }

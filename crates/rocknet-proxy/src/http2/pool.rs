@@ -1,5 +1,5 @@
-//! Pool of HTTP/2 connections to upstreams, one for each worker. Many requests share a connection, up to the number of
-//! streams that the upstream allows.
+//! Pool of HTTP/2 connections to upstreams; each worker has its own. Many requests share a connection, up to the number
+//! of streams that the upstream allows.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -25,18 +25,19 @@ use rocknet_handler::exchange::Client;
 use rocknet_handler::services::{Services, WorkerLocal};
 
 /// Maximum number of concurrent streams on one connection, even if the upstream allows more. RFC 9113 §6.5.2 recommends
-/// that servers allow at least 100, and few allow fewer.
+/// that servers allow at least 100, and few servers allow fewer.
 const MAX_STREAMS: usize = 100;
-/// Maximum number of connections of one worker to one upstream, which is 1,600 concurrent requests. Further requests get
-/// status 503.
+/// Maximum number of connections of one worker to one upstream. With [`MAX_STREAMS`] they carry 1,600 concurrent
+/// requests. Further requests get status 503.
 const MAX_CONNECTIONS: usize = 16;
 /// Flow-control window of a stream: bytes of a response body that the upstream may send ahead of the client.
 const STREAM_WINDOW: u32 = 256 * 1024;
-/// Flow-control window of a connection. It holds the windows of all streams, so a client that does not read blocks no other.
+/// Flow-control window of a connection: the sum of the windows of all streams, so that a client that does not read
+/// blocks no other client.
 const CONNECTION_WINDOW: u32 = STREAM_WINDOW * MAX_STREAMS as u32;
-/// Maximum number of bytes of a request body that are framed but not sent.
+/// Maximum number of bytes of a request body that are framed but not sent yet.
 const SEND_BUFFER: usize = 128 * 1024;
-/// Maximum size of a response head, in bytes: the same as in HTTP/1.1.
+/// Maximum size of a response head in bytes, equal to that of HTTP/1.1.
 const HEAD_SIZE: u32 = 32 * 1024;
 
 /// HTTP/2 connections of one worker, by upstream.
@@ -48,20 +49,23 @@ pub struct H2Pool {
 struct UpstreamConnections {
     upstream: Weak<Upstream>,
     connections: Vec<Rc<H2Connection>>,
-    /// Connection being opened, with the requests that wait for it.
+    /// Connection that is being opened, with the requests that wait for it.
     pending: Option<Rc<PendingConnection>>,
+    /// Idle timeout in milliseconds.
     idle_ms: u64,
 }
 
-/// HTTP/2 connection.
+/// HTTP/2 connection to an upstream.
 pub struct H2Connection {
     sender: SendRequest<Bytes>,
+    /// Number of open streams.
     active: Cell<usize>,
     /// Number of requests so far.
     requests: Cell<u64>,
     /// No further request is sent on this connection.
     is_closed: Rc<Cell<bool>>,
     malformed: Rc<MalformedStreams>,
+    /// Time at which the last stream ended, in milliseconds of uptime.
     idle_since_ms: Cell<u64>,
 }
 
@@ -75,8 +79,9 @@ pub struct StreamPermit {
 #[derive(Default)]
 struct PendingConnection {
     waiting: RefCell<Vec<Waker>>,
-    /// Error of the attempt. `None` while it is pending, and if its task was dropped.
+    /// Error of the attempt. `None` while the attempt is pending, if it succeeded, and if its task was dropped.
     failed: RefCell<Option<(io::ErrorKind, String)>>,
+    /// The attempt is over.
     is_closed: Cell<bool>,
 }
 
@@ -121,8 +126,9 @@ impl Drop for StreamPermit {
 impl PendingConnection {
     /// Returns ready when the attempt is over.
     ///
-    /// `position` is the index of the caller's waker. It keeps one entry however often it is polled: a client connection in
-    /// HTTP/2 polls all its streams whenever data arrives.
+    /// `position` is the index of the caller's waker in `waiting`; the caller passes the same variable in each call.
+    /// Therefore a caller has only one entry, however often it is polled. An HTTP/2 connection of a client polls all
+    /// its streams whenever data arrives.
     fn poll_finished(&self, context: &mut Context<'_>, position: &mut Option<usize>) -> Poll<()> {
         if self.is_closed.get() {
             return Poll::Ready(());
@@ -141,14 +147,18 @@ impl PendingConnection {
 
 impl H2Connection {
     fn has_room(&self) -> bool {
-        let most = self.sender.current_max_send_streams().min(MAX_STREAMS);
-        !self.is_closed.get() && self.active.get() < most
+        let max_streams = self.sender.current_max_send_streams().min(MAX_STREAMS);
+        !self.is_closed.get() && self.active.get() < max_streams
     }
 }
 
 impl H2Pool {
-    /// Returns a permit for a stream. Opens a connection if none has a free stream; requests that arrive meanwhile wait
-    /// for it.
+    /// Returns a permit for a stream. Opens a connection if no connection has a free stream. Requests that arrive in
+    /// the meantime wait for that connection.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ProxyError::NoCapacity`] if all connections are in use, or the error of connecting.
     pub async fn acquire(
         services: &Rc<Services>,
         upstream: &Arc<Upstream>,
@@ -187,7 +197,7 @@ impl H2Pool {
                         id: upstream.id,
                         pending,
                     };
-                    // A connection shared by many clients announces none of them.
+                    // Many clients share the connection, so the PROXY protocol header names no client.
                     let result = match connect::open_transport(services, upstream, proxy, Client::Local, deadline).await
                     {
                         Ok(transport) => handshake(transport, upstream).await,
@@ -224,7 +234,7 @@ impl H2Pool {
 }
 
 impl WorkerLocal for H2Pool {
-    /// Closes connections that were idle too long, and those to upstreams that no configuration uses any more.
+    /// Closes connections that were idle too long, and connections to upstreams that no configuration uses any more.
     fn tick(&self, now_ms: u64) {
         if self.by_upstream.borrow().is_empty() {
             return;
@@ -232,21 +242,21 @@ impl WorkerLocal for H2Pool {
         self.by_upstream.borrow_mut().retain(|_, entry| {
             let (idle_ms, is_used) = (entry.idle_ms, entry.upstream.strong_count() > 0);
             entry.connections.retain(|connection| {
-                let rests_ms = now_ms.saturating_sub(connection.idle_since_ms.get());
-                let is_idle = connection.active.get() == 0 && rests_ms >= idle_ms;
+                let idle_for_ms = now_ms.saturating_sub(connection.idle_since_ms.get());
+                let is_idle = connection.active.get() == 0 && idle_for_ms >= idle_ms;
                 is_used && !is_idle && !connection.is_closed.get()
             });
             !entry.connections.is_empty() || entry.pending.is_some()
         });
     }
 
-    /// Drops all connections from the pool. Those without open streams close.
+    /// Removes all connections from the pool. Connections close when they have no open streams.
     fn release(&self) {
         self.by_upstream.borrow_mut().clear();
     }
 }
 
-/// Wakes the waiting requests when an attempt to connect ends for any reason.
+/// Wakes the waiting requests when an attempt to connect ends for any reason, including a dropped task.
 struct ConnectGuard<'s> {
     pool: &'s H2Pool,
     id: u32,
@@ -298,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_polled_often_is_registered_once() {
+    fn a_task_that_is_polled_often_is_registered_once() {
         let pending = PendingConnection::default();
         let mut context = Context::from_waker(Waker::noop());
         let (mut one, mut other) = (None, None);

@@ -1,4 +1,4 @@
-//! Upload of a request body to an HTTP/2 upstream, as fast as the flow-control windows of the upstream allow.
+//! Sends a request body to an HTTP/2 upstream, as fast as the flow-control windows of the upstream allow.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -24,7 +24,7 @@ pub struct Upload {
     chunk: Bytes,
     /// Fields that the proxy sets, which trailers must not override.
     proxy_headers: Arc<[(String, String)]>,
-    /// Number of bytes framed so far.
+    /// Number of bytes that were framed so far.
     sent_bytes: Rc<Cell<u64>>,
 }
 
@@ -47,7 +47,7 @@ impl Upload {
         }
     }
 
-    /// Returns true if the upload waits for the client and not for the upstream.
+    /// Returns true if the upload waits for data of the client, and false if it waits for the upstream.
     pub fn waits_for_client(&self) -> bool {
         self.chunk.is_empty()
     }
@@ -57,12 +57,12 @@ impl Upload {
         self.sent_bytes.get()
     }
 
-    /// Returns the request body if nothing of it was consumed, so that another upstream can get it.
+    /// Returns the request body if nothing of it was consumed, so that it can be sent to another upstream.
     pub fn into_untouched(self) -> Option<RequestBody> {
         (self.sent_bytes.get() == 0 && self.chunk.is_empty()).then_some(self.body)
     }
 
-    /// Returns ready when everything is framed or the upstream wants no more of it.
+    /// Returns ready when the whole body is framed, or when the upstream has closed the stream.
     ///
     /// # Errors
     ///
@@ -70,13 +70,13 @@ impl Upload {
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyError>> {
         loop {
             while !self.chunk.is_empty() {
-                // Reserved first, because capacity left over from the previous piece does not count for this one.
+                // Capacity is reserved for each piece, because unused capacity of the previous piece does not count.
                 self.stream.reserve_capacity(self.chunk.len());
                 let room = self.stream.capacity();
                 if room == 0 {
                     match ready!(self.stream.poll_capacity(context)) {
                         Some(Ok(_)) => continue,
-                        // The response explains why the stream is gone.
+                        // The stream was closed. The response or its error explains the reason.
                         _ => return Poll::Ready(Ok(())),
                     }
                 }
@@ -91,7 +91,7 @@ impl Upload {
                 Ok(None) => {
                     let trailers = self.body.take_trailers().unwrap_or_default();
                     let trailers = trailers::for_request(&trailers, &self.proxy_headers);
-                    // An error is ignored, because a closed stream needs no end.
+                    // An error is ignored, because it means that the stream is closed already.
                     let _ = match trailers.is_empty() {
                         true => self.stream.send_data(Bytes::new(), true),
                         false => self.stream.send_trailers(head::to_header_map(&trailers)),
@@ -106,7 +106,7 @@ impl Upload {
         }
     }
 
-    /// Continues in a task of its own, so that a client that does not read the response does not stall the upload.
+    /// Continues the upload in a separate task, so that it does not stall if the client does not read the response.
     pub fn into_background(mut self) -> BackgroundUpload {
         let (stop, mut stopped): (Sender<()>, Receiver<()>) = channel();
         let sent_bytes = Rc::clone(&self.sent_bytes);

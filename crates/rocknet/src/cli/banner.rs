@@ -42,15 +42,15 @@ pub fn start_block(sites: &[SiteSummary], notes: &[String], colour: bool) -> Str
 
 /// Returns a note with the URLs for other machines, if a site listens on all addresses.
 pub fn other_machines(sites: &[SiteSummary], config: &Config, addresses: &[IpAddr]) -> Option<String> {
-    let is_whole = |listen: &Listen| match listen {
+    let is_any_address = |listen: &Listen| match listen {
         Listen::Tcp { address, .. } => address.is_none_or(|address| address.is_unspecified()),
         Listen::Unix(_) => false,
     };
-    let whole = sites.iter().filter(|summary| {
+    let reachable = sites.iter().filter(|summary| {
         let site = config.sites.iter().find(|site| site.name == summary.name);
-        site.is_some_and(|site| site.names.is_empty() && site.listen.iter().any(is_whole))
+        site.is_some_and(|site| site.names.is_empty() && site.listen.iter().any(is_any_address))
     });
-    let local: Vec<&String> = whole
+    let local: Vec<&String> = reachable
         .flat_map(|site| &site.urls)
         .filter(|url| url.contains(LOCALHOST))
         .collect();
@@ -77,7 +77,7 @@ pub fn stop_hint(has_console: bool, has_file: bool) -> String {
     }
 }
 
-/// Returns a line for each URL of a site; the first one has the target beside it.
+/// Returns a line for each URL of a site; the first line includes the target.
 fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
     let target = match (&site.root, site.kind) {
         _ if site.fault.is_some() => format!("ERROR: {}", without_controls(site.fault.as_deref().unwrap_or_default())),
@@ -119,10 +119,10 @@ const MAX_SITES: usize = 16;
 /// Maximum number of URLs of a site, for the same reason.
 const MAX_URLS: usize = 4;
 
-/// Maximum number of addresses of the machine: further ones mostly belong to bridges and containers.
+/// Maximum number of addresses of the machine; further addresses mostly belong to bridges and containers.
 const MAX_ADDRESSES: usize = 8;
 
-/// Host of a site without a name that listens on all addresses.
+/// Host in the URL of a site that has no name and listens on all addresses.
 const LOCALHOST: &str = "//localhost";
 
 const BOLD: &str = "\x1b[1m";

@@ -1,4 +1,4 @@
-//! `rocknet doctor`: checks the requirements of a server on this machine, and says how to fix problems.
+//! `rocknet doctor`: checks the requirements of a server on this machine, and prints how to fix problems.
 
 mod accounts;
 mod verdict;
@@ -26,7 +26,7 @@ use verdict::{Check, Verdict};
 pub struct Options {
     #[command(flatten)]
     pub file: search::ConfigFile,
-    /// Print what was found as JSON, for programs
+    /// Print the results as JSON, for programs
     #[arg(long)]
     pub json: bool,
 }
@@ -103,7 +103,7 @@ fn of_site(finding: &Finding) -> Check {
     }
 }
 
-/// Binds each address for a moment, because no other check is as reliable.
+/// Binds each address and closes the socket again, because no other check is as reliable.
 fn ports(config: &Config, checks: &mut Vec<Check>) {
     let all: BTreeSet<&Listen> = config.sites.iter().flat_map(|site| &site.listen).collect();
     for listen in all.into_iter().take(MAX_PORTS) {
@@ -164,7 +164,7 @@ fn local_ca(config: &Config, checks: &mut Vec<Check>) {
 fn backend(config: &Config) -> Check {
     match BackendChoice::new(config.server.backend) {
         Ok(choice) => Check::good("sockets", choice.to_string()),
-        Err(trouble) => Check::bad("sockets", trouble),
+        Err(error) => Check::bad("sockets", error),
     }
 }
 
@@ -185,7 +185,8 @@ fn files() -> Check {
     descriptors::raise();
     let limit = descriptors::limit();
     if limit < FEW_DESCRIPTORS {
-        let found = format!("{limit} at most: `ulimit -n {FEW_DESCRIPTORS}`, or LimitNOFILE= in the unit, gives more");
+        let found =
+            format!("{limit} at most: raise the limit by `ulimit -n {FEW_DESCRIPTORS}`, or LimitNOFILE= in the unit");
         return Check::fair("open files", &found);
     }
     Check::good("open files", format!("{limit} at most"))

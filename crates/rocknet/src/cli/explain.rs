@@ -148,8 +148,8 @@ fn certificate_problems(site: &Site) -> Vec<String> {
 fn decoded(path: &str) -> Result<String, PathError> {
     match SafePath::parse(path.as_bytes()) {
         Ok(path) => Ok(path.as_str().to_owned()),
-        // A path like this has no file, but it may have a route, a redirect and a fallback. Its colon, backslash or
-        // device name keeps it from being resolved as a file, here as in the server.
+        // Such a path matches no file, but it may have a route, a redirect and a fallback. Its colon, backslash or
+        // device name prevents it from being resolved as a file, as in the server.
         Err(PathError::Unmatchable) => SafePath::for_rules(path.as_bytes()),
         Err(error) => Err(error),
     }
@@ -190,7 +190,7 @@ fn find<'c>(config: &'c Config, url: &Url<'_>, path: &str) -> Option<Explanation
     if let Some(found) = explain::explain(config, &url.host, url.port, path) {
         return Some(found);
     }
-    // A site alone on its port serves every name there.
+    // The only site on a port serves every name there.
     let port = url.port?;
     let listens = |listen: &Listen| matches!(listen, Listen::Tcp { port: own, .. } if *own == port);
     let mut sites = config.sites.iter().filter(|site| site.listen.iter().any(listens));
@@ -207,13 +207,14 @@ fn find<'c>(config: &'c Config, url: &Url<'_>, path: &str) -> Option<Explanation
 
 /// Describes the response of the server, determined by the code that serves requests.
 fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Failure> {
-    // Finding the handler needs neither the library of the controller nor root privileges.
-    let without = Settings {
+    // Builds the endpoint without the controller, whose library would be loaded, and without the user, whose check
+    // needs root privileges. The handler is chosen by the complete settings below.
+    let reduced_settings = Settings {
         controller: None,
         user: None,
         ..settings.clone()
     };
-    let endpoint = endpoint(&without).map_err(|error| Failure::Failed(error.to_string()))?;
+    let endpoint = endpoint(&reduced_settings).map_err(|error| Failure::Failed(error.to_string()))?;
     if settings.internal {
         let status = status(Status::NOT_FOUND);
         return Ok(format!(
@@ -240,7 +241,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
     };
     let location = |relative: &[u8]| {
         let relative = String::from_utf8_lossy(relative);
-        // Links are resolved in the path of the folder but not below it, so that a link there is visible.
+        // `..` is resolved in the path of the folder. Links keep their names, so that a link is visible in the output.
         let folder = search::resolved(tree.folder());
         folder
             .join(&*relative)
@@ -280,7 +281,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
     })
 }
 
-/// Makes the endpoint of a route without a server.
+/// Builds the endpoint of a route without a server.
 fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
     let context = EndpointContext {
         label: &SiteLabel::default(),
@@ -288,13 +289,13 @@ fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
         max_cached_file: 0,
         registries: &Registries::default(),
         config_file: None,
-        // Files are looked up without a request.
+        // There is no request for guards to check.
         is_open: true,
     };
     Endpoint::new(settings, settings.headers.clone(), &context)
 }
 
-/// Describes the PHP that runs a script.
+/// Describes the PHP that runs a script. The text follows that of the script.
 fn runner(php: &Php) -> String {
     let Php::Managed { version, .. } = php else {
         return format!(", run by the php-fpm at {php}");
@@ -348,13 +349,13 @@ fn render(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> Strin
         let _ = writeln!(out, "{PROBLEM:keys$}  {}", without_controls(problem));
     }
     out.push('\n');
-    for (key, value, place) in &rows {
+    for (key, value, location) in &rows {
         let _ = writeln!(
             out,
             "{:keys$}  {:values$}  {}",
             without_controls(key),
             without_controls(value),
-            without_controls(place)
+            without_controls(location)
         );
     }
     out

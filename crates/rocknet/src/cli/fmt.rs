@@ -10,10 +10,10 @@ use rocknet_config::environment::{Environment, System};
 
 use super::{ExitStatus, Failure, print, search};
 
-/// Format a configuration; comments and order stay
+/// Format a configuration; comments and order are kept
 ///
-/// The file is replaced in one step: a crash leaves the old one or the new one. Files it includes are left alone. With
-/// - as FILE, standard input is turned into standard output.
+/// The file is replaced atomically: after a crash, either the old or the new file exists. Included files are not
+/// changed. With - as FILE, standard input is formatted to standard output.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
@@ -91,7 +91,8 @@ fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }
-    // The rename is durable once the folder is synced. A file system without that operation has done what it can.
+    // The rename is durable once the folder is synced. An error is ignored, because some file systems cannot sync a
+    // folder.
     if let Some(folder) = file.parent() {
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
     }
@@ -100,7 +101,8 @@ fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
 
 fn temporary(file: &Path) -> io::Result<PathBuf> {
     let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    // The leading dot keeps it out of `include = ["sites/*.toml"]` if this process dies before the rename.
+    // The leading dot keeps the temporary file out of `include = ["sites/*.toml"]` if this process dies before the
+    // rename.
     let mut hidden = OsString::from(".");
     hidden.push(name);
     hidden.push(format!(".{}.new", std::process::id()));
@@ -111,7 +113,7 @@ fn write(temporary: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
     let old = fs::metadata(file)?;
     // Removes the file of an earlier process with the same id, which died before its rename.
     let _ = fs::remove_file(temporary);
-    // Private until the mode of the old file is applied.
+    // The new file is private until it gets the mode of the old one.
     let mut new = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -124,7 +126,7 @@ fn write(temporary: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
     new.sync_all()
 }
 
-/// Maximum size of a configuration in bytes, plus one byte by which a larger input is detected.
+/// Maximum size of a configuration in bytes, plus one byte, so that a larger input is detected.
 const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024 + 1;
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use super::{Failure, print};
 
 /// Print the hash of a password, for `auth` or an htpasswd file
 ///
-/// At a terminal the password is typed twice and not shown. Otherwise it is one line of standard input. The hash is one
-/// of argon2id.
+/// At a terminal the password is typed twice and not shown. Otherwise it is one line of standard input. The hash
+/// is an argon2id hash.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Print NAME:HASH, a line of an htpasswd file
@@ -25,21 +25,21 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(user) = options.user.as_deref().filter(|user| !is_user_name(user)) {
         return Err(Failure::Usage(format!(
-            "{user:?} cannot be the name of a user: write 1 to {MAX_USER_BYTES} bytes without a colon"
+            "{user:?} is not a valid user name: write 1 to {MAX_USER_BYTES} bytes without a colon"
         )));
     }
     let failed = |error: io::Error| Failure::Failed(format!("cannot read the password: {error}"));
     let password = if is_terminal(StandardStream::Input) {
-        let first = typed("Password: ").map_err(failed)?;
-        checked(&first)?;
-        if first != typed("The same again: ").map_err(failed)? {
+        let first = prompt_password("Password: ").map_err(failed)?;
+        validate(&first)?;
+        if first != prompt_password("Repeat the password: ").map_err(failed)? {
             return Err(Failure::Failed("the two passwords differ".to_owned()));
         }
         first
     } else {
         Zeroizing::new(read_line(&mut io::stdin().lock(), MAX_PASSWORD_BYTES).map_err(failed)?)
     };
-    let password = checked(&password)?;
+    let password = validate(&password)?;
     let mut salt = [0; SALT_BYTES];
     rand::fill(&mut salt).map_err(|_| Failure::Failed("the system provides no random numbers".to_owned()))?;
     let hash = hash(password, salt).map_err(|error| Failure::Failed(format!("cannot compute the hash: {error}")))?;
@@ -50,21 +50,21 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prompts on standard error, because standard output is reserved for the hash.
-fn typed(prompt: &str) -> io::Result<Zeroizing<Vec<u8>>> {
+/// Reads a password from the terminal. Prompts on standard error, because standard output is reserved for the hash.
+fn prompt_password(prompt: &str) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut output = io::stderr().lock();
     write!(output, "{prompt}").and_then(|()| output.flush())?;
     read_without_echo(MAX_PASSWORD_BYTES).map(Zeroizing::new)
 }
 
-/// Rejects passwords that clients cannot send.
-fn checked(password: &[u8]) -> Result<&str, Failure> {
-    let refused = |why: &str| Err(Failure::Failed(format!("the password {why}")));
+/// Returns the password as text, and rejects passwords that clients cannot send.
+fn validate(password: &[u8]) -> Result<&str, Failure> {
+    let rejected = |why: &str| Err(Failure::Failed(format!("the password {why}")));
     match std::str::from_utf8(password) {
-        Ok("") => refused("is empty"),
-        _ if password.len() > MAX_PASSWORD_BYTES => refused(&format!("is longer than {MAX_PASSWORD_BYTES} bytes")),
-        Err(_) => refused("is not UTF-8"),
-        Ok(password) if password.contains(|c: char| c.is_control()) => refused("holds a control character"),
+        Ok("") => rejected("is empty"),
+        _ if password.len() > MAX_PASSWORD_BYTES => rejected(&format!("is longer than {MAX_PASSWORD_BYTES} bytes")),
+        Err(_) => rejected("is not UTF-8"),
+        Ok(password) if password.contains(|c: char| c.is_control()) => rejected("contains a control character"),
         Ok(password) => Ok(password),
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rocknet_config::Finding;
 
-/// Options of a start, besides the configuration.
+/// Options of a start, in addition to the configuration.
 pub struct LaunchOptions {
     /// Warnings of the configuration check.
     pub warnings: Vec<Finding>,
@@ -12,11 +12,11 @@ pub struct LaunchOptions {
     pub source: ConfigSource,
     /// Paragraphs below the start-up block.
     pub notes: Vec<String>,
-    /// Reads commands from standard input even if that is not a terminal.
+    /// True to read commands from standard input even if it is not a terminal.
     pub console: bool,
-    /// Opens the first URL in the browser.
+    /// True to open the first URL in the browser.
     pub open: bool,
-    /// Lists the addresses of this machine in the start-up block, if a site listens on all of them.
+    /// True to list the addresses of this machine in the start-up block, if a site listens on all of them.
     pub shows_addresses: bool,
 }
 
@@ -33,7 +33,7 @@ pub enum ConfigSource {
 // A doc comment here would become the description of the command.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct ConsoleOption {
-    /// Take the commands of the terminal (status, sites, reload, quit, help) from standard input even if it is not one
+    /// Read terminal commands (status, sites, reload, quit, help) from standard input even if it is not a terminal
     #[arg(long)]
     pub console: bool,
 }

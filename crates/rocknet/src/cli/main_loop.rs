@@ -29,7 +29,7 @@ pub enum Event {
     Stopped(bool),
 }
 
-/// The main thread while the server runs.
+/// The main loop: the source of its reloads, and its own sender for the event that the server has stopped.
 pub struct MainLoop {
     pub sender: Sender<Event>,
     pub source: ConfigSource,
@@ -58,7 +58,7 @@ impl MainLoop {
                     return Err(Failure::Reported(ExitStatus::Failed));
                 }
                 (Event::Reload, Some(_)) if self.terminal_has_gone() => {
-                    // A closed terminal window sends SIGHUP too.
+                    // A closed terminal window sends SIGHUP too. The server then stops instead of reloading.
                     if let Some(server) = server.take() {
                         self.stop(server);
                     }
@@ -93,11 +93,11 @@ impl MainLoop {
         let sender = self.sender.clone();
         let stop = move || {
             let clean = server.stop();
-            // The main thread waits only for this event.
+            // The main loop ends when it receives this event.
             let _ = sender.blocking_send(Event::Stopped(clean));
         };
         if let Err(error) = thread::Builder::new().name("rn-stop".to_owned()).spawn(stop) {
-            // The closure owned the server and was dropped; its threads end with the process.
+            // The server was dropped with the closure. Its threads end with the process.
             print_error(format_args!("stopped immediately: {error}"));
             let _ = self.sender.try_send(Event::Stopped(false));
         }
@@ -130,8 +130,8 @@ pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()
     Ok(())
 }
 
-/// Sends an event for each typed line. The thread may still wait for input when the program ends, and its own end does
-/// not end the program.
+/// Starts a thread that sends an event for each typed line. The thread is not joined, because it may still wait for
+/// input when the program ends. The program continues if the thread ends.
 pub fn read_commands(events: Sender<Event>) -> io::Result<()> {
     let read = move || {
         console::read(console::TerminalInput, |line| {

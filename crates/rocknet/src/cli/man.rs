@@ -37,7 +37,7 @@ pub fn run(options: &Options, mut root: clap::Command) -> Result<(), Failure> {
 }
 
 fn whole(command: clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
-    // The text after the help has its own sections here.
+    // The page has separate sections in place of the text after the help.
     let man = Man::new(command.after_help(None::<&str>));
     man.render_title(page)?;
     man.render_name_section(page)?;

@@ -1,4 +1,4 @@
-//! The command line: its arguments, and a file for each command.
+//! The command line: defines its arguments. Each command has a file in this folder.
 
 mod banner;
 pub mod check;
@@ -50,7 +50,7 @@ pub enum Command {
 const AFTER_HELP: &str = "\
 Without a command, rocknet does what `rocknet run` does.
 
-ExitStatus codes: 0 good, 1 failed, 2 wrong usage, 78 bad configuration.";
+Exit codes: 0 good, 1 failed, 2 wrong usage, 78 bad configuration.";
 
 #[cfg(test)]
 mod tests {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_refers_to_a_command_that_does_not_exist() {
+    fn every_command_that_a_text_names_exists() {
         let command = Arguments::command();
         let known: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
         let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_and_option_says_what_it_does() {
+    fn every_command_and_option_has_a_help_text() {
         for command in Arguments::command().get_subcommands() {
             assert!(command.get_about().is_some(), "{}", command.get_name());
             for argument in command.get_arguments() {

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use rocknet_config::Report;
 use rocknet_io::terminal::{StandardStream, shows_colour};
 
-/// Writes to standard output. If the reader has closed the pipe (`rocknet man | head`), that is not an error.
+/// Writes to standard output. A pipe that its reader has closed (`rocknet man | head`) is not an error.
 pub fn print(text: impl Display) {
     let mut output = io::stdout().lock();
     let _ = write!(output, "{text}").and_then(|()| output.flush());

@@ -10,7 +10,7 @@ use rocknet_io::terminal::{StandardStream, is_terminal};
 use super::launch::ConfigSource;
 use super::{print_error, print_report, print_warning};
 
-/// Settings that are fixed at start, until the next one.
+/// Settings that are read at start only, so that changing them needs a restart.
 pub struct StartSettings {
     server: model::Server,
     /// True if `user` is set but was ignored, because the process did not start as root.
@@ -50,7 +50,8 @@ impl StartSettings {
     }
 }
 
-/// Reads, checks and replaces the configuration. Reports errors itself, and returns the message of a success.
+/// Reads, checks and replaces the configuration. Returns a message for the operator on success; reports an error
+/// itself, and returns `None`.
 pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSettings) -> Option<String> {
     let output = ReloadOutput::new(&server.snapshot().config);
     let file = match source {
@@ -131,7 +132,7 @@ pub fn log_findings(findings: &[Finding]) {
     }
 }
 
-/// Output of a reload: the terminal gets the whole report, and the log a line for each finding.
+/// Output of a reload. The terminal gets the whole report, and the log gets a line for each finding.
 struct ReloadOutput {
     /// True if standard error is a terminal.
     is_terminal: bool,

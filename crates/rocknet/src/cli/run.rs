@@ -62,8 +62,8 @@ fn run_file(named: Option<&Path>, console: bool) -> Result<(), Failure> {
 fn welcome(console: bool) -> Result<(), Failure> {
     serve::on_next_free(|port, listen, mut notes| {
         notes.push(format!(
-            "There is no rocknet.toml here yet. To serve a folder, type `rocknet serve FOLDER`; to keep it, write\n\
-             rocknet.toml, and start again:\n\n  [site.\":{port}\"]\n  root = \"FOLDER\""
+            "There is no rocknet.toml here yet. To serve a folder, type `rocknet serve FOLDER`; to serve it\n\
+             permanently, write rocknet.toml and start again:\n\n  [site.\":{port}\"]\n  root = \"FOLDER\""
         ));
         let options = LaunchOptions {
             warnings: Vec::new(),

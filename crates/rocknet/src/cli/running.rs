@@ -29,7 +29,7 @@ use super::reload::{self, StartSettings};
 use super::search::resolved;
 use super::{Failure, banner, print, print_report, print_warning, trust};
 
-/// Error of the start.
+/// The reason why a server could not be started.
 pub enum NotStarted {
     Start(StartError),
     Io(io::Error),
@@ -51,9 +51,9 @@ pub fn run(config: Config, options: LaunchOptions) -> Result<(), Failure> {
     start(config, options)?.serve()
 }
 
-/// Starts a server. Requests are served from the moment when this returns.
+/// Starts a server. Requests are served once this function returns.
 pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, NotStarted> {
-    // Signals are caught before there is any state that one could leave inconsistent. Neither this runtime nor its
+    // Signals are caught before any state exists that a signal could leave inconsistent. Neither this runtime nor its
     // signal handling starts a thread, so privileges can still be dropped.
     let runtime = Builder::new_current_thread()
         .enable_io()
@@ -73,8 +73,8 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         folder: state_folder(&config),
         is_needed: config.sites.iter().any(|site| site.tls.is_some()) || php::is_wanted(&config),
     };
-    let mut give_up_rights = || become_user(user.as_deref(), &state, &scripts);
-    let server = Server::start(config, Vec::new(), &mut give_up_rights).map_err(NotStarted::Start)?;
+    let mut drop_privileges = || become_user(user.as_deref(), &state, &scripts);
+    let server = Server::start(config, Vec::new(), &mut drop_privileges).map_err(NotStarted::Start)?;
     let _ = init_errors(&server.snapshot().config.log, server.logger());
     tracing::debug!("{}", server.backend());
     let has_console = options.console || is_terminal(StandardStream::Input);
@@ -119,7 +119,8 @@ impl RunningServer {
         };
         let registries = Arc::clone(server.registries());
         let served = runtime.block_on(main_loop.run(server, events));
-        // Also after an immediate stop, because children of CGI programs do not end with this process.
+        // CGI programs are stopped even after an immediate stop, because their child processes do not end with this
+        // process.
         registries.programs.stop(Instant::now() + CGI_STOP_TIMEOUT);
         served
     }
@@ -139,7 +140,7 @@ impl RunningServer {
         };
         notes.extend(trust::hint(&self.server.snapshot().config, file));
         print(banner::start_block(sites, &notes, shows_colour(StandardStream::Output)));
-        // If the error log is not this terminal, it receives the warnings too.
+        // Warnings are also written to the error log, unless it is standard error.
         let to_log = self.server.snapshot().config.log.errors != LogTarget::Stderr;
         for warning in self.warnings() {
             if to_log {
@@ -170,7 +171,7 @@ impl RunningServer {
                 warnings.push(format!("`user` is ignored: only root can become {user}"));
             }
             (None, true) if from_file => warnings.push(
-                "running as root: `useradd --system rocknet` creates an account that RockNet becomes once its ports are open \
+                "running as root: `useradd --system rocknet` creates an account that RockNet switches to once its ports are open \
                  (or name one as `user` below [server])"
                     .to_owned(),
             ),
@@ -206,10 +207,12 @@ impl RunningServer {
 /// The state folder, which is handed to the account that the server becomes.
 struct StateFolder {
     folder: PathBuf,
-    /// True if the configuration stores certificates or PHP files there. If false, a reload may need it later.
+    /// True if the configuration stores certificates or PHP files there. The folder changes its owner even if this is
+    /// false, because a reload may need it later; an error is then ignored.
     is_needed: bool,
 }
 
+/// Switches to `user` if the process runs as root and a user is given. The state folder then belongs to that user.
 fn become_user(user: Option<&str>, state: &StateFolder, scripts: &accounts::AccountPlan) -> Result<(), String> {
     let Some(user) = user.filter(|_| privileges::is_root()) else {
         return Ok(());
@@ -221,7 +224,7 @@ fn become_user(user: Option<&str>, state: &StateFolder, scripts: &accounts::Acco
     {
         return Err(format!("the state folder {}: {error}", state.folder.display()));
     }
-    // The helper that starts scripts needs root privileges from the beginning.
+    // The helper that starts scripts is created before privileges are dropped, because it needs root privileges.
     accounts::prepare(scripts, &user).map_err(|error| format!("scripts cannot run: {error}"))?;
     privileges::drop_to(&user).map_err(|error| error.to_string())
 }
@@ -243,7 +246,7 @@ fn open_browser(sites: &[SiteSummary]) {
         .stderr(Stdio::null())
         .spawn()
     {
-        // The process is awaited, so that it does not become a zombie.
+        // A thread waits for the process, so that it does not become a zombie.
         Ok(mut child) => drop(thread::Builder::new().spawn(move || child.wait())),
         Err(error) => print_warning(format_args!("the browser cannot be opened: {program}: {error}")),
     }

@@ -1,4 +1,4 @@
-//! Search for the configuration file when the command line names none.
+//! Finds the configuration file if the command line names none, and formats paths for messages.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -29,8 +29,8 @@ impl ConfigFile {
     }
 }
 
-/// Returns the path of a file for messages: absolute, in a folder without `..` and links. If the file itself is a link
-/// it keeps its name, because the target may be another when the file is read again.
+/// Returns the path of a file for messages: absolute, and without `..` if the folder exists. A link keeps its name,
+/// because it may point to another file when the file is read again.
 pub fn absolute(file: &Path) -> PathBuf {
     let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     match (whole.parent(), whole.file_name()) {
@@ -43,7 +43,7 @@ pub fn absolute(file: &Path) -> PathBuf {
 pub fn resolved(folder: &Path) -> PathBuf {
     let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
     if whole.components().any(|part| part == Component::ParentDir) {
-        // `..` after a link leads to the folder above its target, which only the file system knows.
+        // `..` after a link leads to the folder above the link's target, so the file system has to resolve the path.
         return whole.canonicalize().unwrap_or(whole);
     }
     whole.components().collect()

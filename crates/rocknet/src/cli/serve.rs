@@ -25,7 +25,7 @@ pub struct Options {
     /// Where to listen: PORT, IP:PORT, [IPv6]:PORT, :PORT for all addresses, or unix:/PATH
     #[arg(short, long, value_name = "ADDR", value_parser = listen)]
     pub listen: Option<Listen>,
-    /// Open it in the browser
+    /// Open the site in the browser
     #[arg(short, long)]
     pub open: bool,
     #[command(flatten)]
@@ -58,8 +58,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Starts the server that `launch` configures for the first free port from [`FIRST_PORT`] on. `launch` also receives a
-/// note if that is another port.
+/// Starts the server that `launch` configures, on the first free port from [`FIRST_PORT`] on. `launch` also receives a
+/// note if that port is not [`FIRST_PORT`].
 pub fn on_next_free(launch: impl Fn(u16, Listen, Vec<String>) -> (Config, LaunchOptions)) -> Result<(), Failure> {
     let ip = Some(LOOPBACK);
     let mut races = 0;
@@ -74,7 +74,7 @@ pub fn on_next_free(launch: impl Fn(u16, Listen, Vec<String>) -> (Config, Launch
             let holder = port_owner::of_port(ip, FIRST_PORT);
             let holder = holder.map_or_else(|| "another program".to_owned(), |holder| holder.to_string());
             notes.push(format!(
-                "Port {FIRST_PORT} is held by {holder}, so this is port {port}."
+                "Port {FIRST_PORT} is held by {holder}, so port {port} is used."
             ));
         }
         let (config, launch) = launch(port, Listen::Tcp { address: ip, port }, notes);
@@ -91,7 +91,8 @@ pub fn on_next_free(launch: impl Fn(u16, Listen, Vec<String>) -> (Config, Launch
     }
 }
 
-/// Returns the canonical path, so that the displayed folder is the served one even if the argument has `..` or links.
+/// Returns the canonical path of the folder to serve, so that the displayed path is correct even if the argument has
+/// `..` or links.
 fn folder(path: &Path) -> Result<PathBuf, Failure> {
     let cannot = |why: &dyn std::fmt::Display| Failure::Failed(format!("cannot serve {}: {why}", path.display()));
     let whole = path.canonicalize().map_err(|error| cannot(&error))?;
@@ -125,8 +126,8 @@ fn run_php(config: &mut Config) {
 /// Maximum number of directory entries that are checked for scripts.
 const MAX_ENTRIES_CHECKED: usize = 10_000;
 
-/// Parses a listening address. A port alone means the loopback address, because work in progress must not be visible in
-/// the network unless the user requests it.
+/// Parses a listening address. A port without an address means the loopback address, because work in progress must not
+/// be visible in the network unless the user requests it.
 fn listen(written: &str) -> Result<Listen, String> {
     let port = |text: &str| {
         text.bytes()
@@ -136,7 +137,7 @@ fn listen(written: &str) -> Result<Listen, String> {
     };
     if let Some(path) = written.strip_prefix("unix:") {
         return match path {
-            "" => Err("`unix:` takes the path of a socket".to_owned()),
+            "" => Err("write the path of a socket after `unix:`".to_owned()),
             path => std::path::absolute(path)
                 .map(Listen::Unix)
                 .map_err(|error| error.to_string()),
@@ -166,7 +167,7 @@ const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// First port that is tried. Unprivileged users may bind it.
 const FIRST_PORT: u16 = 8080;
 
-/// Maximum number of ports tried. A user with a hundred servers will choose the port.
+/// Maximum number of ports tried. A user with a hundred servers can be expected to choose the port.
 const MAX_PORTS_TRIED: u16 = 100;
 
 /// Maximum number of lost races for a port before the start fails.

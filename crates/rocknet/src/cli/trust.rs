@@ -18,7 +18,7 @@ use super::{ExitStatus, Failure, print, search};
 /// Let this system and its browsers trust the local CA
 ///
 /// Sites with `tls = "local"` get their certificates from a CA of this machine. Until it is trusted, browsers warn. It
-/// can vouch for private names alone: localhost, *.test, *.internal, *.local, private addresses.
+/// can sign only for private names: localhost, *.test, *.internal, *.local, private addresses.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
@@ -44,10 +44,10 @@ pub struct StoreOptions {
     /// The configuration whose state folder holds the CA; by default the one that `rocknet run` would serve
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// Skip the store of the system: those of browsers need no special rights
+    /// Skip the store of the system: the stores of browsers need no special rights
     #[arg(long)]
     pub browsers: bool,
-    /// Print what was found as JSON, for programs
+    /// Print the results as JSON, for programs
     #[arg(long)]
     pub json: bool,
 }
@@ -103,7 +103,8 @@ pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
     }
 }
 
-/// Returns the state folder of the named or found configuration, or else that of the current user.
+/// Returns the state folder of the named or found configuration. Without a configuration, returns that of the current
+/// user.
 pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
     match config.map(Path::to_path_buf).or_else(search::find) {
         Some(file) => {
@@ -137,7 +138,7 @@ fn roots(state: &Path, kinds: &[CaKind], make: bool) -> Result<Vec<RootCertifica
 
 fn apply_to_stores(roots: &[RootCertificate], action: TrustAction, browsers: bool) -> Vec<StoreResult> {
     let tools = Tools::of_process();
-    // A user without a home has no browsers.
+    // A user without a home directory has no browser stores.
     let home = Home::of_user(&tools);
     let mut stores = home.map(|home| browser_stores(&home, &tools)).unwrap_or_default();
     if !browsers {
@@ -194,7 +195,8 @@ pub fn hint(config: &Config, file: Option<&Path>) -> Option<String> {
 }
 
 /// Returns true if the system's store trusts the local CA, and false if the system has no known store. `None` if there
-/// is no CA yet or the store cannot be read. It reads two files and runs no program, so the start may call it.
+/// is no CA yet or the store cannot be read. The function reads two files and runs no program, so it is fast enough for
+/// the start.
 fn is_trusted_by_system(state: &Path) -> Option<bool> {
     let root = roots(state, &[CaKind::Private], false).ok()?.pop()?;
     match system_store(&Tools::of_process()).map(|store| store.state(&root)) {
@@ -204,7 +206,8 @@ fn is_trusted_by_system(state: &Path) -> Option<bool> {
     }
 }
 
-/// Returns the state of each store of the current user, without changing anything: for `rocknet doctor`.
+/// Returns the state of each store of the current user, without changing anything. `None` if there is no local CA yet.
+/// Used by `rocknet doctor`.
 pub fn inspect(state: &Path) -> Result<Option<Vec<(String, TrustState)>>, Failure> {
     let roots = roots(state, &[CaKind::Private], false)?;
     if roots.is_empty() {

@@ -1,13 +1,13 @@
 //! Applies a content coding to the response of any handler.
 //!
-//! A response is coded if its type is text or another that shrinks, it has at least 1 KiB or an unknown length, and
-//! neither a coding, a range, `no-transform` nor a signature. It carries `Vary: Accept-Encoding` even where the client
-//! accepts no coding, because a shared cache has to keep both forms apart.
+//! A response qualifies if its type is text or another compressible type, and its length is at least 1 KiB or unknown.
+//! It must not have a coding, a range, `no-transform` or a signature. If a response qualifies, `Accept-Encoding` is
+//! added to `Vary` even if the client accepts no coding, because a shared cache must keep both forms apart.
 //!
-//! A strong `ETag` becomes weak: the coded bytes differ from those that the handler tagged. The handler then receives
-//! `If-None-Match: W/"x"`, which is compared weakly (RFC 9110 §13.1.2), so its 304 is as it was. `If-Match` and
-//! `If-Range` compare strongly and do not match a weak tag. A suffix, as static files have it, would have to be taken
-//! out of every request again before it reaches the handler.
+//! A strong `ETag` becomes weak: the coded bytes differ from those that the handler tagged. A later request has
+//! `If-None-Match: W/"x"`, which the handler compares weakly (RFC 9110 §13.1.2), so it responds with 304 as before.
+//! `If-Match` and `If-Range` compare strongly and do not match a weak tag. The alternative, a suffix on the tag as
+//! static files have it, would have to be removed from every request before the handler receives it.
 
 mod fields;
 mod stream;
@@ -41,13 +41,13 @@ use stream::{CodedStream, MAX_INLINE, SinglePiece, UnsentBody};
 /// sent. A longer body is sent while it is encoded, because the job would take more than 20 ms while the client waits.
 const MAX_WHOLE: usize = 1024 * 1024;
 
-/// Codes responses. All clones share the memory of the codings under way.
+/// The filter that applies content codings. All workers share it, and with it the limit on the memory of encoders.
 pub struct Encode {
     encoders: Encoders,
 }
 
 impl Encode {
-    /// Makes the filter. `files` are the files of the server that are encoded while they are sent.
+    /// Creates the filter. `files` limits the files of the server that are encoded while they are sent.
     pub fn new(files: EncoderLimit) -> Encode {
         let mut encoders = Encoders::default();
         encoders.files = files;
@@ -85,10 +85,10 @@ fn joined<'a>(fields: &Fields<'a>, name: Known) -> Option<Cow<'a, [u8]>> {
     fields.get(name).map(Cow::Borrowed)
 }
 
-/// Everything besides the response that decides about its coding.
+/// The inputs other than the response that decide about its coding.
 #[derive(Clone, Copy)]
 pub struct Conditions<'a> {
-    /// `compress` of the route. False for responses that the files handler has negotiated.
+    /// `compress` of the route. If false, the response is not changed.
     pub compress: bool,
     /// All `Accept-Encoding` values of the request, joined with `, `.
     pub accept_encoding: Option<&'a [u8]>,
@@ -105,8 +105,8 @@ pub struct PendingEncoding {
     job: Job<Option<Vec<u8>>>,
 }
 
-/// Codes the response if it qualifies. The result is `None` if the response is ready to be sent; otherwise
-/// [`DeferredFilter::complete`] finishes it.
+/// Codes the response if it qualifies. Returns `None` if the response is ready to be sent. Otherwise
+/// [`DeferredFilter::complete`] of the result completes the response.
 pub fn apply(
     conditions: &Conditions<'_>,
     pool: &Pool,
@@ -129,7 +129,8 @@ pub fn apply(
         return None;
     }
     if conditions.is_head {
-        // The same fields as for GET. The length of the coded body is not worth encoding it (RFC 9110 §9.3.2).
+        // Sends the same fields as for GET, except the length, because determining it would mean encoding the body (RFC
+        // 9110 §9.3.2).
         response.body = Body::Stream(Box::new(UnsentBody));
         fields::mark(&mut response.fields, coding);
         return None;
@@ -174,7 +175,7 @@ pub fn apply(
     None
 }
 
-/// Returns the coded stream, or the source again if all memory for encoders is in use.
+/// Returns the coded stream, or `source` if the memory for encoders is used up.
 fn stream(
     conditions: &Conditions<'_>,
     pool: &Pool,
@@ -215,7 +216,7 @@ impl DeferredFilter for PendingEncoding {
 }
 
 impl PendingEncoding {
-    /// Waits for the job and puts its result into the response. If the job failed, the body stays plain.
+    /// Waits for the job and puts its result into the response. If the job failed, the body remains uncoded.
     async fn finish(self, response: &mut Response) {
         match self.job.await {
             Ok(Some(encoded)) => {

@@ -19,7 +19,7 @@ pub(super) fn is_needed(settings: &Settings) -> bool {
     !settings.is_open()
 }
 
-/// Makes the guard of a route.
+/// Creates the guard of a route.
 ///
 /// # Errors
 ///
@@ -32,23 +32,24 @@ pub(super) fn make(settings: &Settings, registries: &Registries) -> Result<Arc<d
 struct AccessGuard(Access);
 
 impl Guard for AccessGuard {
-    fn check(&self, arriving: &GuardContext<'_>) -> Check {
-        let now_ms = arriving.services.clock.uptime_ms();
-        let (client, authorization) = (sender(arriving.client), authorization(arriving.request.fields));
+    fn check(&self, context: &GuardContext<'_>) -> Check {
+        let now_ms = context.services.clock.uptime_ms();
+        let (client, authorization) = (sender(context.client), authorization(context.request.fields));
         match self.0.check(now_ms, client, authorization) {
             AccessCheck::Decided(decision) => Check::Decided(admission(decision)),
-            AccessCheck::Verify(pending) => Check::Deferred(Box::pin(verify(arriving.services.pool.clone(), pending))),
+            AccessCheck::Verify(pending) => Check::Deferred(Box::pin(verify(context.services.pool.clone(), pending))),
         }
     }
 
-    fn admit_cached(&self, arriving: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
-        let now_ms = arriving.services.clock.uptime_ms();
-        let (client, authorization) = (sender(arriving.client), authorization(arriving.request.fields));
+    fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
+        let now_ms = context.services.clock.uptime_ms();
+        let (client, authorization) = (sender(context.client), authorization(context.request.fields));
         self.0.granted(now_ms, client, authorization)
     }
 }
 
-/// Verifies a password in the pool, at low priority, so that guesses from many addresses delay no file.
+/// Verifies a password in the blocking pool. The priority is low, so that password guesses from many addresses do not
+/// delay file reads.
 async fn verify(pool: Pool, pending: access::Pending) -> Admission {
     let job = pool.spawn(Priority::Low, move || pending.run());
     admission(job.await.unwrap_or(Decision::Unavailable {
@@ -56,7 +57,7 @@ async fn verify(pool: Pool, pending: access::Pending) -> Admission {
     }))
 }
 
-/// Delay after which a client may try again when the pool was full or a job failed.
+/// Delay in seconds after which a client may retry if the pool was full or the job failed.
 const RETRY_AFTER_S: u64 = 1;
 
 fn sender(client: Client) -> access::Client {
@@ -66,8 +67,8 @@ fn sender(client: Client) -> access::Client {
     }
 }
 
-/// Returns the value of the field. A request with several has none, because applications differ about which of them
-/// counts.
+/// Returns the value of the `Authorization` field. Returns `None` if the field is repeated, because applications
+/// disagree about which value counts.
 fn authorization(fields: Fields<'_>) -> Option<&[u8]> {
     fields
         .get(Known::Authorization)

@@ -1,4 +1,4 @@
-//! The table of guards, which decide whether a request may enter a route. Each guard has its own file.
+//! Table of guards. Guards decide whether a request may enter a route. Each guard has its own file.
 
 mod access;
 
@@ -25,10 +25,10 @@ const GUARDS: &[GuardEntry] = &[GuardEntry {
     make: access::make,
 }];
 
-/// The guards of one route. Empty where every request may enter.
+/// The guards of one route. Empty if every request may enter.
 pub type Guards = Box<[Arc<dyn Guard>]>;
 
-/// Makes the guards of a route.
+/// Creates the guards of a route.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The handler of routes that serve nothing: it responds with 404.
+//! The handler of routes that serve nothing: responds to every request with 404.
 
 use std::future::ready;
 

@@ -1,4 +1,4 @@
-//! The handler of the welcome page, which a server without a configuration shows.
+//! The handler of the welcome page, which a server without a configuration serves.
 
 use std::future::ready;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub struct Welcome {
 }
 
 impl Welcome {
-    /// Makes the handler. The page names `config_file`.
+    /// Creates the handler. The page names `config_file`.
     pub fn new(config_file: Option<&Path>) -> Welcome {
         Welcome {
             config_file: config_file.map(|path| path.display().to_string()),
@@ -28,14 +28,14 @@ impl Welcome {
 }
 
 impl Handler for Welcome {
-    fn handle_now(&self, asked: &ExchangeRef<'_>) -> Option<Response> {
-        match asked.request.method {
-            Method::Get | Method::Head if asked.path == "/" => {}
+    fn handle_now(&self, exchange: &ExchangeRef<'_>) -> Option<Response> {
+        match exchange.request.method {
+            Method::Get | Method::Head if exchange.path == "/" => {}
             Method::Get | Method::Head => return Some(fixed::error(Status::NOT_FOUND)),
             Method::Options => return Some(fixed::options()),
             _ => return Some(fixed::method_not_allowed()),
         }
-        let listen = asked.services.address.to_string();
+        let listen = exchange.services.address.to_string();
         let page = pages::welcome::html(&pages::welcome::Welcome {
             listen: &listen,
             config_path: self.config_file.as_deref(),

@@ -1,4 +1,4 @@
-//! Response body while it is sent: the piece that is ready, and the source of the next one.
+//! Response body that is being sent: the piece that is ready, and the source of further pieces.
 
 mod file;
 mod piece;
@@ -31,12 +31,13 @@ pub struct BodySource {
 /// Source of further pieces.
 enum Source {
     File(FileSource),
+    /// Remaining parts, and the part that is being read from a file.
     Parts(VecDeque<Part>, Option<FileSource>, Delivery),
     Stream(StreamSource),
 }
 
 impl BodySource {
-    /// Makes the source of a response body.
+    /// Creates the source of a response body.
     pub fn new(body: Body, delivery: Delivery) -> BodySource {
         let (ready, source) = match body {
             // A tunnel carries no response body.
@@ -49,7 +50,7 @@ impl BodySource {
         BodySource { ready, source }
     }
 
-    /// Makes a source without bytes.
+    /// Creates a source without bytes.
     pub fn empty() -> BodySource {
         BodySource {
             ready: Piece::None,
@@ -57,7 +58,7 @@ impl BodySource {
         }
     }
 
-    /// Makes a body of the first `length` bytes of an entry of the worker cache.
+    /// Creates a body of the first `length` bytes of an entry of the worker cache.
     pub fn shared(bytes: &SharedBytes, length: usize) -> BodySource {
         let ready = Piece::Shared {
             bytes: Rc::clone(bytes),
@@ -67,7 +68,8 @@ impl BodySource {
         BodySource { ready, source: None }
     }
 
-    /// Makes a body of a whole file of the cache. `now_ms`: uptime at which the file is noted to be in memory.
+    /// Creates a body of a whole file of the cache. `now_ms`: current uptime, which is noted in the file if the whole
+    /// file is in memory.
     pub fn file(file: &Arc<OpenFile>, delivery: Delivery, now_ms: u64) -> BodySource {
         BodySource {
             ready: Piece::None,
@@ -75,7 +77,7 @@ impl BodySource {
         }
     }
 
-    /// Makes these bytes the ready piece. Called only when nothing is ready.
+    /// Makes `bytes` the ready piece. Called only if no bytes are ready.
     pub fn fill(&mut self, bytes: Bytes) {
         self.ready = Piece::Owned(bytes);
     }
@@ -98,12 +100,14 @@ impl BodySource {
         }
     }
 
-    /// Returns true if further pieces come from files: of any requested size, at any time, with a known end.
+    /// Returns true if further pieces come from files. They can then be requested in any size and at any time, and the
+    /// end of the body is known in advance.
     pub fn is_file(&self) -> bool {
         matches!(self.source, Some(Source::File(_) | Source::Parts(..)))
     }
 
-    /// Returns the bytes that a file has left. For several files and other sources, at least as many as any window allows.
+    /// Returns the remaining bytes of a file. For several files and other sources, returns more than any flow-control
+    /// window allows.
     pub fn left(&self) -> u64 {
         match &self.source {
             Some(Source::File(file)) => file.left(),
@@ -111,7 +115,7 @@ impl BodySource {
         }
     }
 
-    /// Moves `length` of the ready bytes into the queue.
+    /// Moves the first `length` ready bytes into the queue.
     pub fn put(&mut self, length: u64, out: &mut SendQueue) {
         self.ready.put(length, out);
     }
@@ -121,15 +125,16 @@ impl BodySource {
         self.ready = Piece::None;
     }
 
-    /// Makes the next piece ready, of a file at most `most` bytes; `None` at the end. Called only when nothing is ready.
-    pub fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<()>>> {
+    /// Makes the next piece ready; `None` at the end. A framed piece of a file has at most `max_bytes` bytes.
+    /// Called only if no bytes are ready.
+    pub fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, max_bytes: u64) -> Poll<Option<io::Result<()>>> {
         let piece = match &mut self.source {
             None => return Poll::Ready(None),
-            Some(source) => ready!(source.poll(task, pool, most)),
+            Some(source) => ready!(source.poll(task, pool, max_bytes)),
         };
         Poll::Ready(match piece {
             None => {
-                // Trailers of a stream are still to be taken.
+                // A stream is kept, because its trailers have not been taken yet.
                 if !matches!(self.source, Some(Source::Stream(_))) {
                     self.source = None;
                 }
@@ -148,7 +153,7 @@ impl BodySource {
 }
 
 impl Source {
-    /// Returns true if the source is known to have nothing more.
+    /// Returns true if it is already known that no further piece follows.
     fn is_empty(&self) -> bool {
         match self {
             Source::File(file) => file.left() == 0,
@@ -159,12 +164,12 @@ impl Source {
         }
     }
 
-    fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<Piece>>> {
+    fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, max_bytes: u64) -> Poll<Option<io::Result<Piece>>> {
         match self {
-            Source::File(file) => file.poll(task, pool, most),
+            Source::File(file) => file.poll(task, pool, max_bytes),
             Source::Parts(parts, current, delivery) => loop {
                 if let Some(file) = current {
-                    if let Some(piece) = ready!(file.poll(task, pool, most)) {
+                    if let Some(piece) = ready!(file.poll(task, pool, max_bytes)) {
                         return Poll::Ready(Some(piece));
                     }
                     *current = None;

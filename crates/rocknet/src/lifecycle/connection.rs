@@ -30,16 +30,16 @@ pub struct ConnectionCore<L: Link> {
     born: Tick,
     /// Received bytes that are not parsed yet; empty for an idle connection.
     pub unread: Vec<u8>,
-    /// `unread` may hold complete requests or frames, because parsing stopped early. They are handled before more is
-    /// received.
+    /// True if `unread` can contain complete requests or frames, because parsing stopped early. They are handled before
+    /// more bytes are received.
     pub stalled: bool,
-    /// Bytes that the link has not taken. Boxed: most connections have none.
+    /// Bytes that the link has not taken. Boxed, because most connections have none.
     pub backlog: Option<Box<SendQueue>>,
     /// Number of bytes that were discarded: of a request body, or while lingering.
     pub dropped: u32,
-    /// The end of the connection marks the end of the response in progress (RFC 9112 §6.3), or of a tunnel. Until all
-    /// of it is sent, the connection may end only by a reset, because after an orderly end the client would take a part
-    /// of the response for the whole.
+    /// True if the end of the connection marks the end of the response in progress (RFC 9112 §6.3), or of a tunnel.
+    /// Until the whole response has been sent, the connection must end by a reset, because after an orderly close the
+    /// client would mistake a part of the response for the whole.
     pub open_ended: bool,
     pub end: End,
 }
@@ -51,7 +51,7 @@ pub enum End {
     Open,
     /// The server's side was shut down; input is discarded until the client closes.
     Lingering,
-    /// Both sides have ended, or the link has failed, but the client has not acknowledged all that was sent. `waited`:
+    /// Both sides have ended, or the link has failed, but the client has not acknowledged all sent bytes. `waited`:
     /// ticks from the beginning of this state to the next check.
     Draining {
         waited: u32,
@@ -60,8 +60,8 @@ pub enum End {
 }
 
 impl<L: Link> ConnectionCore<L> {
-    /// Takes over a link, and starts the deadline of the first head. `local`: the server's address, set only if sites
-    /// differ by it.
+    /// Takes over a link, and starts the deadline of the first head. `local`: the server's address, given only if sites
+    /// are selected by it.
     pub fn new(open: OpenConnection, link: L, client: Client, local: Option<IpAddr>) -> ConnectionCore<L> {
         let worker = Rc::clone(open.worker());
         let mut deadlines = Deadlines::new(&worker.wheel);
@@ -88,13 +88,13 @@ impl<L: Link> ConnectionCore<L> {
         self
     }
 
-    /// Sets the deadline of the first head to the ticks that are left of it.
+    /// Sets the deadline of the first head to `left` ticks, the rest of its timeout.
     pub fn with_header_ticks(mut self, left: u32) -> ConnectionCore<L> {
         self.deadlines.begin(Wait::FirstByte, left);
         self
     }
 
-    /// Adds the facts of the TLS handshake.
+    /// Adds the properties of the TLS handshake.
     pub fn with_handshake(mut self, handshake: Rc<Handshake>) -> ConnectionCore<L> {
         self.info.secure = Some(handshake);
         self
@@ -117,7 +117,7 @@ impl<L: Link> ConnectionCore<L> {
         worker.is_stopping() || worker.wheel.now().since(self.born) >= config.ticks.age
     }
 
-    /// Keeps the part of `bytes` after the first `used` ones as unread.
+    /// Stores `bytes` without the first `used` bytes as unread input.
     pub fn keep_unread(&mut self, mut bytes: Vec<u8>, used: usize) {
         if used < bytes.len() {
             bytes.drain(..used);
@@ -125,9 +125,8 @@ impl<L: Link> ConnectionCore<L> {
         }
     }
 
-    /// Waits for the next request. `is_partial`: a part of it was received.
-    ///
-    /// Received bytes do not extend the deadline of a head. For the first head it began with the connection.
+    /// Sets the deadline for the next request. `is_partial`: a part of its head was received. Received bytes do not
+    /// extend the deadline of a head. The deadline of the first head runs from the start of the connection.
     pub fn await_request(&mut self, is_partial: bool, ticks: &Ticks) {
         let is_first = self.deadlines.wait() == Wait::FirstByte;
         if is_partial {
@@ -140,7 +139,8 @@ impl<L: Link> ConnectionCore<L> {
         }
     }
 
-    /// Returns true if the deadline has passed and the client moved too few bytes in its window.
+    /// Returns true if the deadline has passed. During a wait with a rate window, returns true only if the client has
+    /// also moved too few bytes in that window.
     #[inline]
     pub fn poll_past(&mut self, context: &mut Context<'_>) -> bool {
         let (worker, link) = (self.open.worker(), &self.link);
@@ -168,8 +168,8 @@ impl<L: Link> ConnectionCore<L> {
     }
 
     /// Sends `output`. Bytes that the link does not take become the backlog. Returns the number of bytes that the link
-    /// took, and whether these were all. `with_others`: the link may send `output` in one batch with the output of
-    /// other connections.
+    /// took, and true if these were all bytes. `with_others`: the link may send `output` in one batch with the output
+    /// of other connections.
     #[inline]
     pub fn send(
         &mut self,
@@ -205,7 +205,8 @@ impl<L: Link> ConnectionCore<L> {
         self.deadlines.begin_send(ticks, self.link.in_flight());
     }
 
-    /// Puts bytes that the link had taken but could not send back into the backlog. Returns true if there were any.
+    /// Moves the bytes that the link had taken but could not send back into the backlog. Returns true if there were
+    /// any.
     #[inline(always)]
     fn take_back(&mut self) -> bool {
         let Some(unsent) = self.link.take_unsent() else {
@@ -217,7 +218,7 @@ impl<L: Link> ConnectionCore<L> {
         true
     }
 
-    /// Flushes the link. Returns true if all bytes have left, so that the link may be closed.
+    /// Flushes the link. Returns true if the link has sent all bytes and may be closed.
     pub fn has_sent_all(&mut self) -> bool {
         self.link.flush();
         !self.take_back()
@@ -239,11 +240,10 @@ impl<L: Link> ConnectionCore<L> {
         Ok(())
     }
 
-    /// Closes a connection whose client has ended its side, if at most `left` bytes are unacknowledged.
-    ///
-    /// Otherwise the connection stays until the client has taken all bytes, or takes them too slowly, because the
-    /// kernel would keep them without a time limit. After a reset by the client the server's side cannot be shut down,
-    /// so the connection closes at once.
+    /// Closes a connection whose client has ended its side, if at most `left` bytes are unacknowledged. With more
+    /// bytes, the connection stays open until the client has taken all of them or is too slow, because the kernel would
+    /// keep the bytes without a time limit. If the client has reset the connection, the server's side cannot be shut
+    /// down, and the connection is closed immediately.
     pub fn close_when_taken(&mut self, left: u64) {
         self.end = if self.link.in_flight() <= left || self.link.shut_down().is_err() {
             End::Closed
@@ -274,7 +274,8 @@ impl<L: Link> ConnectionCore<L> {
     pub fn expire_end(&mut self) {
         let (in_flight, worker) = (self.link.in_flight(), self.worker());
         let is_lingering = self.deadlines.wait() == Wait::Linger;
-        // A server that stops leaves the rest to the kernel: no response is cut, and the stop is not delayed.
+        // A stopping server leaves the unacknowledged bytes to the kernel, so that no response is cut and the stop is
+        // not delayed.
         if in_flight <= FIN_ONLY || is_lingering && worker.is_stopping() {
             self.abandon();
         } else if is_lingering {
@@ -298,8 +299,8 @@ impl<L: Link> ConnectionCore<L> {
         self.end = End::Closed;
     }
 
-    /// Resets the connection if the client has not taken all that was sent. After an orderly close the kernel would
-    /// keep the send buffer without a time limit.
+    /// Resets the connection if the client has not acknowledged all sent bytes, because after an orderly close the
+    /// kernel would keep them without a time limit.
     fn reset_if_untaken(&mut self) {
         if self.link.in_flight() > FIN_ONLY {
             self.link.reset();
@@ -307,7 +308,8 @@ impl<L: Link> ConnectionCore<L> {
     }
 }
 
-/// Returns the bytes that a client must move in each rate window of a wait, and the ticks of a window.
+/// Returns the minimum number of bytes that a client must move in each rate window of a wait, and the length of the
+/// window in ticks.
 pub fn rate_window(config: &WorkerConfig, wait: Wait) -> (u64, u32) {
     match wait {
         Wait::RequestBody => config.receive_window(),
@@ -317,8 +319,8 @@ pub fn rate_window(config: &WorkerConfig, wait: Wait) -> (u64, u32) {
 
 impl<L: Link> Drop for ConnectionCore<L> {
     fn drop(&mut self) {
-        // The response is incomplete, or unsent bytes are lost. After a reset the kernel also discards the bytes that
-        // it holds for a client that may never take them.
+        // The response is incomplete, or unsent bytes are lost. The reset shows this to the client. The kernel then
+        // also discards its own unsent bytes, which the client may never take.
         if self.open_ended || self.backlog.is_some() {
             self.link.reset();
         }

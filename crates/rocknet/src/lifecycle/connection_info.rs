@@ -37,7 +37,7 @@ struct AccessLogContext<'a> {
 }
 
 impl ConnectionInfo {
-    /// Makes the info of a connection in clear text.
+    /// Creates the info of a connection in clear text.
     pub fn new(client: Client, local: Option<Box<IpAddr>>) -> ConnectionInfo {
         ConnectionInfo {
             client,
@@ -79,8 +79,9 @@ impl ConnectionInfo {
         }
     }
 
-    /// Records any other response. A request that could not be parsed adds nothing to the log line. `sent`: bytes of
-    /// the response body, or of a tunnel, whose duration is not counted.
+    /// Records a response that was not sent from the worker cache. The log line of a request that could not be parsed
+    /// has no data of the request. `sent`: bytes of the response body or tunnel. `is_tunnel`: the duration is not
+    /// counted.
     pub fn record(&mut self, worker: &Worker, context: &RequestContext, status: Status, sent: u64, is_tunnel: bool) {
         worker.counters.count_response(status);
         let duration_us = microseconds(context.started.elapsed());
@@ -140,7 +141,7 @@ impl ConnectionInfo {
         );
     }
 
-    /// Returns the client that a trusted proxy names, as text, if it is not the peer.
+    /// Returns the client that a trusted proxy names, as text; `None` if it is the peer itself.
     #[cold]
     fn forwarded(&self, worker: &Worker, request: &Request<'_>) -> Option<String> {
         let client = forwarded::client(&worker.config().snapshot.config.server, self.client, request.fields);

@@ -16,9 +16,9 @@ pub enum Wait {
     Header,
     /// Next request.
     KeepAlive,
-    /// Request body, at the least rate in each window.
+    /// Request body, at the minimum rate in each window.
     RequestBody,
-    /// Client that takes the response, at the least rate in each window.
+    /// Client that takes the response, at the minimum rate in each window.
     Send,
     /// Client that closes after the last response.
     Linger,
@@ -26,22 +26,24 @@ pub enum Wait {
     Handler,
     /// Data in a tunnel, without a deadline.
     Tunnel,
-    /// Data from the remaining side of a tunnel, of which the other has ended: at least one byte in each window.
+    /// Data from the open side of a half-closed tunnel: at least one byte in each window.
     HalfTunnel,
-    /// Tunnel that may still end by itself while the server stops.
+    /// End of a tunnel by itself while the server stops.
     TunnelGrace,
     /// No event: a wait has ended and the next has not begun. The old deadline still runs.
     Unset,
 }
 
-/// Unacknowledged bytes after which the client has taken everything: a sent FIN counts as one.
+/// Maximum number of unacknowledged bytes at which the client has acknowledged all data: a sent FIN counts as one byte.
 pub const FIN_ONLY: u64 = 1;
 
-/// Unacknowledged bytes that are left to the kernel when a connection closes at the client's request. A response that was just
-/// sent is rarely acknowledged yet, and waiting for the acknowledgement would cost every such connection a system call.
+/// Maximum number of unacknowledged bytes that are left to the kernel when the client closes its connection. A response
+/// that was just sent is rarely acknowledged yet, and waiting for the acknowledgement would cost each of these
+/// connections a system call.
 pub const LEFT_TO_KERNEL: u64 = 64 * 1024;
 
-/// Longest deadline in ticks: months, after which it is set again.
+/// Ticks of a wait without a deadline. The wheel limits them to a time of at least weeks; when this time has passed,
+/// the deadline is set again.
 const NEVER: u32 = u32::MAX;
 
 /// Deadline of one connection or stream.
@@ -52,21 +54,21 @@ pub struct Deadlines {
     moved: u64,
     /// Unacknowledged bytes in the kernel when the window began.
     held: u64,
-    /// Ticks left of a window for the request body that a handler has interrupted; 0 if none was interrupted.
-    rest: u32,
+    /// Remaining ticks of the request body window that a handler has interrupted; 0 if no window was interrupted.
+    interrupted: u32,
     /// Timeout of the handler of this request in ticks; `None`: the general timeout.
     handler_timeout: Option<u32>,
 }
 
 impl Deadlines {
-    /// Makes a deadline that is not set.
+    /// Creates a deadline that is not set.
     pub fn new(wheel: &Rc<Wheel>) -> Deadlines {
         Deadlines {
             deadline: wheel.deadline(),
             wait: Wait::Unset,
             moved: 0,
             held: 0,
-            rest: 0,
+            interrupted: 0,
             handler_timeout: None,
         }
     }
@@ -91,21 +93,22 @@ impl Deadlines {
     pub fn begin(&mut self, wait: Wait, ticks: u32) {
         self.wait = wait;
         self.moved = 0;
-        self.rest = 0;
+        self.interrupted = 0;
         self.deadline.set(ticks);
     }
 
-    /// Waits for a client that has ended its side to acknowledge what was sent. This mostly takes one round trip, so the first
-    /// check comes with the next tick. Returns the ticks until that check, for [`Deadlines::extend_drain`].
+    /// Begins the wait for a client that has ended its side to acknowledge all sent bytes. This usually takes one round
+    /// trip, so the first check is at the next tick. Returns the ticks until that check, for
+    /// [`Deadlines::extend_drain`].
     pub fn begin_drain(&mut self) -> u32 {
         self.begin(Wait::Linger, 1);
         1
     }
 
-    /// Doubles the `waited` ticks until the next check, up to `most` in total. Returns the ticks from the beginning to that check;
-    /// `None`: the time is over.
-    pub fn extend_drain(&mut self, waited: u32, most: u32) -> Option<u32> {
-        let ticks = waited.min(most.saturating_sub(waited));
+    /// Sets the next check after `waited` further ticks, so that the time since the beginning doubles, up to
+    /// `max_ticks` in total. Returns the ticks from the beginning to that check; `None` if `max_ticks` have passed.
+    pub fn extend_drain(&mut self, waited: u32, max_ticks: u32) -> Option<u32> {
+        let ticks = waited.min(max_ticks.saturating_sub(waited));
         if ticks == 0 {
             return None;
         }
@@ -124,7 +127,7 @@ impl Deadlines {
         self.deadline.left()
     }
 
-    /// Begins a wait unless it runs already.
+    /// Begins a wait unless it is already running.
     #[inline]
     pub fn enter(&mut self, wait: Wait, ticks: u32) {
         if self.wait != wait {
@@ -143,34 +146,34 @@ impl Deadlines {
         self.wait = wait;
     }
 
-    /// Waits for the request body. A window that a handler interrupted goes on, because a handler that is slow over each chunk
-    /// would otherwise give the client a new window with each of them.
+    /// Waits for the request body. A window that a handler interrupted continues. Otherwise a handler that is slow with
+    /// each chunk would give the client a new window for each chunk.
     pub fn enter_request_body(&mut self, ticks: u32) {
-        if self.wait == Wait::Handler && self.rest > 0 {
+        if self.wait == Wait::Handler && self.interrupted > 0 {
             self.wait = Wait::RequestBody;
-            self.deadline.set(self.rest);
-            self.rest = 0;
+            self.deadline.set(self.interrupted);
+            self.interrupted = 0;
         }
         self.enter(Wait::RequestBody, ticks);
     }
 
-    /// Waits for a handler or the disk. The client's window for the request body stands still meanwhile.
+    /// Waits for a handler or the disk. The client's window for the request body is suspended during this wait.
     pub fn enter_handler(&mut self, ticks: u32) {
-        // A deadline that has passed was not checked yet: it is checked when the request body is waited for again.
-        let rest = if self.wait == Wait::RequestBody {
+        // A passed deadline keeps one tick, so that it is checked when the wait for the request body continues.
+        let interrupted = if self.wait == Wait::RequestBody {
             self.deadline.left().max(1)
         } else {
             0
         };
         let moved = self.moved;
         self.enter(Wait::Handler, ticks);
-        if rest > 0 {
-            (self.rest, self.moved) = (rest, moved);
+        if interrupted > 0 {
+            (self.interrupted, self.moved) = (interrupted, moved);
         }
     }
 
-    /// Waits for a tunnel: without a deadline, unless the server stops or one side of the tunnel has ended. A client that does not
-    /// take what it is sent keeps its deadline.
+    /// Waits for a tunnel: without a deadline, unless the server stops or one side of the tunnel has ended. A client
+    /// that does not take the sent bytes keeps its deadline.
     pub fn enter_tunnel(&mut self, is_half: bool, is_stopping: bool, ticks: &Ticks) {
         if is_stopping {
             return self.enter(Wait::TunnelGrace, ticks.tunnel_close_grace);
@@ -185,7 +188,8 @@ impl Deadlines {
         }
     }
 
-    /// Begins or continues the window of a client that takes no more of a tunnel for now. `moved`: bytes that it took before.
+    /// Begins or continues the send window of a client whose link takes no more bytes of a tunnel for now. `moved`:
+    /// bytes that the link took before.
     pub fn stall_tunnel(&mut self, moved: u64, ticks: u32, in_flight: impl FnOnce() -> u64) {
         match self.wait {
             Wait::Send => self.moved(moved),
@@ -194,7 +198,7 @@ impl Deadlines {
         }
     }
 
-    /// Ends that window: the client has taken all that the tunnel had for it.
+    /// Ends the send window, because the link has taken all bytes of the tunnel.
     pub fn tunnel_drained(&mut self, moved: u64) {
         match self.wait {
             Wait::Send => self.wait = Wait::Unset,
@@ -202,7 +206,8 @@ impl Deadlines {
         }
     }
 
-    /// Counts bytes that the client sent into a tunnel. They prove that it is alive, but not that it takes anything.
+    /// Counts bytes that the client sent into a tunnel. They do not count in a send window, because they do not prove
+    /// that the client takes bytes.
     pub fn moved_in_tunnel(&mut self, bytes: u64) {
         if self.wait != Wait::Send {
             self.moved(bytes);
@@ -216,26 +221,28 @@ impl Deadlines {
         }
     }
 
+    /// Counts bytes that the client has sent or taken in the current window.
     #[inline]
     pub fn moved(&mut self, bytes: u64) {
         self.moved += bytes;
     }
 
-    /// Returns true if the deadline has passed, without another window.
+    /// Returns true if the deadline of a wait without a rate window has passed.
     #[inline]
     pub fn poll_past(&mut self, waker: &Waker) -> bool {
         self.poll_rate(waker, |_| (1, 0), || 0)
     }
 
-    /// Returns true if the deadline has passed; if enough bytes were moved in its window, another window begins. `rate` returns
-    /// the bytes of a window of this wait and its ticks, and is called for a passed deadline alone. `in_flight` returns the bytes
-    /// that the kernel holds now: a slow client takes from these before the server can send again.
+    /// Returns true if the deadline has passed and too few bytes were moved in its window. If enough bytes were moved,
+    /// another window begins. `rate` returns the minimum number of bytes in a window of this wait and the ticks of the
+    /// window; it is called only if the deadline has passed. `in_flight` returns the unacknowledged bytes in the
+    /// kernel: a slow client takes from these before the server can send again.
     #[inline]
     pub fn poll_rate(&mut self, waker: &Waker, rate: impl Fn(Wait) -> (u64, u32), in_flight: impl Fn() -> u64) -> bool {
         while self.deadline.poll_past(waker) {
             let (enough, ticks) = rate(self.wait);
             let taken = match self.wait {
-                // A tunnel has no deadline; the longest one has passed.
+                // A tunnel has no deadline, so the longest possible one is set again.
                 Wait::Tunnel => {
                     self.begin(Wait::Tunnel, NEVER);
                     continue;
@@ -268,7 +275,8 @@ mod tests {
 
     use super::*;
 
-    /// One check at the end of each window: bytes moved by then, bytes in the kernel, and whether that is too slow.
+    /// Checks the rate at the end of each of `windows`: bytes moved, bytes in the kernel, and true if the client was
+    /// too slow.
     fn check(wait: Wait, held: u64, windows: &[(u64, u64, bool)]) {
         const TICKS: u32 = 4;
         let wheel = Wheel::new(Duration::from_millis(250), 1);
@@ -289,16 +297,16 @@ mod tests {
     }
 
     #[test]
-    fn a_window_asks_for_enough() {
+    fn a_window_requires_the_minimum_number_of_bytes() {
         check(Wait::RequestBody, 0, &[(100, 0, false), (250, 0, false), (99, 0, true)]);
         check(Wait::Send, 0, &[(100, 0, false), (0, 0, true)]);
-        // The socket took nothing more, but the client took from what the kernel held.
+        // The socket took no more bytes, but the client took bytes that the kernel held.
         check(
             Wait::Send,
             1000,
             &[(0, 900, false), (0, 800, false), (500, 1200, false), (0, 1101, true)],
         );
-        // The kernel took much and the client nothing.
+        // The kernel took 5000 bytes, and the client none.
         check(Wait::Send, 0, &[(5000, 5000, true)]);
         for wait in [
             Wait::FirstByte,
@@ -312,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_interrupts_a_window_and_begins_none() {
+    fn a_handler_suspends_the_window_of_the_request_body() {
         const TICKS: u32 = 4;
         let wheel = Wheel::new(Duration::from_millis(250), 1);
         let mut deadlines = Deadlines::new(&wheel);
         let past = |deadlines: &mut Deadlines| deadlines.poll_rate(Waker::noop(), |_| (100, TICKS), || 0);
         deadlines.enter_request_body(TICKS);
         for (moved, tick_in_handler, too_slow) in [
-            // A byte in each tick of waiting for the client, and much time in the handler.
+            // One byte in each tick of waiting for the client, and three ticks in the handler.
             (1, 3, false),
             (1, 3, false),
             (1, 3, false),
@@ -330,12 +338,15 @@ mod tests {
             for _ in 0..tick_in_handler {
                 wheel.advance();
             }
-            assert!(!past(&mut deadlines), "the time of the handler is not the client's");
+            assert!(
+                !past(&mut deadlines),
+                "time in the handler does not count for the client"
+            );
             deadlines.enter_request_body(TICKS);
             wheel.advance();
             assert_eq!(past(&mut deadlines), too_slow);
         }
-        // Enough bytes in an interrupted window: another begins, and the next request has one of its own.
+        // Enough bytes were moved in the interrupted window, so another window begins.
         deadlines.begin(Wait::RequestBody, TICKS);
         deadlines.moved(100);
         deadlines.enter_handler(1000);

@@ -16,36 +16,37 @@ pub trait Version {
 
     fn core(&mut self) -> &mut ConnectionCore<Self::Link>;
 
-    /// Sends the backlog. No step is taken before it has left: that is all the back-pressure there is.
+    /// Sends the backlog. [`Version::step`] is called only once the backlog is empty; there is no other back-pressure.
     fn poll_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Serves exchanges as far as it can. Ready: another step may follow.
+    /// Serves exchanges until it has to wait. Ready if another step may follow.
     fn step(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Counts a step in `steps`. Returns false if other connections get their turn first.
+    /// Counts a step in `steps`. Returns false if other connections must be served first.
     fn begin_step(&self, steps: &mut u32) -> bool;
 
-    /// Reads while the backlog waits for the link, where [`Version::READS_WHILE_BLOCKED`].
+    /// Reads while the backlog waits for the link. Called only if [`Version::READS_WHILE_BLOCKED`] is true.
     fn step_while_blocked(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Pending
     }
 
-    /// Sets deadlines for the wait that begins. Returns true if one of an exchange has passed and was acted on.
+    /// Sets the deadlines of the exchanges that wait. Returns true if the deadline of an exchange has passed and was
+    /// acted on.
     fn poll_exchange_deadlines(&mut self, _: &mut Context<'_>) -> bool {
         false
     }
 
-    /// Acts on the deadline of an open connection.
+    /// Acts on the passed deadline of an open connection.
     fn expire(&mut self);
 
-    /// Records the responses under way as cut.
+    /// Records the responses in progress as cut.
     fn record_cut(&mut self);
 
     /// Prepares the link for its shutdown.
     fn before_shut_down(&mut self) {}
 }
 
-/// Drives a connection. Ready: it has closed, and its link may be dropped.
+/// Drives a connection. Ready once the connection has closed and its link may be dropped.
 pub fn drive<V: Version>(connection: &mut V, context: &mut Context<'_>) -> Poll<()> {
     let mut steps = 0;
     loop {
@@ -105,17 +106,19 @@ fn yield_now(context: &mut Context<'_>) -> Poll<()> {
     Poll::Pending
 }
 
-/// Acts on a link that has failed. Mostly the client has gone. Returns true if the connection is over; false if the client is
-/// still there, for instance after an invalid TLS record, and has not taken all that was sent.
+/// Handles the failure of a link, usually because the client has closed the connection. Returns true if the connection
+/// is over; false if the client is still connected, for instance after an invalid TLS record, and has not acknowledged
+/// all sent bytes.
 #[cold]
 fn fail<V: Version>(connection: &mut V, error: &io::Error) -> bool {
-    // A file that ended before its length is the operator's concern.
+    // The file became shorter while it was sent. This is logged, because only the operator can correct it.
     if error.kind() == io::ErrorKind::UnexpectedEof {
         tracing::warn!(client = %connection.core().info.client, "a response was cut off: {error}");
     }
     connection.record_cut();
     let core = connection.core();
-    // Unsent bytes end in a reset in any case.
+    // An incomplete response or unsent bytes lead to a reset when the connection is dropped, so there is nothing to
+    // wait for.
     if core.open_ended || core.backlog.is_some() || matches!(core.end, End::Draining { .. }) {
         return true;
     }

@@ -17,7 +17,7 @@ pub struct ActiveExchange {
     pub context: Rc<RequestContext>,
     /// Bytes of the response body, or of the tunnel, queued for the socket.
     pub sent: u64,
-    /// The response ends a connection that carries no other exchange.
+    /// True if the connection must be closed after the response, unless the connection carries other exchanges.
     pub close: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct QueuedPiece {
 }
 
 impl ActiveExchange {
-    /// Makes an exchange that has sent no bytes.
+    /// Creates an exchange that has sent no bytes.
     pub fn new(stage: Stage, context: Rc<RequestContext>, close: bool) -> ActiveExchange {
         ActiveExchange {
             stage,
@@ -89,7 +89,7 @@ impl ActiveExchange {
     }
 
     /// Records the response as cut if it has begun. `unsent`: queued bytes of the connection that were not sent.
-    /// Returns how many of these belong to other exchanges.
+    /// Returns how many of these bytes belong to other exchanges.
     pub fn record_cut(&self, worker: &Worker, info: &mut ConnectionInfo, unsent: u64) -> u64 {
         let status = match &self.stage {
             Stage::Waiting(_) => return unsent,

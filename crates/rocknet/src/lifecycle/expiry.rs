@@ -1,4 +1,4 @@
-//! Action on an exchange whose deadline has passed.
+//! Selects the action on an exchange whose deadline has passed.
 
 use super::deadlines::{Deadlines, Wait};
 use super::exchange::{ActiveExchange, Stage};
@@ -12,7 +12,7 @@ pub enum Expiry {
     Respond,
     /// Close both directions of a tunnel in an orderly way, because the client has taken all that was sent.
     EndTunnel,
-    /// Cut the response.
+    /// Cut the response or tunnel.
     Cut,
 }
 

@@ -1,4 +1,4 @@
-//! Moves an exchange from stage to stage.
+//! Moves an exchange from stage to stage: waiting for the handler, sending, tunnel.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -148,7 +148,7 @@ fn respond<R: Responder>(
         Ok(HeadResult::Complete(sent)) => Next::Complete(status, sent),
         Ok(HeadResult::Body(body)) => Next::Stage(Stage::Sending { body, status }),
         Ok(HeadResult::Gone) => {
-            // If only the head was written, the client learns that no body follows.
+            // If only the head was written, the abort shows the client that no body follows.
             responder.abort();
             Next::Gone
         }

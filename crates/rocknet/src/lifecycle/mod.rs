@@ -3,11 +3,12 @@
 //! ```text
 //! begin ──ready────────────────────────────────────────────▶ recorded
 //!   └──▶ Waiting ──response──▶ Sending ──last piece──────▶ recorded
-//!           │           └──agreed──▶ Tunnel ──ended──▶ recorded
+//!           │           └──upgrade─▶ Tunnel ──ended──▶ recorded
 //!           └──panic, deadline──▶ an error in place of the response
 //! ```
-//! `flow.rs` moves an exchange from stage to stage, and `exchange.rs` holds the stage. A version implements the trait
-//! [`responder::Responder`]: its connection owns the exchange, drives it, and receives request bodies.
+//! `flow.rs` moves an exchange from stage to stage, and `exchange.rs` defines the stages. Each HTTP version implements
+//! the trait [`responder::Responder`]. The connection of that version owns the exchange, drives it, and receives
+//! request bodies.
 
 pub mod body;
 pub mod connection;

@@ -23,7 +23,7 @@ pub struct HandlerPoll {
 }
 
 impl ActiveExchange {
-    /// Polls the handler. No buffer of the worker may be borrowed, because handlers use the buffers.
+    /// Polls the handler. The caller must not borrow a buffer of the worker, because handlers use the buffers.
     pub fn poll_handler(&mut self, task: &mut Context<'_>) -> HandlerPoll {
         let Stage::Waiting(pending) = &mut self.stage else {
             return HandlerPoll {
@@ -56,9 +56,9 @@ impl ActiveExchange {
                 state: ResponseState::Ready(response),
                 close,
             },
-            Ok(CompletedResponse::Cached(known, request)) => {
+            Ok(CompletedResponse::Cached(entry, request)) => {
                 let started = catch_unwind(AssertUnwindSafe(|| {
-                    pipeline::respond_from_entry(worker, Rc::clone(&context), &known, &request.view(), responder)
+                    pipeline::respond_from_entry(worker, Rc::clone(&context), &entry, &request.view(), responder)
                 }));
                 match started {
                     Ok(started) => started,

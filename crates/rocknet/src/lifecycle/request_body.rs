@@ -1,12 +1,12 @@
-//! Deadlines of an exchange while its handler works and may want more of the request body.
+//! Deadlines of an exchange while its handler runs and may wait for more of the request body.
 
 use super::deadlines::Deadlines;
 use super::exchange::ActiveExchange;
 use crate::exchange::BodyChannel;
 
 impl ActiveExchange {
-    /// Sets the deadline: for the client if the handler wants more of the request body, otherwise for the handler.
-    /// `channel`: carries the request body to the handler; `None`: no body is left to receive.
+    /// Sets the deadline: for the client if the handler waits for more of the request body, otherwise for the handler.
+    /// `channel`: carries the request body to the handler; `None` if no more of the body is to be received.
     pub fn await_handler(
         &self,
         wants_body: bool,
@@ -24,15 +24,15 @@ impl ActiveExchange {
         }
     }
 
-    /// Restarts the deadline after data of the request body has reached the handler, if both sides may pause: a client
-    /// that sends is not idle.
+    /// Restarts the deadline after data of the request body has reached the handler, if both sides may pause, because a
+    /// client that sends is not idle.
     pub fn got_body(&self, channel: Option<&BodyChannel>, deadlines: &mut Deadlines) {
         if self.may_pause(channel) {
             deadlines.leave_handler();
         }
     }
 
-    /// Returns true if both sides may pause, because both have begun to send.
+    /// Returns true if both sides may pause: the response has begun, or the request body channel permits pauses.
     fn may_pause(&self, channel: Option<&BodyChannel>) -> bool {
         self.is_sending() || channel.is_some_and(BodyChannel::may_pause)
     }

@@ -15,7 +15,7 @@ pub trait Responder: PipelineIo {
     fn may_respond(&self) -> bool;
 
     /// Writes the head of a response, and the first bytes of its body where the version sends them together. `close`:
-    /// the response ends a connection that carries no other exchange.
+    /// the connection must be closed after the response, unless it carries other exchanges.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ pub trait Responder: PipelineIo {
         true
     }
 
-    /// Switches to another protocol. Returns the status sent; `None`: the exchange is gone.
+    /// Switches to another protocol. Returns the status sent; `None` if the exchange is gone.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ pub trait Responder: PipelineIo {
     /// Aborts the response, so that the client notices that it is incomplete.
     fn abort(&mut self);
 
-    /// Returns the result of [`PipelineIo::send`] for the body.
+    /// Returns the result of the last [`PipelineIo::send`].
     fn prepared_result(&mut self) -> &mut PreparedResult;
 
     /// Cancels the pushes promised with a response that will not be sent.
@@ -95,7 +95,7 @@ pub enum PieceResult {
 pub struct PreparedResult {
     /// Bytes that were queued for the socket.
     pub bytes: u64,
-    /// Rest of the body that could not be sent at once.
+    /// Rest of the body, if not all of it could be queued immediately.
     pub body: Option<BodySource>,
 }
 

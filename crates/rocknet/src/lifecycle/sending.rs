@@ -13,7 +13,7 @@ use crate::worker::Worker;
 /// Result of polling the body of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// A piece was queued, or offered to the version until windows allow it.
+    /// A piece was queued, or stays ready until flow-control windows allow it.
     Piece,
     /// The response is complete and recorded, or its exchange is gone.
     Done,
@@ -22,19 +22,20 @@ pub enum Progress {
 }
 
 impl ActiveExchange {
-    /// Sends the next piece of the body; a piece of a file has at most `most` bytes. Called only if no piece is ready.
+    /// Sends the next piece of the body; a framed piece of a file has at most `max_bytes` bytes. Called only if no
+    /// piece is ready.
     pub fn poll_body<R: Responder>(
         &mut self,
         task: &mut Context<'_>,
         worker: &Worker,
         info: &mut ConnectionInfo,
-        most: u64,
+        max_bytes: u64,
         responder: &mut R,
     ) -> Poll<Progress> {
         let Stage::Sending { body, .. } = &mut self.stage else {
             return Poll::Ready(Progress::Done);
         };
-        let polled = catch_unwind(AssertUnwindSafe(|| body.poll(task, &worker.shared.pool, most)));
+        let polled = catch_unwind(AssertUnwindSafe(|| body.poll(task, &worker.shared.pool, max_bytes)));
         let polled = match polled {
             Ok(polled) => ready!(polled),
             Err(_) => {
@@ -80,7 +81,7 @@ impl ActiveExchange {
 fn finish(trailers: Option<&FieldList>, responder: &mut impl Responder) {
     if let Err(error) = responder.finish(trailers) {
         tracing::warn!("trailers of a response were not sent: {error}");
-        // Without trailer fields nothing can fail.
+        // Without trailer fields `finish` cannot fail.
         let _ = responder.finish(None);
     }
 }

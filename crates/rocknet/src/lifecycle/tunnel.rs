@@ -1,4 +1,4 @@
-//! Connection or stream that a handler has taken over: the handler moves the bytes both ways.
+//! Connection or stream that a handler has taken over: the handler moves the bytes in both directions.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +18,8 @@ use crate::worker::{OpenTunnel, Ticks, Worker};
 /// Open tunnel of a connection or stream.
 pub struct ActiveTunnel {
     tunnel: Box<dyn Tunnel>,
-    /// Bytes for the client that are not framed yet. Empty if the client has its own connection.
+    /// Bytes for the client that are not framed yet. Always empty over HTTP/1, where the tunnel is the whole
+    /// connection.
     pub ready: BodySource,
     pub ends: CloseState,
     status: Status,
@@ -26,7 +27,7 @@ pub struct ActiveTunnel {
 }
 
 impl ActiveTunnel {
-    /// Makes a tunnel. `status`: of the response that accepted it.
+    /// Creates a tunnel. `status`: status of the response that accepted the tunnel.
     pub fn new(worker: &Rc<Worker>, tunnel: Box<dyn Tunnel>, status: Status) -> ActiveTunnel {
         ActiveTunnel {
             tunnel,
@@ -42,13 +43,12 @@ impl ActiveTunnel {
         self.status
     }
 
-    /// Lets the handler move bytes over `link`, the client's side. `sent`: counter of tunnel bytes written to the
-    /// client's own link; `None` if bytes are framed later and counted then. `input` and `tunnel_output` are buffers of the
-    /// worker.
+    /// Polls the handler, which moves bytes over `link`, the client's side. `sent`: counter of the bytes written to the
+    /// link; `None` if they are framed later and counted then. `input` and `tunnel_output` are buffers of the worker.
     ///
     /// # Errors
     ///
-    /// The tunnel must be reset so that the client notices.
+    /// The tunnel has failed and must be reset, so that the client notices the failure.
     pub fn poll(
         &mut self,
         task: &mut Context<'_>,
@@ -90,7 +90,7 @@ impl ActiveTunnel {
     }
 }
 
-/// Link to the client as a tunnel uses it: counts the bytes, and restarts deadlines.
+/// Wraps the link to the client for the tunnel handler: counts the bytes and maintains the deadlines.
 struct ClientLink<'a, L> {
     link: &'a mut L,
     deadlines: &'a mut Deadlines,

@@ -9,10 +9,10 @@ use super::counter::Counter;
 const PART_BITS: u32 = 3;
 const PARTS: usize = 1 << PART_BITS;
 
-/// Durations of 2^27 µs (134 s) and more share the last bucket, because such a response mostly met its timeout.
+/// Durations of 2^27 µs (134 s) and more share the last bucket, because most such responses reached a timeout.
 const MOST_BITS: u32 = 27;
 
-/// Number of buckets: one per microsecond below eight, then eight per power of two. A site takes 1.6 KB per worker.
+/// Number of buckets: one per microsecond below eight, then eight per power of two. A site needs 1.6 KB per worker.
 const BUCKETS: usize = PARTS + (MOST_BITS - PART_BITS) as usize * PARTS;
 
 /// Durations of one site on one worker, in microseconds. Only that worker adds to it.
@@ -70,7 +70,7 @@ fn bucket(duration_us: u64) -> usize {
     PARTS + (power - PART_BITS) as usize * PARTS + part
 }
 
-/// Returns the longest duration of a bucket.
+/// Returns the longest duration of a bucket in microseconds.
 fn longest(bucket: usize) -> u64 {
     let Some(above) = bucket.checked_sub(PARTS) else {
         return bucket as u64;
@@ -79,13 +79,13 @@ fn longest(bucket: usize) -> u64 {
     (((PARTS + part + 1) as u64) << power) - 1
 }
 
-/// The histograms of one worker by name of the site, so that they survive a reload. A configured site has one from its
-/// first request until the worker ends.
+/// The histograms of one worker. They are stored by the name of the site, so that they survive a reload. A site has a
+/// histogram from its first request until the worker ends.
 #[derive(Debug, Default)]
 pub struct Durations(Mutex<HashMap<Box<str>, Arc<Histogram>>>);
 
 impl Durations {
-    /// Returns the histogram of a site. Callers keep it, because this takes a lock.
+    /// Returns the histogram of a site. Callers keep the result, because this method locks a mutex.
     #[cold]
     pub fn of_site(&self, name: &str) -> Arc<Histogram> {
         let mut sites = self.lock();

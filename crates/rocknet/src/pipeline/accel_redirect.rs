@@ -1,5 +1,5 @@
-//! Sends files that an application names instead of sending them: `X-Accel-Redirect` by a path of the site,
-//! `X-Sendfile` by a path on disk. The file must be below a root of the site; the response keeps the fields of the
+//! Sends the file that an application names in its response: `X-Accel-Redirect` contains a path of the site,
+//! `X-Sendfile` a path on disk. The file must be below a root of the site. The response keeps the fields of the
 //! application.
 
 use std::path::{Path, PathBuf};
@@ -24,9 +24,10 @@ use crate::response::{Body, FieldList, Response};
 use crate::site::{Site, SiteRoutes};
 use crate::worker::Worker;
 
-/// Names a file by a path of the site, as in a URL.
+/// Field that names a file by a path of the site, as in a URL.
 const PATH_FIELD: &str = "X-Accel-Redirect";
-/// Name a file by its path on disk; the second is lighttpd's, which applications use as a fallback.
+/// Fields that name a file by its path on disk. The second field is that of lighttpd, which applications use as a
+/// fallback.
 const DISK_FIELDS: [&str; 2] = ["X-Sendfile", "X-LIGHTTPD-send-file"];
 /// Fields that are taken from the file, not from the application.
 const FILE_FIELDS: [&str; 7] = [
@@ -46,13 +47,13 @@ enum FileReference {
     Disk(PathBuf),
 }
 
-/// Returns true if the response names a file to send in its place. A tunnel stays a tunnel whatever its fields are.
+/// Returns true if the response names a file to send in its place. Always false for a tunnel.
 pub fn names_file(response: &Response) -> bool {
     !matches!(response.body, Body::Tunnel(_)) && referenced_file(&response.fields).is_some()
 }
 
-/// Replaces a response by the file that it names. Fields of the new response are not followed again, so that an
-/// application cannot send a request in circles.
+/// Replaces a response by the file that it names. The fields of the new response are not followed again, so that an
+/// application cannot cause an endless loop.
 ///
 /// Must be called only for responses of handlers that may read the files of the site.
 pub async fn follow(worker: Rc<Worker>, context: Rc<RequestContext>, response: Response) -> HandlerOutput {
@@ -67,7 +68,8 @@ pub async fn follow(worker: Rc<Worker>, context: Rc<RequestContext>, response: R
     }
 }
 
-/// Returns `Err` with the response to a request that may not enter the route of the file.
+/// Returns the response with the file. Returns `Err` with the rejection if the request may not enter the route of the
+/// file.
 async fn send(
     worker: &Worker,
     context: &RequestContext,
@@ -79,7 +81,7 @@ async fn send(
     let Some(name) = referenced_file(&response.fields) else {
         return Ok(response);
     };
-    // The body of the application is discarded without waiting for it.
+    // The body of the application's response is discarded without reading it.
     response.body = Body::Empty;
     let Some((endpoint, tree, path)) = locate(worker, routes, &name).await else {
         return Ok(not_found(&site.name, &name));
@@ -123,7 +125,7 @@ fn not_found(site: &str, name: &FileReference) -> Response {
         };
         tracing::warn!(site, "an application names a file that the site does not have: {name}");
     }
-    // Empty, so that the site's own error page is used.
+    // The body is empty, so that the site's own error page is used.
     Response::new(Status::NOT_FOUND)
 }
 
@@ -170,7 +172,7 @@ async fn locate(
 fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> {
     let below = |tree: &Arc<Tree>| {
         let root = tree.folder();
-        // Both as configured and without symbolic links, because PHP's `realpath` returns the latter.
+        // The root is compared as configured, and with symbolic links resolved, because PHP's `realpath` resolves them.
         let real = root.canonicalize().ok();
         let rest = std::iter::once(root)
             .chain(real.as_deref())
@@ -208,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_both_are_joined() {
+    fn fields_of_the_application_are_added_to_those_that_describe_the_file() {
         let mut own = FieldList::default();
         for (name, value) in [
             ("Content-Type", "text/csv"),
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found() {
+    fn file_references_are_found_in_the_fields() {
         for (field, value, expected) in [
             ("X-Accel-Redirect", "/a", Some(FileReference::Path("/a".into()))),
             ("x-sendfile", "/srv/a", Some(FileReference::Disk("/srv/a".into()))),

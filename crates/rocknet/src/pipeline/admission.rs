@@ -1,15 +1,15 @@
-//! Admission: checks a request against the guards of every route that it leads to, before anything else of these routes
-//! acts.
+//! Admission: checks a request against the guards of every route that it leads to, before any other part of these
+//! routes acts.
 //!
-//! A request is checked at the route of its path and, if a rule rewrites it, at the route of the new path. It is
+//! A request is checked at the route of its path and, if a rule rewrites it, at the route of the new path. It is also
 //! checked at further routes, because the path does not always name the resource that is served:
 //! - an index file, `try`, `fallback` or a script: the route of that file;
-//! - a script or program followed by more path: the routes of all paths that may be the script, and of the rest,
-//!   because front controllers use it as the path;
-//! - a route for the path with a trailing slash, or without: that route;
-//! - an encoded slash or backslash: the routes that a back end finds which decodes it.
+//! - a script or program followed by path info: the routes of all prefixes that can be the script, and of the path
+//!   info, because front controllers use it as the path;
+//! - a route for the path with its trailing slash added or removed: that route;
+//! - an encoded slash or backslash: the routes of the paths that a back end obtains by decoding it.
 //!
-//! All guards must admit the request. Sites without guards skip all this (`Route::is_open`).
+//! All guards must admit the request. Sites without guards skip these checks (`Route::is_unguarded`).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,6 +38,7 @@ use crate::worker::Worker;
 #[derive(Default)]
 pub(super) struct Decisions {
     made: Vec<(Arc<dyn Guard>, Admission)>,
+    /// User whom the guards have authenticated.
     pub user: Option<Arc<str>>,
 }
 
@@ -52,7 +53,8 @@ pub(super) enum NotAdmitted {
 pub(super) struct Undecided(Arc<dyn Guard>, Deferred);
 
 impl Decisions {
-    /// Checks a request at the routes of a path, which is the path of the request or the rewritten one.
+    /// Checks a request at the routes of a path. `raw`: path of the request, or the path to which a rule has rewritten
+    /// it. Returns `None` if the request is admitted.
     pub fn check<F: Fn() -> Rc<OwnedRequest>>(
         &mut self,
         worker: &Worker,
@@ -91,17 +93,18 @@ impl Decisions {
         None
     }
 
-    /// Returns the decision of a guard that has decided before, so that it decides once about a request. A rejection is moved
-    /// out, because the request ends with it.
+    /// Returns the earlier decision of a guard, so that each guard decides only once about a request. A rejection is
+    /// moved out, because the request ends with it.
     fn made_by(&mut self, guard: &Arc<dyn Guard>) -> Option<Admission> {
-        let at = self.made.iter().position(|(known, _)| Arc::ptr_eq(known, guard))?;
+        let at = self.made.iter().position(|(decided, _)| Arc::ptr_eq(decided, guard))?;
         Some(match &self.made[at].1 {
             Ok(user) => Ok(user.clone()),
             Err(_) => self.made.swap_remove(at).1,
         })
     }
 
-    /// Waits for a decision. The request begins again, so that its user is the one that the current guards admit.
+    /// Waits for a decision and stores it. The user is reset, because the request starts again and is then checked by
+    /// the guards of the current configuration.
     pub async fn complete(&mut self, undecided: Undecided) {
         let Undecided(guard, deferred) = undecided;
         self.user = None;
@@ -120,18 +123,18 @@ where
     }
 }
 
-/// Admits a request for a path in the worker cache if no guard has to wait. Returns the user; `None`: the slow path
-/// decides.
+/// Admits a request for a path in the worker cache if all guards can decide without waiting, and returns the
+/// authenticated user, if any. Returns the outer `None` if the slow path has to decide.
 pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
     routes: &SiteRoutes,
-    remembered: &Hit,
+    hit: &Hit,
 ) -> Option<Option<Arc<str>>> {
     let raw = incoming.request.path;
     let resolved = route::resolve(routes, raw).ok()?;
-    let of_file = match remembered {
-        Hit::Entry(known) => endpoint_of_entry(routes, &known.tree, &known.entry),
+    let of_file = match hit {
+        Hit::Entry(cached) => endpoint_of_entry(routes, &cached.tree, &cached.entry),
         Hit::Endpoint(_) => None,
     };
     let guard_context = guard_context(worker, incoming);
@@ -190,16 +193,17 @@ async fn handle_guarded(
                     // The handler finds the same script in the worker cache.
                     handler.handle(exchange).await
                 }
-                // Not passed to the handler: a second lookup might find a script after all.
+                // There is no script. The handler is not called, because its own lookup could find a script that was
+                // created in the meantime, and that no guard has checked.
                 Err(output) => output,
             }
         }
         None => handler.handle(exchange).await,
     };
     if let HandlerOutput::Cached(entry) = &output
-        && let Some(known) = entry.downcast_ref::<CachedPath>()
+        && let Some(cached) = entry.downcast_ref::<CachedPath>()
     {
-        context.set_user(enter_file(worker, &known.tree, &known.entry, context).await?);
+        context.set_user(enter_file(worker, &cached.tree, &cached.entry, context).await?);
     }
     Ok(output)
 }
@@ -266,7 +270,8 @@ fn endpoint_of_entry<'p>(routes: &'p SiteRoutes, tree: &Arc<Tree>, entry: &Entry
     routes.endpoint_of_file(tree, entry.file.as_ref()?)
 }
 
-/// Returns the endpoints of the routes that a path leads to; `None` if a back end may resolve it above the root.
+/// Returns the endpoints of the routes that a path leads to; `None` if a back end could resolve the path to one above
+/// the root.
 fn endpoints<'p>(routes: &'p SiteRoutes, resolved: &Resolved<'p>, raw: &[u8]) -> Option<Vec<&'p Arc<Endpoint>>> {
     let mut found = vec![resolved.endpoint];
     found.extend(routes.endpoint_with_other_slash(&resolved.path));
@@ -286,7 +291,7 @@ fn endpoints<'p>(routes: &'p SiteRoutes, resolved: &Resolved<'p>, raw: &[u8]) ->
     Some(found)
 }
 
-/// Returns the endpoints of a path info, as written and decoded.
+/// Returns the endpoints of a path info: as written, and normalised with each backslash replaced by a slash.
 fn endpoints_of_path_info<'p>(
     routes: &'p SiteRoutes,
     path_info: &str,
@@ -300,15 +305,16 @@ fn endpoints_of_path_info<'p>(
         .filter(move |_| !is_empty)
 }
 
-/// Byte strings that back ends decode to a slash: most decode the whole path, and Windows has a second slash. Each set
-/// is tried separately, because dot segments after one of them hide what another would find.
+/// Byte strings that back ends can treat as a slash: most back ends decode the whole path, and on Windows a backslash
+/// is a separator too. Each set is tried separately, because the route that one set leads to can be hidden if a string
+/// of another set, followed by dot segments, is decoded too.
 const OTHER_SLASHES: [&[&[u8]]; 3] = [
     &[b"%2F", b"%2f"],
     &[b"\\", b"%5C", b"%5c"],
     &[b"%2F", b"%2f", b"\\", b"%5C", b"%5c"],
 ];
 
-/// Replaces each of `slashes` by a slash.
+/// Replaces each occurrence of a string in `slashes` by a slash.
 fn decode_slashes(raw: &[u8], slashes: &[&[u8]]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(raw.len());
     let mut rest = raw;

@@ -1,4 +1,4 @@
-//! Responds from the worker cache: cached files, and remembered routes that respond at once.
+//! Responds from the worker cache: with cached files, or by cached endpoints that respond immediately.
 
 use std::rc::Rc;
 
@@ -63,7 +63,8 @@ where
             let owned = || Rc::new((incoming.owned)().with_lookup_target(&target));
             respond_cached(worker, config, key, &incoming.with(&rewritten, owned), io)
         }
-        // Handled by the slow path, like rewritten paths of a site with guards, where two routes are checked.
+        // The slow path handles these outcomes. It also handles rewritten paths of a site with guards, because two
+        // routes have to be checked.
         RuleOutcome::Rewritten(_) | RuleOutcome::Redirect { .. } | RuleOutcome::Respond { .. } => None,
     }
 }
@@ -84,25 +85,25 @@ where
 {
     let request = incoming.request;
     let site = key & !AFTER_RULES;
-    let mut front = worker.files.l1();
-    let remembered = front.get(key, request.path)?;
-    let user = match remembered.is_open() {
+    let mut l1 = worker.files.l1();
+    let hit = l1.get(key, request.path)?;
+    let user = match hit.is_open() {
         true => None,
         false => {
             let routes = config.snapshot.sites[site as usize].routes(incoming.is_secure());
-            admission::admit_cached(worker, incoming, routes, remembered)?
+            admission::admit_cached(worker, incoming, routes, hit)?
         }
     };
-    let known = match remembered {
-        Hit::Entry(known) => known,
-        Hit::Endpoint(place) => {
-            let place = Rc::clone(place);
-            drop(front);
-            let response = immediate::from_remembered(worker, &place, incoming, user.as_deref())?;
+    let cached = match hit {
+        Hit::Entry(cached) => cached,
+        Hit::Endpoint(cached_endpoint) => {
+            let cached_endpoint = Rc::clone(cached_endpoint);
+            drop(l1);
+            let response = immediate::from_cached_endpoint(worker, &cached_endpoint, incoming, user.as_deref())?;
             let context = RequestContext::new(
                 config,
                 Some(site),
-                Some((&*place).into()),
+                Some((&*cached_endpoint).into()),
                 incoming.local_and_tls(),
                 &incoming.owned,
             );
@@ -116,39 +117,40 @@ where
         }
     };
     let now = worker.clock.uptime_ms();
-    let age = known.entry.age_ms(now);
-    if known.entry.is_retired() || age >= STALE_AFTER_MS && !cache::is_unchanged(&known.entry, &known.tree, &known.path)
+    let age = cached.entry.age_ms(now);
+    if cached.entry.is_retired()
+        || age >= STALE_AFTER_MS && !cache::is_unchanged(&cached.entry, &cached.tree, &cached.path)
     {
-        front.remove(key, request.path);
+        l1.remove(key, request.path);
         return None;
     }
     if (REFRESH_AFTER_MS..STALE_AFTER_MS).contains(&age) {
-        worker.files.revalidate(known);
+        worker.files.revalidate(cached);
     }
-    known.entry.touch(now);
+    cached.entry.touch(now);
     worker.counters.cache_hits.add(1);
-    // The access log takes the name of a user from a context.
+    // A request with a user needs a context, from which the access log reads the name of the user.
     if user.is_none()
-        && let Found::Asset(asset) = &known.entry.found
+        && let Found::Asset(asset) = &cached.entry.found
         && let Choice::Send(head, variant) = representation::choose(asset, request)
     {
-        not_found_log::log_file(known, asset.status);
-        announce_preloads(known, request, head, io);
-        io.send(head, variant.map(|variant| (&**known, variant)));
+        not_found_log::log_file(cached, asset.status);
+        announce_preloads(cached, request, head, io);
+        io.send(head, variant.map(|variant| (&**cached, variant)));
         let status = head.status;
         return Some(Outcome::Sent { status, site });
     }
-    if let Found::Script(_) = known.entry.found {
-        // A script runs for each request and needs more than the entry holds.
+    if let Found::Script(_) = cached.entry.found {
+        // A script runs for each request and needs more data than the entry has.
         return None;
     }
-    let known = Rc::clone(known);
-    drop(front);
+    let cached = Rc::clone(cached);
+    drop(l1);
     let owned = (incoming.owned)();
     let mut context = RequestContext::new(
         config,
         Some(site),
-        Some((&*known).into()),
+        Some((&*cached).into()),
         incoming.local_and_tls(),
         || Rc::clone(&owned),
     );
@@ -157,15 +159,15 @@ where
     Some(Outcome::Started(respond_from_entry(
         worker,
         Rc::new(context),
-        &known,
+        &cached,
         request,
         io,
     )))
 }
 
 #[inline]
-fn announce_preloads(known: &CachedEntry, request: &Request<'_>, head: &PreparedHeads, io: &mut impl PipelineIo) {
-    if let Some(preloads) = &known.preloads
+fn announce_preloads(cached: &CachedEntry, request: &Request<'_>, head: &PreparedHeads, io: &mut impl PipelineIo) {
+    if let Some(preloads) = &cached.preloads
         && preload::is_page(head.status)
         && preload::is_first_visit(request)
     {
@@ -173,45 +175,45 @@ fn announce_preloads(known: &CachedEntry, request: &Request<'_>, head: &Prepared
     }
 }
 
-/// Responds from a cache entry. The context must hold the request.
+/// Responds from a cache entry. The context must contain the request.
 pub fn respond_from_entry(
     worker: &Rc<Worker>,
     context: Rc<RequestContext>,
-    known: &Rc<CachedEntry>,
+    cached: &Rc<CachedEntry>,
     request: &Request<'_>,
     io: &mut impl PipelineIo,
 ) -> StartedExchange {
-    let state = match &known.entry.found {
+    let state = match &cached.entry.found {
         Found::Asset(asset) => match representation::choose(asset, request) {
             Choice::Send(head, variant) => {
-                not_found_log::log_file(known, asset.status);
-                announce_preloads(known, request, head, io);
-                io.send(head, variant.map(|variant| (&**known, variant)));
+                not_found_log::log_file(cached, asset.status);
+                announce_preloads(cached, request, head, io);
+                io.send(head, variant.map(|variant| (&**cached, variant)));
                 ResponseState::Sent(head.status)
             }
             Choice::Respond(response) => finish(worker, &context, Some(request), *response),
             Choice::Encode(coding) => {
-                let coded = encoded_variant::create(worker, &context, known, asset, coding);
-                // A variant that is still being encoded comes back here once it is complete.
+                let coded = encoded_variant::create(worker, &context, cached, asset, coding);
+                // If the coded form is still being created, this function is called again once it is complete.
                 if !matches!(coded, Some(ResponseState::Pending(_))) {
-                    not_found_log::log_file(known, asset.status);
+                    not_found_log::log_file(cached, asset.status);
                 }
                 coded.unwrap_or_else(|| {
-                    io.send(&asset.plain.full, Some((&**known, &asset.plain)));
+                    io.send(&asset.plain.full, Some((&**cached, &asset.plain)));
                     ResponseState::Sent(asset.plain.full.status)
                 })
             }
         },
         Found::WithoutSlash => finish(worker, &context, Some(request), files::redirect_with_slash(request)),
         Found::Failed(status) => finish(worker, &context, Some(request), fixed::error(*status)),
-        // The script has just replaced a file, and this request was not prepared for a script.
+        // The script has just replaced a file, and this request was not prepared for running a script.
         Found::Script(_) => finish(
             worker,
             &context,
             Some(request),
             fixed::error(Status::SERVICE_UNAVAILABLE),
         ),
-        Found::Directory { relative } => files::list_directory(worker, &context, known, relative, request),
+        Found::Directory { relative } => files::list_directory(worker, &context, cached, relative, request),
     };
     StartedExchange {
         context,

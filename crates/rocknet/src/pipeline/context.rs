@@ -27,11 +27,12 @@ pub struct RequestContext {
     pub route: Option<Arc<Route>>,
     /// Tree with the error pages of the route.
     pub pages: Option<Arc<Tree>>,
-    /// The request arrived under TLS.
+    /// True if the request arrived under TLS.
     pub is_secure: bool,
-    /// The access log that the response is recorded in.
+    /// The access log of the response; `None` if the site has no access log.
     pub access: Option<SinkId>,
-    /// Set for handlers and for the access log. `None` if the received bytes are not a request.
+    /// Copy of the request, set if a handler or the access log needs it. `None` if the received bytes are not a
+    /// request.
     pub request: Option<Rc<OwnedRequest>>,
     /// Client that sent the request; set for requests that reach a handler.
     pub client: Option<Client>,
@@ -62,25 +63,25 @@ impl<'a> From<&'a Arc<Endpoint>> for AppliedRoute<'a> {
 }
 
 impl<'a> From<&'a CachedEntry> for AppliedRoute<'a> {
-    fn from(known: &'a CachedEntry) -> AppliedRoute<'a> {
+    fn from(cached: &'a CachedEntry) -> AppliedRoute<'a> {
         AppliedRoute {
-            route: &known.tree.route,
-            pages: Some(&known.tree),
+            route: &cached.tree.route,
+            pages: Some(&cached.tree),
         }
     }
 }
 
 impl<'a> From<&'a CachedEndpoint> for AppliedRoute<'a> {
-    fn from(place: &'a CachedEndpoint) -> AppliedRoute<'a> {
+    fn from(cached: &'a CachedEndpoint) -> AppliedRoute<'a> {
         AppliedRoute {
-            route: &place.route,
-            pages: place.pages.as_ref(),
+            route: &cached.route,
+            pages: cached.pages.as_ref(),
         }
     }
 }
 
 impl RequestContext {
-    /// Makes the context of bytes that are not a request. They are logged for the default site.
+    /// Creates the context of received bytes that are not a request. They are logged for the default site.
     pub fn unparsed(config: &Rc<WorkerConfig>, local: Option<IpAddr>) -> Rc<RequestContext> {
         Rc::new(RequestContext {
             config: Rc::clone(config),
@@ -98,8 +99,8 @@ impl RequestContext {
         })
     }
 
-    /// Makes the context of a request. `local`, `is_secure`: facts of its connection. `owned` is called if the access
-    /// log needs the request.
+    /// Creates the context of a request. `local`, `is_secure`: local address of its connection, and true for TLS.
+    /// `owned` is called if the access log needs the request.
     pub fn new(
         config: &Rc<WorkerConfig>,
         site: Option<u32>,
@@ -124,7 +125,8 @@ impl RequestContext {
         }
     }
 
-    /// Records the user. One request has one user, because it has one `Authorization` field.
+    /// Stores the user, unless one is stored already. One request has one user, because it has one `Authorization`
+    /// field.
     pub fn set_user(&self, user: Option<Arc<str>>) {
         if let Some(user) = user {
             let _ = self.user.set(user);

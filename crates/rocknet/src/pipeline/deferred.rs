@@ -24,10 +24,10 @@ use rocknet_proto::PreparedHeads;
 /// Request that has been copied out of the receive buffer.
 pub(super) type OwnedIncoming<'a> = IncomingRequest<'a, &'a dyn Fn() -> Rc<OwnedRequest>>;
 
-/// Starts the phases of a request again.
+/// Function that starts the phases of a request again.
 type Begin = fn(&Rc<Worker>, &OwnedIncoming<'_>, Decisions, &mut OpenedBody) -> StartedExchange;
 
-/// Copied request that waits for a decision, with the facts of its connection.
+/// Copied request that waits for a decision, with data of its connection.
 struct DeferredRequest {
     request: Rc<OwnedRequest>,
     body: RequestBody,
@@ -73,7 +73,7 @@ pub(super) fn wait<F: Fn() -> Rc<OwnedRequest>>(
 }
 
 impl DeferredRequest {
-    /// Starts the request again. `context`: the one that is recorded in the access log.
+    /// Starts the request again. `context`: context of the first start, which the access log uses.
     fn resume(
         self,
         worker: &Rc<Worker>,
@@ -95,7 +95,8 @@ impl DeferredRequest {
         match started.state {
             ResponseState::Pending(pending) => RoutingResult::Handler(Box::new(pending)),
             ResponseState::Ready(response) => RoutingResult::Response(response),
-            // Only the worker cache calls `PipelineIo::send`, and it is not consulted again.
+            // Does not happen: `PipelineIo::send` is called only for entries of the worker cache, which is not queried
+            // again.
             ResponseState::Sent(_) => {
                 let mut response = Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR));
                 exit::apply_without_page(worker, context.route.as_ref(), &mut response);
@@ -105,7 +106,7 @@ impl DeferredRequest {
     }
 }
 
-/// Stands in for the protocol: the request body was limited and opened before.
+/// Replaces the connection as [`PipelineIo`], because the request body was limited and opened before the wait.
 pub(super) struct OpenedBody(RequestBody);
 
 impl PipelineIo for OpenedBody {

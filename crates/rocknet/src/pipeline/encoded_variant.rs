@@ -1,4 +1,4 @@
-//! Creates encoded variants of cached files: encoded once and kept, or encoded while they are sent.
+//! Creates coded forms of cached files: encoded once and stored, or encoded while they are sent.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,22 +15,23 @@ use crate::handler::HandlerOutput;
 use crate::response::{Body, Response};
 use crate::worker::Worker;
 
-/// Encodes a file. The variant is kept if the plain file is in memory; otherwise it is encoded while it is sent.
-/// Returns `None` if too many files are being encoded, or if the encoder fails; the caller then sends the plain file.
+/// Encodes a file. The coded form is stored if the plain file is in memory; otherwise the file is encoded while it is
+/// sent. Returns `None` if too many files are being encoded, or if the encoder fails; the caller then sends the plain
+/// file.
 pub(super) fn create(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
-    known: &Rc<CachedEntry>,
+    cached: &Rc<CachedEntry>,
     asset: &Asset,
     coding: Coding,
 ) -> Option<ResponseState> {
     match &asset.plain.content {
         Content::Memory(content) => {
-            let (content, entry, tree) = (content.clone(), Arc::clone(&known.entry), Arc::clone(&known.tree));
-            let (cache, path) = (worker.shared.cache.clone(), Arc::clone(&known.path));
+            let (content, entry, tree) = (content.clone(), Arc::clone(&cached.entry), Arc::clone(&cached.tree));
+            let (cache, path) = (worker.shared.cache.clone(), Arc::clone(&cached.path));
             let job = worker.shared.pool.spawn(tree.route.priority, move || {
                 let Found::Asset(asset) = &entry.found else { return };
-                // Several requests may have started a job at once; the first job encodes for all of them.
+                // Several requests may have started a job at the same time; the first job encodes for all of them.
                 if asset.encoded(coding).is_some() {
                     return;
                 }
@@ -41,16 +42,16 @@ pub(super) fn create(
                     cache.entry_grew(tree.id, &path, grown);
                 }
             });
-            let known = Rc::clone(known);
+            let cached = Rc::clone(cached);
             Some(ResponseState::Pending(PendingResponse::handler(
                 worker,
                 context,
                 Box::pin(async move {
-                    let (Err(error), Found::Asset(asset)) = (job.await, &known.entry.found) else {
-                        return HandlerOutput::Cached(known);
+                    let (Err(error), Found::Asset(asset)) = (job.await, &cached.entry.found) else {
+                        return HandlerOutput::Cached(cached);
                     };
                     // The plain file is sent instead. The next request tries again, unless the encoder has panicked.
-                    tracing::debug!("cannot compress {}: {error}", known.path);
+                    tracing::debug!("cannot compress {}: {error}", cached.path);
                     if error == JobError::Panicked {
                         asset.set_encoded(coding, None);
                     }
@@ -65,11 +66,11 @@ pub(super) fn create(
                 coding,
                 Arc::clone(file),
                 pool,
-                known.tree.route.priority,
+                cached.tree.route.priority,
             ) {
                 Ok(stream) => stream?,
                 Err(error) => {
-                    tracing::warn!("cannot compress {}: {error}", known.path);
+                    tracing::warn!("cannot compress {}: {error}", cached.path);
                     return None;
                 }
             };

@@ -24,7 +24,7 @@ pub fn is_wanted(route: &Route, response: &Response) -> bool {
     }
 }
 
-/// Replaces the body by the error page of the route. If the page cannot be read, the response stays as it is.
+/// Replaces the body by the error page of the route. If the page cannot be read, the response is not changed.
 pub async fn replace(cache: &FileCache, route: &Route, pages: Option<&Arc<Tree>>, response: &mut Response) {
     let (Some(path), Some(pages)) = (route.errors.get(&response.status.code()), pages) else {
         return;
@@ -33,7 +33,7 @@ pub async fn replace(cache: &FileCache, route: &Route, pages: Option<&Arc<Tree>>
         return;
     };
     let Found::Asset(asset) = &entry.found else { return };
-    // A missing page has a 404 response in the cache, which is not the page.
+    // For a missing page, the entry is a 404 response, which must not be sent as the page.
     if asset.status.code() != 200 {
         failure_log::not_found(pages, path);
         return;
@@ -74,10 +74,10 @@ const CONTENT_FIELDS: [&str; 13] = [
     "Repr-Digest",
 ];
 
-/// Adds the plain page to an error response without a body; a response with a body keeps it.
+/// Adds the plain page to an error response without a body. A response with a body is not changed.
 pub fn fill(response: &mut Response) {
-    let is_own = response.error_page != ErrorPage::Never;
-    if response.status.code() < 400 || !is_own || !matches!(response.body, Body::Empty) {
+    let allows_page = response.error_page != ErrorPage::Never;
+    if response.status.code() < 400 || !allows_page || !matches!(response.body, Body::Empty) {
         return;
     }
     let page = fixed::error(response.status);

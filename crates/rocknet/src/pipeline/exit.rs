@@ -13,7 +13,7 @@ use crate::response::Response;
 use crate::route::Route;
 use crate::worker::Worker;
 
-/// State of a response after the phases that need no wait.
+/// State of a response after the phases that do not wait.
 pub enum Exit {
     /// The response has passed all phases.
     Done,
@@ -23,8 +23,8 @@ pub enum Exit {
     Filter(Box<dyn DeferredFilter>, usize),
 }
 
-/// Applies the phases after the handler until one has to wait; [`complete`] applies the rest. `request`: `None` if it is
-/// no longer known; filters that need it then leave the response unchanged.
+/// Applies the phases after the handler until one has to wait; [`complete`] applies the rest. `request`: `None` if it
+/// is no longer available; filters that need it then leave the response unchanged.
 pub fn begin(
     worker: &Worker,
     route: Option<&Arc<Route>>,
@@ -50,14 +50,14 @@ fn filter(
     response: &mut Response,
     next: usize,
 ) -> Exit {
-    let passing = FilterContext {
+    let context = FilterContext {
         services: worker,
         route,
         request,
     };
     for (number, filter) in worker.shared.registries.filters.iter().enumerate().skip(next) {
-        if let Some(later) = filter.apply(&passing, response) {
-            return Exit::Filter(later, number + 1);
+        if let Some(deferred) = filter.apply(&context, response) {
+            return Exit::Filter(deferred, number + 1);
         }
     }
     Exit::Done
@@ -74,8 +74,8 @@ pub async fn complete(worker: Rc<Worker>, context: Rc<RequestContext>, mut exit:
                 error_page::fill(response);
                 0
             }
-            Exit::Filter(later, next) => {
-                later.complete(response).await;
+            Exit::Filter(deferred, next) => {
+                deferred.complete(response).await;
                 next
             }
         };
@@ -84,7 +84,8 @@ pub async fn complete(worker: Rc<Worker>, context: Rc<RequestContext>, mut exit:
     }
 }
 
-/// Applies the phases after the handler with the plain error page, because the route's own page may block.
+/// Applies the phases after the handler without waiting. An error gets the plain page, because reading the route's own
+/// page may wait for the disk. Filters are applied only to the head.
 pub fn apply_without_page(worker: &Worker, route: Option<&Arc<Route>>, response: &mut Response) {
     match route {
         Some(route) => {

@@ -14,7 +14,7 @@ use crate::fixed;
 use crate::response::Response;
 use crate::worker::Worker;
 
-/// Returns 308 to the same path with a trailing slash. The location is relative, so that it is right with any proxy
+/// Returns 308 to the same path with a trailing slash. The location is relative, so that it is correct for any proxy
 /// prefix and host name.
 pub(super) fn redirect_with_slash(request: &Request<'_>) -> Response {
     let is_unrewritten = split_target(request.target).0.ends_with(request.path);
@@ -36,11 +36,11 @@ pub(super) fn redirect_with_slash(request: &Request<'_>) -> Response {
 pub(super) fn list_directory(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
-    known: &CachedEntry,
+    cached: &CachedEntry,
     relative: &[u8],
     request: &Request<'_>,
 ) -> ResponseState {
-    let (tree, path, relative) = (Arc::clone(&known.tree), Arc::clone(&known.path), relative.to_vec());
+    let (tree, path, relative) = (Arc::clone(&cached.tree), Arc::clone(&cached.path), relative.to_vec());
     let query = request.query.unwrap_or_default().to_vec();
     let accept = request
         .fields
@@ -63,7 +63,7 @@ pub(super) fn list_directory(
     ))
 }
 
-/// A full or stopped pool is 503; a job that panicked is 500.
+/// Returns 503 for a full or stopped pool, and 500 for a job that panicked.
 fn status_of(error: &JobError) -> Status {
     match error {
         JobError::Panicked => Status::INTERNAL_SERVER_ERROR,

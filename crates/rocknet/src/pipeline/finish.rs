@@ -1,5 +1,5 @@
-//! Takes complete responses through the phases after the handler; one that waits for an error page or a filter becomes
-//! pending.
+//! Applies the phases after the handler to complete responses. A response that waits for an error page or a filter
+//! becomes pending.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,10 +18,11 @@ use crate::fixed;
 use crate::response::Response;
 use crate::worker::Worker;
 
-/// Maximum time to read the error page of a route, which is in memory in most cases. After it the plain page is sent.
+/// Maximum time to read the error page of a route, which is in memory in most cases. After this time the plain page is
+/// sent.
 const PAGE_WAIT: Duration = Duration::from_secs(2);
 
-/// Takes a complete response through the phases after the handler.
+/// Applies the phases after the handler to a complete response, and returns its exchange.
 pub(super) fn respond(
     worker: &Rc<Worker>,
     context: Rc<RequestContext>,
@@ -36,8 +37,8 @@ pub(super) fn respond(
     }
 }
 
-/// Takes a complete response through the phases after the handler and returns its state. `request`: used where the
-/// context does not hold the request.
+/// Applies the phases after the handler to a complete response, and returns its state. `request`: required only if the
+/// context does not contain the request.
 pub(super) fn finish(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
@@ -45,8 +46,13 @@ pub(super) fn finish(
     response: Response,
 ) -> ResponseState {
     let mut response = Box::new(response);
-    let kept = context.request.as_ref().map(|request| request.view());
-    let exit = exit::begin(worker, context.route.as_ref(), request.or(kept.as_ref()), &mut response);
+    let in_context = context.request.as_ref().map(|request| request.view());
+    let exit = exit::begin(
+        worker,
+        context.route.as_ref(),
+        request.or(in_context.as_ref()),
+        &mut response,
+    );
     if matches!(exit, Exit::Done) {
         return ResponseState::Ready(response);
     }
@@ -93,13 +99,14 @@ pub fn refusal_response(
     finish(worker, context, None, refusals::refusal_page(refusal))
 }
 
-/// Makes the response to a request whose handler has panicked or whose deadline has passed.
+/// Creates the response to a request whose handler has panicked or whose deadline has passed.
 #[cold]
 pub fn error_response(worker: &Rc<Worker>, context: &Rc<RequestContext>, status: Status) -> ResponseState {
     finish(worker, context, None, fixed::error(status))
 }
 
-/// Makes an error response with the plain page, for an error whose own page was not read in time.
+/// Creates an error response with the plain page without waiting, for instance if the error page of the route was not
+/// read in time.
 #[cold]
 pub fn plain_error_response(worker: &Worker, context: &RequestContext, status: Status) -> Box<Response> {
     let mut response = Box::new(fixed::error(status));

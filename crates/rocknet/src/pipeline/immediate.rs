@@ -18,7 +18,8 @@ use crate::site::SiteRoutes;
 use crate::upgrade;
 use crate::worker::Worker;
 
-/// Returns the response that the route gives for every handler: 404 for `internal`, redirects, 501.
+/// Returns the response of the route itself, which does not depend on the handler: 404 for `internal`, a redirect, or
+/// 501 for a tunnel that the handler does not accept.
 pub(super) fn route_response(endpoint: &Endpoint, request: &Request<'_>, path: &str) -> Option<Response> {
     if endpoint.route.internal {
         return Some(fixed::error(Status::NOT_FOUND));
@@ -32,7 +33,7 @@ pub(super) fn route_response(endpoint: &Endpoint, request: &Request<'_>, path: &
     if let Some(status) = endpoint.route.redirects.find(&target, &mut location) {
         return Some(redirect(status, &location));
     }
-    // The request asks for a tunnel, and no handler of this route accepts one (RFC 9220 §3).
+    // The request is for a tunnel, and no handler of this route accepts tunnels (RFC 9220 §3).
     let is_refused = request.method == Method::Connect && !endpoint.takes_tunnels;
     is_refused.then(|| fixed::error(Status::NOT_IMPLEMENTED))
 }
@@ -42,9 +43,9 @@ pub(super) fn redirect(status: u16, location: &[u8]) -> Response {
     fixed::redirect(status, String::from_utf8_lossy(location).into_owned())
 }
 
-/// Adds a route to the worker cache for a path whose handler has responded at once. Their number is bounded by the
-/// configuration, so clients cannot fill the cache with them.
-pub(super) fn remember(
+/// Adds the endpoint of a path to the worker cache after its handler has responded immediately. Only paths that a route
+/// names exactly are added: the configuration bounds their number, so clients cannot fill the cache.
+pub(super) fn cache_endpoint(
     worker: &Worker,
     key: u32,
     request: &Request<'_>,
@@ -52,37 +53,37 @@ pub(super) fn remember(
     routes: &SiteRoutes,
     (path, is_file_path): (&str, bool),
 ) {
-    // A route that serves nothing logs each request, which only the slow path does.
+    // Requests to a route that serves nothing are logged, and only the slow path does this.
     if endpoint.entry.is_not_found() {
         return;
     }
     let is_plain = path.as_bytes() == request.path && matches!(request.method, Method::Get | Method::Head);
     if is_plain && routes.has_exact_route(path) {
-        let place = CachedEndpoint {
+        let cached = CachedEndpoint {
             route: Arc::clone(&endpoint.route),
             handler: Arc::clone(endpoint.handler(path)),
             pages: endpoint.pages.clone(),
             path: path.into(),
             is_file_path,
         };
-        let lead = Hit::Endpoint(Rc::new(place));
-        worker.files.l1().insert(key, request.path, lead);
+        let hit = Hit::Endpoint(Rc::new(cached));
+        worker.files.l1().insert(key, request.path, hit);
     }
 }
 
-/// Responds to a request for a path whose handler has responded at once before.
-pub(super) fn from_remembered<F: Fn() -> Rc<OwnedRequest>>(
+/// Responds with a cached endpoint. Returns `None` if its handler does not respond immediately this time.
+pub(super) fn from_cached_endpoint<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
-    place: &CachedEndpoint,
+    cached: &CachedEndpoint,
     incoming: &IncomingRequest<'_, F>,
     user: Option<&str>,
 ) -> Option<Response> {
-    let mut response = place.handler.handle_now(&ExchangeRef {
+    let mut response = cached.handler.handle_now(&ExchangeRef {
         services: worker,
         request: incoming.request,
         has_body: incoming.has_body,
-        path: &place.path,
-        is_file_path: place.is_file_path,
+        path: &cached.path,
+        is_file_path: cached.is_file_path,
         client: incoming.client(worker),
         tls: incoming.secure.map(|secure| &**secure.facts()),
         user,

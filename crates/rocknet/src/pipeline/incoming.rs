@@ -1,4 +1,4 @@
-//! Request in the receive buffer of its connection, with the facts of that connection.
+//! Request in the receive buffer of its connection, with data of that connection.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -10,23 +10,23 @@ use crate::forwarded;
 use crate::handshake::Handshake;
 use crate::worker::Worker;
 
-/// Request that is not copied, with the facts of its connection.
+/// Request that has not been copied, with data of its connection.
 pub struct IncomingRequest<'a, F> {
     pub request: &'a Request<'a>,
-    /// Makes a copy of the request that outlives the buffer. Responses made at once do without it.
+    /// Creates a copy of the request that outlives the buffer. Immediate responses do not need the copy.
     pub owned: F,
-    /// The request has a body, or is an extended CONNECT followed by tunnel data.
+    /// True if the request has a body, or is an extended CONNECT followed by tunnel data.
     pub has_body: bool,
-    /// Peer of the connection: the client, or a proxy before it.
+    /// Peer of the connection: the client, or a proxy that forwards its requests.
     pub peer: Client,
     /// `None` for a connection in clear text.
     pub secure: Option<&'a Rc<Handshake>>,
-    /// Local address of the connection, set only if sites differ by it.
+    /// Local address of the connection, set only if sites are selected by it.
     pub local: Option<IpAddr>,
 }
 
 impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
-    /// Returns the same connection with another request, such as the one that a rule has rewritten.
+    /// Returns the data of the same connection with another request, such as a rewritten one.
     pub(super) fn with<'b, G>(&self, request: &'b Request<'b>, owned: G) -> IncomingRequest<'b, G>
     where
         'a: 'b,
@@ -47,6 +47,7 @@ impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
         (self.local, self.is_secure())
     }
 
+    /// Returns true if the connection is under TLS.
     #[inline]
     pub fn is_secure(&self) -> bool {
         self.secure.is_some()

@@ -17,10 +17,11 @@ use rocknet_proto::PreparedHeads;
 
 /// Calls that a protocol version implements for a new request.
 pub trait PipelineIo {
-    /// Sends a prepared response. `variant`: its body; `None`: the head is the whole response.
+    /// Sends a prepared response. `variant`: its body; `None` if the head is the whole response.
     fn send(&mut self, head: &PreparedHeads, variant: Option<(&CachedEntry, &Variant)>);
 
-    /// Pushes or announces the files that the page sent next needs, where the version can.
+    /// Pushes or announces the files that the page sent next needs. Does nothing if the protocol version supports
+    /// neither.
     fn announce_preloads(&mut self, _request: &Request<'_>, _preloads: &Preloads) {}
 
     /// Limits the request body to a number of bytes.
@@ -42,20 +43,20 @@ pub enum Outcome {
     Started(StartedExchange),
 }
 
-/// Exchange that the worker cache could not complete alone.
+/// Exchange after the pipeline: its context, and the state of its response.
 pub struct StartedExchange {
     pub context: Rc<RequestContext>,
     pub state: ResponseState,
-    /// The rest of the request body is not read: an HTTP/1 connection closes after the response.
+    /// True if the rest of the request body is not read. An HTTP/1 connection is then closed after the response.
     pub close: bool,
 }
 
 /// State of a response when the pipeline returns.
 pub enum ResponseState {
-    /// Sent by [`PipelineIo::send`].
+    /// The response was sent by [`PipelineIo::send`].
     Sent(Status),
-    /// Complete, and through all phases.
+    /// The response is complete and has passed all phases.
     Ready(Box<Response>),
-    /// Not complete yet.
+    /// The response is not complete yet.
     Pending(PendingResponse),
 }

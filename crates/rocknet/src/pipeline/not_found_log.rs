@@ -2,7 +2,7 @@
 //! nothing.
 //!
 //! Called once for each response, so that responses from the cache are logged like those after a lookup. The level is
-//! checked first: if it is off, a call costs one comparison.
+//! checked first: if the level is off, a call costs one comparison.
 
 use rocknet_config::model::Mode;
 use rocknet_proto::status::Status;
@@ -33,19 +33,19 @@ impl NotFoundReason {
 
 /// Logs a 404 for a file, from the cache or after a lookup.
 #[inline]
-pub(super) fn log_file(known: &CachedEntry, status: Status) {
+pub(super) fn log_file(cached: &CachedEntry, status: Status) {
     if status == Status::NOT_FOUND && Level::INFO <= LevelFilter::current() {
-        log_path(known);
+        log_path(cached);
     }
 }
 
 #[cold]
-fn log_path(known: &CachedEntry) {
-    failure_log::not_found(&known.tree, &known.path);
+fn log_path(cached: &CachedEntry) {
+    failure_log::not_found(&cached.tree, &cached.path);
 }
 
-/// Logs a 404 with another reason, once a second for each site and reason: at debug, and in `dev` mode at info. Other
-/// immediate responses have no log line.
+/// Logs a 404 for an `internal` route or a site that serves nothing, at most once a second for each site and reason.
+/// The level is debug, or info in `dev` mode. Other 404 responses are not logged here.
 #[cold]
 pub(super) fn log_route(context: &RequestContext, endpoint: &Endpoint, path: &str) {
     let reason = if endpoint.route.internal {

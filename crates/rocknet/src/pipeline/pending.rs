@@ -30,7 +30,7 @@ pub enum CompletedResponse {
     Cached(Rc<CachedEntry>, Rc<OwnedRequest>),
 }
 
-/// Result of the wait for the choice of a handler.
+/// Result of selecting a handler, which may have waited for a guard.
 pub enum RoutingResult {
     /// No handler was needed; the response has passed all phases.
     Response(Box<Response>),
@@ -42,24 +42,25 @@ pub enum RoutingResult {
 enum PendingWork {
     /// The handler.
     Response(HandlerFuture),
-    /// The choice of a handler, whose work then replaces this one.
+    /// The selection of a handler. The work of the selected handler then replaces this work.
     Routing(Pin<Box<dyn Future<Output = RoutingResult>>>),
 }
 
 /// Response that is not complete yet. Its result is sent unchanged, because all phases have been applied.
 pub struct PendingResponse {
     work: PendingWork,
-    /// `None`: the handler cannot send interim responses.
+    /// `None` if the handler cannot send interim responses.
     interim_channel: Option<Rc<InterimChannel>>,
-    /// `None`: the response has passed the phases after the handler, or passes them as a part of `work`.
+    /// Worker and context for the phases after the handler. `None` if `work` includes these phases, or they have been
+    /// applied.
     exit: Option<(Rc<Worker>, Rc<RequestContext>)>,
-    /// Files that the page probably needs, known before its response is.
+    /// Files that the page probably needs, known before the response.
     pub preloads: Option<Arc<Preloads>>,
-    /// Timeout in ticks; `None`: the server's `limits.answer_timeout` applies.
+    /// Timeout in ticks; `None` if the server's `limits.answer_timeout` applies.
     pub timeout_ticks: Option<u32>,
-    /// Set if the response only waits for the error page of this status: after the timeout the plain page is sent.
+    /// Set if the response waits only for the error page of this status. After the timeout, the plain page is sent.
     pub plain_fallback: Option<Status>,
-    /// The response of the handler may name a file of the site.
+    /// True if the response of the handler may name a file of the site.
     pub allows_accel_redirect: bool,
 }
 
@@ -71,7 +72,8 @@ fn cached_response(entry: Rc<dyn Any>, exit: Option<&(Rc<Worker>, Rc<RequestCont
 }
 
 impl PendingResponse {
-    /// Waits for a handler, whose response then passes the phases after the handler.
+    /// Creates a pending response that waits for a handler. The phases after the handler are then applied to its
+    /// output.
     pub fn handler(worker: &Rc<Worker>, context: &Rc<RequestContext>, work: HandlerFuture) -> PendingResponse {
         PendingResponse {
             work: PendingWork::Response(work),
@@ -87,7 +89,7 @@ impl PendingResponse {
         }
     }
 
-    /// Waits for a response that has then passed all phases.
+    /// Creates a pending response that waits for `work`, which also applies all remaining phases.
     pub fn finished(work: impl Future<Output = Box<Response>> + 'static) -> PendingResponse {
         PendingResponse {
             work: PendingWork::Response(Box::pin(async { handler::HandlerOutput::Response(work.await) })),
@@ -100,7 +102,7 @@ impl PendingResponse {
         }
     }
 
-    /// Waits for the choice of a handler. Nothing is pushed or announced before that.
+    /// Creates a pending response that waits for the selection of its handler. Nothing is pushed or announced before.
     pub fn routing(work: impl Future<Output = RoutingResult> + 'static) -> PendingResponse {
         PendingResponse {
             work: PendingWork::Routing(Box::pin(work)),
@@ -119,10 +121,10 @@ impl PendingResponse {
         self
     }
 
-    /// Polls the work, and takes its response through the remaining phases.
+    /// Polls the work, and applies the remaining phases to its response.
     pub fn poll(&mut self, task: &mut Context<'_>) -> Poll<CompletedResponse> {
         loop {
-            let answer = match &mut self.work {
+            let output = match &mut self.work {
                 PendingWork::Response(work) => ready!(work.as_mut().poll(task)),
                 PendingWork::Routing(work) => match ready!(work.as_mut().poll(task)) {
                     RoutingResult::Response(response) => return Poll::Ready(CompletedResponse::Response(response)),
@@ -133,7 +135,7 @@ impl PendingResponse {
                 },
             };
             let exit = self.exit.take();
-            let mut response = match answer {
+            let mut response = match output {
                 handler::HandlerOutput::Response(response) => response,
                 handler::HandlerOutput::Cached(entry) => match cached_response(entry, exit.as_ref()) {
                     Some(cached) => return Poll::Ready(cached),
@@ -169,7 +171,8 @@ impl PendingResponse {
         }
     }
 
-    /// Returns the interim response to send now. To be called after each poll; if there was one, poll again.
+    /// Returns the interim response to send now. Must be called after each poll. If it returns an interim response, the
+    /// response must be polled again.
     #[inline]
     pub fn interim(&self) -> Option<Box<InterimResponse>> {
         self.interim_channel.as_ref()?.take()

@@ -1,6 +1,6 @@
-//! Preflight: checks the way and form of a request before its route is resolved: the right scheme, site and method.
+//! Preflight: checks the scheme, site, target and method of a request before its route is resolved.
 //!
-//! Under TLS the requested site must be one that the handshake was made for. In clear text a site with TLS redirects to
+//! Under TLS the requested site must be one that the handshake permits. In clear text a site with TLS redirects to
 //! https://, except for ACME challenges, which certificate authorities request in clear text.
 
 use rocknet_proto::method::Method;
@@ -17,7 +17,7 @@ use crate::worker::{Worker, WorkerConfig};
 /// Path prefix of ACME HTTP challenges (RFC 8555 §8.3).
 const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
 
-/// Returns the response to a target or method that no route handles; `None`: the request continues.
+/// Returns the response to a target or method that no route handles; `None` if the request continues.
 pub fn target(request: &Request<'_>) -> Option<Response> {
     match (request.form, request.method) {
         (TargetForm::Asterisk, _) => Some(fixed::options()),
@@ -26,7 +26,7 @@ pub fn target(request: &Request<'_>) -> Option<Response> {
     }
 }
 
-/// Returns the response to a request that arrived over the wrong scheme or for a site outside the handshake; `None`:
+/// Returns the response to a request with the wrong scheme, or for a site that the handshake does not permit; `None` if
 /// the request continues.
 pub fn check(
     worker: &Worker,
@@ -38,8 +38,8 @@ pub fn check(
     let site = site.and_then(|number| config.snapshot.sites.get(number as usize));
     match secure {
         Some(secure) => {
-            let trust = site.and_then(|site| site.secure.as_ref()).map(|site| &site.policy);
-            if trust.is_some_and(|trust| secure.may_request(trust)) {
+            let policy = site.and_then(|site| site.secure.as_ref()).map(|site| &site.policy);
+            if policy.is_some_and(|policy| secure.may_request(policy)) {
                 return None;
             }
             Some(fixed::error(Status::MISDIRECTED_REQUEST))
@@ -53,12 +53,12 @@ fn challenge(worker: &Worker, request: &Request<'_>) -> Option<Response> {
     if !matches!(request.method, Method::Get | Method::Head) {
         return None;
     }
-    let answer = worker
+    let key_authorization = worker
         .shared
         .certificates
         .store
         .http_challenge(std::str::from_utf8(token).ok()?)?;
-    let content = answer.as_bytes().to_vec();
+    let content = key_authorization.as_bytes().to_vec();
     Some(
         Response::new(Status::OK)
             .with("Content-Type", "application/octet-stream")
@@ -87,7 +87,7 @@ fn to_https(worker: &Worker, site: &Site, request: &Request<'_>) -> Option<Respo
 
 /// Returns the same URL under https://, if the request has a valid host.
 fn location(port: u16, request: &Request<'_>) -> Option<String> {
-    // Only a valid host is copied into the response, nothing else of the field.
+    // Only a valid host is copied into the response, not the whole `Host` field.
     let mut lower = [0; HOST_BUFFER];
     let host = Authority::parse(request.authority)?.lower_host(&mut lower).to_owned();
     if host.is_empty() {

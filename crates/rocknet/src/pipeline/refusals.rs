@@ -11,8 +11,8 @@ use crate::log::throttle::Cause;
 use crate::response::Response;
 use crate::worker::Worker;
 
-/// Logs a rejection at info: one line a second for each site and reason, because any client can cause them. `path`:
-/// empty if the received bytes have none.
+/// Logs a rejection at info, at most one line a second for each site and reason, because any client can cause
+/// rejections. `path`: path of the request; empty if it is unknown, or in the context.
 #[cold]
 pub fn log(client: &Client, context: &RequestContext, path: &[u8], status: Status, reason: &'static str) {
     let site = context.site_name();
@@ -47,8 +47,8 @@ fn help(status: Status) -> &'static str {
     }
 }
 
-/// Logs at warn that a response was not made in time. Throttled, because a disk that hangs affects every request for
-/// it.
+/// Logs at warn that a response was not made in time. Throttled, because a disk that hangs affects all requests for its
+/// files.
 #[cold]
 pub fn log_handler_timeout(worker: &Worker, context: Option<&RequestContext>) {
     let site = context.map_or("", |context| context.site_name());
@@ -64,7 +64,7 @@ pub fn log_handler_timeout(worker: &Worker, context: Option<&RequestContext>) {
     }
 }
 
-/// Logs at error that a handler has panicked, once a second for each site.
+/// Logs at error that a handler has panicked, at most once a second for each site.
 #[cold]
 pub fn log_panic(context: &RequestContext) {
     let site = context.site_name();
@@ -96,7 +96,7 @@ mod tests {
     use crate::response::Body;
 
     #[test]
-    fn pages_say_each_thing_once() {
+    fn the_page_adds_the_reason_only_if_it_does_not_state_it_already() {
         for (refusal, expected) in [
             (
                 Refusal::ContentTooLarge,

@@ -1,4 +1,4 @@
-//! Resolves the path of a request to the route that applies there.
+//! Resolves the path of a request to the route that applies to it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use rocknet_proto::status::Status;
 /// Decoded path with its endpoint.
 pub(super) struct Resolved<'a> {
     pub endpoint: &'a Arc<Endpoint>,
-    /// Decoded and normalised.
+    /// Decoded and normalised path.
     pub path: Cow<'a, str>,
     /// True if a file can have this path.
     pub is_file_path: bool,
@@ -34,7 +34,7 @@ pub(super) struct Resolved<'a> {
 pub(super) fn resolve<'a>(routes: &'a SiteRoutes, raw: &'a [u8]) -> Result<Resolved<'a>, PathError> {
     let (path, is_file_path) = match SafePath::parse(raw) {
         Ok(path) => (path.into_str(), true),
-        // No file can have that name, but a rule, a fallback or an error page may apply to it.
+        // No file can have this path, but a rule, a fallback or an error page may apply to it.
         Err(PathError::Unmatchable) => {
             let path = SafePath::for_rules(raw);
             (path.map_or(Cow::Borrowed(NO_FILE_PATH), Cow::Owned), false)
@@ -59,8 +59,8 @@ pub(super) fn resolve_or_root<'a>(routes: &'a SiteRoutes, raw: &[u8]) -> &'a Arc
     }
 }
 
-/// Returns the maximum size of a request body in bytes: the limit of the route that the rules select. A request for no
-/// site gets the limit of the server, so that the response names the missing site and not the body.
+/// Returns the maximum size of a request body in bytes: the limit of the route that the rules select. For an unknown
+/// site, the limit of the server applies, so that the response reports the unknown site and not the size of the body.
 pub fn body_limit(config: &WorkerConfig, site: Option<u32>, request: &Request<'_>, is_secure: bool) -> u64 {
     let Some(number) = site else {
         return config.snapshot.config.limits.body_size;
@@ -73,7 +73,7 @@ pub fn body_limit(config: &WorkerConfig, site: Option<u32>, request: &Request<'_
     }
 }
 
-/// Logs an invalid path, once a second for each site.
+/// Logs an invalid path, at most once a second for each site.
 #[cold]
 pub(super) fn log_bad_path(context: &RequestContext, client: &Client, path: &[u8], status: Status, error: &PathError) {
     let site = context.site_name();

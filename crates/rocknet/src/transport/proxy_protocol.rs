@@ -15,19 +15,19 @@ use crate::exchange::Client;
 use crate::log::throttle::Cause;
 use crate::worker::Worker;
 
-/// Returns the client and the local address that the header names, instead of those of the load balancer. `None`
-/// without a valid header: the connection is closed then.
+/// Returns the client and the local address from the header, in place of those of the load balancer. Returns `None` if
+/// there is no valid header; the connection is then closed.
 pub async fn read(
     worker: &Rc<Worker>,
     link: &mut Stream,
     sender: Client,
     local: Option<IpAddr>,
 ) -> Option<(Client, Option<IpAddr>)> {
-    let announced = match header(worker, link).await {
-        Ok(announced) => announced,
+    let header = match header(worker, link).await {
+        Ok(header) => header,
         Err(error) => {
-            // A load balancer without the header omits it on all of its connections, so this is logged at most once a
-            // second.
+            // A load balancer that does not send the header omits it on all its connections, so this is logged at most
+            // once a second.
             let address = worker.address.to_string();
             let cause = Cause {
                 level: Level::WARN,
@@ -41,7 +41,7 @@ pub async fn read(
             return None;
         }
     };
-    Some(match announced {
+    Some(match header {
         ProxyHeader::Local | ProxyHeader::Unknown => (sender, local),
         ProxyHeader::Client { source, destination } => {
             let client = Client::Ip {
@@ -56,18 +56,18 @@ pub async fn read(
 
 async fn header(worker: &Rc<Worker>, link: &mut Stream) -> io::Result<ProxyHeader> {
     let deadline = worker.wheel.deadline();
-    // A fixed deadline, which received bytes do not extend, as for a request head.
+    // As for a request head, received bytes do not extend the deadline.
     deadline.set(worker.config().ticks.header);
     let mut header = Vec::new();
     loop {
         let wanted = match proxy_protocol::parse(&header) {
-            Ok(ParseProgress::Complete(announced)) => return Ok(announced),
+            Ok(ParseProgress::Complete(header)) => return Ok(header),
             Ok(ParseProgress::More { wanted }) => wanted,
-            Err(fault) => return Err(io::Error::new(io::ErrorKind::InvalidData, fault.reason())),
+            Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error.reason())),
         };
         poll_fn(|context| {
             let input = &mut worker.buffers.borrow_mut().input;
-            // Reads no byte after the header, because those belong to the protocol.
+            // Bytes after the header are not read, because they belong to the protocol of the connection.
             let room = wanted.min(input.len());
             match link.poll_recv(context, &mut input[..room]) {
                 Poll::Ready(Ok(received)) if received.is_empty() => {

@@ -54,10 +54,11 @@ struct SelectedConfig {
 }
 
 impl<L: Link + Unpin + 'static> PendingHandshake<L> {
+    /// Takes over a link, and starts the deadline of the handshake.
     pub fn new(open: OpenConnection, link: L, client: Client, local: Option<IpAddr>) -> PendingHandshake<L> {
         let worker = open.worker();
         let deadline = worker.wheel.deadline();
-        // A fixed deadline, which received bytes do not extend, as for a request head.
+        // As for a request head, received bytes do not extend the deadline.
         deadline.set(worker.config().ticks.header);
         PendingHandshake {
             acceptor: ClientHelloAcceptor::new(link, worker.tls_buffers()),
@@ -82,8 +83,8 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
             Ok(Some(selected)) => selected,
             Ok(None) => return self.reject_plain_http().await,
             Err(error) => {
-                // The alert has been sent. A client that has sent nothing is not waited for: no byte of it is unread,
-                // so closing does not reset the connection.
+                // The alert has been sent. There is no need to linger for a client that has sent nothing, because
+                // without unread bytes closing does not reset the connection.
                 if !self.acceptor.has_received_nothing() {
                     let (mut link, _) = self.acceptor.into_parts();
                     linger(&worker, &mut link, &self.deadline).await;
@@ -157,7 +158,8 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
         Ok(Some(selected))
     }
 
-    /// Returns the configuration for the requested server name and protocols.
+    /// Returns the configuration for the requested server name and protocols; `None` if there is no certificate for
+    /// them.
     fn select_config(&self, worker: &Worker) -> Option<SelectedConfig> {
         let certificates = &worker.shared.certificates;
         let hello = self.acceptor.client_hello()?;
@@ -175,9 +177,9 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
                 name: None,
             });
         }
-        let view = worker.config();
-        let (site, is_own) = view.site_of_server_name(self.local, name.as_deref())?;
-        let site = view.snapshot.sites.get(site as usize)?;
+        let config = worker.config();
+        let (site, is_own) = config.site_of_server_name(self.local, name.as_deref())?;
+        let site = config.snapshot.sites.get(site as usize)?;
         let secure = site.secure.as_ref()?;
         let Some(settings) = secure.server_config(&certificates.store, name.as_deref().filter(|_| is_own)) else {
             log_missing_certificate(site, secure);
@@ -223,7 +225,7 @@ async fn linger<L: Link>(worker: &Worker, link: &mut L, deadline: &Deadline) {
             }
         }
     });
-    // After the deadline the connection is closed too.
+    // The result does not matter, because the connection is closed in both cases.
     deadline.within(drain).await;
 }
 
@@ -263,7 +265,7 @@ fn log_missing_certificate(site: &Site, secure: &SecureSite) {
     }
 }
 
-/// Returns the error of a passed deadline for `None`.
+/// Converts `None`, the result of a passed deadline, into a timeout error.
 fn or_timed_out<T>(found: Option<T>) -> io::Result<T> {
     found.ok_or_else(|| io::ErrorKind::TimedOut.into())
 }

@@ -39,7 +39,7 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
             }
             let is_past = deadlines.poll_past(context.waker());
             match is_past {
-                // A client that started the preface and stopped gets the 408 response over HTTP/1.
+                // A client that has sent only a part of the preface gets the response 408 over HTTP/1.
                 true if !unread.is_empty() => {
                     has_timed_out = true;
                     Poll::Ready(Some(()))
@@ -56,28 +56,28 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
     let left = if has_timed_out { 0 } else { deadlines.left() };
     drop(deadlines);
     let core = ConnectionCore::new(open, link, client, local);
-    // Boxed, so that this task is no larger than the connection that it becomes.
+    // The connection is boxed to keep the task of this function small.
     if allows_h2c && unread.starts_with(PREFACE) {
         let core = core.with_unread(unread).with_header_ticks(left);
         Box::pin(h2::Connection::new(core)).await;
-    } else if let Some((settings, used)) = upgrade(&worker, &unread) {
+    } else if let Some((upgraded, used)) = upgrade(&worker, &unread) {
         unread.drain(..used);
-        Box::pin(h2::Connection::upgraded(core.with_unread(unread), settings)).await;
+        Box::pin(h2::Connection::upgraded(core.with_unread(unread), upgraded)).await;
     } else {
         let core = core.with_unread(unread).with_header_ticks(left);
         Box::pin(h1::Connection::new(core)).await;
     }
 }
 
-/// Returns the HTTP/2 settings of a first request that is complete, has no body, and requests the upgrade; and its size
-/// in bytes. Any other request may be served without the upgrade (RFC 9110 §7.8).
+/// Returns the upgrade to HTTP/2 and the size in bytes of its request, if the first request is complete, has no body,
+/// and requests the upgrade. Any other request may be served without the upgrade (RFC 9110 §7.8).
 fn upgrade(worker: &Worker, unread: &[u8]) -> Option<(Upgraded, usize)> {
-    let view = worker.config();
-    if !view.h2c_upgrade {
+    let config = worker.config();
+    if !config.h2c_upgrade {
         return None;
     }
     let index = &mut worker.buffers.borrow_mut().request;
-    let received = ServerConnection::new().receive(&view.head_limits, unread, index);
+    let received = ServerConnection::new().receive(&config.head_limits, unread, index);
     let Ok(ServerEvent::Request {
         consumed,
         body: BodyFraming::None,
@@ -85,5 +85,5 @@ fn upgrade(worker: &Worker, unread: &[u8]) -> Option<(Upgraded, usize)> {
     else {
         return None;
     };
-    Upgraded::from_request(&unread[..consumed], index).map(|agreed| (agreed, consumed))
+    Upgraded::from_request(&unread[..consumed], index).map(|upgraded| (upgraded, consumed))
 }

@@ -90,7 +90,7 @@ fn defects() -> Vec<Defect> {
             |dir| drop(dir.write("x.pem", "")),
             "there is no certificate",
         ),
-        ("an empty key", |dir| write_key(dir, ""), "holds no private key"),
+        ("an empty key", |dir| write_key(dir, ""), "contains no private key"),
         (
             "a key for a certificate",
             |dir| drop(dir.write("x.pem", &good().key)),
@@ -118,7 +118,7 @@ fn defects() -> Vec<Defect> {
                 let with = SITES.replace("key = \"x.key\"", "key = \"x.key\", client_ca = \"ca.pem\"");
                 dir.write("rocknet.toml", &with);
             },
-            "ca.pem: there is no certificate",
+            "ca.pem: contains no certificate",
         ),
     ]
 }
@@ -160,7 +160,7 @@ fn check_warns_about_certificates_that_clients_reject() {
             "not yet valid",
             pair(&["a.test"], (3000, 4000), true),
             "",
-            "not valid yet",
+            "is not valid before",
         ),
         (
             "another name",

@@ -114,7 +114,7 @@ fn hash_password_prints_a_hash_that_the_configuration_accepts() {
         ("hash-password", "\n", 1, "is empty"),
         ("hash-password", "a\tb\n", 1, "control character"),
         ("hash-password", &"x".repeat(257), 1, "longer than 256 bytes"),
-        ("hash-password --user a:b", "x", 2, "cannot be the name of a user"),
+        ("hash-password --user a:b", "x", 2, "is not a valid user name"),
         ("hash-password secret", "x", 2, "unexpected argument"),
     ] {
         let output = hashed(line, input);

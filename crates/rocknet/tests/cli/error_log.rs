@@ -123,7 +123,7 @@ fn missing_files_are_logged_in_dev_mode() {
             server.get("/gone.png");
         }
         let line = server.logged("more like this in the last second");
-        check(&line, &[level, "a file is not there: ", "site=default"]);
+        check(&line, &[level, "a file does not exist: ", "site=default"]);
     }
 }
 

@@ -52,7 +52,8 @@ fn output_and_exit_of_the_process_are_logged() {
         let line = server.logged("process");
         lines[0] |=
             line.contains("a controller failed: its process ended during the call") && line.contains("l.so:die");
-        lines[1] |= line.contains("its process does not run: it ended (signal: 6 (SIGABRT)") && line.contains("l.so");
+        lines[1] |= line.contains("process of the library does not run: it ended (signal: 6 (SIGABRT)")
+            && line.contains("l.so");
     }
     server.logged("was restarted");
     assert!(server.get("/die").starts_with("HTTP/1.1 200 "));

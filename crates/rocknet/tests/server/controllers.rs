@@ -425,7 +425,10 @@ fn an_invalid_controller_is_refused_with_its_span_and_changes_nothing() {
         ("www:hello", "Is a directory"),
         ("text.so:hello", "text.so: "),
         ("empty.so:hello", "empty.so: "),
-        ("good.so:hallo", "it has no such controller, but `hello`, `mirror`"),
+        (
+            "good.so:hallo",
+            "it has no such controller; its controllers are `hello`, `mirror`",
+        ),
         (
             "version.so:hello",
             "it is built for version 2.0 of the ABI, but this server has 1.0",

@@ -78,7 +78,7 @@ fn common_file_orders_load_and_others_are_reported() {
         Err("the key belongs to another certificate"),
     );
     check("no certificate", "", key, Err("there is no certificate"));
-    check("no key", cert, "", Err("holds no private key"));
+    check("no key", cert, "", Err("contains no private key"));
     check("key for certificate", key, key, Err("there is no certificate"));
     check("half a file", &cert[..cert.len() / 2], key, Err("cannot be read"));
     check("rubbish in it", &cert.replacen('M', "A", 1), key, Err("cannot be read"));

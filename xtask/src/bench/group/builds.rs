@@ -1,5 +1,5 @@
-//! This checkout beside another build of RockNet, named by the variable `ROCKNET_BEFORE`, to measure the cost of a
-//! change.
+//! Compares this checkout with another build of RockNet, whose path is in the variable `ROCKNET_BEFORE`, to measure the
+//! cost of a change.
 
 use super::Group;
 use crate::bench::counted;

@@ -1,4 +1,4 @@
-//! FastCGI applications beside nginx: one with negligible cost, so that the server's own cost shows, and php-fpm.
+//! FastCGI, compared with nginx: an application of negligible cost, which shows the server's own cost, and php-fpm.
 
 use super::Group;
 use crate::bench::goals::Figure::{Beside, Cost};

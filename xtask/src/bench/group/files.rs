@@ -17,7 +17,7 @@ pub const GROUP: Group = Group {
 };
 
 const CLEAR: &[Lane] = &[FLOOR_FILE, EPOLL, RING, NGINX, H2O, LIGHTTPD];
-/// Debian's lighttpd is not configured for TLS here, so nginx is the unit.
+/// nginx is the unit, because lighttpd is not configured for TLS here and no floor program supports TLS.
 const TLS: &[Lane] = &[over_tls(NGINX), over_tls(EPOLL), over_tls(RING), over_tls(H2O)];
 const HTTP2: &[Lane] = &[http2(H2O), http2(EPOLL), http2(RING), http2(NGINX)];
 

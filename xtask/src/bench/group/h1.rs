@@ -1,4 +1,4 @@
-//! HTTP/1.1 without TLS, beside every other server of the bench.
+//! HTTP/1.1 without TLS, compared with most other servers of the bench.
 
 use super::Group;
 use crate::bench::counted;
@@ -17,9 +17,9 @@ pub const GROUP: Group = Group {
 };
 
 const ALL_SERVERS: &[Lane] = &[FLOOR, ROCKNET, H2O, LIGHTTPD, NGINX, NGINX_STOCK, APACHE];
-/// File rows compare with the floor that sends a file; the other floor runs beside it.
+/// The unit of file rows is the floor that sends a file. The floor that sends 13 bytes is measured too.
 const FILES: &[Lane] = &[FLOOR_FILE, FLOOR, ROCKNET, H2O, LIGHTTPD, NGINX, NGINX_STOCK, APACHE];
-/// The floor that sends 13 bytes says nothing about the cost of a MiB.
+/// The floor that sends 13 bytes is left out, because it does not show the cost of a MiB.
 const BULK: &[Lane] = &[FLOOR_FILE, ROCKNET, H2O, LIGHTTPD, NGINX, NGINX_STOCK, APACHE];
 const OURS: &[Lane] = &[FLOOR, ROCKNET];
 const LOGGED: Lane = rocknet("rocknet-log", Variant::AccessLog);
@@ -52,7 +52,7 @@ const ROWS: &[Row] = &[
     load(CONTENT, FILES, ("file-40k", "40 KB file, 64 connections", Load::wrk(64), File(40 * KIB))),
     load(CONTENT, FILES, ("file-80k", "80 KB file, 64 connections", Load::wrk(64), File(80 * KIB))),
     load(CONTENT, FILES, ("file-1m", "1 MB file, 64 connections", Load::wrk(64), File(MIB))),
-    // Few connections, because a row in which no download ends would count only bytes of incomplete responses.
+    // Few connections, because a row in which no download completes would count only bytes of incomplete responses.
     load(CONTENT, BULK, ("file-1g", "1 GB file, 4 connections, cost per MiB", Load::bulk(4), File(GIB))),
     load(SETTINGS, &[ROCKNET, LOGGED], ("access-log", "13 bytes, 64 connections, access log off and on", Load::wrk(64), Hello)),
     load(SETTINGS, &[ONE_SITE, MANY_SITES], ("sites", "13 bytes, 64 connections, 1 and 10,000 named sites", Load::wrk(64), Hello)),
@@ -79,10 +79,10 @@ const GOALS: &[Goal] = &[
     goal("80 KB file, × nginx", 1.0, Beside("file-80k", US, NGINX.name)),
     goal("1 MB file, × nginx", 1.0, Beside("file-1m", US, NGINX.name)),
     goal("1 GB file, × nginx", 1.0, Beside("file-1g", US, NGINX.name)),
-    // 10,000 connections within 10 % of 500.
+    // The rate with 10,000 connections must be within 10 % of the rate with 500.
     goal("requests/s of 500 connections, × those of 10,000", 1.11, Rates(("connections-500", US), ("connections-10k", US))),
     goal("access log, µs a request", 0.4, More("access-log", LOGGED.name, US)),
-    // Independent of the number of sites, as far as one core and caches of this size can show.
+    // The cost must not depend on the number of sites, as far as one core and its CPU caches can show.
     goal("10,000 sites, × one site", 1.05, Beside("sites", MANY_SITES.name, ONE_SITE.name)),
     goal("ab, 500 at once: requests/s of Apache, × ours", 1.0, Rates(("ab-500", APACHE.name), ("ab-500", US))),
     goal("ab, 10 KB: requests/s of Apache, × ours", 1.0, Rates(("ab-10k", APACHE.name), ("ab-10k", US))),

@@ -1,4 +1,4 @@
-//! HTTP/2 with and without TLS, beside the servers that support it.
+//! HTTP/2 with and without TLS, compared with the servers that support it.
 
 use super::Group;
 use crate::bench::counted;
@@ -24,7 +24,7 @@ const SMALL: &[Lane] = &[
     http2(APACHE),
     http2(CADDY),
 ];
-/// The floor has no flow-control windows and reads no request bodies. Where it takes no part, H2O is the unit.
+/// H2O is the unit of rows without the floor, which has no flow-control windows and reads no request bodies.
 const CLEAR: &[Lane] = &[http2(H2O), http2(ROCKNET), http2(NGINX), http2(APACHE), http2(CADDY)];
 const TLS: &[Lane] = &[
     over_tls(http2(H2O)),
@@ -34,7 +34,8 @@ const TLS: &[Lane] = &[
     over_tls(http2(CADDY)),
 ];
 
-/// nginx responds before it has read the request body, which h2load takes for the end of the connection.
+/// nginx is left out: it responds before it has read the request body, and h2load then treats the connection as
+/// closed.
 const POSTS: &[Lane] = &[http2(H2O), http2(ROCKNET_HANDLER), http2(APACHE), http2(CADDY)];
 const TLS_POSTS: &[Lane] = &[
     over_tls(http2(H2O)),

@@ -1,4 +1,4 @@
-//! The two I/O back ends of RockNet, epoll and io_uring, beside each other and the floor.
+//! The two I/O back ends of RockNet, epoll and io_uring, compared with each other and with the floor.
 
 use super::Group;
 use crate::bench::goals::Figure::{Beside, Counted, Ratio};
@@ -41,7 +41,7 @@ const HANDLERS: &[Lane] = &[handler(EPOLL), handler(RING)];
 const H2_HANDLERS: &[Lane] = &[http2(handler(EPOLL)), http2(handler(RING))];
 const TLS_HANDLERS: &[Lane] = &[over_tls(handler(EPOLL)), over_tls(handler(RING))];
 
-/// The same back end in a program whose handler reads the request body.
+/// Returns `lane` with a program whose handler reads the request body.
 const fn handler(lane: Lane) -> Lane {
     Lane {
         server: ROCKNET_HANDLER.server,

@@ -1,4 +1,4 @@
-//! A page on a slow link: urgent responses come first, even if they are ready late.
+//! A page on a slow link: urgent responses must be sent first, even if they are requested late.
 
 use super::Group;
 use crate::bench::browser::page;

@@ -1,4 +1,4 @@
-//! Effect of priorities: a route beside another one that is flooded.
+//! Effect of priorities: the latency of a route while another route is flooded.
 
 use super::Group;
 use crate::bench::flood::{listings, queue};

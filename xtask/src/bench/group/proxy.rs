@@ -1,4 +1,4 @@
-//! Proxied requests, beside the proxies in common use.
+//! Proxied requests, compared with nginx and HAProxy.
 
 use super::Group;
 use crate::bench::goals::Figure::{Beside, Cost};
@@ -33,8 +33,8 @@ const fn lanes(variant: Variant) -> [Lane; 4] {
 }
 const ONE: &[Lane] = &lanes(Variant::Proxied(1));
 const EIGHT: &[Lane] = &lanes(Variant::Proxied(8));
-/// Eight addresses of one process. Eight processes on the load's core would keep the proxy waiting, and each wake-up
-/// costs it 3 µs.
+/// Eight addresses of one upstream process. Eight processes on the load's core would keep the proxy waiting, and each
+/// wake-up costs the proxy 3 µs.
 const SPREAD: &[Lane] = &lanes(Variant::Spread(8));
 
 const SMALL: &str = "Small responses";

@@ -1,4 +1,4 @@
-//! HTTP/1.1 over TLS, with certificates made for the run.
+//! HTTP/1.1 over TLS, with certificates created for the run.
 
 use super::Group;
 use crate::bench::counted;
@@ -16,7 +16,7 @@ pub const GROUP: Group = Group {
     goals: GOALS,
 };
 
-/// No floor program has TLS, so nginx is the unit.
+/// nginx is the unit, because no floor program supports TLS.
 const ALL_SERVERS: &[Lane] = &[
     over_tls(NGINX),
     over_tls(ROCKNET),
@@ -72,7 +72,7 @@ const GOALS: &[Goal] = &[
     goal("resumed handshake, × nginx", 1.0, Beside("tls-resumed", US, NGINX.name)),
     goal("1 MB over TLS, × nginx", 1.0, Beside("tls-file-1m", US, NGINX.name)),
     goal("1 GB over TLS, × nginx", 1.0, Beside("tls-file-1g", US, NGINX.name)),
-    // Independent of the number of certificates, as far as one core and caches of this size can show.
+    // The cost must not depend on the number of certificates, as far as one core and its CPU caches can show.
     goal("10,000 certificates, × one certificate", 1.05, Beside("tls-certificates", MANY.name, ONE.name)),
     goal("memory of an idle TLS connection, bytes", 12.0 * 1024.0, Counted("tls-idle", US, 0)),
 ];

@@ -1,4 +1,4 @@
-//! WebSocket through a proxy: cost of a message, and memory of an idle tunnel.
+//! WebSocket through a proxy: the cost of a message, and the memory of an idle tunnel.
 
 use super::Group;
 use crate::bench::goals::Figure::{Beside, Counted};

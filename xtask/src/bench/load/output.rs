@@ -54,7 +54,7 @@ pub fn h2load(text: &str) -> Result<Count, Failure> {
     if let Some(protocol) = line("Application protocol:")
         && !protocol.trim().starts_with("h2")
     {
-        return Err(format!("spoke {}", protocol.trim()).into());
+        return Err(format!("used {} instead of HTTP/2", protocol.trim()).into());
     }
     // `1 total, 2 started, …`: each number precedes its word.
     let number = |line: Option<&str>, word: &str| {
@@ -65,21 +65,22 @@ pub fn h2load(text: &str) -> Result<Count, Failure> {
     let codes = line("status codes:");
     let traffic = line("traffic:").and_then(|line| line.split_once('(')?.1.split(')').next()?.parse::<f64>().ok());
     let seconds = line("finished in").and_then(|line| milliseconds(line.split(',').next()?.trim()));
-    let answered = ["2xx", "3xx", "4xx", "5xx"].map(|kind| number(codes, kind).unwrap_or(0.0));
+    let responses = ["2xx", "3xx", "4xx", "5xx"].map(|kind| number(codes, kind).unwrap_or(0.0));
     Ok(Count {
-        requests: answered.iter().sum(),
+        requests: responses.iter().sum(),
         mebibytes: traffic.unwrap_or(0.0) / f64::from(1 << 20),
         seconds: seconds.ok_or("counted nothing")? / 1e3,
         failures: ["failed", "timeout"]
             .map(|kind| number(requests, kind).unwrap_or(0.0) as u64)
             .iter()
             .sum(),
-        refused: (answered[2] + answered[3]) as u64,
+        refused: (responses[2] + responses[3]) as u64,
         p99_ms: None,
     })
 }
 
-/// Parses the output of OpenSSL's s_time: a letter for each connection, `r` for a resumed session, then their number.
+/// Parses the output of OpenSSL's s_time: a letter per connection (`r` for a resumed session), then the number of
+/// connections.
 pub fn s_time(text: &str) -> Result<Count, Failure> {
     let (_, letters_on) = text
         .split_once("starting")
@@ -165,7 +166,7 @@ Requests per second:    25000.00 [#/sec] (mean)
 ";
 
     #[test]
-    fn s_time_output() {
+    fn s_time_output_is_parsed() {
         let text = "\n\nNow timing with session id reuse.\nstarting\nrr*r\n\n4 connections in 0.32s; 12.5 connections/user sec, bytes read 1048576\n4 connections in 2 real seconds, 262144 bytes read per connection\n";
         let expected = Count {
             requests: 4.0,
@@ -180,7 +181,7 @@ Requests per second:    25000.00 [#/sec] (mean)
     }
 
     #[test]
-    fn wrk_output() {
+    fn wrk_output_is_parsed() {
         let expected = Count {
             requests: 448_000.0,
             mebibytes: 1536.0,
@@ -194,7 +195,7 @@ Requests per second:    25000.00 [#/sec] (mean)
     }
 
     #[test]
-    fn ab_output() {
+    fn ab_output_is_parsed() {
         let expected = Count {
             requests: 100_000.0,
             mebibytes: 2.0,
@@ -208,7 +209,7 @@ Requests per second:    25000.00 [#/sec] (mean)
     }
 
     #[test]
-    fn h2load_output() {
+    fn h2load_output_is_parsed() {
         const H2LOAD: &str = "\
 Application protocol: h2
 finished in 3.01s, 100500.33 req/s, 15.36MB/s
@@ -232,7 +233,7 @@ time for request:      100us      9.31ms      1.22ms       452us    76.99%
     }
 
     #[test]
-    fn units() {
+    fn times_and_sizes_are_converted_by_their_units() {
         for (text, expected) in [
             ("870.00us", 0.87),
             ("1.20ms", 1.2),

@@ -26,7 +26,8 @@ fn configure(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
             "LoadModule ssl_module modules/mod_ssl.so\nSSLEngine on\nSSLCertificateFile {chain}\nSSLCertificateKeyFile {key}\n"
         )
     });
-    // Idle connections need no thread: the factor admits 64 + 160 × 64 of them to each of the two processes.
+    // Idle connections need no thread: with AsyncRequestWorkerFactor 160, each of the two processes accepts
+    // 64 + 160 × 64 connections.
     let configuration = format!(
         "ServerRoot /usr/lib/apache2
 LoadModule mpm_event_module modules/mod_mpm_event.so

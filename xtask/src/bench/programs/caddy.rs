@@ -21,7 +21,7 @@ fn configure(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
             ("https", "h1 h2", format!("  tls {chain} {key}\n"))
         }
     };
-    // No HTTP/3 sockets and no certificates of its own, which the rows do not use.
+    // HTTP/3 and automatic certificates are off, because no row uses them.
     let configuration = format!(
         "{{
   admin off

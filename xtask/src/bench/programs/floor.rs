@@ -1,4 +1,4 @@
-//! Floor programs of `bench/floor`: the minimum work of a server process, and so the unit of the ratios.
+//! Floor programs of `bench/floor`. They do the minimum work of a server process, so they are the unit of the ratios.
 
 use super::{Deployment, Launch, NO_LIMIT, ServerProgram};
 use crate::{Failure, repository};
@@ -68,10 +68,10 @@ pub const SLOW: ServerProgram = ServerProgram {
     configure: configure_slow,
 };
 
-/// Milliseconds that the slow server takes, like a database query.
+/// Delay of the slow server in milliseconds, like that of a database query.
 const DELAY_MS: &str = "2";
 
-/// Target folder of the floor, which is a workspace of its own.
+/// Returns the target folder of the floor, which is a workspace of its own.
 pub fn target() -> PathBuf {
     repository::target().join("floor")
 }

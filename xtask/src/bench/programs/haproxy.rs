@@ -5,10 +5,11 @@ use crate::Failure;
 use crate::bench::variant::Variant;
 use crate::command::find;
 
-/// Connection limit of the other rows. HAProxy needs two descriptors for each and does not start if the limit is lower.
+/// Connection limit of all rows except that of tunnels. HAProxy needs two descriptors for each and does not start if
+/// the limit is lower.
 const CONNECTIONS: u32 = 4_000;
 
-/// Connection limit of the row of tunnels, which raises the descriptor limit anyway.
+/// Connection limit of the row of tunnels, which needs a higher descriptor limit anyway.
 const TUNNELS: u32 = 9_900;
 
 pub const PROGRAM: ServerProgram = ServerProgram {

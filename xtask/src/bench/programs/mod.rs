@@ -1,4 +1,4 @@
-//! Server programs of the bench: where each is found, how it is configured, and how it is started.
+//! Finds the server programs of the bench, and writes their configurations and command lines.
 
 pub mod apache;
 pub mod caddy;
@@ -17,19 +17,19 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A server program that can take part.
+/// A server program that can be measured or serve as a back end.
 pub struct ServerProgram {
     /// Name on the command line and in tables.
     pub name: &'static str,
-    /// Description of its options for the report.
+    /// Description of the program's options for the report.
     pub settings: &'static str,
-    /// Maximum connections that its configuration permits. Rows that open more leave it out and report that.
+    /// Maximum connections that the configuration permits. Rows that open more connections skip and report the program.
     pub connections: u32,
-    /// Finds the program, if it is installed.
+    /// Returns the path of the program, or `None` if it is not installed.
     find: fn() -> Option<PathBuf>,
-    /// Argument that prints its version; none for our own programs.
+    /// Argument that prints the version; `None` for programs that only this checkout has.
     version: Option<&'static str>,
-    /// Writes its configuration and returns the command that starts it.
+    /// Writes the configuration and returns the command that starts the program.
     configure: fn(&Deployment<'_>) -> Result<Launch, Failure>,
 }
 
@@ -55,7 +55,7 @@ pub struct Launch {
     pub configuration: String,
 }
 
-/// Connection limit of servers whose configuration sets none.
+/// Connection limit of servers whose configuration sets no limit.
 const NO_LIMIT: u32 = u32::MAX;
 /// Connection limit in tuned configurations: above the 10,000 of the largest row.
 const CONNECTIONS: u32 = 20_000;
@@ -76,7 +76,7 @@ impl ServerProgram {
         (self.configure)(deployment).map_err(|failure| format!("{}: {failure}", self.name).into())
     }
 
-    /// Returns the first line of the program's version output.
+    /// Returns the version in the first line of the program's version output.
     pub fn version(&self) -> String {
         let (Some(program), Some(argument)) = (self.path(), self.version) else {
             return "of this checkout".into();
@@ -106,7 +106,7 @@ impl Deployment<'_> {
         self.version == Version::Http2
     }
 
-    /// Returns the certificate of a lane with TLS.
+    /// Returns the certificate of a lane with TLS, or `None` without TLS.
     fn certificate(&self) -> Result<Option<Certificate>, Failure> {
         match self.scheme {
             Scheme::Http => Ok(None),
@@ -122,7 +122,8 @@ fn write(deployment: &Deployment<'_>, name: &str, configuration: &str) -> Result
     Ok(path)
 }
 
-/// Returns the configuration line for the user that servers started as root switch to; empty without root.
+/// Returns `line`, which names the user that a server switches to, if servers are started as root; otherwise an empty
+/// string.
 pub fn user(line: &str) -> &str {
     if rustix::process::geteuid().is_root() { line } else { "" }
 }

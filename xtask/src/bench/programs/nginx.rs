@@ -8,7 +8,7 @@ use crate::command::find;
 pub const STOCK: ServerProgram = ServerProgram {
     name: "nginx-stock",
     settings: "Debian's nginx.conf: worker_processes auto, access log on, gzip on, 768 connections per worker",
-    // 768 per worker, one worker per core, and a row's connections may all land on one.
+    // Each core has one worker with 768 connections, and one worker may accept all connections of a row.
     connections: 768,
     find: || find("nginx"),
     version: Some("-v"),
@@ -66,8 +66,8 @@ fn configure(deployment: &Deployment<'_>, more: &str) -> Result<Launch, Failure>
         let (chain, key) = (certificate.chain.display(), certificate.key.display());
         (
             " ssl",
-            // Debian's nginx 1.22 offers TLS 1.3 only if configured, and would be compared with another protocol
-            // version.
+            // Debian's nginx 1.22 offers TLS 1.3 only if configured. Without it, nginx would be measured with another
+            // protocol version than the other servers.
             format!(
                 "    ssl_certificate {chain};
     ssl_certificate_key {key};
@@ -79,7 +79,7 @@ fn configure(deployment: &Deployment<'_>, more: &str) -> Result<Launch, Failure>
     });
     let http2 = if deployment.is_http2() { " http2" } else { "" };
     let (upstreams, proxied) = proxied(deployment);
-    // A tunnel takes a connection on either side.
+    // A tunnel uses two connections: one to the client and one to the upstream.
     let connections = CONNECTIONS * if deployment.variant == Variant::Tunnels { 2 } else { 1 };
     let text = Text {
         main: &format!(
@@ -111,7 +111,7 @@ events {{ worker_connections {connections}; multi_accept on; }}
 }
 
 /// Returns the upstream block and the location that proxies to it, with keep-alive and the same forwarded fields as
-/// RockNet.
+/// RockNet. Both are empty if there are no upstreams.
 fn proxied(deployment: &Deployment<'_>) -> (String, &'static str) {
     if deployment.upstreams.is_empty() {
         return (String::new(), "");
@@ -167,14 +167,15 @@ const BY_FASTCGI: &str = "    location / {
     }
 ";
 
-/// Additions of one configuration to the common part, block by block.
+/// Parts of the configuration that differ between the programs of this file, by block.
 struct Text<'a> {
     main: &'a str,
     http: &'a str,
     server: &'a str,
 }
 
-/// Returns the paths of temporary folders, which nginx creates at start and which only root may write by default.
+/// Returns the directives for temporary folders. nginx creates them at start, and only root can do that at the default
+/// paths.
 fn temporary(deployment: &Deployment<'_>) -> String {
     let scratch = deployment.scratch.display();
     ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -204,7 +205,7 @@ http {{
     );
     let program = find("nginx").ok_or("not installed")?;
     let file = write(deployment, "nginx.conf", &configuration)?;
-    // -e: before nginx has read its configuration, it would open the system's error log.
+    // Without -e, nginx would open the system's error log before it has read its configuration.
     let log = deployment.scratch.join("start.log");
     let arguments = vec!["-e".into(), log.into(), "-c".into(), file.into()];
     Ok(Launch {

@@ -1,4 +1,4 @@
-//! RockNet itself, built for release from this checkout.
+//! RockNet: the release build of this checkout, another build, and an example with its own handler.
 
 use super::{Deployment, KEEP_ALIVE_CONNECTIONS, Launch, NO_LIMIT, ServerProgram, write};
 use crate::bench::content;
@@ -21,7 +21,7 @@ pub const PROGRAM: ServerProgram = ServerProgram {
     configure,
 };
 
-/// Another build of RockNet, to compare this checkout with.
+/// Another build of RockNet, with which this checkout is compared.
 pub const BEFORE: ServerProgram = ServerProgram {
     name: "rocknet-before",
     settings: "the build in ROCKNET_BEFORE; otherwise as rocknet",
@@ -41,7 +41,7 @@ pub const WITH_HANDLER: ServerProgram = ServerProgram {
     configure: configure_with_handler,
 };
 
-/// Concurrent requests to the slow server: few, so that a queue forms.
+/// Maximum concurrent requests to the slow server. There are few, so that a queue forms.
 const CONCURRENCY: u32 = 8;
 
 fn find() -> Option<PathBuf> {
@@ -106,7 +106,7 @@ fn configuration(deployment: &Deployment<'_>) -> Result<String, Failure> {
     if let (Variant::Certificates(count), Some(certificate)) = (deployment.variant, deployment.certificate()?) {
         for index in 0..count {
             let name = site_name(index);
-            // A separate file for each site, as if each had its own certificate; only the bytes are the same.
+            // Each site has its own files, as if it had its own certificate, although their bytes are the same.
             let own = |end: &str| deployment.scratch.join(format!("{index}.{end}"));
             fs::copy(&certificate.chain, own("pem"))?;
             fs::copy(&certificate.key, own("key"))?;

@@ -1,4 +1,4 @@
-//! Figures of goals, read from the results.
+//! Reads the figures of goals from the results.
 
 use super::Results;
 use crate::bench::goals::Figure;

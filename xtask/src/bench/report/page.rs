@@ -1,4 +1,4 @@
-//! Page of a run in Markdown.
+//! Writes the page of a run in Markdown.
 
 use super::{Machine, Measured, Outcome, Results, RowResult, one_line};
 use crate::bench::cores::{LOAD_CORE, SERVER_CORE};
@@ -80,7 +80,7 @@ impl RowResult {
                     write_lane(page, lane);
                 }
                 for lane in lanes {
-                    // A lane without figures has its reason in its line.
+                    // The line of a lane without figures already contains the reason.
                     if let (Some(reason), None) = (&lane.retried, &lane.absent) {
                         let _ = write!(page, "\na round of {} was repeated: {}\n", lane.name, one_line(reason));
                     }

@@ -115,7 +115,7 @@ fn pages_are_written_to_the_requested_path() {
 }
 
 #[test]
-fn a_failed_row_or_request_of_ours_fails_the_run() {
+fn a_failed_row_or_a_failed_request_of_rocknet_fails_the_run() {
     assert!(
         results()
             .verdict()

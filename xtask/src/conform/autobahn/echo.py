@@ -1,4 +1,4 @@
-"""Echoes every message, compressed if the client offers it, at the lowest and fastest level."""
+"""Echoes every WebSocket message. If the client offers compression, it is used at the lowest and fastest level."""
 
 import asyncio
 import sys

@@ -18,7 +18,7 @@ class Validator(object):
         self.total = 0
 
     def validate(self, content):
-        """Returns validity, whether the text ends with a whole character, and the positions in this text and in total."""
+        """Returns: valid; ends with a complete character; position in this text; position in all texts."""
         self.total += len(content)
         return True, True, len(content), self.total
 

@@ -1,5 +1,5 @@
-//! Autobahn's program in a virtual environment below the target folder. It needs Python 2.7, which distributions have
-//! dropped, so pyenv's versions are searched too.
+//! Installs Autobahn's program in a virtual environment below the target folder. It needs Python 2.7, which
+//! distributions have dropped, so pyenv's versions are searched too.
 
 use crate::command::{command, find, output};
 use crate::{Failure, repository, tools};
@@ -54,10 +54,10 @@ pub fn python() -> Option<PathBuf> {
 pub fn interpreter() -> Result<PathBuf, Failure> {
     let folder = repository::target().join("tools/autobahn");
     let interpreter = folder.join("bin/python");
-    // Another list of versions needs a new environment.
+    // A different list of versions requires a new environment.
     let list = format!("{}\n{SUITE}", REQUIREMENTS.join("\n"));
     let written = folder.join("packages.txt");
-    if fs::read_to_string(&written).is_ok_and(|there| there == list) {
+    if fs::read_to_string(&written).is_ok_and(|installed| installed == list) {
         return Ok(interpreter);
     }
     if folder.exists() {

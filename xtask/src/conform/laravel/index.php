@@ -1,5 +1,5 @@
 <?php
-// Front controller, as in Laravel's own skeleton: it gets every path that is not a file.
+// Front controller, as in Laravel's own skeleton: it handles every path that is not a file.
 require 'Illuminate/autoload.php';
 $app = require __DIR__ . '/../bootstrap.php';
 $kernel = $app->make(Illuminate\Contracts\Http\Kernel::class);

@@ -1,5 +1,5 @@
 <?php
-// Routes that the step requests.
+// Routes that the step `laravel` of `cargo xtask conform` requests.
 use Illuminate\Http\Request;
 use Illuminate\Support\Facades\Route;
 

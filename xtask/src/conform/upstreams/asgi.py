@@ -1,4 +1,4 @@
-"""Responses of every upstream of this step, with ASGI for uvicorn, and a WebSocket echo."""
+"""ASGI application for uvicorn: the responses that every upstream of the step `upstreams` has, and a WebSocket echo."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-//! Environment of the step: the built server, the application packages, and a folder for both.
+//! Environment of the step `upstreams`: the built server, the Python packages, and a folder for its files.
 
 use super::upstream::{Upstream, UpstreamKind};
 use crate::Failure;
@@ -6,7 +6,7 @@ use crate::conform::server::TestServer;
 use std::fs;
 use std::path::Path;
 
-/// Lines of the log in an error: enough to find the reason.
+/// Maximum lines of the log in an error: enough to find the reason.
 const MAX_LINES: usize = 20;
 
 /// Paths that all parts of the step need.

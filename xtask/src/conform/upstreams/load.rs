@@ -1,5 +1,5 @@
-//! Clients that request `/hello` without a pause, each on a keep-alive connection, and record failures with their
-//! times.
+//! Runs clients that request `/hello` without a pause, each on a keep-alive connection, and records failed requests
+//! with their times.
 
 use crate::Failure;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -11,21 +11,22 @@ use std::time::{Duration, Instant};
 
 /// Number of clients.
 const CLIENTS: usize = 8;
-/// Time limit for one response.
+/// Timeout for one response.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
 /// Pause after a failed request, so that a server that is down is not polled in a busy loop.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A request without a response of status 200 and the body of `/hello`.
+/// A request that did not receive a response with status 200 and the body of `/hello`.
 #[derive(Clone, Debug)]
 pub struct FailedRequest {
     pub sent: Instant,
     pub ended: Instant,
+    /// Status of the response, or the error.
     pub what: String,
 }
 
-/// A load that runs until it is finished.
+/// A load that runs until [`ClientLoad::finish`] is called.
 pub struct ClientLoad {
     shared: Arc<Shared>,
     clients: Vec<JoinHandle<Vec<FailedRequest>>>,
@@ -115,7 +116,7 @@ fn client(port: u16, shared: &Shared) -> Vec<FailedRequest> {
     failed
 }
 
-/// Sends a request on the connection, or on a new one, and reads the whole response.
+/// Sends a request on `connection`, which is opened if it is `None`, and reads the whole response.
 fn get(connection: &mut Option<BufReader<TcpStream>>, port: u16) -> io::Result<(u16, Vec<u8>)> {
     let stream = match connection {
         Some(stream) => stream,

@@ -1,5 +1,5 @@
-//! Restarts under load. With one upstream, only requests while it is down may fail; with two, restarted in turn, none
-//! may.
+//! Restarts upstreams under load. With one upstream, requests may fail only while it is down. With two upstreams that
+//! are restarted in turn, no request may fail.
 
 use super::environment::Environment;
 use super::load::{ClientLoad, FailedRequest};
@@ -7,37 +7,38 @@ use super::upstream::UpstreamKind;
 use crate::Failure;
 use std::time::Instant;
 
-/// A site without TLS, which the load can use.
+/// Site without TLS, because the clients of the load do not support TLS.
 const SITE: &str = "[site.\":0\"]\n";
-/// Good responses before and after each restart: enough that every connection has been replaced.
+/// Number of good responses to wait for before and after each restart: enough that every connection was replaced.
 const MIN_RESPONSES: usize = 300;
-/// Failed requests to wait for while the upstream is down.
+/// Number of failed requests to wait for while the upstream is down.
 const MIN_FAILED: usize = 20;
 
-/// Restarts a single upstream. Only requests while it is down may fail, and only with 502.
+/// Restarts a single upstream. Requests may fail only while it is down, and only with 502.
 pub fn alone(environment: &Environment<'_>, kind: &'static UpstreamKind) -> Result<(), Failure> {
     let mut upstream = environment.upstream(kind, "alone")?;
     let server = environment.serve(SITE, &[&upstream])?;
     let load = ClientLoad::start(server.port()?);
     load.wait_for_successes(MIN_RESPONSES)?;
-    let away = Instant::now();
+    let stopped_at = Instant::now();
     upstream.stop()?;
     load.wait_for_failures(MIN_FAILED)?;
     upstream.restart()?;
-    let back = Instant::now();
+    let restarted_at = Instant::now();
     load.wait_for_successes(MIN_RESPONSES)?;
     let (good, failed) = load.finish()?;
-    let missed = failed.len();
-    let wrong = |request: &&FailedRequest| request.what != "502" || request.ended < away || request.sent > back;
+    let rejected = failed.len();
+    let wrong =
+        |request: &&FailedRequest| request.what != "502" || request.ended < stopped_at || request.sent > restarted_at;
     failure(kind, failed.iter().filter(wrong)).map_err(|wrong| format!("{wrong}\n{}", environment.errors()))?;
     println!(
-        "{} restarted: {good} responses, {missed} times 502 while it was down",
+        "{} restarted: {good} responses, {rejected} responses with 502 while it was down",
         kind.name
     );
     Ok(())
 }
 
-/// Restarts two upstreams in turn. One is always up, so no request may fail.
+/// Restarts two upstreams in turn. One upstream is always running, so no request may fail.
 pub fn in_turn(environment: &Environment<'_>, kind: &'static UpstreamKind) -> Result<(), Failure> {
     let mut upstreams = [
         environment.upstream(kind, "first")?,

@@ -1,4 +1,4 @@
-// Responses of every upstream of this step, with Node, and a WebSocket echo (package `ws`).
+// Server for Node: the responses that every upstream of the step `upstreams` has, and a WebSocket echo (package `ws`).
 'use strict';
 const { createHash } = require('node:crypto');
 const { createServer } = require('node:http');

@@ -19,7 +19,7 @@ for compression in (None, "deflate"):
             back = socket.recv(timeout=60)
             assert back == message, f"{len(back)} came back for {len(message)}"
         assert socket.ping(b"are you there?").wait(60)
-        # In fragments, like a client that does not have the whole message yet.
+        # A message in fragments, as from a client that does not have the whole message yet.
         socket.send(iter(["pieces ", "become ", "one"]))
         assert socket.recv(timeout=60) == "pieces become one"
         socket.send("close")

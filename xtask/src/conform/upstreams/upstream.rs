@@ -1,5 +1,5 @@
-//! An application server of another project as a process: started on a Unix socket or a port, stopped as its operator
-//! would, and restarted at the same address.
+//! Runs an application server of another project as a process: started on a Unix socket or a port, stopped by SIGTERM,
+//! and restarted at the same address.
 
 use crate::Failure;
 use crate::command::shown;
@@ -13,11 +13,11 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time limit for a start or a stop: far more than a busy machine needs.
+/// Timeout for a start or a stop: far longer than a busy machine needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
 
-/// Applications and the client, by their file names in the folder of the step.
+/// Applications and the WebSocket client, by file name in the folder of the step.
 pub const PROGRAMS: [(&str, &str); 4] = [
     ("wsgi.py", include_str!("wsgi.py")),
     ("asgi.py", include_str!("asgi.py")),
@@ -28,13 +28,13 @@ pub const PROGRAMS: [(&str, &str); 4] = [
 /// A kind of application server.
 pub struct UpstreamKind {
     pub name: &'static str,
-    /// Its command line without the address, which comes last.
+    /// Command line without the address, which is appended.
     command: &'static [&'static str],
-    /// True if it listens on a Unix socket instead of a port.
+    /// True if the server listens on a Unix socket instead of a port.
     is_unix: bool,
-    /// True if it supports WebSocket.
+    /// True if the server supports WebSocket.
     pub websocket: bool,
-    /// True if it counts its connections and reports the number.
+    /// True if the server counts its connections and reports the number at `/connections`.
     pub counts: bool,
 }
 
@@ -72,13 +72,13 @@ pub const KINDS: [&UpstreamKind; 3] = [
     },
 ];
 
-/// A running application server, killed when dropped.
+/// A running application server, stopped when dropped.
 pub struct Upstream {
     kind: &'static UpstreamKind,
     folder: PathBuf,
     packages: PathBuf,
     child: Child,
-    /// Its address: the path of a socket, or a port.
+    /// Path of the socket, or the port.
     address: String,
 }
 
@@ -100,7 +100,7 @@ impl Upstream {
         })
     }
 
-    /// Its address in the configuration of the proxy.
+    /// Returns the server's address for the configuration of the proxy.
     pub fn url(&self) -> String {
         if self.kind.is_unix {
             format!("unix:{}", self.address)
@@ -109,7 +109,7 @@ impl Upstream {
         }
     }
 
-    /// Sends SIGTERM and waits until it has stopped.
+    /// Sends SIGTERM and waits until the server has stopped.
     pub fn stop(&mut self) -> Result<(), Failure> {
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             kill_process(pid, Signal::TERM)?;
@@ -117,14 +117,14 @@ impl Upstream {
         let start = Instant::now();
         while self.child.try_wait()?.is_none() {
             if start.elapsed() > TIMEOUT {
-                return Err("it did not stop".into());
+                return Err(format!("{} did not stop", self.kind.name).into());
             }
             thread::sleep(POLL);
         }
         Ok(())
     }
 
-    /// Starts it again at the same address.
+    /// Starts the server again at the same address.
     pub fn restart(&mut self) -> Result<(), Failure> {
         (self.child, _) = launch(self.kind, &self.folder, &self.packages, &self.address)?;
         Ok(())
@@ -133,7 +133,7 @@ impl Upstream {
 
 impl Drop for Upstream {
     fn drop(&mut self) {
-        // gunicorn's worker process stops with the main process on SIGTERM, but would outlive a killed one.
+        // SIGTERM comes first, because gunicorn's worker process would outlive a main process that is killed.
         if self.stop().is_err() {
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -141,7 +141,7 @@ impl Drop for Upstream {
     }
 }
 
-/// Starts it, waits until it accepts connections, and returns its address.
+/// Starts a server, waits until it accepts connections, and returns the process and the server's address.
 fn launch(kind: &UpstreamKind, folder: &Path, packages: &Path, address: &str) -> Result<(Child, String), Failure> {
     let mut command = Command::new(kind.command[0]);
     command.args(&kind.command[1..]);
@@ -153,7 +153,7 @@ fn launch(kind: &UpstreamKind, folder: &Path, packages: &Path, address: &str) ->
     command
         .current_dir(folder)
         .env("PYTHONPATH", packages)
-        // Folder of Debian's packages, also for a Node from another source.
+        // Folder of Debian's packages, so that a Node from another source finds them too.
         .env("NODE_PATH", "/usr/share/nodejs")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -176,10 +176,10 @@ fn launch(kind: &UpstreamKind, folder: &Path, packages: &Path, address: &str) ->
         });
     }
     let started = Instant::now();
-    let mut output_so_far = String::new();
+    let mut printed = String::new();
     loop {
         if child.try_wait()?.is_some() || started.elapsed() > TIMEOUT {
-            return Err(format!("`{}` did not start:\n{output_so_far}", shown(&command)).into());
+            return Err(format!("`{}` did not start:\n{printed}", shown(&command)).into());
         }
         if kind.is_unix && UnixStream::connect(address).is_ok() {
             return Ok((child, address.to_owned()));
@@ -191,7 +191,7 @@ fn launch(kind: &UpstreamKind, folder: &Path, packages: &Path, address: &str) ->
         if let Some(port) = port.filter(|_| !kind.is_unix) {
             return Ok((child, port.to_owned()));
         }
-        output_so_far.push_str(&line);
-        output_so_far.push('\n');
+        printed.push_str(&line);
+        printed.push('\n');
     }
 }

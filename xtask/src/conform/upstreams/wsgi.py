@@ -1,4 +1,7 @@
-"""Responses of every upstream of this step, with WSGI for gunicorn: one process whose threads share `released`."""
+"""WSGI application for gunicorn: the responses that every upstream of the step `upstreams` has.
+
+gunicorn runs one process, whose threads share `released`.
+"""
 
 import hashlib
 import threading

@@ -1,4 +1,4 @@
-//! Cycles of a directed graph: its strongly connected components by Tarjan's algorithm, and a shortest cycle of each.
+//! Finds cycles of a directed graph: strongly connected components by Tarjan's algorithm, and a shortest cycle of each.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -23,25 +23,26 @@ pub fn cycles(graph: &Graph) -> Vec<BTreeSet<String>> {
     search.found
 }
 
-/// Returns a shortest path within `members` from a node back to itself, with the node at both ends; among equals the
-/// first by name.
+/// Returns a shortest path within `members` from a node back to itself, with the node at both ends. Of several shortest
+/// paths, the first by name is returned.
 pub fn shortest(graph: &Graph, members: &BTreeSet<String>) -> Vec<String> {
-    let ways = members.iter().filter_map(|start| round(graph, members, start));
-    ways.min_by_key(Vec::len).unwrap_or_default()
+    let paths = members.iter().filter_map(|start| shortest_from(graph, members, start));
+    paths.min_by_key(Vec::len).unwrap_or_default()
 }
 
 struct Tarjan<'g> {
     graph: &'g Graph,
-    /// Order in which nodes were visited.
+    /// Numbers of the visited nodes, in the order of the visits.
     numbers: BTreeMap<&'g str, usize>,
-    /// Lowest number that a node reaches within the stack.
+    /// Lowest number of a node on the stack that each node reaches.
     lowest: BTreeMap<&'g str, usize>,
     stack: Vec<&'g str>,
     found: Vec<BTreeSet<String>>,
 }
 
 impl<'g> Tarjan<'g> {
-    /// Recursion is as deep as the longest chain of imports: some hundreds of files.
+    /// Visits `node` and all nodes that it reaches. The recursion is as deep as the longest chain of imports: some
+    /// hundreds of files.
     fn visit(&mut self, node: &'g str) {
         let number = self.numbers.len();
         self.numbers.insert(node, number);
@@ -71,20 +72,20 @@ impl<'g> Tarjan<'g> {
 }
 
 /// Returns the shortest path from `start` back to it within `members`, by breadth-first search.
-fn round(graph: &Graph, members: &BTreeSet<String>, start: &String) -> Option<Vec<String>> {
+fn shortest_from(graph: &Graph, members: &BTreeSet<String>, start: &String) -> Option<Vec<String>> {
     let mut from: BTreeMap<&String, &String> = BTreeMap::new();
     let mut open = VecDeque::from([start]);
     while let Some(node) = open.pop_front() {
         for next in graph.get(node).into_iter().flatten() {
             if next == start {
-                let mut way = vec![start.clone(), node.clone()];
+                let mut path = vec![start.clone(), node.clone()];
                 let mut at = node;
                 while let Some(&before) = from.get(at) {
-                    way.push(before.clone());
+                    path.push(before.clone());
                     at = before;
                 }
-                way.reverse();
-                return Some(way);
+                path.reverse();
+                return Some(path);
             }
             if members.contains(next) && !from.contains_key(next) {
                 from.insert(next, node);
@@ -99,7 +100,7 @@ fn round(graph: &Graph, members: &BTreeSet<String>, start: &String) -> Option<Ve
 mod tests {
     use super::*;
 
-    /// Builds a graph from "ab bc": a points at b, b at c.
+    /// Builds a graph from text such as "ab bc": a points to b, and b to c.
     fn graph(edges: &str) -> Graph {
         let mut graph = Graph::new();
         for edge in edges.split_whitespace() {
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn groups() {
+    fn cycles_are_found_with_a_shortest_path() {
         let rows: [(&str, &[&str], &str); 8] = [
             ("", &[], ""),
             ("ab bc ac", &[], ""),

@@ -4,14 +4,15 @@ use super::super::paths::{Paths, Use};
 use super::super::tree::Tree;
 use std::collections::BTreeSet;
 
-/// Maximum re-exports on the way to a name; more are a circle.
+/// Maximum number of re-exports between a path and the definition of its name. More re-exports form a circle.
 const MAX_STEPS: usize = 8;
 
-/// Import of one file or module by another.
+/// Import of one module or file by another.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Import {
-    /// Indices into `Tree::modules`.
+    /// Index of the importing module in `Tree::modules`.
     pub from: usize,
+    /// Index of the imported module in `Tree::modules`.
     pub to: usize,
     /// True if the path only leads through `to` to a name that another module defines. The path connects the two
     /// modules, but not the files.
@@ -20,7 +21,7 @@ pub struct Import {
     pub line: usize,
 }
 
-/// Returns every import between modules of `tree` in the order of the code, except imports of the roots.
+/// Returns every import between modules of `tree`, except imports by the roots.
 pub fn imports(tree: &Tree<'_>) -> BTreeSet<Import> {
     let parts = tree.modules.iter().map(|module| {
         let read = module.parts.iter().map(|part| Paths::read(&part.code));
@@ -47,10 +48,11 @@ struct Resolver<'t, 'a> {
     parts: Vec<Vec<Paths>>,
 }
 
-/// Target of a path: the module, and true if a name in it follows.
+/// Target of a path: the module, and true if the path continues with the name of an item in it.
 type NamePath = (usize, bool);
 
 impl Resolver<'_, '_> {
+    /// Adds the imports in one part of a module to `found`.
     fn read(&self, module: usize, part: usize, found: &mut BTreeSet<Import>) {
         let file = &self.tree.modules[module].parts[part].file;
         let paths = &self.parts[module][part];
@@ -81,13 +83,13 @@ impl Resolver<'_, '_> {
             if let Some(named) = named {
                 add(named, one.line, true);
             }
-            let led = paths
+            let is_prefix = paths
                 .written
                 .iter()
                 .any(|written| written.path.first() == Some(&one.alias));
-            for (to, item) in self.places(module, &one.path, 0) {
+            for (to, item) in self.definers(module, &one.path, 0) {
                 // A module in scope is not an import until one of its names is used.
-                if item || one.alias == "*" || one.public || !led {
+                if item || one.alias == "*" || one.public || !is_prefix {
                     add(to, one.line, false);
                 }
             }
@@ -96,13 +98,13 @@ impl Resolver<'_, '_> {
             if let Some(named) = self.named(module, &written.path) {
                 add(named, written.line, true);
             }
-            for (to, _) in self.places(module, &written.path, 0) {
+            for (to, _) in self.definers(module, &written.path, 0) {
                 add(to, written.line, false);
             }
         }
     }
 
-    /// Returns the module that `path` names literally, as far as it goes.
+    /// Returns the last module on `path`, without following re-exports.
     fn named(&self, module: usize, path: &[String]) -> Option<usize> {
         let (mut at, rest) = self.start(module, path)?;
         for name in rest {
@@ -114,7 +116,8 @@ impl Resolver<'_, '_> {
         Some(at)
     }
 
-    /// Returns the module at which `path` starts, and the rest. `None`: a name in scope, or of another crate.
+    /// Returns the module at which `path` starts, and the rest of the path; `None` if the path starts with a name in
+    /// scope or with another crate.
     fn start<'p>(&self, module: usize, path: &'p [String]) -> Option<(usize, &'p [String])> {
         let (first, rest) = path.split_first()?;
         let modules = &self.tree.modules;
@@ -138,15 +141,15 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Returns every module that may define the name `path`, as seen from `module`.
-    fn places(&self, module: usize, path: &[String], steps: usize) -> Vec<NamePath> {
+    /// Returns every module that may define the name to which `path` leads, as seen from `module`.
+    fn definers(&self, module: usize, path: &[String], steps: usize) -> Vec<NamePath> {
         if steps > MAX_STEPS {
             return Vec::new();
         }
         match self.start(module, path) {
             Some((at, rest)) => self.descend(at, rest, steps),
             None => match path.split_first() {
-                Some((first, rest)) => self.followed(module, first, rest, steps).unwrap_or_default(),
+                Some((first, rest)) => self.follow_uses(module, first, rest, steps).unwrap_or_default(),
                 None => Vec::new(),
             },
         }
@@ -159,18 +162,18 @@ impl Resolver<'_, '_> {
         if let Some(&child) = self.tree.modules[at].children.get(name) {
             return self.descend(child, after, steps);
         }
-        self.followed(at, name, after, steps)
+        self.follow_uses(at, name, after, steps)
             .unwrap_or_else(|| vec![(at, true)])
     }
 
-    /// Follows `name` of `module` through its `use` declarations. `None`: no `use` has it, so `module` defines it.
-    /// Empty: it leads out of the crate.
-    fn followed(&self, module: usize, name: &str, rest: &[String], steps: usize) -> Option<Vec<NamePath>> {
+    /// Follows `name` of `module` through its `use` declarations. Returns `None` if no `use` has the name, because
+    /// `module` then defines it. Returns an empty list if the name leads out of the crate.
+    fn follow_uses(&self, module: usize, name: &str, rest: &[String], steps: usize) -> Option<Vec<NamePath>> {
         let follow = |one: &Use, more: &[&str]| {
             let mut path = one.path.clone();
             path.extend(more.iter().map(|&name| name.to_owned()));
             path.extend_from_slice(rest);
-            self.places(module, &path, steps + 1)
+            self.definers(module, &path, steps + 1)
         };
         let uses = || self.parts[module].iter().flat_map(|paths| &paths.uses);
         let named: Vec<&Use> = uses().filter(|one| one.alias == name).collect();
@@ -183,9 +186,9 @@ impl Resolver<'_, '_> {
         let globs = uses().filter(|one| one.alias == "*");
         let found: Vec<NamePath> = globs
             .filter(|one| {
-                self.places(module, &one.path, steps + 1)
+                self.definers(module, &one.path, steps + 1)
                     .iter()
-                    .any(|(to, _)| self.offers(*to, name))
+                    .any(|(to, _)| self.has_name(*to, name))
             })
             .flat_map(|one| follow(one, &[name]))
             .collect();
@@ -197,7 +200,7 @@ impl Resolver<'_, '_> {
     }
 
     /// Returns true if `module` has `name` by a definition, a child or a `use`.
-    fn offers(&self, module: usize, name: &str) -> bool {
+    fn has_name(&self, module: usize, name: &str) -> bool {
         self.defines(module, name)
             || self.tree.modules[module].children.contains_key(name)
             || self.parts[module]

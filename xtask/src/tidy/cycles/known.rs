@@ -1,5 +1,5 @@
-//! Import cycles that remain. The lists only shrink: a new member fails, and so does a member that is in no cycle any
-//! more.
+//! Import cycles that are tolerated. The lists only shrink: a new member is a violation, and so is a member that is in
+//! no cycle any more.
 
 /// Members of one cycle.
 pub struct Known {

@@ -1,4 +1,4 @@
-//! Small trees with and without cycles.
+//! Tests of the rule about import cycles, on small crates with and without cycles.
 
 use super::super::tree::sources;
 use super::*;
@@ -28,7 +28,7 @@ fn found(rows: &[(&str, &str)]) -> (String, String) {
 }
 
 #[test]
-fn modules() {
+fn cycles_between_modules_are_found() {
     let rows: [(&str, &str, &str); 16] = [
         ("use crate::b::B;", "", ""),
         ("use crate::b::B;", "use crate::a::A;", "a b"),
@@ -73,7 +73,7 @@ fn modules() {
 }
 
 #[test]
-fn parents() {
+fn cycles_between_parents_and_children_are_found() {
     let rows = [
         // A type of the parent and a function of the child.
         ("mod c; fn f() { c::g() }", "use super::T;", "p.rs p/c.rs"),
@@ -85,7 +85,7 @@ fn parents() {
             "p.rs p/c.rs",
         ),
         ("mod c; fn f() { self::c::g() }", "fn f(t: super::T) {}", "p.rs p/c.rs"),
-        // A parent that only passes names on.
+        // A parent that only re-exports names.
         ("mod c; pub use c::G; pub struct T;", "use super::T;", ""),
         (
             "mod c; pub use c::G; impl T { fn a(b: B) { b.G() } }",
@@ -95,7 +95,7 @@ fn parents() {
         ("mod c; pub use c::*; pub struct T;", "use super::T; pub struct G;", ""),
         ("mod c; pub struct T;", "use super::*;", ""),
         ("mod c; fn f() { c::g() }", "", ""),
-        // A child that needs its sibling through the parent.
+        // A child that uses its sibling through the parent.
         (
             "mod c; mod d; pub use d::{D, T}; fn f() { c::g() }",
             "use super::D;",
@@ -125,8 +125,8 @@ fn parents() {
 }
 
 #[test]
-fn reexports() {
-    // The name leads through two re-exports to the file that defines it, and the modules on the way are tied by it.
+fn imports_are_followed_through_reexports() {
+    // Two re-exports lead to the file that defines the name. Their modules belong to the cycle, but their files do not.
     let tree = [
         ("lib.rs", "mod a; mod b; mod c;"),
         ("a.rs", "pub use crate::b::C as D;"),
@@ -149,8 +149,7 @@ fn reexports() {
 }
 
 #[test]
-fn systems() {
-    // A module with a file for each system is as bad as the worst of them.
+fn a_module_with_a_file_for_each_system_is_in_the_cycles_of_all_its_files() {
     let tree = [
         ("lib.rs", "mod a;"),
         (
@@ -164,7 +163,7 @@ fn systems() {
 }
 
 #[test]
-fn known() {
+fn known_cycles_are_tolerated_and_differences_are_violations() {
     let tree = |extra: &'static str| {
         let b = format!("use crate::a::A; {extra}");
         sources(&[
@@ -205,7 +204,7 @@ fn known() {
 }
 
 #[test]
-fn examples() {
+fn a_violation_shows_a_shortest_cycle_with_positions() {
     let sources = sources(&[
         ("lib.rs", "mod a; mod b; mod c;"),
         ("a.rs", "use crate::b::B;\nuse crate::c::C;\n"),

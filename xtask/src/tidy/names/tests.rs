@@ -1,4 +1,4 @@
-//! Tests of the rule of type names, on crates made of rows of text.
+//! Tests of the rule of type names, on crates built from rows of text.
 
 use super::super::tree::sources;
 use super::*;
@@ -18,7 +18,7 @@ fn check(rows: &[(&str, &str)], listed: &'static [Listed]) -> Vec<String> {
 }
 
 #[test]
-fn public_types() {
+fn public_types_must_not_share_a_name() {
     let rows = [
         ("pub struct A;", "pub struct A;", 1),
         ("pub struct A;", "pub enum B {}", 0),
@@ -37,7 +37,7 @@ fn public_types() {
 }
 
 #[test]
-fn short_names() {
+fn a_short_name_may_be_in_two_modules() {
     let rows: [(&str, &str, &str, &'static [Listed], usize); 6] = [
         ("struct State;", "struct State;", "", &[], 0),
         ("struct State;", "enum State {}", "trait State {}", &[], 1),
@@ -59,7 +59,7 @@ fn short_names() {
 }
 
 #[test]
-fn siblings() {
+fn types_of_siblings_may_share_names() {
     let rows = [
         ("lib.rs", "mod h1; mod h2; mod file;"),
         ("h1.rs", "mod a; pub struct Head; pub struct State;"),
@@ -76,10 +76,11 @@ fn siblings() {
         ("file/other.rs", "pub struct Handle;"),
     ];
     let found = check(&rows, &[]);
-    // Heads and states are siblings; three modules of h2 share a name, and so does one beside siblings.
+    // `Head` and `State` are in siblings. But three modules of `h2` declare `Flow`, and two modules of `file` declare
+    // `Handle`.
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(
-        found[0].starts_with("type Flow: this short name stands in 3 modules"),
+        found[0].starts_with("type Flow: 3 modules use this short name"),
         "{found:?}"
     );
     assert!(found[1].starts_with("type Handle: 2 public types"), "{found:?}");

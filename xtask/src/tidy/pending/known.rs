@@ -1,6 +1,6 @@
 //! Folders and files that are still to be reworded.
 
-/// Folders, or the files right in one (`folder/*.rs`), with violations of the prose rules.
+/// Folders, or the files directly in a folder (`folder/*.rs`), with violations of the prose rules.
 pub const PROSE: &[&str] = &[];
 
 /// Crates with violations of the rule of type names.

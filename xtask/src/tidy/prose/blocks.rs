@@ -18,7 +18,7 @@ pub struct CommentLine {
     pub text: String,
 }
 
-/// Kind of a comment; comments of different kinds do not join.
+/// Kind of a comment. Comments of different kinds are not joined into one block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Marker {
     Inner,
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds() {
+    fn comments_of_one_kind_are_joined() {
         let rows: [(&str, &[(bool, &str)]); 11] = [
             ("//! a\n//! b\n", &[(true, "a|b")]),
             ("//! a\n\n//! b\n", &[(true, "a"), (true, "b")]),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers() {
+    fn lines_have_their_numbers_in_the_file() {
         let found = blocks("a;\n/// b\n/// c\nd; // e");
         let numbers: Vec<Vec<usize>> = found
             .iter()

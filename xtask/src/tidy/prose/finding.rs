@@ -9,9 +9,11 @@ pub enum Rule {
     Idiom,
     /// The length of a sentence in a comment.
     Length,
+    /// The width of a line that is a comment.
+    Width,
     /// Words in messages.
     Message,
-    /// Names of types; `names.rs` has this rule.
+    /// Names of types, which `names.rs` checks.
     TypeName,
 }
 

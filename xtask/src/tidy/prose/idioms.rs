@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phrases() {
+    fn idioms_are_found_outside_code_and_quotations() {
         let words = Words::new().unwrap();
         let rows = [
             ("// The worker is told.", 1),

@@ -3,7 +3,7 @@
 use super::finding::{Finding, Rule};
 use super::sentences::Sentence;
 
-/// Maximum words of a sentence. The aim is 25, because a longer sentence is mostly two.
+/// Maximum words of a sentence. The aim is 25, because a longer sentence usually contains two.
 const MAX_WORDS: usize = 40;
 
 /// Returns the violation of a sentence that is too long. A compound or a code span is one word.
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts() {
+    fn a_sentence_with_too_many_words_is_a_violation() {
         let words = Words::new().unwrap();
         let many = |count: usize| vec!["word"; count].join("\n// ");
         let rows = [

@@ -1,5 +1,4 @@
-//! Messages of the server: string literals of shipped code that are prose, such as log lines, errors and console
-//! output.
+//! Checks messages: string literals of shipped code that are prose, such as log lines, errors and console output.
 
 use super::super::token::{Token, TokenKind};
 use super::finding::{Finding, Rule};
@@ -7,10 +6,10 @@ use super::idioms;
 use super::sentences::{Sentence, of_text};
 use super::words::Words;
 
-/// Minimum words of a literal that is prose. Shorter ones are names, keys and parts of formats.
+/// Minimum words of a literal that is prose. Shorter literals are names, keys and parts of formats.
 const MIN_WORDS: usize = 3;
 
-/// Returns the violations in the literals of `code`. The rule covers all literals instead of those of the log macros,
+/// Returns the violations in the literals of `code`. The rule covers all literals, not only those of log macros,
 /// because a message often passes through a variable before it is logged.
 pub fn check(words: &Words, code: &[Token<'_>]) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -30,7 +29,8 @@ pub fn check(words: &Words, code: &[Token<'_>]) -> Vec<Finding> {
     found
 }
 
-/// Returns the text of a string literal, with `{…}` as code. Byte strings are protocol data and have no text here.
+/// Returns the text of a string literal, with `{…}` in backticks. Returns `None` for a byte string, because it is
+/// protocol data.
 fn text(token: &Token<'_>) -> Option<String> {
     let literal = Some(token.text).filter(|_| token.kind == TokenKind::Literal)?;
     let is_raw = literal.starts_with('r');
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn literals() {
+    fn idioms_in_messages_are_violations() {
         let words = Words::new().unwrap();
         let rows = [
             ("error!(\"the worker was told\");", 1),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn lines() {
+    fn a_finding_has_the_line_of_its_words() {
         let words = Words::new().unwrap();
         let found = check(&words, &tokens("f(\n\"the worker \\\n was told\");"));
         assert_eq!(found[0].line, 3);

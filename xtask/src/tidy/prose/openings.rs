@@ -1,4 +1,4 @@
-//! Openings of doc comments: a noun, or a verb in the third person.
+//! Checks the openings of doc comments, which begin with a noun or a verb in the third person, and of later sentences.
 
 use super::blocks::Block;
 use super::finding::{Finding, Rule};
@@ -25,16 +25,36 @@ pub fn check(words: &Words, block: &Block, sentences: &[Sentence]) -> Option<Fin
     })
 }
 
+/// Returns the violation of the first sentence that begins with a relative clause. The first sentence of a doc comment
+/// is left to [`check`].
+pub fn check_later(words: &Words, block: &Block, sentences: &[Sentence]) -> Option<Finding> {
+    sentences.iter().skip(usize::from(block.is_doc)).find_map(|sentence| {
+        if sentence.last().is_some_and(|word| word.ends_question) {
+            return None;
+        }
+        let pattern = words.later_openings.iter().find(|pattern| pattern.begins(sentence))?;
+        let first = sentence.first()?;
+        Some(Finding {
+            rule: Rule::Opening,
+            line: first.line,
+            text: format!("a sentence begins with \"{}\": write {}", first.text, pattern.advice),
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::comments;
     use super::*;
 
     #[test]
-    fn beginnings() {
+    fn listed_openings_are_violations() {
         let words = Words::new().unwrap();
         let rows = [
-            ("//! Reads a file. What it returns is text.", 0),
+            ("//! Reads a file. What it returns is text.", 1),
+            ("// Reads a file. Who waits is woken.", 1),
+            ("// Reads a file. Who waits?", 0),
+            ("// Reads a file, and what it returns is text.", 0),
             ("//! What a file is.", 1),
             ("/// Returns the name.", 0),
             ("/// Number of names.", 0),
@@ -46,7 +66,7 @@ mod tests {
             ("/// However it ends.", 0),
             ("/// `what` of the file.", 0),
             ("/// - Whoever waits.", 1),
-            ("// What follows is plain.", 0),
+            ("// What follows is plain.", 1),
             ("#[doc = \"Who waits.\"]", 1),
             ("/// ```\n/// what();\n/// ```\n/// A name.", 0),
         ];

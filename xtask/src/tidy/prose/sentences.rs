@@ -2,7 +2,7 @@
 
 use super::blocks::CommentLine;
 
-/// Text of the word that stands for code, a quotation or a URL. No pattern matches it.
+/// Text of the word that replaces code, a quotation or a URL. No pattern matches this text.
 const MASK: char = '\u{fffc}';
 
 /// Abbreviations whose full stop does not end a sentence.
@@ -16,6 +16,8 @@ pub struct Word {
     pub line: usize,
     /// True if a comma, a full stop or another mark follows.
     pub ends_clause: bool,
+    /// True if a question mark follows.
+    pub ends_question: bool,
     /// True for a later part of a compound such as `keep-alive`.
     pub is_joined: bool,
 }
@@ -42,8 +44,9 @@ pub fn of_text(text: &str, line: usize) -> Vec<Sentence> {
 /// Splits a comment into paragraphs line by line, and each paragraph into sentences.
 #[derive(Default)]
 struct Paragraphs {
-    /// Lines of the current paragraph, and the number of the first.
+    /// Lines of the current paragraph.
     open: String,
+    /// Number of the first line of the current paragraph.
     first: usize,
     in_fence: bool,
     found: Vec<Sentence>,
@@ -103,7 +106,7 @@ fn item(text: &str) -> Option<&str> {
         let rest = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
         let number = text.len() - rest.len();
         let after = rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") "));
-        // A longer number is a figure at the end of a wrapped sentence.
+        // A longer number is a figure at the start of a wrapped line.
         after.filter(|_| (1..=2).contains(&number))
     })
 }
@@ -113,7 +116,8 @@ fn is_definition(text: &str) -> bool {
     text.starts_with('[') && text.contains("]: ")
 }
 
-/// Replaces code in backticks, quotations in double quotes and targets of links by the mask; line ends stay.
+/// Replaces code in backticks, quotations in double quotes and URLs in angle brackets by the mask, and removes the
+/// targets of links. Line ends in replaced text are kept.
 fn masked(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -138,7 +142,8 @@ fn masked(text: &str) -> String {
     kept
 }
 
-/// Returns the length of code in backticks. A run of backticks ends at a run of the same length.
+/// Returns the length of code in backticks, and true because the mask replaces it. A run of backticks ends at a run of
+/// the same length.
 fn code(rest: &str) -> Option<(usize, bool)> {
     let ticks = rest.len() - rest.trim_start_matches('`').len();
     let end = rest[ticks..].find(&rest[..ticks])?;
@@ -150,7 +155,8 @@ fn quotation(rest: &str) -> Option<(usize, bool)> {
     Some((end + 2, true))
 }
 
-/// Returns the length of `](…)` or `][…]`, the target of a link, whose text before it stays.
+/// Returns the length of `](…)` or `][…]`, the target of a link, and false because it is removed. The text of the link
+/// is kept.
 fn target(rest: &str) -> Option<(usize, bool)> {
     let close = match rest.as_bytes().get(1)? {
         b'(' => ')',
@@ -173,10 +179,13 @@ fn split(text: &str, first: usize) -> Vec<Sentence> {
     for (index, line) in text.split('\n').enumerate() {
         for raw in line.split_whitespace() {
             let bare = raw.trim_end_matches([')', ']', '*', '_', '\'', '”', '’']);
-            let known = ABBREVIATIONS.contains(&bare.trim_start_matches('(').to_lowercase().as_str());
-            let ends = !known && bare.ends_with(['.', ':', ';', '!', '?']);
+            let is_abbreviation = ABBREVIATIONS.contains(&bare.trim_start_matches('(').to_lowercase().as_str());
+            let ends = !is_abbreviation && bare.ends_with(['.', ':', ';', '!', '?']);
             let clause = ends || raw.ends_with([',', ')', '…']);
             push(raw, first + index, clause, &mut open);
+            if let Some(last) = open.last_mut() {
+                last.ends_question = bare.ends_with('?');
+            }
             if ends && !open.is_empty() {
                 found.push(std::mem::take(&mut open));
             }
@@ -206,6 +215,7 @@ fn push(raw: &str, line: usize, clause: bool, open: &mut Sentence) {
             text: part.to_lowercase().replace('’', "'"),
             line,
             ends_clause: clause && index + 1 == count,
+            ends_question: false,
             is_joined: index > 0,
         });
     }
@@ -233,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn comments() {
+    fn comments_are_split_into_sentences() {
         let rows: [(&str, &[&str]); 18] = [
             ("A b. C d", &["a b", "c d"]),
             ("A b:\nc; d? e! f", &["a b", "c", "d", "e", "f"]),
@@ -263,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_words() {
+    fn words_have_lines_and_clause_ends() {
         let sentences = of_text("a `b\nc` d,\ne-f", 7);
         let found: Vec<_> = sentences[0]
             .iter()

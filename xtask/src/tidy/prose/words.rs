@@ -9,6 +9,8 @@ const LIST: &str = include_str!("words.txt");
 pub struct Words {
     /// Beginnings of doc comments.
     pub openings: Vec<Pattern>,
+    /// Beginnings of any sentence in a comment.
+    pub later_openings: Vec<Pattern>,
     /// Idioms in comments and messages.
     pub idioms: Vec<Pattern>,
     /// Phrases in which idioms do not count.
@@ -33,6 +35,7 @@ impl Words {
     fn read(list: &str) -> Result<Words, String> {
         let mut words = Words {
             openings: Vec::new(),
+            later_openings: Vec::new(),
             idioms: Vec::new(),
             allowed: Vec::new(),
         };
@@ -49,6 +52,7 @@ impl Words {
             }
             let patterns = match section {
                 "openings" => &mut words.openings,
+                "later openings" => &mut words.later_openings,
                 "idioms" => &mut words.idioms,
                 "allowed" => &mut words.allowed,
                 _ => return Err(wrong("this section is unknown")),
@@ -81,7 +85,7 @@ impl Pattern {
         }
     }
 
-    /// Number of words that a match has.
+    /// Returns the number of words in a match.
     pub fn len(&self) -> usize {
         self.choices.len()
     }
@@ -108,20 +112,20 @@ mod tests {
     #[test]
     fn the_list_is_readable() {
         let words = Words::new().unwrap();
-        let all = [&words.openings, &words.idioms, &words.allowed];
+        let all = [&words.openings, &words.later_openings, &words.idioms, &words.allowed];
         assert!(all.iter().all(|patterns| !patterns.is_empty()));
         assert!(all.iter().all(|patterns| patterns.iter().all(|one| one.len() > 0)));
     }
 
     #[test]
-    fn broken_lists() {
+    fn broken_lists_are_errors() {
         for list in ["a = b", "[openings]\na", "[other]\na = b"] {
             assert!(Words::read(list).is_err(), "{list}");
         }
     }
 
     #[test]
-    fn matches() {
+    fn patterns_match_the_beginning_of_a_sentence() {
         let rows = [
             ("told", "Told the worker.", true),
             ("told", "Untold the worker.", false),

@@ -15,7 +15,7 @@ pub const CONSTANT_TYPES: &[&str] = &[
     "StaticField",
 ];
 
-/// `tracing` has one dispatcher for the process, and error lines are counted where they are written.
+/// Reason for the statics of the log throttle, which counts error lines where they are written.
 const THROTTLE: &str = "lines of the error log are counted for the process, because `tracing` has one dispatcher";
 
 /// Statics that can change.
@@ -28,12 +28,12 @@ pub const MUTABLE: &[Listed] = &[
     Listed {
         file: "crates/rocknet-config/src/keys.rs",
         name: "BY_SECTION",
-        reason: "an index of the table of keys, made once and then constant",
+        reason: "an index of the table of keys, built once and then constant",
     },
     Listed {
         file: "crates/rocknet-controller/src/host/call.rs",
         name: "LOG",
-        reason: "a library calls back by a C function without an argument for the server",
+        reason: "a library calls back through a C function without an argument for the server",
     },
     Listed {
         file: "crates/rocknet-io/src/file/linux.rs",
@@ -98,7 +98,7 @@ pub const MUTABLE: &[Listed] = &[
     Listed {
         file: "crates/rocknet-handler/src/port_exhaustion.rs",
         name: "PAUSED",
-        reason: "local ports belong to the machine, so a result for a destination holds for every server",
+        reason: "local ports belong to the machine, so a result for a destination applies to every server",
     },
     Listed {
         file: "crates/rocknet-files/src/load.rs",
@@ -108,6 +108,6 @@ pub const MUTABLE: &[Listed] = &[
     Listed {
         file: "xtask/src/bench/client/tls.rs",
         name: "SETTINGS",
-        reason: "settings made once and then constant",
+        reason: "settings built once and then constant",
     },
 ];

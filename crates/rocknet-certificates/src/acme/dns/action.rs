@@ -1,9 +1,11 @@
 //! The two actions of a DNS-01 challenge.
 
-/// Publishes or removes a record.
+/// An action on the TXT record of a challenge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
+    /// Publishes the record.
     Present,
+    /// Removes the record.
     Cleanup,
 }
 

@@ -1,13 +1,17 @@
-//! DNS messages for updates (RFC 1035 §4, RFC 2136), signed by TSIG (RFC 8945).
+//! Builds DNS messages for updates (RFC 1035 §4, RFC 2136), signs them with TSIG (RFC 8945), and parses the responses.
 
 use aws_lc_rs::hmac;
 use rocknet_proto::dns::{IN, header, put_name, put_u16s};
 
-/// Types of records.
+/// Record type of texts.
 pub const TXT: u16 = 16;
+/// Record type that marks the start of a zone.
 pub const SOA: u16 = 6;
+/// Record type of signatures (RFC 8945 §4.2).
 const TSIG: u16 = 250;
+/// Class of a record to be deleted (RFC 2136 §2.5.4).
 const NONE: u16 = 254;
+/// Class of TSIG records (RFC 8945 §4.2).
 const ANY: u16 = 255;
 
 /// A TSIG key: a shared secret and its name.
@@ -17,15 +21,15 @@ pub struct TsigKey {
     pub secret: Vec<u8>,
 }
 
-/// The change of a record.
+/// A change of a record. `ttl` is in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     Add { ttl: u32 },
     Delete,
 }
 
-/// Builds an update of one TXT record of a zone. `None`: a name is not a valid domain name, or the text is longer than
-/// 255 bytes.
+/// Builds an update of one TXT record of a zone. Returns `None` if a name is not a valid domain name, or the text is
+/// longer than 255 bytes.
 pub fn update(id: u16, zone: &str, change: Change, name: &str, text: &str) -> Option<Vec<u8>> {
     let text_length = u8::try_from(text.len()).ok()?;
     let mut message = header(id, UPDATE, [1, 0, 1, 0]);
@@ -45,8 +49,8 @@ pub fn update(id: u16, zone: &str, change: Change, name: &str, text: &str) -> Op
     Some(message)
 }
 
-/// Signs a message that has no additional record yet (RFC 8945 §4.3.3). `None`: the key's name is not a domain name, or
-/// the message has no header.
+/// Signs a message that has no additional record yet (RFC 8945 §4.3.3). `unix` is the time in seconds since 1970.
+/// Returns `None` if the key's name is not a domain name or the message has no header.
 pub fn sign(message: &mut Vec<u8>, key: &TsigKey, unix: u64) -> Option<()> {
     let id = *message.first_chunk::<2>()?;
     let mut signed = message.clone();
@@ -77,13 +81,13 @@ pub fn sign(message: &mut Vec<u8>, key: &TsigKey, unix: u64) -> Option<()> {
     Some(())
 }
 
-/// Parses the response to the message with this ID: the response code, and whether there is an answer record. `None`:
-/// it is not a response to that message.
+/// Parses the response to the message with this ID. Returns the response code and whether the response contains an
+/// answer record, or `None` if it is not a response to that message.
 pub fn parse_response(response: &[u8], id: u16) -> Option<(u8, bool)> {
     let head = response.first_chunk::<12>()?;
     let is_response = head[2] & 0x80 != 0;
-    let own = u16::from_be_bytes([head[0], head[1]]) == id;
-    (is_response && own).then(|| (head[3] & 0x0f, head[6] != 0 || head[7] != 0))
+    let has_id = u16::from_be_bytes([head[0], head[1]]) == id;
+    (is_response && has_id).then(|| (head[3] & 0x0f, head[6] != 0 || head[7] != 0))
 }
 
 /// Describes a response code (RFC 1035 §4.1.1, RFC 2136 §2.2, RFC 8945 §5.2).
@@ -111,7 +115,7 @@ const UPDATE: u8 = 5;
 /// TSIG algorithm that every implementation must support (RFC 8945 §6).
 const ALGORITHM: &str = "hmac-sha256";
 
-/// Allowed difference of clocks in seconds, as RFC 8945 §10 recommends.
+/// Permitted difference between the clocks of client and server in seconds, as RFC 8945 §10 recommends.
 const FUDGE: u16 = 300;
 
 #[cfg(test)]
@@ -181,12 +185,12 @@ mod tests {
             let plain = message.len();
             sign(&mut message, &key(secret), unix).unwrap();
             assert_eq!(message[10..12], [0, 1]);
-            // Name, type, class, ttl, length; algorithm, time, fudge, size; then the signature itself.
+            // The signature follows: key name; type, class, TTL and length; algorithm; time and fudge; signature size.
             let at = plain + 3 + 10 + 13 + 6 + 4;
             (message[at..at + 32].to_vec(), message.len() - at)
         };
-        let (first, rest) = signed("x", b"s", 5);
-        assert_eq!(rest, 32 + 6);
+        let (first, length) = signed("x", b"s", 5);
+        assert_eq!(length, 32 + 6);
         assert_eq!(signed("x", b"s", 5).0, first);
         for other in [signed("y", b"s", 5), signed("x", b"t", 5), signed("x", b"s", 6)] {
             assert_ne!(other.0, first);
@@ -194,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn only_responses_to_the_own_message_are_parsed() {
+    fn only_responses_with_the_id_of_the_message_are_parsed() {
         for (response, expected) in [
             (&[0, 7, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0][..], Some((0, true))),
             (&[0, 7, 0xa8, 9, 0, 0, 0, 0, 0, 0, 0, 0], Some((9, false))),

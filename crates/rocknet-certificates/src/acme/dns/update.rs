@@ -1,4 +1,4 @@
-//! Dynamic updates of a zone at its server, by UDP (RFC 2136).
+//! Sends dynamic updates of a zone to its server over UDP (RFC 2136).
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,13 +13,13 @@ use crate::acme::random::random_fraction;
 /// The server of a zone and the key that may change the zone.
 pub struct Zone {
     server: SocketAddr,
-    /// `None`: the zone is found by SOA queries.
+    /// Name of the zone; if `None`, SOA queries find the zone.
     name: Option<String>,
     key: Option<TsigKey>,
 }
 
 impl Zone {
-    /// Takes server, zone and key from the configuration.
+    /// Copies server, zone and key from the configuration.
     pub fn new(zone: &model::DnsZone) -> Zone {
         Zone {
             server: zone.server,
@@ -80,7 +80,8 @@ impl Zone {
         Err(format!("{} serves no zone for {record}; set `zone`", self.server))
     }
 
-    /// Sends a message and waits for its response, up to three times.
+    /// Sends a message and waits for its response; tries up to `TRIES` times. Returns the response code and whether the
+    /// response contains an answer record.
     async fn query(&self, question: &[u8], id: u16) -> Result<(u8, bool), String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.server);
         let any: SocketAddr = if self.server.is_ipv4() {
@@ -117,10 +118,10 @@ fn random_id() -> u16 {
     (random_fraction() * f64::from(u16::MAX)) as u16
 }
 
-/// TTL of the record in seconds: resolvers forget it within a minute.
+/// TTL of the record in seconds. Resolvers cache the record for at most a minute.
 const TTL: u32 = 60;
 
-/// Attempts, because datagrams may be lost.
+/// Maximum number of attempts. Datagrams can be lost.
 const TRIES: u32 = 3;
 /// Timeout of one attempt.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -32,7 +32,7 @@ fn list(names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn clients_accept_its_certificates_and_enforce_private_names() {
+fn clients_accept_certificates_of_the_local_ca_and_enforce_private_names() {
     let storage = MemoryStorage::default();
     let now = SystemTime::now();
     for (kind, names, requested, good) in [
@@ -85,7 +85,7 @@ fn the_ca_is_reused_until_it_is_too_old_to_sign() {
     let young = now + CA_LIFETIME - LEAF_LIFETIME - DAY;
     let again = LocalCa::open_or_make(&storage, CaKind::Private, young).unwrap();
     assert_eq!(first.root().der, again.root().der);
-    // A certificate signed by the reopened CA verifies against the first.
+    // A certificate signed by the reopened CA is valid under the root of the first.
     let leaf = again.sign(&list(&["localhost"]), young).unwrap();
     assert_eq!(verify(first.root(), &leaf, "localhost", young), Ok(()));
     let old = now + CA_LIFETIME - LEAF_LIFETIME + DAY;
@@ -115,9 +115,9 @@ fn a_damaged_ca_is_replaced_and_a_full_disk_is_an_error() {
     LocalCa::open_or_make(&other, CaKind::Private, now).unwrap();
     let key = other.read(CaKind::Private.key_item()).unwrap().unwrap();
     storage.write(CaKind::Private.key_item(), &key, Access::Owner).unwrap();
-    let mended = LocalCa::open_or_make(&storage, CaKind::Private, now).unwrap();
-    let leaf = mended.sign(&list(&["localhost"]), now).unwrap();
-    assert_eq!(verify(mended.root(), &leaf, "localhost", now), Ok(()));
+    let repaired = LocalCa::open_or_make(&storage, CaKind::Private, now).unwrap();
+    let leaf = repaired.sign(&list(&["localhost"]), now).unwrap();
+    assert_eq!(verify(repaired.root(), &leaf, "localhost", now), Ok(()));
 
     let full = MemoryStorage::default();
     full.full.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -101,7 +101,7 @@ fn levels_and_refusals_survive_a_round_trip() {
 }
 
 #[test]
-fn invalid_frames_differ_from_incomplete_ones() {
+fn invalid_frames_are_errors_and_incomplete_frames_are_not() {
     let over = u32::try_from(MAX_FRAME + 1).unwrap().to_le_bytes();
     let most = u32::try_from(MAX_FRAME).unwrap().to_le_bytes();
     for (bytes, expected) in [
@@ -181,7 +181,7 @@ impl RequestView for TestRequest {
 }
 
 #[test]
-fn a_request_survives_a_round_trip_and_a_part_of_it_does_not_parse() {
+fn a_request_survives_a_round_trip_and_an_incomplete_field_does_not_parse() {
     let bytes = encode_request(&TestRequest);
     let received = ReceivedRequest::read(&bytes).unwrap().with_content(b"content");
     for what in 0..abi::LAST_TEXT + 3 {

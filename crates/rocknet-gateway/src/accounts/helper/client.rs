@@ -1,6 +1,6 @@
-//! The server's side of the helper protocol: one request at a time, each with its reply.
+//! The server's side of the helper protocol: sends one request at a time and waits for its reply.
 //!
-//! After a reply that does not arrive in time, all requests fail at once until it arrives.
+//! If a reply does not arrive in time, all further requests fail immediately until that reply has arrived.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,7 +21,8 @@ use super::protocol::{
 };
 use crate::accounts::{Accounts, Launch};
 
-/// Timeout of a reply. Starting a program takes a millisecond; a program on a hanging network drive never starts.
+/// Timeout of a reply. Starting a program normally takes a millisecond, but the start of a program on a network drive
+/// that hangs never returns.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The helper of this process.
@@ -29,12 +30,12 @@ pub struct Helper {
     /// `None` while a caller uses the connection.
     state: Mutex<Option<HelperConnection>>,
     free: Condvar,
-    /// Numbers of programs for which [`HelperRequest::Forget`] is still to be sent: at most as many as the helper
-    /// knows.
+    /// Numbers of programs for which [`HelperRequest::Forget`] is still to be sent: at most as many as there are
+    /// programs in the helper.
     to_forget: Mutex<Vec<u64>>,
     /// Maximum wait for the connection, and for a reply.
     timeout: Duration,
-    /// A failure has been logged.
+    /// A failure has been logged. Further failures are not.
     has_failed: AtomicBool,
     /// The helper has ended, and with it all programs that it started.
     has_exited: AtomicBool,
@@ -49,7 +50,8 @@ struct HelperConnection {
     sequence: u32,
     /// Request whose reply is overdue.
     late: Option<LateReply>,
-    /// Programs whose start was reported too late. They are killed.
+    /// Programs whose start was reported after the timeout. They are killed, because the caller has already received
+    /// an error.
     abandoned: Vec<u64>,
 }
 
@@ -67,8 +69,8 @@ pub struct HelperProcess {
 }
 
 impl Helper {
-    /// Starts the helper as root and sends it the accounts, which are fixed from then on. `server`: user id to which
-    /// this process is about to switch.
+    /// Starts the helper as root and sends it the accounts, which cannot change later. `server`: user id to which this
+    /// process is about to switch.
     ///
     /// # Errors
     ///
@@ -91,7 +93,8 @@ impl Helper {
         command.stdin(input).stdout(Stdio::null()).stderr(Stdio::null());
         child::prepare(&mut command, ChildSetup::default())?;
         let child = command.spawn()?;
-        // Closes the helper's end of the channel in this process, so that the end of the helper is noticed.
+        // Dropping the command closes the helper's end of the channel in this process, so that this process notices
+        // when the helper ends.
         drop(command);
         let helper = Helper::new(channel, child, accounts, REPLY_TIMEOUT);
         let file = sealed_file::create(&protocol::write_accounts(server, &helper.accounts.all))?;
@@ -117,7 +120,7 @@ impl Helper {
         }
     }
 
-    /// Returns the accounts as which it starts programs.
+    /// Returns the accounts for which the helper starts programs.
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
     }
@@ -160,10 +163,10 @@ impl Helper {
         })
     }
 
-    fn call(&self, request: HelperRequest, with: &[BorrowedFd<'_>]) -> io::Result<u64> {
+    fn call(&self, request: HelperRequest, fds: &[BorrowedFd<'_>]) -> io::Result<u64> {
         let replied = match self.lock_connection() {
             Some(mut connection) => {
-                let replied = connection.get().call(request, with, self.timeout);
+                let replied = connection.get().call(request, fds, self.timeout);
                 if !matches!(replied, Err(HelperError::Unavailable(_))) {
                     connection.get().clean_up(&self.to_forget, self.timeout);
                 }
@@ -174,7 +177,7 @@ impl Helper {
         replied.map_err(|error| match error {
             HelperError::Refused(errno) => io::Error::from_raw_os_error(errno),
             HelperError::Unavailable(error) => {
-                // `ECONNRESET`: it ended with unread requests.
+                // `ECONNRESET` means that the helper ended before it had read all requests.
                 let has_exited = matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset);
                 if has_exited {
                     self.has_exited.store(true, Ordering::Relaxed);
@@ -198,7 +201,7 @@ impl Helper {
         })
     }
 
-    /// Waits for the connection; `None` after the timeout of a reply.
+    /// Waits until no other caller uses the connection; `None` if the timeout of a reply passes first.
     fn lock_connection(&self) -> Option<ConnectionGuard<'_>> {
         let state = lock(&self.state);
         let result = self
@@ -236,17 +239,17 @@ impl Drop for ConnectionGuard<'_> {
 enum HelperError {
     /// The helper replied with an error number of the system.
     Refused(i32),
-    /// The helper did not reply.
+    /// The request could not be sent, or the helper did not send a valid reply in time.
     Unavailable(io::Error),
 }
 
 impl HelperConnection {
-    fn call(&mut self, request: HelperRequest, with: &[BorrowedFd<'_>], timeout: Duration) -> Result<u64, HelperError> {
-        // A call does not wait while an earlier reply is overdue.
+    fn call(&mut self, request: HelperRequest, fds: &[BorrowedFd<'_>], timeout: Duration) -> Result<u64, HelperError> {
+        // While an earlier reply is overdue, the call fails without waiting.
         self.receive_late_reply(Duration::ZERO)?;
         self.sequence = self.sequence.wrapping_add(1);
         self.channel
-            .send_with_fds(&request.write(self.sequence), with, Blocking::No)
+            .send_with_fds(&request.write(self.sequence), fds, Blocking::No)
             .map_err(HelperError::Unavailable)?;
         let reply = self.receive_reply(timeout);
         if matches!(&reply, Err(HelperError::Unavailable(error)) if error.kind() == io::ErrorKind::TimedOut) {
@@ -262,7 +265,7 @@ impl HelperConnection {
         reply.map_err(HelperError::Refused)
     }
 
-    /// Receives an overdue reply, if it has arrived by now.
+    /// Receives the overdue reply, if there is one. Fails if the reply does not arrive within `timeout`.
     fn receive_late_reply(&mut self, timeout: Duration) -> Result<(), HelperError> {
         let Some(late) = &self.late else {
             return Ok(());
@@ -295,7 +298,8 @@ impl HelperConnection {
         read.ok_or_else(|| HelperError::Unavailable(io::ErrorKind::InvalidData.into()))
     }
 
-    /// Kills abandoned programs and sends the outstanding `Forget` requests. Failed ones are sent again next time.
+    /// Kills abandoned programs and sends the outstanding `Forget` requests. Requests that fail are sent again by the
+    /// next call.
     fn clean_up(&mut self, to_forget: &Mutex<Vec<u64>>, timeout: Duration) {
         while let Some(&number) = self.abandoned.last() {
             let kill = HelperRequest::Signal {
@@ -322,7 +326,8 @@ impl HelperConnection {
 }
 
 impl HelperProcess {
-    /// Reaps the program if it has ended. After the end of the helper, the program counts as ended too.
+    /// Reaps the program if it has ended, and returns its exit status; `None` while it runs. If the helper has ended,
+    /// the program counts as ended too.
     ///
     /// # Errors
     ///
@@ -355,11 +360,10 @@ impl HelperProcess {
         self.helper.call(request, &[]).map(drop)
     }
 
-    /// Returns whether its group has members.
+    /// Returns whether the process group has members, or whether this is unknown because a reply is overdue.
     pub fn is_group_left(&self) -> bool {
         match self.helper.call(HelperRequest::IsGroupLeft(self.number), &[]) {
             Ok(left) => left != 0,
-            // Unknown as long as the reply is overdue.
             Err(error) => error.kind() == io::ErrorKind::TimedOut,
         }
     }
@@ -378,8 +382,8 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Wait status of programs whose helper has ended (SIGTERM): the system sends them their parent-death signal, which
-/// php-fpm obeys.
+/// Wait status of programs whose helper has ended: "killed by SIGTERM", the parent-death signal that the system sends
+/// to php-fpm.
 const ENDED_WITH_HELPER: i32 = 15;
 
 #[cfg(test)]
@@ -399,8 +403,8 @@ mod tests {
         (Helper::new(ours, child, Accounts::default(), timeout), theirs.into())
     }
 
-    /// Waits for a condition. A program that another test is starting holds a copy of every socket for a moment, so a
-    /// closed socket is not noticed at once.
+    /// Waits for a condition. A program that another test is starting holds a copy of every socket for a moment.
+    /// Therefore the end of a closed socket is noticed later.
     fn until(is_so: impl Fn() -> bool) {
         let deadline = Instant::now() + LONG;
         while !is_so() {
@@ -432,11 +436,11 @@ mod tests {
     }
 
     #[test]
-    fn after_a_late_reply_every_call_fails_at_once_until_it_arrives() {
+    fn every_call_fails_immediately_until_an_overdue_reply_arrives() {
         for late in [Ok(7), Err(2)] {
             let (mut helper, theirs) = helper(SHORT);
             assert!(helper.call(start(), &[]).is_err());
-            // With this timeout, a call that waited would fail the test.
+            // With this timeout, the test would fail if a call waited.
             helper.timeout = LONG;
             let before = Instant::now();
             for _ in 0..10_000 {
@@ -483,16 +487,20 @@ mod tests {
     }
 
     #[test]
-    fn a_full_socket_is_not_waited_for() {
+    fn a_call_on_a_full_socket_fails_without_waiting() {
         let (helper, theirs) = helper(SHORT);
         let mut connection = helper.lock_connection().unwrap();
         while connection.get().channel.send_with_fds(&[1], &[], Blocking::No).is_ok() {}
         drop(connection);
-        let failed = helper.call(HelperRequest::TryWait(1), &[]).expect_err("it is full");
+        let failed = helper
+            .call(HelperRequest::TryWait(1), &[])
+            .expect_err("the socket is full");
         assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
         drop(theirs);
         until(|| {
-            let failed = helper.call(HelperRequest::TryWait(1), &[]).expect_err("it has gone");
+            let failed = helper
+                .call(HelperRequest::TryWait(1), &[])
+                .expect_err("the helper has ended");
             failed.kind() == io::ErrorKind::BrokenPipe
         });
     }
@@ -514,7 +522,7 @@ mod tests {
             number: 8,
             status: None,
         };
-        assert!(left.is_group_left(), "its state is unknown");
+        assert!(left.is_group_left(), "the state of the group is unknown");
         drop(theirs);
         until(|| !left.is_group_left());
     }

@@ -6,8 +6,9 @@
 //!                              protocol.rs: message formats
 //! ```
 //!
-//! The server sends a list of accounts before it drops its rights, and the helper starts programs only as those: never
-//! as root, and never as the server. It opens no file, reads no configuration, and ends with the server.
+//! The server sends a list of accounts before it drops its rights, and the helper starts programs only as these
+//! accounts: never as root, and never as the account of the server. The helper opens no file and reads no
+//! configuration. It ends when the server ends.
 
 mod client;
 mod protocol;
@@ -19,7 +20,8 @@ use std::process::ExitCode;
 pub use self::client::{Helper, HelperProcess};
 use self::protocol::HELPER_ARGUMENT;
 
-/// Runs the helper if this process was started as one, and returns its exit code. `main` has to call it first.
+/// Runs the helper if this process was started as a helper, and returns its exit code; otherwise returns `None`. `main`
+/// has to call this function first.
 pub fn run_if_helper() -> Option<ExitCode> {
     let is_helper = std::env::args_os().nth(1).as_deref() == Some(OsStr::new(HELPER_ARGUMENT));
     is_helper.then(serve::run)

@@ -1,5 +1,5 @@
-//! Message formats between the server and its helper: messages of a fixed size, and files in memory for data of any
-//! size.
+//! Message formats between the server and its helper: messages of a fixed size, and sealed files in memory for data of
+//! variable size.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -10,34 +10,35 @@ use std::os::unix::fs::FileExt;
 use rocknet_io::privileges::User;
 use rustix::process::Signal;
 
-/// First argument of the helper process. It is not meant to be typed.
+/// First argument of the helper process. The server passes it; users never type it.
 pub const HELPER_ARGUMENT: &str = "start-programs-as-accounts";
 
 /// Size in bytes of a request and of a reply.
 pub const MAX_MESSAGE: usize = 32;
-/// Maximum size of a file in bytes. The system starts no program with more than 2 MiB of arguments and environment.
+/// Maximum size of a file in bytes. By default, the system starts no program with more than 2 MiB of arguments and
+/// environment.
 const MAX_FILE: u64 = 2 << 20;
-/// Maximum number of accounts of one server. A request identifies an account by one byte.
+/// Maximum number of accounts of one server, because a request identifies an account by one byte.
 pub const MAX_ACCOUNTS: usize = 255;
-/// Maximum number of arguments, and of variables, of one program. RockNet writes a dozen, and one variable for each
-/// header field.
+/// Maximum number of elements of a list, such as the arguments or variables of a program. RockNet writes a dozen
+/// arguments, and a few dozen variables plus one for each header field.
 const MAX_STRINGS: usize = 8192;
 
 /// Request of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HelperRequest {
-    /// Sets the accounts, from the file that is passed with it. It is the first request, and sent once.
+    /// Sets the accounts, from the file that is passed with the request. It is the first request and sent only once.
     Accounts,
-    /// Starts the program that the file describes. Descriptors: that file, the three standard streams, then those of
-    /// the flags.
+    /// Starts a program and returns its number. Descriptors: a file with the [`ProgramSpec`], the three standard
+    /// streams, then the descriptors that the flags announce.
     Start {
         /// Number of the account.
         account: u8,
-        /// A file is passed, whose path becomes the last argument.
+        /// A file is passed. Its path becomes the last argument of the program.
         has_file: bool,
         /// A listening socket is passed.
         has_listener: bool,
-        /// Signal that the program gets when the helper ends.
+        /// Signal that the program receives when the helper ends.
         parent_death_signal: Signal,
     },
     /// Reaps the program with this number if it has ended; returns its wait status or [`RUNNING`].
@@ -48,19 +49,19 @@ pub enum HelperRequest {
         number: u64,
         /// Signal to send.
         signal: Signal,
-        /// Sends it to the whole process group.
+        /// Sends the signal to the whole process group, not only to the program.
         to_group: bool,
     },
     /// Returns 1 if the group of the program has members, else 0.
     IsGroupLeft(u64),
-    /// Forgets the program when it ends, because the server sends no more requests about it.
+    /// Announces that the server sends no more requests about the program. The helper forgets the program when it ends.
     Forget(u64),
 }
 
-/// Reply: a number, whose meaning depends on the request, or an error number of the system.
+/// Reply to a request: a number whose meaning depends on the request, or an error number of the system.
 pub type HelperReply = Result<u64, i32>;
 
-/// Reply to [`HelperRequest::TryWait`] while the program runs. No wait status is that large.
+/// Reply to [`HelperRequest::TryWait`] while the program runs. No wait status has this value.
 pub const RUNNING: u64 = u64::MAX;
 
 /// Signals that the server may send.
@@ -103,7 +104,8 @@ impl HelperRequest {
         out
     }
 
-    /// Decodes a request and its sequence number; `None` unless [`HelperRequest::write`] produces exactly these bytes.
+    /// Decodes a request and its sequence number. Returns `None` for bytes that [`HelperRequest::write`] does not
+    /// produce.
     pub fn read(message: &[u8]) -> Option<(u32, HelperRequest)> {
         let message: &[u8; MAX_MESSAGE] = message.try_into().ok()?;
         let sequence = u32::from_le_bytes(message[..4].try_into().ok()?);
@@ -127,7 +129,7 @@ impl HelperRequest {
             5 => HelperRequest::Forget(number),
             _ => return None,
         };
-        // Every unused byte is 0.
+        // Rejects messages with an unused byte that is not 0.
         (request.write(sequence) == *message).then_some((sequence, request))
     }
 }
@@ -168,12 +170,12 @@ fn signal(number: u8) -> Option<Signal> {
     SIGNALS.get(usize::from(number)).copied()
 }
 
-/// Description of a program to start, as a file contains it.
+/// Description of a program to start, sent in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProgramSpec {
     /// Absolute path of the program.
     pub path: OsString,
-    /// Name in process lists; empty: the path.
+    /// Name in process lists. If it is empty, the path is used.
     pub name: OsString,
     /// Working directory, an absolute path.
     pub folder: OsString,
@@ -181,7 +183,7 @@ pub struct ProgramSpec {
     pub listener: OsString,
     /// Arguments after `argv[0]`.
     pub arguments: Vec<OsString>,
-    /// Whole environment.
+    /// Complete environment.
     pub environment: Vec<(OsString, OsString)>,
 }
 
@@ -214,8 +216,8 @@ impl ProgramSpec {
             environment: read_several(from, |from| Some((read_text(from)?, read_text(from)?)))?,
         };
         let is_absolute = |text: &OsString| text.as_bytes().starts_with(b"/");
-        let is_good = is_absolute(&program.path) && is_absolute(&program.folder) && from.is_empty();
-        is_good.then_some(program)
+        let is_valid = is_absolute(&program.path) && is_absolute(&program.folder) && from.is_empty();
+        is_valid.then_some(program)
     }
 }
 
@@ -234,7 +236,8 @@ pub fn write_accounts(server: u32, accounts: &[User]) -> Vec<u8> {
     out
 }
 
-/// Decodes the accounts; `None` if one is root, has root's group as its primary group, or is the server.
+/// Decodes the accounts. Returns `None` if the data is malformed, or if an account is root, has root's group as its
+/// primary group, or is the account of the server.
 pub fn read_accounts(mut from: &[u8]) -> Option<Vec<User>> {
     let from = &mut from;
     let server = read_number(from)?;
@@ -247,13 +250,13 @@ pub fn read_accounts(mut from: &[u8]) -> Option<Vec<User>> {
             home: None,
         })
     })?;
-    let is_free = |user: &User| user.uid != 0 && user.gid != 0 && user.uid != server && user.uid != u32::MAX;
-    let is_good = accounts.len() <= MAX_ACCOUNTS && accounts.iter().all(is_free) && from.is_empty();
-    is_good.then_some(accounts)
+    let is_permitted = |user: &User| user.uid != 0 && user.gid != 0 && user.uid != server && user.uid != u32::MAX;
+    let is_valid = accounts.len() <= MAX_ACCOUNTS && accounts.iter().all(is_permitted) && from.is_empty();
+    is_valid.then_some(accounts)
 }
 
-/// Reads a file that another process created. It must be a regular file, on which a read cannot block, of at most
-/// [`MAX_FILE`] bytes.
+/// Reads a file that another process created. It must be a regular file, because reading it cannot block, and have at
+/// most [`MAX_FILE`] bytes.
 ///
 /// # Errors
 ///
@@ -304,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_messages_as_written_are_read() {
+    fn requests_are_decoded_only_from_the_exact_bytes_that_encode_them() {
         let start = HelperRequest::Start {
             account: 7,
             has_file: true,
@@ -347,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_read_whole_or_rejected() {
+    fn truncated_or_relative_program_descriptions_are_rejected() {
         let program = ProgramSpec {
             path: "/bin/sh".into(),
             folder: "/".into(),

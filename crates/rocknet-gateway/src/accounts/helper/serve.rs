@@ -1,5 +1,5 @@
-//! The helper's side of its protocol: checks each request, executes it, and replies. When the server ends, it ends all
-//! programs that it started and then itself.
+//! The helper's side of the protocol: checks each request, executes it, and replies. When the server ends, the helper
+//! ends all programs that it started, and then itself.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,31 +16,35 @@ use rustix::process::Signal;
 use super::protocol::{self, HelperReply, HelperRequest, MAX_MESSAGE, ProgramSpec, RUNNING};
 use crate::accounts::{Account, Launch, Process};
 
-/// Maximum number of programs at a time: CGI programs, their background processes, and a few of PHP.
+/// Maximum number of programs that the helper keeps track of. A server needs far fewer: at most 64 CGI programs, and
+/// one php-fpm for each pool.
 const MAX_PROCESSES: usize = 1024;
 /// Time that php-fpm has to end after the server has ended.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Poll interval for the end of programs.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Error numbers of replies.
+/// Error number of a reply to a malformed request.
 const INVALID: i32 = rustix::io::Errno::INVAL.raw_os_error();
+/// Error number of a reply to a request that is not permitted.
 const REFUSED: i32 = rustix::io::Errno::ACCESS.raw_os_error();
+/// Error number of a reply if too many programs run.
 const FULL: i32 = rustix::io::Errno::AGAIN.raw_os_error();
+/// Error number of a reply if there is no program with the requested number.
 const UNKNOWN: i32 = rustix::io::Errno::SRCH.raw_os_error();
 
 /// A program that was started.
 struct ProcessEntry {
     process: Process,
     parent_death_signal: Signal,
-    /// The server sends no more requests about it, so it is forgotten when it ends.
+    /// The server sends no more requests about the program, so the entry is removed when the program ends.
     is_released: bool,
 }
 
 /// State of the helper.
 #[derive(Default)]
 struct HelperServer {
-    /// Accounts as which programs are started, once they are received.
+    /// Accounts for which programs are started; `None` until they are received.
     accounts: Option<Vec<User>>,
     processes: BTreeMap<u64, ProcessEntry>,
     next: u64,
@@ -57,7 +61,7 @@ pub fn run() -> ExitCode {
     let mut server = HelperServer::default();
     let mut buffer = [0; MAX_MESSAGE + 1];
     while let Ok(Some((size, descriptors))) = channel.recv_with_fds(&mut buffer) {
-        // The peer violates the protocol.
+        // A malformed request violates the protocol, so the helper ends.
         let Some((sequence, request)) = HelperRequest::read(&buffer[..size]) else {
             break;
         };
@@ -170,7 +174,8 @@ impl HelperServer {
             .retain(|_, entry| !entry.is_released || matches!(entry.process.try_wait(), Ok(None)));
     }
 
-    /// Ends all programs, after the server has ended.
+    /// Ends all programs after the server has ended: by their parent-death signals, and after [`EXIT_TIMEOUT`] by
+    /// SIGKILL.
     fn end(mut self) {
         for entry in self.processes.values() {
             let _ = match entry.parent_death_signal {
@@ -221,7 +226,7 @@ mod tests {
         vec![sealed_file::create(&accounts).unwrap().into()]
     }
 
-    /// Attempts of a compromised server.
+    /// Sends requests that a compromised server might send.
     #[test]
     fn programs_start_only_as_an_account_on_the_list() {
         let user = User {

@@ -1,4 +1,4 @@
-//! Tests with two joined links in memory.
+//! Tests of the splice with two joined links in memory.
 
 mod piped;
 
@@ -33,7 +33,7 @@ impl Joined {
         }
     }
 
-    /// Polls up to this many times.
+    /// Polls the tunnel until it is ready, at most `turns` times.
     fn turn(&mut self, turns: usize) -> Poll<io::Result<()>> {
         let (mut input, mut queue) = (vec![0; self.input], SendQueue::default());
         let mut context = Context::from_waker(Waker::noop());
@@ -45,7 +45,7 @@ impl Joined {
                 pipes: &self.pipes,
             };
             polled = self.splice.poll(&mut context, &mut self.link, scratch);
-            assert!(queue.is_empty(), "something stayed in the worker's queue");
+            assert!(queue.is_empty(), "bytes remained in the worker's queue");
             if polled.is_ready() {
                 break;
             }
@@ -105,7 +105,7 @@ fn an_error_on_one_side_resets_the_other() {
         both.client.send(b"x");
         both.peer.send(b"y");
         let Poll::Ready(Err(error)) = both.turn(3) else {
-            panic!("{breaks}: goes on");
+            panic!("{breaks}: the tunnel continues");
         };
         assert_eq!(error.kind(), kind);
         assert!(both.peer.is_reset(), "{breaks}");

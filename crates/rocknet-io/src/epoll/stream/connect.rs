@@ -10,14 +10,15 @@ use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use super::EpollStream;
 
 impl EpollStream {
-    /// Connects to a TCP address. The future may be dropped to give up.
+    /// Connects to a TCP address. Dropping the future aborts the attempt.
     ///
     /// # Errors
     ///
     /// Returns the error of `connect(2)`, for example `ConnectionRefused`.
     pub async fn connect(address: SocketAddr) -> io::Result<EpollStream> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-        // Messages are written whole, so their last packet must not wait for an acknowledgement (Nagle's algorithm).
+        // Messages are written as a whole, so their last packet must not wait for an acknowledgement (Nagle's
+        // algorithm).
         socket.set_tcp_nodelay(true)?;
         EpollStream::begin(socket, &address.into()).await
     }
@@ -39,15 +40,15 @@ impl EpollStream {
             Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => true,
             Err(error) => return Err(error),
         };
-        let mut tcp = EpollStream::new(socket.into())?;
-        tcp.expect_nothing();
+        let mut stream = EpollStream::new(socket.into())?;
+        stream.expect_nothing();
         if is_under_way {
-            let _ = tcp.socket.writable().await?;
-            if let Some(error) = SockRef::from(tcp.socket.get_ref()).take_error()? {
+            let _ = stream.socket.writable().await?;
+            if let Some(error) = SockRef::from(stream.socket.get_ref()).take_error()? {
                 return Err(error);
             }
         }
-        Ok(tcp)
+        Ok(stream)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Idle connection to a back end, kept for whichever thread needs it next.
+//! Idle connection to a back end, kept for the thread that needs one next.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread::{self, ThreadId};
@@ -10,8 +10,8 @@ use super::{EpollStream, receive};
 use crate::epoll::write_batch::BatchSender;
 use crate::link::Link;
 
-/// Idle connection. It stays registered with the event loop of the thread that used it last, so resuming it there costs
-/// nothing. Any other thread may take it over.
+/// Idle connection. The socket remains registered with the event loop of the thread that used it last, so resuming it
+/// there costs nothing. Any other thread can resume it too.
 pub struct ParkedConnection {
     socket: AsyncFd<OwnedFd>,
     thread: ThreadId,
@@ -29,8 +29,8 @@ impl EpollStream {
 }
 
 impl ParkedConnection {
-    /// Resumes the connection on this thread. Returns `None` if the peer has closed it or sent unexpected data
-    /// meanwhile.
+    /// Resumes the connection on this thread. Returns `None` if the peer has closed the connection or sent unexpected
+    /// data in the meantime.
     pub fn resume(self) -> Option<EpollStream> {
         if self.thread == thread::current().id() {
             let mut stream = EpollStream {

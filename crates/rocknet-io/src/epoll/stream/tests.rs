@@ -1,4 +1,4 @@
-//! Sockets of this machine: resets, idleness, and files between frames.
+//! Tests with real sockets: resets, idle links, and files between frames.
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use super::*;
 use crate::runtime::Runtime;
 
 #[test]
-fn the_peer_sees_a_reset() {
+fn a_link_that_was_reset_sends_a_reset_to_the_peer() {
     for reset in [true, false] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -42,7 +42,7 @@ fn check_idle(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream>) 
         assert!(link.is_idle());
         let _peer = act(peer);
         if readable {
-            // Returns when the data or end has arrived.
+            // Returns once the data or the end has arrived.
             watched.set_nonblocking(false).unwrap();
             let _ = watched.peek(&mut [0]);
         }
@@ -85,7 +85,7 @@ fn files_between_frames_are_sent_in_order() {
     queue.buffer().extend_from_slice(b"end");
     expected.extend_from_slice(b"end");
     let (mut received, mut buffer) = (Vec::new(), vec![0; 100_000]);
-    // A small budget for files, so that it is used up in between.
+    // The budget for files is so small that it is used up several times.
     while !queue.is_empty() {
         let before = queue.len();
         let mut budget = 30_000;
@@ -117,7 +117,7 @@ fn nothing_is_in_flight_after_a_reset() {
     let bytes = vec![0; 1 << 20];
     while std::io::Write::write(&mut socket, &bytes).is_ok() {}
     assert!(in_flight(socket.as_fd()) > 0, "nothing is in flight");
-    // Unread bytes make this a reset.
+    // The peer has unread bytes, so closing its socket sends a reset.
     drop(peer);
     socket.set_nonblocking(false).unwrap();
     socket.read(&mut [0]).unwrap_err();

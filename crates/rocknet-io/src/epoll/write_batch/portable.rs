@@ -1,4 +1,4 @@
-//! Does nothing on systems whose sockets are not supported yet.
+//! Write batch without function, for systems whose sockets are not supported yet.
 
 pub(crate) struct BatchGuard;
 

@@ -7,11 +7,11 @@ use std::task::Waker;
 use super::{WriteBatch, WriteTicket, current};
 
 /// Sends the writes of one socket in batches. It must be dropped before the socket is closed: dropping it flushes the
-/// batch and discards what the socket did not accept.
+/// batch and discards the bytes that the socket does not accept.
 pub(crate) struct BatchSender {
     /// `None` if this thread has no batch.
     batch: Option<Rc<WriteBatch>>,
-    /// Last write of this link, whether waiting, sent or returned.
+    /// Last write of this link, which is in the batch, sent, or returned as unsent.
     ticket: WriteTicket,
 }
 
@@ -24,7 +24,7 @@ impl BatchSender {
         }
     }
 
-    /// Counts steps, as [`WriteBatch::step`].
+    /// Counts steps like [`WriteBatch::step`].
     #[inline]
     pub fn step(&self, steps: u32) {
         if let Some(batch) = &self.batch {
@@ -32,7 +32,7 @@ impl BatchSender {
         }
     }
 
-    /// Adds a write, of always the same socket. Returns false if it took none of the bytes.
+    /// Adds a write. `socket` must be the same in all calls. Returns false if the write was not added.
     #[inline]
     pub fn push(&mut self, socket: BorrowedFd<'_>, waker: &Waker, bytes: &[u8]) -> bool {
         let Some(batch) = &self.batch else { return false };
@@ -49,14 +49,15 @@ impl BatchSender {
         }
     }
 
-    /// Sends the write of this link now. Returns false if part of it came back and has to be taken first.
+    /// Sends the write of this link now, if it is still in the batch. Returns false if the socket did not accept all of
+    /// it; the caller then has to take the unsent part first.
     pub fn flush_completely(&self) -> bool {
         self.flush();
         let batch = self.batch.as_ref();
         batch.is_none_or(|batch| !batch.has_unsent(self.ticket))
     }
 
-    /// Returns the part of the last write that the socket did not accept.
+    /// Removes and returns the part of the last write that the socket did not accept.
     #[inline]
     pub fn take_unsent(&self) -> Option<Vec<u8>> {
         self.batch.as_ref()?.take_unsent(self.ticket)

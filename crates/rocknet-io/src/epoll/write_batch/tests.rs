@@ -1,4 +1,5 @@
-//! Batched writes: in order, before anything else of their link, under a busy event loop, and only to their socket.
+//! Tests that batched writes are sent in order, before all other output of their link, by a busy event loop too, and
+//! only to their own socket.
 
 use std::future::poll_fn;
 use std::io::Read;
@@ -62,17 +63,17 @@ async fn send_batched(link: &mut EpollStream, bytes: &[u8]) -> bool {
     once(|context| link.send_batched(context, &mut queue_of(bytes))).await
 }
 
-/// Returns whether data is available; if `patient`, waits for it. It blocks the thread and so its runtime.
-fn has_come(peer: &mut TcpStream, patient: bool) -> bool {
-    peer.set_nonblocking(!patient).unwrap();
-    let come = peer.peek(&mut [0]).is_ok();
+/// Returns whether data is available. Waits for data if `wait` is true, which blocks the thread and so its runtime.
+fn has_arrived(peer: &mut TcpStream, wait: bool) -> bool {
+    peer.set_nonblocking(!wait).unwrap();
+    let arrived = peer.peek(&mut [0]).is_ok();
     peer.set_nonblocking(false).unwrap();
-    come
+    arrived
 }
 
 fn read(peer: &mut TcpStream, length: usize) -> Vec<u8> {
     let mut read = vec![0; length];
-    peer.read_exact(&mut read).expect("all of it");
+    peer.read_exact(&mut read).expect("all bytes");
     read
 }
 
@@ -82,7 +83,10 @@ fn the_batch_is_sent_when_the_event_loop_is_idle() {
         let (mut one, mut first) = pair();
         let (mut two, mut second) = pair();
         assert!(send_batched(&mut one, b"one").await && send_batched(&mut two, b"two").await);
-        assert!(!has_come(&mut first, false) && !has_come(&mut second, false), "not yet");
+        assert!(
+            !has_arrived(&mut first, false) && !has_arrived(&mut second, false),
+            "sent although the event loop was not idle"
+        );
         let (sent, received) = tokio::sync::oneshot::channel();
         thread::spawn(move || sent.send((read(&mut first, 3), read(&mut second, 3))));
         assert_eq!(received.await.expect("both"), (b"one".to_vec(), b"two".to_vec()));
@@ -103,7 +107,7 @@ fn the_batch_is_sent_while_tasks_keep_waking_themselves() {
         let (sent, mut received) = tokio::sync::oneshot::channel();
         thread::spawn(move || sent.send(read(&mut peer, 6)));
         let response = poll_fn(|context| {
-            // Never idle: the root task is woken as well.
+            // Keeps the event loop from becoming idle, by waking the root task as well.
             context.waker().wake_by_ref();
             std::pin::Pin::new(&mut received).poll(context)
         });
@@ -130,7 +134,7 @@ fn the_batch_is_sent_before_any_other_action_of_its_link() {
             let (mut link, mut peer) = pair();
             assert!(send_batched(&mut link, b"answer").await);
             once(|context| act(&mut link, context)).await;
-            assert!(has_come(&mut peer, true), "{number}");
+            assert!(has_arrived(&mut peer, true), "{number}");
             drop(link);
             let mut all = Vec::new();
             peer.read_to_end(&mut all).unwrap();
@@ -146,7 +150,7 @@ fn the_batch_is_sent_before_the_end_of_the_peer_is_returned() {
         peer.shutdown(std::net::Shutdown::Write).unwrap();
         let mut put = 0;
         let end = poll_fn(|context| {
-            // Again each time, because the event loop flushes before it waits for the end.
+            // Batches a write in every poll, because the event loop flushes the batch before it waits for the end.
             put += 1;
             assert!(link.send_batched(context, &mut queue_of(b"x")));
             let mut buffer = [0; 8];
@@ -175,7 +179,7 @@ fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
                 (link, SendQueue::default())
             })
             .collect();
-        // The first two read nothing until all was sent.
+        // The first two peers read nothing until all messages have been sent.
         let slow: Vec<_> = readers.drain(..2).collect();
         let mut threads: Vec<_> = readers.into_iter().map(thread::spawn).collect();
         for number in 0..MESSAGES {
@@ -207,7 +211,7 @@ fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
             .await
             .expect("sent");
         }
-        // The fast reader ends first.
+        // The fast reader is the first in the list of threads.
         let mut seeds: Vec<usize> = Vec::new();
         for thread in threads {
             let received = thread.join().expect("a reader").expect("all");
@@ -218,7 +222,7 @@ fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
                         .chunks(1000)
                         .all(|chunk| expected.next().is_some_and(|content| content == chunk))
             });
-            seeds.push(seed.expect("what one of them was sent, in order"));
+            seeds.push(seed.expect("the messages of one link, in order"));
         }
         assert_eq!((seeds, returned > 0), (vec![2, 0, 1], true));
     });
@@ -238,11 +242,11 @@ fn unsent_bytes_wake_their_task() {
             let _ = ended.recv_timeout(PATIENCE);
             drop(sent);
         });
-        // Consumes all earlier events, so that none ends the sleep.
+        // Consumes all earlier events, so that none of them ends the sleep of the runtime.
         for _ in 0..10 {
             drain_events().await;
         }
-        // In a spawned task, because waking the root task would end the sleep of any runtime.
+        // This part runs in a spawned task, because waking the root task would end the sleep of any runtime.
         let (returned, unsent) = tokio::sync::oneshot::channel();
         spawn(async move {
             assert!(send_batched(&mut link, b"no room").await);
@@ -265,7 +269,7 @@ fn the_writes_of_a_dropped_link_are_sent_and_reach_no_other_socket() {
         assert!(send_batched(&mut link, b"last words").await);
         drop(link);
         assert_eq!(read(&mut peer, 10), b"last words");
-        // A connection that the peer has reset.
+        // The peer of this connection has reset it.
         let (mut link, peer) = pair();
         SockRef::from(&peer)
             .set_linger(Some(std::time::Duration::ZERO))

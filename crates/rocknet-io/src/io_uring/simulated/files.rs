@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use io_uring::types::OpenHow;
 
-/// Reads as `pread(2)` and returns its result.
+/// Reads like `pread(2)`. Returns the number of bytes read, or -1.
 #[allow(unsafe_code)]
 pub(super) fn read(file: BorrowedFd<'_>, into: *mut u8, length: usize, offset: u64) -> i32 {
     // SAFETY: `push` requires that this memory lives until the completion.
@@ -13,7 +13,7 @@ pub(super) fn read(file: BorrowedFd<'_>, into: *mut u8, length: usize, offset: u
     read as i32
 }
 
-/// Opens as `openat2(2)` and returns the descriptor or a negative error.
+/// Opens like `openat2(2)`. Returns the descriptor or a negative error number.
 #[allow(unsafe_code)]
 pub(super) fn open(directory: BorrowedFd<'_>, path: *const c_char, how: *const OpenHow) -> i32 {
     let (directory, size) = (directory.as_raw_fd(), size_of::<OpenHow>());

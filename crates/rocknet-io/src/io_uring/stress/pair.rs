@@ -18,7 +18,7 @@ use crate::link::{Link, Received};
 use crate::pipe::PipePool;
 use crate::queue::SendQueue;
 
-/// Returns the bytes that one side sends from a position on; at most twice what a pipe holds.
+/// Returns the `length` bytes that one side sends from position `from` on. `length` may be up to 2 MB.
 fn bytes(seed: usize, from: usize, length: usize) -> &'static [u8] {
     static ALL: LazyLock<Vec<u8>> = LazyLock::new(|| (0..2_097_152).map(|at| (at % 251) as u8).collect());
     let from = (seed + from) % 251;
@@ -44,18 +44,18 @@ impl Flag {
     }
 }
 
-/// Record of a link's traffic, kept outside of it.
+/// Record of a link's traffic, stored outside of the link so that it outlives the link.
 #[derive(Default)]
 pub struct LinkRecord {
     received: usize,
-    /// Bytes given to the link.
+    /// Number of bytes passed to the link.
     sent: usize,
     received_end: bool,
     finished: bool,
     error: Option<io::Error>,
 }
 
-/// Connection that uses its link as protocols do: unsent bytes that came back go first.
+/// Connection that uses its link as protocols do: returned unsent bytes are sent before all others.
 struct TestConnection {
     link: UringStream,
     backlog: SendQueue,
@@ -96,7 +96,7 @@ impl TestConnection {
             let expected = bytes(self.seed + 100, record.received, received.len());
             assert!(
                 *received == *expected,
-                "received other bytes than were sent, from {}",
+                "received bytes differ from those sent, from position {}",
                 record.received
             );
             record.received += received.len();
@@ -184,7 +184,7 @@ pub struct Pair {
     wrote: usize,
     read: usize,
     pub saw_end: bool,
-    /// The peer has closed with unread data.
+    /// True if the peer has closed, possibly with unread data.
     pub peer_left: bool,
 }
 
@@ -192,7 +192,7 @@ impl Pair {
     pub fn new(driver: &Rc<Driver>, rng: &mut SeededRng) -> Pair {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         for socket in [&ours, &theirs] {
-            // Full soon, or with room for large receives.
+            // A small buffer is soon full, and a large one has room for large receives.
             let room = [4096, 4096, 128 * 1024][rng.below(3)];
             rustix::net::sockopt::set_socket_send_buffer_size(socket, room).expect("an option");
         }
@@ -248,7 +248,7 @@ impl Pair {
                 let expected = bytes(self.seed, self.read, got);
                 assert!(
                     buffer[..got] == *expected,
-                    "the peer received other bytes, from {}",
+                    "the peer received wrong bytes, from position {}",
                     self.read
                 );
                 self.read += got;

@@ -1,4 +1,4 @@
-//! Child processes of a process with a ring.
+//! Tests that child processes inherit neither the ring nor its sockets.
 
 use std::future::Future;
 use std::io::{Read, Write};
@@ -29,7 +29,7 @@ fn a_running_child_keeps_no_socket_open() {
         });
         assert!(once(|context| waiting.as_mut().poll(context)).await.is_pending());
         drain_events().await;
-        // Started while an operation is in flight; it lives until its input is closed.
+        // The child starts while an operation is in flight, and runs until its input is closed.
         let mut child = Command::new("cat")
             .stdin(std::process::Stdio::piped())
             .spawn()

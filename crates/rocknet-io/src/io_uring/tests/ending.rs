@@ -1,4 +1,4 @@
-//! Links that are dropped and peers that close, at any moment.
+//! Tests of links that are dropped, and of peers that close, at any moment.
 
 use std::future::{Future, poll_fn};
 use std::io::{ErrorKind, Read, Write};
@@ -11,7 +11,7 @@ use crate::link::Link;
 use crate::runtime::drain_events;
 
 #[test]
-fn a_link_may_be_dropped_at_any_moment() {
+fn a_link_can_be_dropped_at_any_moment() {
     /// Acts as a connection does: receives one message, sends two, and repeats.
     async fn talk(mut link: UringStream) {
         for _ in 0..4 {
@@ -23,7 +23,7 @@ fn a_link_may_be_dropped_at_any_moment() {
                     return;
                 }
             }
-            // More than the socket has room for.
+            // This message is larger than the room in the socket.
             if send(&mut link, &mut queue_of(&pattern(400_000))).await.is_err() {
                 return;
             }
@@ -32,7 +32,7 @@ fn a_link_may_be_dropped_at_any_moment() {
     for polls in 0..12 {
         on_ring(async |driver| {
             let before = driver.counts();
-            for ends_first in [false, true] {
+            for peer_ends_first in [false, true] {
                 let (link, mut peer) = pair(&driver);
                 let mut talk = Box::pin(talk(link));
                 peer.set_nonblocking(true).expect("an option");
@@ -49,7 +49,7 @@ fn a_link_may_be_dropped_at_any_moment() {
                         drain_events().await;
                     }
                 }
-                if ends_first {
+                if peer_ends_first {
                     let _ = peer.write(b"unread");
                     drop(peer);
                     drop(talk);
@@ -66,15 +66,19 @@ fn a_link_may_be_dropped_at_any_moment() {
                 }
                 drain_events().await;
             }
-            assert_eq!(driver.counts(), before, "something is left after {polls} polls");
+            assert_eq!(
+                driver.counts(),
+                before,
+                "slots or operations remain after {polls} polls"
+            );
         });
     }
 }
 
 #[test]
-fn a_peer_that_closes_is_an_end_or_an_error() {
+fn a_closed_peer_is_reported_as_an_end_or_an_error() {
     on_ring(async |driver| {
-        // While sending more than there is room for.
+        // The peer closes while the link sends more than the socket has room for.
         let (mut link, peer) = pair(&driver);
         let mut queue = queue_of(&pattern(3_000_000));
         let mut peer = Some(peer);
@@ -88,7 +92,7 @@ fn a_peer_that_closes_is_an_end_or_an_error() {
         .await;
         assert_eq!(sent.expect_err("the peer has closed").kind(), ErrorKind::BrokenPipe);
 
-        // Between two responses, where a batched write notices it first.
+        // The peer closes between two responses, and a batched write is the first to fail.
         let (mut link, mut peer) = pair(&driver);
         peer.write_all(b"question").expect("sent");
         assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"question");
@@ -98,7 +102,7 @@ fn a_peer_that_closes_is_an_end_or_an_error() {
         let error = receive(&mut link, 100).await;
         assert_eq!(error.expect_err("the peer has closed").kind(), ErrorKind::BrokenPipe);
 
-        // While waiting for more.
+        // The peer closes while the link waits for more data.
         let (mut link, peer) = pair(&driver);
         let mut receiving = pin!(receive_all(&mut link, 100));
         assert!(once(|context| receiving.as_mut().poll(context)).await.is_pending());

@@ -1,4 +1,4 @@
-//! Rings that fail or are unavailable.
+//! Tests of rings that fail or are unavailable.
 
 use std::future::Future;
 use std::io::{Read, Write};
@@ -33,10 +33,10 @@ fn after_a_failure_connections_continue_with_epoll() {
 }
 
 #[test]
-fn a_low_memlock_limit_is_no_obstacle_or_is_the_reason() {
+fn a_low_memlock_limit_has_no_effect_or_is_given_as_the_reason() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
-    if !in_own_process("io_uring::tests::failure::a_low_memlock_limit_is_no_obstacle_or_is_the_reason") {
+    if !in_own_process("io_uring::tests::failure::a_low_memlock_limit_has_no_effect_or_is_given_as_the_reason") {
         return;
     }
     let before = io_uring_unavailable();
@@ -65,7 +65,7 @@ fn without_descriptors_io_uring_is_unavailable() {
     if in_own_process("io_uring::tests::failure::without_descriptors_io_uring_is_unavailable") {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let limit = getrlimit(Resource::Nofile);
-        // Enough for the runtime and not for the ring; then for both.
+        // First there is no room, then room for the runtime but not for the ring, then for both.
         let open = std::fs::read_dir("/proc/self/fd").expect("a list").count() as u64;
         for (room, works) in [(0, false), (3, false), (4, false), (64, true)] {
             let current = Some(open + room);

@@ -1,4 +1,4 @@
-//! Prefetch of paths.
+//! Tests of path prefetch.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn descriptors_opened_while_the_ring_ends_are_closed() {
     }
     let descriptors = || std::fs::read_dir("/proc/self/fd").expect("a list").count();
     let root = Arc::new(Root::open("/").expect("a folder"));
-    // Opens what the first runtime of a process keeps open.
+    // Opens the descriptors that the first runtime of a process keeps open.
     on_ring(async |_| {});
     let before = descriptors();
     for round in 0..100 {
@@ -30,7 +30,7 @@ fn descriptors_opened_while_the_ring_ends_are_closed() {
                 let _ = lookup.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             }
             driver.turn(false);
-            // The ring ends by a failure, or with its runtime.
+            // The ring ends by a failure, or together with its runtime.
             if round % 2 == 0 {
                 driver.fail();
             }

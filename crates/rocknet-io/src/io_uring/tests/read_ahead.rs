@@ -1,4 +1,4 @@
-//! Read-ahead of files.
+//! Tests of read-ahead.
 
 use std::fs::File;
 use std::io::Write;
@@ -27,7 +27,7 @@ fn files_are_read_ahead() {
             (10, 0, 10),
             (3_000_000, 0, 3_000_000),
             (3_000_000, 1_048_576, 1_048_576),
-            // Truncated since its length was read.
+            // The file is shorter than the requested range, as after a truncation.
             (300_000, 200_000, 1_000_000),
             (300_000, 400_000, 10),
         ] {
@@ -49,7 +49,7 @@ fn files_are_read_ahead() {
 }
 
 #[test]
-fn reads_may_be_dropped_and_are_bounded() {
+fn reads_can_be_dropped_and_their_number_is_limited() {
     on_ring(async |driver| {
         let before = driver.counts();
         let file = cold_file(1_000_000);
@@ -57,7 +57,7 @@ fn reads_may_be_dropped_and_are_bounded() {
             .take(10_000)
             .collect();
         assert!((2..10_000).contains(&all.len()), "{} reads at once", all.len());
-        // Dropped before submission, while in flight, and after an end that was not polled.
+        // Reads are dropped before submission, while in flight, and after they have ended without being polled.
         all.truncate(all.len() / 2);
         assert!(once(|context| all[0].as_mut().poll(context)).await.is_pending());
         drain_events().await;
@@ -76,14 +76,14 @@ fn reads_may_be_dropped_and_are_bounded() {
 }
 
 #[test]
-fn a_ring_that_fails_ends_its_reads() {
+fn a_failing_ring_ends_its_reads() {
     on_ring(async |driver| {
         let file = cold_file(1_000_000);
         let mut waiting = read_ahead(&file, 0, 1_000_000).expect("room");
         let idle = read_ahead(&file, 0, 1_000_000).expect("room");
         assert!(once(|context| waiting.as_mut().poll(context)).await.is_pending());
         driver.fail();
-        assert!(!waiting.await && !idle.await, "the caller has to read it");
+        assert!(!waiting.await && !idle.await, "a failed ring reported a completed read");
         assert!(read_ahead(&file, 0, 1).is_none(), "the failed ring is still offered");
     });
 }

@@ -1,4 +1,4 @@
-//! Received data: complete, in order, and no more than is wanted.
+//! Tests that received data is complete and in order, and is not read for tasks that do not receive.
 
 use std::future::poll_fn;
 use std::io::{ErrorKind, Write};
@@ -12,7 +12,7 @@ use crate::link::Link;
 use crate::runtime::drain_events;
 
 #[test]
-fn all_arrives_in_order_whatever_is_offered() {
+fn all_data_arrives_in_order_for_every_buffer_size() {
     for (offered, length, piece) in [
         (1, 3000, 7),
         (100, 100_000, 9000),
@@ -34,7 +34,7 @@ fn all_arrives_in_order_whatever_is_offered() {
 }
 
 #[test]
-fn an_end_that_comes_with_the_bytes_is_seen() {
+fn an_end_that_arrives_with_data_is_reported() {
     for (length, is_waiting) in [(1, true), (3000, true), (1, false), (3000, false), (100_000, false)] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
@@ -58,7 +58,7 @@ fn an_end_that_comes_with_the_bytes_is_seen() {
 }
 
 #[test]
-fn more_data_than_all_buffers_hold_arrives() {
+fn data_that_exceeds_all_buffers_arrives() {
     const LINKS: usize = 150;
     const EACH: usize = 100_000;
     on_ring(async |driver| {
@@ -89,7 +89,7 @@ fn no_data_is_read_for_a_task_that_does_not_receive() {
         let (mut link, mut peer) = pair(&driver);
         peer.write_all(b"first").expect("sent");
         assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"first");
-        // From now on an operation is armed, and its data is not received.
+        // From now on an operation is armed, but the task does not receive.
         let mut buffer = [0; 1];
         assert!(
             once(|context| link.poll_recv(context, &mut buffer).map(drop))
@@ -121,7 +121,7 @@ fn large_transfers_use_large_receives_and_small_ones_do_not() {
     fn receives_large(driver: &Driver) -> bool {
         driver.with_state(|state| state.slots.iter().any(|(_, slot)| slot.receive_mode.is_large()))
     }
-    /// More than a socket holds, so that it comes in many pieces.
+    /// More bytes than fit into a socket, so that they arrive in many pieces.
     const LENGTH: usize = 1_000_000;
     for small_before in [false, true] {
         on_ring(async |driver| {
@@ -142,7 +142,7 @@ fn large_transfers_use_large_receives_and_small_ones_do_not() {
                     all.extend(receive(&mut link, 65_536).await.expect("bytes"));
                 }
                 assert!(all == pattern(LENGTH));
-                assert!(receives_large(&driver), "it was received in small pieces");
+                assert!(receives_large(&driver), "the data was received in small pieces");
                 peer = sender.join().expect("a sender");
                 for _ in 0..20 {
                     send_word(&mut peer);
@@ -155,11 +155,11 @@ fn large_transfers_use_large_receives_and_small_ones_do_not() {
 }
 
 #[test]
-fn ends_and_resets_are_seen_by_large_receives() {
+fn large_receives_report_ends_and_resets() {
     for cut in [false, true] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
-            // More than one receive takes, so that the rest waits in the socket.
+            // More bytes than one receive reads, so that some remain in the socket.
             peer.write_all(&pattern(100_000)).expect("sent");
             let first = receive(&mut link, 65_536).await.expect("bytes");
             assert!(first == pattern(100_000)[..first.len()]);

@@ -1,4 +1,4 @@
-//! Sent data: in batches where possible, and always in order.
+//! Tests that data is sent in batches where possible, and always in order.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use crate::runtime::{drain_events, spawn};
 fn many_responses_share_a_few_system_calls() {
     const LINKS: usize = 32;
     const ROUNDS: usize = 10;
-    /// One call brings about twenty completions, and a few calls find none.
+    /// Maximum system calls per round. One call delivers about twenty completions, and a few calls find none.
     const CALLS_A_ROUND: usize = 8;
     on_ring(async |driver| {
         let mut peers = Vec::new();
@@ -57,7 +57,7 @@ fn many_responses_share_a_few_system_calls() {
 }
 
 #[test]
-fn unsent_bytes_come_back_and_are_sent_in_order() {
+fn returned_unsent_bytes_are_sent_in_order() {
     for (message, count) in [(10, 50_000), (700, 5000), (8000, 400), (50_000, 60)] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
@@ -70,7 +70,7 @@ fn unsent_bytes_come_back_and_are_sent_in_order() {
             let mut returned = 0;
             for message in content.chunks(message) {
                 let mut queue = queue_of(message);
-                // Mostly batched at once and taken back only now and then, so that messages accumulate in one turn.
+                // Messages are batched without a flush after each of them, so that several accumulate in one turn.
                 poll_fn(|context| {
                     while let Some(unsent) = link.take_unsent() {
                         returned += 1;

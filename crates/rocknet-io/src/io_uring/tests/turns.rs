@@ -1,4 +1,4 @@
-//! Turns of the ring: no connection starves others, and events of the runtime are delivered.
+//! Tests that no connection starves others on a ring, and that events of the runtime are delivered.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -48,7 +48,7 @@ fn a_busy_task_does_not_starve_others() {
 #[test]
 fn events_of_the_runtime_are_delivered() {
     on_ring(async |driver| {
-        // A timer, and a connection that always waits.
+        // A timer expires while a connection waits.
         let (mut link, mut peer) = pair(&driver);
         spawn(async move {
             receive_all(&mut link, 100).await;
@@ -67,7 +67,7 @@ fn events_of_the_runtime_are_delivered() {
         })
         .await;
         ticker.stop();
-        // Another thread, again and again while this one sleeps.
+        // Another thread repeatedly wakes this one from its sleep.
         let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         let thread = thread::spawn(move || {
             for number in 0..200 {

@@ -1,4 +1,5 @@
-//! The client side of a session against a rustls server: splits of the bytes, and ends with and without close_notify.
+//! Tests of the client side of a session against a rustls server: splits of the bytes, and ends with and without
+//! close_notify.
 
 use std::io::{self, Read, Write};
 use std::rc::Rc;
@@ -73,7 +74,7 @@ impl Server {
         loop {
             match client.poll_handshake(&mut context()) {
                 Poll::Ready(done) => return done,
-                // The client reports an error of the server.
+                // Errors of the server are ignored, because the client fails too and reports the cause.
                 Poll::Pending => drop(self.transfer()),
             }
         }
@@ -180,7 +181,7 @@ fn an_untrusted_server_gets_an_alert_and_no_data() {
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     assert!(matches!(inner, Some(rustls::Error::InvalidCertificate(_))), "{inner:?}");
-    assert!(server.transfer().is_err(), "an alert");
+    assert!(server.transfer().is_err(), "the server received no alert");
     assert!(server.received.is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! ClientHellos of every size and split, and the alert at the end of every failed handshake.
+//! Tests of ClientHellos of every size and split, and of the alert at the end of every failed handshake.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -25,7 +25,7 @@ fn client_of(config: &ClientConfig, size: usize) -> ClientConnection {
         let mut config = config.clone();
         let mut left = filler;
         while left > 0 {
-            // A name costs its length and one byte, and must not be empty.
+            // An ALPN name takes up its length plus one byte, and must not be empty.
             let name = left.min(256) - usize::from(left == 257);
             config.alpn_protocols.push(vec![b'-'; name - 1]);
             left -= name;
@@ -33,7 +33,7 @@ fn client_of(config: &ClientConfig, size: usize) -> ClientConnection {
         let name = ServerName::try_from(NAME).unwrap();
         ClientConnection::new(Arc::new(config), name).unwrap()
     };
-    let bare = recut(&first_flight(&mut with(0)), usize::MAX).len();
+    let bare = repack(&first_flight(&mut with(0)), usize::MAX).len();
     with(size - bare)
 }
 
@@ -47,7 +47,7 @@ fn first_flight(client: &mut ClientConnection) -> Vec<u8> {
 
 /// Repacks the handshake bytes into records of at most `payload` bytes. Beyond the capacity of a record, the length in
 /// the header is truncated.
-fn recut(mut records: &[u8], payload: usize) -> Vec<u8> {
+fn repack(mut records: &[u8], payload: usize) -> Vec<u8> {
     let mut all = Vec::new();
     while let [22, _, _, high, low, rest @ ..] = records {
         let length = usize::from(*high) << 8 | usize::from(*low);
@@ -79,7 +79,7 @@ fn a_client_hello_of_any_size_and_split_is_accepted() {
             for split in [1, 1_400, usize::MAX] {
                 let (mut client, acceptor) = TestClient::new(&configs, split);
                 client.tls = client_of(&configs.client, size);
-                let hello = recut(&first_flight(&mut client.tls), payload);
+                let hello = repack(&first_flight(&mut client.tls), payload);
                 for part in hello.chunks(split) {
                     client.peer.send(part);
                 }
@@ -120,7 +120,7 @@ fn bytes_sent_for(bytes: &[u8]) -> Vec<u8> {
     loop {
         match acceptor.poll(&mut context()) {
             Poll::Ready(Err(_)) => break,
-            Poll::Ready(Ok(greeted)) => panic!("{greeted:?}"),
+            Poll::Ready(Ok(first_bytes)) => panic!("{first_bytes:?}"),
             Poll::Pending => {}
         }
     }
@@ -135,7 +135,7 @@ fn an_invalid_client_hello_gets_an_alert() {
         let (mut client, _) = TestClient::new(&configs(&TLS13), usize::MAX);
         first_flight(&mut client.tls)
     };
-    let beside = [&hello[..50], &[23, 3, 3, 0, 1, b'x']].concat();
+    let nested = [&hello[..50], &[23, 3, 3, 0, 1, b'x']].concat();
     let interleaved = [&in_records(&message(1, 100)[..50], RECORD)[..], &[23, 3, 3, 0, 1, b'x']].concat();
     let rows: &[(&str, Vec<u8>, Vec<u8>)] = &[
         (
@@ -153,14 +153,22 @@ fn an_invalid_client_hello_gets_an_alert() {
             in_records(&message(1, 60_000), 8),
             fatal(DECODE_ERROR),
         ),
-        ("a record within a record", beside, CANCELED.to_vec()),
-        ("a record between two", interleaved, fatal(UNEXPECTED_MESSAGE)),
         (
-            "a record too long",
+            "an application record within a ClientHello record",
+            nested,
+            CANCELED.to_vec(),
+        ),
+        (
+            "an application record within a ClientHello",
+            interleaved,
+            fatal(UNEXPECTED_MESSAGE),
+        ),
+        (
+            "a record above the maximum length",
             [&[22, 3, 1, 0xff, 0xff][..], &[0; 20_000]].concat(),
             fatal(DECODE_ERROR),
         ),
-        ("no content", vec![22, 3, 1, 0, 0], fatal(DECODE_ERROR)),
+        ("an empty record", vec![22, 3, 1, 0, 0], fatal(DECODE_ERROR)),
         ("half a ClientHello", hello[..100].to_vec(), CANCELED.to_vec()),
     ];
     for (what, bytes, expected) in rows {
@@ -182,7 +190,7 @@ fn half_done_handshake(configs: &TlsConfigs) -> (TestClient, Tls<SimLink>) {
 #[test]
 fn an_aborted_handshake_ends_with_an_alert_the_client_can_read() {
     for version in [&TLS13, &TLS12] {
-        // Complete records, and one that is incomplete.
+        // Without and with an incomplete record from the client.
         for rest in [&[][..], &[22, 3, 3, 0, 90, 16]] {
             let (mut client, mut tls) = half_done_handshake(&configs(version));
             if !rest.is_empty() {
@@ -212,7 +220,7 @@ fn an_aborted_handshake_ends_with_an_alert_the_client_can_read() {
 fn errors_without_an_alert_of_rustls_get_one() {
     let interleaved = [&in_records(&message(16, 70)[..30], RECORD)[..], &[23, 3, 3, 0, 1, b'x']].concat();
     for (what, bytes) in [
-        ("a record between two", interleaved),
+        ("an application record within a handshake message", interleaved),
         ("a length above the bound", in_records(&[16, 1, 0, 0], RECORD)),
         ("many small records", in_records(&message(16, 60_000), 1)),
     ] {

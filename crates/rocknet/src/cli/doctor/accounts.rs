@@ -66,30 +66,31 @@ pub(super) fn check(config: &Config) -> Vec<Check> {
     }
     let state = state_folder(config);
     for user in &scripts.all {
-        checks.extend(of_state(&state, user));
+        checks.extend(check_state_folder(&state, user));
         if has_scripts {
-            checks.extend(keys(config, &state).filter_map(|key| of_key(key, user)));
+            checks.extend(keys(config, &state).filter_map(|key| check_key(key, user)));
         }
     }
     checks
 }
 
-fn of_state(state: &Path, user: &User) -> Option<Check> {
+/// Reports the state folder if the account can read or replace it.
+fn check_state_folder(state: &Path, user: &User) -> Option<Check> {
     // The folder does not exist before the first start.
     let path = accounts::reachable(state, user).ok()??;
     let (name, path) = (&user.name, path.display());
     Some(Check::bad(
         SUBJECT,
         format!(
-            "scripts of {name} can read or replace {path}: close it to others (chmod go-rwx {path}), or name another `state`"
+            "scripts of {name} can read or replace {path}: deny access to others (chmod go-rwx {path}), or name another `state`"
         ),
     ))
 }
 
 /// Reports a key that the account can read, directly or through a group, or a folder above it in which the account can
 /// replace the key.
-fn of_key(key: &Path, user: &User) -> Option<Check> {
-    // A missing key is reported as a fault of its site.
+fn check_key(key: &Path, user: &User) -> Option<Check> {
+    // A missing key is reported as an error of its site.
     let path = accounts::reachable(key, user).ok()??;
     let (name, shown) = (&user.name, path.display());
     let found = if path.is_file() {
@@ -108,14 +109,14 @@ fn keys<'c>(config: &'c Config, state: &Path) -> impl Iterator<Item = &'c Path> 
     let all: BTreeSet<&Path> = config
         .sites
         .iter()
-        .flat_map(of_site)
+        .flat_map(key_files)
         .filter(|key| !key.starts_with(state))
         .collect();
     all.into_iter().take(MAX_KEYS)
 }
 
 /// Returns the keys of a site's own certificates and of its client certificates for upstreams.
-fn of_site(site: &Site) -> impl Iterator<Item = &Path> {
+fn key_files(site: &Site) -> impl Iterator<Item = &Path> {
     let own = match site.tls.as_ref().map(|tls| &tls.source) {
         Some(CertificateSource::Files(files)) => files.as_slice(),
         _ => &[],

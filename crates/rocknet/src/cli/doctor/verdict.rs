@@ -9,7 +9,7 @@ pub enum Verdict {
     Bad,
 }
 
-/// One check: its subject, the result, and a description with the remedy.
+/// A check with its subject, its result, and a description that includes the remedy.
 pub struct Check {
     pub subject: &'static str,
     pub verdict: Verdict,

@@ -7,7 +7,7 @@ use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 pub struct Url<'a> {
     /// The URL as typed.
     pub written: &'a str,
-    /// In lower case; empty if the URL has no host.
+    /// Host in lower case; empty if the URL has no host.
     pub host: String,
     pub port: Option<u16>,
     pub path: &'a str,
@@ -19,7 +19,7 @@ impl<'a> Url<'a> {
     ///
     /// # Errors
     ///
-    /// A message for the user about the invalid part.
+    /// The error is a message for the user about the invalid part.
     pub fn parse(written: &'a str) -> Result<Url<'a>, &'static str> {
         let (scheme_port, rest) = match written.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Some(80), rest),
@@ -48,7 +48,8 @@ impl<'a> Url<'a> {
                 None => Err("write a URL such as http://example.com/path"),
             };
         }
-        // `rocknet` prints wildcard names as patterns, so a pattern stands for any matching name.
+        // `rocknet` prints wildcard names as patterns, so a pattern is accepted too. It is replaced by a name that it
+        // matches.
         let named = authority.strip_prefix("*.").unwrap_or(authority);
         let authority = Authority::parse(named.as_bytes()).ok_or("the host is not valid")?;
         let mut buffer = [0; HOST_BUFFER];
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_understood_as_people_type_them() {
+    fn urls_are_parsed_as_people_type_them() {
         fn check(written: &str, expected: Option<(&str, Option<u16>, &str, Option<&str>)>) {
             let got = Url::parse(written).ok();
             let got = got

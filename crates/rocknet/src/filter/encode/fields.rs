@@ -5,8 +5,9 @@ use rocknet_proto::semantics::negotiation::Coding;
 
 use crate::response::FieldList;
 
-/// Fields that describe the plain body. Digests cover the coded body (RFC 9530 §2, §3; RFC 3230; RFC 1864). Ranges of
-/// the coded body cannot be requested, because it is encoded again each time.
+/// Fields that describe the uncoded body, and are removed when a coding is applied. A digest would have to cover the
+/// coded body (RFC 9530 §2, §3; RFC 3230; RFC 1864). Ranges of the coded body cannot be requested, because each
+/// response is encoded again.
 const OF_PLAIN_CONTENT: [&str; 6] = [
     "Accept-Ranges",
     "Content-Digest",
@@ -24,14 +25,14 @@ pub fn allows_transforming(fields: &FieldList) -> bool {
     }) && fields.value("Signature-Input").is_none()
 }
 
-/// Returns true if caches keep the responses for different `Accept-Encoding` apart.
+/// Returns true if the response tells caches to store a separate response for each `Accept-Encoding`.
 pub fn varies_by_coding(fields: &FieldList) -> bool {
     has_element(fields, "Vary", |name| {
         name == "*" || name.eq_ignore_ascii_case("Accept-Encoding")
     })
 }
 
-/// Adds `Accept-Encoding` to `Vary` unless it is there, or `*` is.
+/// Adds `Accept-Encoding` to `Vary`, unless `Vary` has it or `*` already.
 pub fn add_vary(fields: &mut FieldList) {
     if varies_by_coding(fields) {
         return;
@@ -52,13 +53,13 @@ pub fn mark(fields: &mut FieldList, coding: Coding) {
     weaken(fields);
 }
 
-/// Removes digests of the plain body, which some handlers send as trailers.
+/// Removes digests of the uncoded body, which some handlers send as trailers.
 pub fn clean_trailers(trailers: &mut FieldList) {
     trailers.retain(|name| !is_of_plain_content(name));
 }
 
-/// Weakens the tag of a 304 if that is how the client has it. Otherwise the client could not tell which stored response
-/// the 304 is about (RFC 9111 §4.3.4).
+/// Weakens the tag of a 304 if the client has sent it as a weak tag. Otherwise the client could not determine which
+/// stored response the 304 refers to (RFC 9111 §4.3.4).
 pub fn weaken_confirmed(fields: &mut FieldList, if_none_match: Option<&[u8]>) {
     let (Some(list), Some(tag)) = (if_none_match, fields.value("ETag")) else {
         return;
@@ -88,9 +89,9 @@ fn is_of_plain_content(name: &str) -> bool {
     OF_PLAIN_CONTENT.iter().any(|other| other.eq_ignore_ascii_case(name))
 }
 
-/// Returns true if any element of the list fields with that name is wanted.
-fn has_element(fields: &FieldList, name: &str, is_wanted: impl Fn(&str) -> bool) -> bool {
-    values(fields, name).any(|value| value.split(',').any(|element| is_wanted(element.trim())))
+/// Returns true if `matches` is true for an element of the list fields with this name.
+fn has_element(fields: &FieldList, name: &str, matches: impl Fn(&str) -> bool) -> bool {
+    values(fields, name).any(|value| value.split(',').any(|element| matches(element.trim())))
 }
 
 fn values<'a>(fields: &'a FieldList, name: &'a str) -> impl Iterator<Item = &'a str> {

@@ -17,21 +17,22 @@ use crate::files::coding::{Encoder, Window};
 use crate::files::encode::EncoderLimit;
 use crate::response::{FieldList, Stream};
 
-/// Input that is encoded on the event loop at once: Brotli takes about 0.2 ms for it. More is handed to the pool.
+/// Maximum bytes of input that are encoded on the event loop: Brotli needs about 0.2 ms for them. More input is encoded
+/// in the pool.
 pub const MAX_INLINE: usize = 8 * 1024;
 
 /// Bytes of input encoded in one step: enough to be worth a job, and few enough that other jobs get their turn. A
-/// faster source waits meanwhile.
+/// faster source is not read until the step is complete.
 const BATCH: usize = 64 * 1024;
 
 /// Maximum pieces taken from the source in one poll, so that a source of tiny pieces does not block the event loop.
 const MAX_PIECES: usize = 64;
 
 /// Maximum memory of the encoders of all streams of a server. An encoder lives until its client has received the body,
-/// and an attacker may receive slowly. This is enough for 128 encoders; streams beyond the bound stay plain.
+/// and an attacker may receive slowly. The limit is enough for 128 encoders; further streams remain uncoded.
 const MAX_ENCODER_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Bounds the memory of all encoders of streams. A server has one, and clones share its budget.
+/// Limits the memory of the encoders of all streams of a server. Clones share the budget.
 #[derive(Clone)]
 pub struct Encoders {
     budget: ByteBudget,
@@ -47,26 +48,26 @@ struct Reservation {
 /// Encodes the pieces of another stream.
 pub struct CodedStream {
     source: SourceState,
-    /// Length that the source has announced, if it did, and the bytes received from it.
+    /// Length that the source announced, if any, and the number of bytes received from it.
     length: Option<u64>,
     received: u64,
-    /// Received and not yet in a batch.
+    /// Bytes that were received and are not in a batch yet.
     piece: Bytes,
     coder: Arc<Mutex<Coder>>,
-    /// The step that runs in the pool, if any. The job has the coder meanwhile.
+    /// The step that runs in the pool, if any. The job locks the coder until it ends.
     job: Option<(Job<io::Result<Vec<u8>>>, CoderStep)>,
-    /// Input since the last flush.
+    /// Bytes of input since the last flush.
     unflushed: u64,
-    /// Input since the last output, because the encoder may have deferred the work for all of it.
+    /// Bytes of input since the last output. The encoder may have deferred the work for all of them to the next step.
     unencoded: usize,
-    /// Error of the source, kept until everything before it was sent.
+    /// Error of the source, kept until the data before it has been sent.
     failure: Option<io::Error>,
     is_over: bool,
     pool: Pool,
     priority: Priority,
 }
 
-/// The input and its encoder. Shared with the job, so that the event loop can do a job that the pool rejects.
+/// The input and its encoder. Shared with the job, so that the event loop can run a step that the pool rejects.
 struct Coder {
     encoder: Option<Encoder>,
     batch: Vec<u8>,
@@ -82,7 +83,8 @@ enum CoderStep {
 
 type NextPiece = Pin<Box<dyn Future<Output = (Box<dyn Stream>, Option<io::Result<Bytes>>)>>>;
 
-/// The source stream. A call of `next` is kept across flushes, because some streams lose data if it is dropped.
+/// The source stream. A pending call of `next` is kept across flushes, because some streams lose data if the call is
+/// dropped.
 enum SourceState {
     Idle(Box<dyn Stream>),
     Pending(NextPiece),
@@ -118,8 +120,8 @@ impl Drop for Reservation {
     }
 }
 
-/// Returns the memory of an encoder with a small window and of a batch. The measured maximum of the encoder is 1.9 MiB
-/// for Brotli and 0.45 MiB for gzip.
+/// Returns the bytes reserved for an encoder with a small window and for a batch. The measured maximum of the encoder
+/// is 1.9 MiB for Brotli and 0.45 MiB for gzip.
 fn size_of_encoder(coding: Coding) -> u64 {
     1024 * match coding {
         Coding::Br => 2048,
@@ -130,7 +132,7 @@ fn size_of_encoder(coding: Coding) -> u64 {
 }
 
 impl CodedStream {
-    /// Returns the source again if it cannot be encoded now.
+    /// Encodes `source` with `coding`. Returns `source` as the error if it cannot be encoded now.
     pub fn new(
         coding: Coding,
         source: Box<dyn Stream>,
@@ -182,8 +184,8 @@ impl CodedStream {
                     let encoded = match done {
                         Ok(encoded) => encoded,
                         Err(error @ JobError::Panicked) => Err(io::Error::other(error)),
-                        // If the pool has no room, the work is done here, so that the response is neither delayed nor
-                        // cut.
+                        // If the queue of the pool is full, the step runs here, so that the response is neither delayed
+                        // nor cut.
                         Err(JobError::Rejected | JobError::Stopped) => lock(&self.coder).step(step),
                     };
                     Some((encoded, step))
@@ -214,7 +216,7 @@ impl CodedStream {
         }
     }
 
-    /// Does a short step; hands a long one to the pool.
+    /// Runs a short step and returns its output. Starts a long step in the pool, and returns `None`.
     fn begin(&mut self, step: CoderStep) -> Option<io::Result<Vec<u8>>> {
         if self.unencoded <= MAX_INLINE {
             return Some(lock(&self.coder).step(step));
@@ -225,8 +227,8 @@ impl CodedStream {
         None
     }
 
-    /// Fills the batch until it is full or the source pauses, ends or fails. Pending only when nothing is left to
-    /// flush.
+    /// Fills the batch until it is full or the source pauses, ends or fails, and returns the step to run. Pending only
+    /// if no data has to be flushed.
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<CoderStep>> {
         if let Some(error) = self.failure.take() {
             return Poll::Ready(Err(error));
@@ -249,8 +251,11 @@ impl CodedStream {
                 }
                 Poll::Ready(Some(Err(error))) => return self.fail(error),
                 Poll::Ready(None) if self.length.is_some_and(|length| length != self.received) => {
-                    // The coded body has no length by which the client would notice the missing part.
-                    return self.fail(io::Error::new(io::ErrorKind::UnexpectedEof, "the content ended early"));
+                    // The coded body has no length, so the client would not notice the missing part.
+                    return self.fail(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "the response body ended early",
+                    ));
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(CoderStep::Finish)),
                 Poll::Pending if self.unflushed > 0 => return Poll::Ready(Ok(CoderStep::Flush)),
@@ -309,7 +314,8 @@ impl Coder {
     }
 }
 
-/// Locks the coder. After a job that panicked the coder is not used again, because the stream ends with an error.
+/// Locks the coder. Poisoning is ignored: after a job that panicked, the stream ends with an error and does not use the
+/// coder again.
 fn lock(coder: &Mutex<Coder>) -> MutexGuard<'_, Coder> {
     coder.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -352,7 +358,7 @@ impl Stream for SinglePiece {
     }
 }
 
-/// A body of unknown length that is not sent: the response to HEAD.
+/// A body of unknown length that is not sent, for the response to HEAD.
 pub struct UnsentBody;
 
 impl Stream for UnsentBody {

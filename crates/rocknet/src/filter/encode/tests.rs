@@ -1,4 +1,4 @@
-//! Tests of the filter.
+//! Tests of the filter that applies content codings.
 
 mod bodies;
 mod fields;

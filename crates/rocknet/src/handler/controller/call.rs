@@ -1,11 +1,11 @@
-//! One request to a controller, over as many calls as it needs.
+//! One request to a controller, with the state that its calls share.
 
 use rocknet_controller::host::{self, CallError, Progress, RequestState};
 
 use super::request_view::SavedRequest;
 use super::response_builder::ResponseBuilder;
 
-/// Everything that a call needs. It moves to the thread that makes the call, and back.
+/// Request, response and state of the calls. Moves to the thread that makes a call, and back.
 pub struct ControllerCall {
     controller: host::LoadedController,
     request: SavedRequest,
@@ -39,7 +39,7 @@ impl ControllerCall {
         }
     }
 
-    /// Calls the controller. Blocks for as long as the controller does.
+    /// Calls the controller, and blocks until it returns.
     pub fn step(&mut self, step: &CallStep) -> Result<Progress, CallError> {
         let request = self.request.view(&self.body);
         let (response, state) = (&mut self.response, &mut self.state);
@@ -57,7 +57,7 @@ impl ControllerCall {
             .controller
             .give(&request, &mut self.response, &mut self.state, &mut piece)?;
         piece.truncate(length);
-        // A short piece does not occupy a full buffer while it waits for its client.
+        // Shrinks the buffer, so that a short piece does not occupy a full buffer while it waits for its client.
         if length < MAX_PIECE / 2 {
             piece.shrink_to_fit();
         }

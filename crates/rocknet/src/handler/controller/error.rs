@@ -19,9 +19,9 @@ use crate::response::Response;
 pub enum ControllerError {
     /// The client did not send the request body completely.
     RequestBody(BodyError),
-    /// The request body exceeds the limit for controllers that receive it at once.
+    /// The request body exceeds the limit for controllers that receive it as a whole.
     TooLarge,
-    /// The pool has no room or is stopping, or the call panicked.
+    /// The queue of the pool is full, the pool is stopping, or the call panicked.
     Pool(JobError),
     /// The controller returned an error code.
     Failed(CallError),
@@ -35,7 +35,7 @@ pub enum ControllerError {
     NotRunning(Arc<str>),
     /// The process violated the protocol between server and process.
     Protocol,
-    /// The process cannot be reached because of an error of the system.
+    /// The process cannot be reached because of a system error.
     Process(io::Error),
     /// Too many requests wait for the process.
     Full,
@@ -62,14 +62,14 @@ impl ControllerError {
     /// Returns the response, and logs errors that the author of the controller or the operator can fix.
     pub fn to_response(&self, controller: &str) -> Response {
         let status = self.status();
-        let is_ours = matches!(status, Status::INTERNAL_SERVER_ERROR | Status::BAD_GATEWAY);
+        let is_server_error = matches!(status, Status::INTERNAL_SERVER_ERROR | Status::BAD_GATEWAY);
         let cause = Cause {
             level: Level::ERROR,
             what: "a controller failed",
             site: "",
             subject: controller,
         };
-        if is_ours && cause.may_be_logged() {
+        if is_server_error && cause.may_be_logged() {
             tracing::error!(%controller, "a controller failed: {self}");
         }
         Response::new(status)

@@ -15,7 +15,7 @@ use rocknet_controller::host::{self, LoadedLibrary};
 use super::isolated::{IsolatedLibrary, Supervisors};
 use super::{isolated, private_copy, response_builder};
 
-/// Maximum size of a library in bytes. Statically linked libraries with symbols reach a hundred million bytes.
+/// Maximum size of a library in bytes. Statically linked libraries with symbols reach 100 MB.
 const MAX_LIBRARY_SIZE: u64 = 512 * 1024 * 1024;
 
 /// Error of loading a controller.
@@ -31,7 +31,7 @@ pub enum LoadError {
     Isolated(String),
     /// The library has no controller of this name.
     NoController {
-        /// Names of the controllers that it has.
+        /// Names of the controllers that the library has.
         has: Vec<String>,
     },
 }
@@ -48,7 +48,7 @@ impl FileStamp {
     }
 }
 
-/// Libraries that a snapshot or request holds, with the file version that was loaded.
+/// Libraries that a snapshot or request still uses, each with the version of the file that was loaded.
 struct LibraryTable<L>(Mutex<BTreeMap<PathBuf, (FileStamp, Weak<L>)>>);
 
 impl<L> Default for LibraryTable<L> {
@@ -106,7 +106,7 @@ impl<L> LibraryTable<L> {
     fn library(&self, path: &Path, load: impl FnOnce(File) -> Result<L, LoadError>) -> Result<Arc<L>, LoadError> {
         let file = File::open(path).map_err(LoadError::Unreadable)?;
         let stamp = FileStamp::of(&file.metadata().map_err(LoadError::Unreadable)?);
-        // Locked while a library is loaded, so that two routes that need it at once share it.
+        // Locked while a library is loaded, so that two routes that need it at the same time share it.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((loaded, library)) = all.get(path)
             && let (true, Some(library)) = (*loaded == stamp, library.upgrade())
@@ -120,7 +120,7 @@ impl<L> LibraryTable<L> {
     }
 }
 
-/// Copies the file into a private one.
+/// Copies the file into a private file.
 fn copy(file: &File) -> Result<File, LoadError> {
     let (copy, size) = private_copy::copy(file, MAX_LIBRARY_SIZE).map_err(LoadError::Unreadable)?;
     if size > MAX_LIBRARY_SIZE {
@@ -136,7 +136,11 @@ impl fmt::Display for LoadError {
             LoadError::TooLarge => write!(f, "it is larger than {} MiB", MAX_LIBRARY_SIZE >> 20),
             LoadError::Library(error) => error.fmt(f),
             LoadError::Isolated(why) => f.write_str(why),
-            LoadError::NoController { has } => write!(f, "it has no such controller, but `{}`", has.join("`, `")),
+            LoadError::NoController { has } => write!(
+                f,
+                "it has no such controller; its controllers are `{}`",
+                has.join("`, `")
+            ),
         }
     }
 }

@@ -40,7 +40,7 @@ impl LoadedController {
     ///
     /// # Errors
     ///
-    /// The message names the line of the configuration and the reason.
+    /// The message has the line of the configuration and the reason.
     pub fn new(
         configured: &model::Controller,
         settings: &Settings,
@@ -64,7 +64,7 @@ impl LoadedController {
         })
     }
 
-    /// Handles the request if that needs no wait and no state that outlives this call.
+    /// Handles the request if that needs neither a wait nor state that outlives this call. Otherwise returns `None`.
     pub fn handle_now(&self, request: &ExchangeRef<'_>) -> Option<Response> {
         let RunMode::Network(loaded) = &self.mode else {
             return None;

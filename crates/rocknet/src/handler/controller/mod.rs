@@ -42,11 +42,12 @@ pub use self::request_view::RequestOrigin;
 pub struct ControllerHandler(Arc<LoadedController>);
 
 impl ControllerHandler {
-    /// Loads the library, if it is not loaded yet, and makes the handler of one of its controllers.
+    /// Loads the library, if it is not loaded yet, and creates the handler of one of its controllers.
     ///
     /// # Errors
     ///
-    /// The library cannot be loaded, or has no such controller.
+    /// Fails if the library cannot be loaded or has no such controller. The message names the line of the
+    /// configuration.
     pub fn new(configured: &model::Controller, settings: &Settings, libraries: &Libraries) -> Result<Self, String> {
         LoadedController::new(configured, settings, libraries).map(|controller| ControllerHandler(Arc::new(controller)))
     }

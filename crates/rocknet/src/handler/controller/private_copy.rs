@@ -1,7 +1,8 @@
 //! Private copies of libraries, and their names for the dynamic loader.
 //!
-//! A loaded library is mapped, so a process that overwrites its file would overwrite running code. And the loader
-//! returns the library it has already loaded for a file that it knows.
+//! A loaded library is mapped into memory, so a process that overwrites its file would overwrite running code. The
+//! dynamic loader also returns an already loaded library if it gets the same file name again, so a changed file would
+//! not be loaded.
 
 use std::fs::File;
 use std::io;
@@ -20,14 +21,15 @@ mod system;
 #[cfg(all(test, target_os = "linux"))]
 mod portable;
 
-/// Copies at most `most` + 1 bytes of `file`. Returns the copy and its size, by which the caller detects larger files.
+/// Copies at most `most` + 1 bytes of `file`. Returns the copy and its size. A size above `most` means that the file is
+/// larger.
 pub fn copy(file: &File, most: u64) -> io::Result<(File, u64)> {
     let mut copy = system::file()?;
     let copied = io::copy(&mut io::Read::take(file, most + 1), &mut copy)?;
     Ok((copy, copied))
 }
 
-/// Loads the library of which `image` is a copy. Errors name the file as `known_as`, its configured path.
+/// Loads a library from `image`, a copy of its file. Errors name the file by `known_as`, its configured path.
 pub fn library(image: &File, known_as: &str, log: fn(Level, &[u8])) -> Result<LoadedLibrary, LoadError> {
     let load = |name: &Path| {
         LoadedLibrary::load(name, log).map_err(|error| match error {

@@ -1,4 +1,4 @@
-//! The parts of a request that controllers may read.
+//! The parts of a request that controllers can read.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ impl<'a> RequestOrigin<'a> {
         RequestOrigin::new(exchange.client, exchange.tls.as_deref(), exchange.user.as_deref())
     }
 
-    /// Makes the origin from the client, the properties of TLS and the authenticated user.
+    /// Creates the origin from the client, the TLS parameters and the authenticated user.
     pub fn new(client: Client, secure: Option<&'a TlsInfo>, user: Option<&'a str>) -> RequestOrigin<'a> {
         RequestOrigin {
             client,
@@ -121,7 +121,7 @@ impl host::RequestView for RequestView<'_> {
     }
 }
 
-/// An owned request, which outlives the receive buffer and may move to another thread.
+/// An owned request, which outlives the receive buffer and can move to another thread.
 pub struct SavedRequest {
     request: OwnedRequest,
     path: Box<str>,

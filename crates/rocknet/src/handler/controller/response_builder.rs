@@ -13,8 +13,8 @@ use crate::response::{FieldList, Response};
 /// Maximum number of header fields of a response, and of bytes of their names and values: more than any client accepts.
 const MAX_FIELDS: usize = 256;
 const MAX_HEAD: usize = 64 * 1024;
-/// Maximum bytes of a body that is written at once. It is held until the client has received it. Larger bodies are sent
-/// in pieces.
+/// Maximum bytes of a body that a controller writes as a whole. The server keeps the body in memory until the client
+/// has received it. Controllers produce larger bodies in pieces.
 pub const MAX_BODY: usize = 16 * 1024 * 1024;
 /// Maximum bytes of a log line, and of log lines per request, so that a controller cannot fill the disk.
 const MAX_LOG_LINE: usize = 2 * 1024;
@@ -31,7 +31,7 @@ pub struct ResponseBuilder<N = Arc<str>> {
     body: Vec<u8>,
     /// The first refusal of a value.
     refused: Option<Refused>,
-    /// True once the head has been taken.
+    /// True once `finish_head` was called. Later changes are refused.
     pub is_head_sent: bool,
     log_lines: std::cell::Cell<u32>,
 }
@@ -132,7 +132,7 @@ impl<N: AsRef<str>> ResponseWriter for ResponseBuilder<N> {
         }
         self.log_lines.set(log_lines + 1);
         if log_lines == MAX_LOG_LINES {
-            tracing::warn!(controller = %self.controller.as_ref(), "more than {MAX_LOG_LINES} log lines for one request; the rest is dropped");
+            tracing::warn!(controller = %self.controller.as_ref(), "more than {MAX_LOG_LINES} log lines for one request; further lines are dropped");
             return;
         }
         log_line(level, self.controller.as_ref(), line);

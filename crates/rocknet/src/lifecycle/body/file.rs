@@ -1,4 +1,5 @@
-//! Range of a file that is sent in pieces, each of which is in memory before it is sent.
+//! Source of a file range that is sent in pieces. Each piece is loaded into memory before it is sent, so that the event
+//! loop does not wait for the disk.
 
 use std::future::Future;
 use std::io;
@@ -16,50 +17,54 @@ use crate::blocking::{Job, JobError, Pool};
 use crate::open_file::OpenFile;
 use crate::response::FilePart;
 
-/// Size of a piece where the response has the link to itself, which is as much as a link sends of files in one turn. The pool reads
-/// half a megabyte from a disk at once, and other connections get their turn between two pieces.
+/// Maximum size of a piece if the response has the link to itself. A link sends as many bytes of files in one turn. The
+/// pool reads such a piece from the disk in one job, and other connections are served between two pieces.
 const DIRECT_PIECE: u64 = 512 << 10;
 
-/// Largest piece that is framed. The next one is prepared once the last has been framed.
+/// Maximum size of a framed piece. The next piece is prepared once the previous one has been framed.
 const FRAMED_PIECE: u64 = 64 * 1024;
 
-/// Smaller pieces are copied before they are framed, because sending one from its file takes further system calls.
+/// Minimum size of a framed piece that is sent from its file. Smaller pieces are copied, because sending from a file
+/// requires further system calls.
 const FROM_FILE: u64 = 8 * 1024;
 
 /// Source of the pieces of a file.
 pub struct FileSource {
     part: FilePart,
     delivery: Delivery,
-    /// Brings the next piece into memory.
+    /// Operation that loads the next piece into memory.
     preparing: Option<Preparing>,
-    /// The next piece was just read into memory. If it is gone again, sending it waits for the disk.
-    is_here: bool,
-    /// Time that is noted in the file if it is in memory as a whole.
+    /// True if the next piece was just found in memory or loaded. It is sent without another check: if the kernel has
+    /// evicted it since, sending it waits for the disk.
+    is_loaded: bool,
+    /// Uptime in ms that is noted in the file when the file is found in memory; `None` if the file is sent in more than
+    /// one piece.
     note: Option<u64>,
 }
 
 enum Preparing {
-    /// The worker's own loop reads into the kernel's memory.
+    /// The event loop of the worker reads the piece into the page cache.
     ReadAhead(ReadAhead),
-    /// A thread of the pool does.
-    BringIn(Job<()>),
-    /// A thread of the pool reads into the server's memory.
+    /// A thread of the pool reads the piece into the page cache.
+    Load(Job<()>),
+    /// A thread of the pool reads the piece into a buffer.
     Read(Job<io::Result<Bytes>>),
 }
 
 impl FileSource {
-    /// Makes the source of a range of a file.
+    /// Creates the source of a range of a file.
     pub fn new(part: FilePart, delivery: Delivery) -> FileSource {
         FileSource {
             part,
             delivery,
             preparing: None,
-            is_here: false,
+            is_loaded: false,
             note: None,
         }
     }
 
-    /// Sends a whole file, which may have been found in memory just now.
+    /// Creates the source of a whole file. A file of one piece that was found in memory within the last second is not
+    /// checked again.
     pub fn whole(file: &Arc<OpenFile>, delivery: Delivery, now_ms: u64) -> FileSource {
         let part = FilePart {
             file: Arc::clone(file),
@@ -68,25 +73,25 @@ impl FileSource {
         };
         let is_one_piece = delivery == Delivery::Direct && file.length <= DIRECT_PIECE;
         FileSource {
-            is_here: is_one_piece && file.was_resident(now_ms),
+            is_loaded: is_one_piece && file.was_resident(now_ms),
             note: is_one_piece.then_some(now_ms),
             ..FileSource::new(part, delivery)
         }
     }
 
-    /// Returns the number of bytes that are still to be returned.
+    /// Returns the number of bytes that [`FileSource::poll`] has not returned yet.
     pub fn left(&self) -> u64 {
         self.part.length
     }
 
-    /// Returns the next piece, of at most `most` bytes where it is framed; `None` at the end.
-    pub fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<Piece>>> {
+    /// Returns the next piece; `None` at the end. A framed piece has at most `max_bytes` bytes.
+    pub fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, max_bytes: u64) -> Poll<Option<io::Result<Piece>>> {
         if self.part.length == 0 {
             return Poll::Ready(None);
         }
         loop {
             let found = match &mut self.preparing {
-                None => match self.find(most) {
+                None => match self.find(max_bytes) {
                     Ok(None) => {
                         if let Some(ahead) = read_ahead(&self.part.file.file, self.part.offset, self.piece()) {
                             self.preparing = Some(Preparing::ReadAhead(ahead));
@@ -97,26 +102,28 @@ impl FileSource {
                     found => found,
                 },
                 Some(Preparing::ReadAhead(ahead)) => {
-                    self.is_here = ready!(ahead.as_mut().poll(task));
+                    self.is_loaded = ready!(ahead.as_mut().poll(task));
                     self.preparing = None;
-                    self.find(most)
+                    self.find(max_bytes)
                 }
-                Some(Preparing::BringIn(job)) => {
-                    let brought = ready!(Pin::new(job).poll(task));
+                Some(Preparing::Load(job)) => {
+                    let loaded = ready!(Pin::new(job).poll(task));
                     self.preparing = None;
-                    match brought {
+                    match loaded {
+                        // The pool is full: thousands of jobs wait for the disk already. The response is cut, because
+                        // reading in the event loop would let all its clients wait for the disk.
                         Err(error @ JobError::Rejected) => Err(io::Error::other(error)),
+                        // After a panic or a stop of the pool, the piece is sent although this may wait for the disk.
                         Ok(()) | Err(_) => {
-                            self.is_here = true;
-                            self.find(most)
+                            self.is_loaded = true;
+                            self.find(max_bytes)
                         }
                     }
                 }
                 Some(Preparing::Read(job)) => {
                     let read = ready!(Pin::new(job).poll(task));
                     self.preparing = None;
-                    // With thousands of jobs waiting for the disk, this response is cut: if the event loop read in place of the
-                    // pool, all its clients would wait for the disk.
+                    // A full pool cuts the response here too.
                     let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
                     read.map(|read| Some(Piece::Owned(read)))
                 }
@@ -127,8 +134,8 @@ impl FileSource {
                     self.part.length -= piece.length();
                     return Poll::Ready(Some(Ok(piece)));
                 }
-                // The event loop cannot read it, or the kernel could not keep it in memory.
-                Ok(None) => self.preparing = Some(self.by_a_thread(pool, most)),
+                // The event loop cannot load the piece, or the kernel could not keep it in memory.
+                Ok(None) => self.preparing = Some(self.load_in_pool(pool, max_bytes)),
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
@@ -141,17 +148,17 @@ impl FileSource {
         })
     }
 
-    /// Returns the part of the next piece that is in memory; `None` if its beginning is not.
-    fn find(&mut self, most: u64) -> io::Result<Option<Piece>> {
+    /// Returns the next piece if it is in memory. A framed piece is cut to its beginning if only that is in memory.
+    fn find(&mut self, max_bytes: u64) -> io::Result<Option<Piece>> {
         match self.delivery {
             Delivery::Direct => Ok(self.find_direct()),
-            Delivery::Framed => self.find_framed(most),
+            Delivery::Framed => self.find_framed(max_bytes),
         }
     }
 
     fn find_direct(&mut self) -> Option<Piece> {
         let length = self.piece();
-        if !std::mem::take(&mut self.is_here) {
+        if !std::mem::take(&mut self.is_loaded) {
             if !file::is_resident(&self.part.file.file, self.part.offset + length - 1) {
                 return None;
             }
@@ -162,8 +169,8 @@ impl FileSource {
         Some(Piece::File(self.next_part(length)))
     }
 
-    fn find_framed(&self, most: u64) -> io::Result<Option<Piece>> {
-        let part = self.next_part(self.piece().min(most));
+    fn find_framed(&self, max_bytes: u64) -> io::Result<Option<Piece>> {
+        let part = self.next_part(self.piece().min(max_bytes));
         if part.length >= FROM_FILE && file::check_resident(&part.file.file, part.offset + part.length - 1)? {
             return Ok(Some(Piece::File(part)));
         }
@@ -180,15 +187,15 @@ impl FileSource {
         }
     }
 
-    fn by_a_thread(&self, pool: &Pool, most: u64) -> Preparing {
+    fn load_in_pool(&self, pool: &Pool, max_bytes: u64) -> Preparing {
         match self.delivery {
             Delivery::Direct => {
                 let part = self.next_part(self.piece());
-                let bring_in = move || file::load_into_page_cache(&part.file.file, part.offset, part.length);
-                Preparing::BringIn(pool.spawn(Priority::Normal, bring_in))
+                let load = move || file::load_into_page_cache(&part.file.file, part.offset, part.length);
+                Preparing::Load(pool.spawn(Priority::Normal, load))
             }
             Delivery::Framed => {
-                let part = self.next_part(self.piece().min(most));
+                let part = self.next_part(self.piece().min(max_bytes));
                 Preparing::Read(pool.spawn(Priority::Normal, move || read(&part)))
             }
         }
@@ -210,8 +217,8 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_pool_without_room_cuts_the_response_and_halts_nothing() {
-        // Neither is ever noted as being in memory.
+    fn a_full_pool_cuts_the_response_instead_of_blocking_the_event_loop() {
+        // Neither a folder nor a file of procfs is ever found in memory.
         for (delivery, path) in [(Delivery::Direct, "."), (Delivery::Framed, "/proc/self/status")] {
             let file = File::open(path).expect("a file");
             let part = FilePart {

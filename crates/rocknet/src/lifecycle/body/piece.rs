@@ -12,8 +12,8 @@ use crate::response::FilePart;
 pub enum Delivery {
     /// The response has the link to itself: long pieces are sent from the file once they are in memory.
     Direct,
-    /// Frames of several responses share the link. The payload of a frame must be ready before the frame begins, because a frame
-    /// cannot be taken back.
+    /// Frames of several responses share the link. The payload of a frame must be ready before the frame begins,
+    /// because a frame cannot be withdrawn once its header has been sent.
     Framed,
 }
 
@@ -26,7 +26,7 @@ pub enum Piece {
         start: usize,
         end: usize,
     },
-    /// In the kernel's memory, so that it is sent without a copy in the server's.
+    /// Range of a file in the page cache, which is sent without a copy in the server's memory.
     File(FilePart),
 }
 

@@ -9,7 +9,8 @@ use bytes::Bytes;
 
 use crate::response::{FieldList, Stream};
 
-/// The future for the next piece borrows the stream, so the stream moves into it between polls.
+/// Source of the pieces of a [`Stream`]. The future of the next piece borrows the stream, so the stream is moved into
+/// that future until it completes.
 pub struct StreamSource {
     stream: Option<Box<dyn Stream>>,
     next: Option<Next>,
@@ -19,7 +20,7 @@ pub struct StreamSource {
 type Next = Pin<Box<dyn Future<Output = (Box<dyn Stream>, Option<io::Result<Bytes>>)>>>;
 
 impl StreamSource {
-    /// Makes the source of a streamed body.
+    /// Creates the source of a streamed body.
     pub fn new(stream: Box<dyn Stream>) -> StreamSource {
         StreamSource {
             stream: Some(stream),
@@ -28,7 +29,7 @@ impl StreamSource {
         }
     }
 
-    /// Returns the trailer fields once the end was returned.
+    /// Returns the trailer fields once [`StreamSource::poll`] has returned the end.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
         self.trailers.take()
     }
@@ -51,7 +52,7 @@ impl StreamSource {
             let (mut stream, piece) = ready!(next.as_mut().poll(task));
             self.next = None;
             match piece {
-                // A piece without bytes is not the end.
+                // An empty piece does not end the body.
                 Some(Ok(bytes)) if bytes.is_empty() => self.stream = Some(stream),
                 Some(Ok(bytes)) => {
                     self.stream = Some(stream);

@@ -22,8 +22,8 @@ pub enum BodyEvent {
     Refused(Refusal),
 }
 
-/// Returns the next piece of the body: from `unread`, or received. Trailers are put into `channel` before the end is
-/// returned.
+/// Returns the next event of the body, from `unread` or from newly received bytes. Trailers are put into `channel`
+/// before the end is returned.
 pub fn poll_body<L: Link>(
     engine: &mut ServerConnection,
     link: &mut L,
@@ -45,7 +45,7 @@ pub fn poll_body<L: Link>(
             return Poll::Ready(Ok(BodyEvent::Disconnected));
         }
         if unread.is_empty() {
-            // In most cases all received bytes belong to the body, and are copied once.
+            // In most cases all received bytes belong to the body, so they are parsed in place and copied only once.
             let parsed = parse(engine, limits, &received, request, channel);
             unread.extend_from_slice(&received[parsed.consumed..]);
             if let Some(event) = parsed.event {
@@ -60,12 +60,12 @@ pub fn poll_body<L: Link>(
 /// Result of parsing received bytes.
 struct ParsedBody {
     consumed: usize,
-    /// `None`: more bytes are needed.
+    /// `None` if more bytes are needed.
     event: Option<BodyEvent>,
 }
 
-/// Parses all available bytes into one piece. A piece for each chunk would be costly: a body in chunks of one byte
-/// would move the remaining bytes once for every six of them.
+/// Parses all available bytes into one piece. A piece for each chunk would be expensive: with chunks of one byte, the
+/// remaining bytes would be moved once for every six bytes.
 fn parse(
     engine: &mut ServerConnection,
     limits: &Limits,
@@ -80,7 +80,7 @@ fn parse(
                 data.extend_from_slice(&bytes[consumed + start..consumed + end]);
                 consumed += end;
             }
-            // After the end the engine receives nothing, so the next call returns the end again.
+            // If data precedes the end, the data is returned first, and the next call returns the end.
             Ok(ServerEvent::End { consumed: end }) => {
                 let trailers = request.trailers.view(&bytes[consumed..]);
                 channel.put_trailers(FieldList::from_fields(trailers.lines()));
@@ -125,8 +125,8 @@ mod tests {
     use super::*;
     use crate::exchange::RequestBody;
 
-    /// Sends a request body at once, and checks the pieces that are read and how the body ends.
-    fn check(content: &str, expected: &[&str], ends: &str) -> Option<FieldList> {
+    /// Sends a request body in one piece, and checks the pieces that are read and the end of the body.
+    fn check(content: &str, expected: &[&str], expected_end: &str) -> Option<FieldList> {
         let head = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
         let (mut engine, limits, mut request) = (ServerConnection::new(), Limits::default(), RequestIndex::default());
         assert!(matches!(
@@ -152,7 +152,7 @@ mod tests {
             match event {
                 Poll::Ready(Ok(BodyEvent::Chunk(chunk))) => pieces.push(String::from_utf8_lossy(&chunk).into_owned()),
                 Poll::Ready(Ok(BodyEvent::End)) => break "end",
-                Poll::Ready(Ok(BodyEvent::Disconnected)) => break "left",
+                Poll::Ready(Ok(BodyEvent::Disconnected)) => break "disconnected",
                 Poll::Ready(Ok(BodyEvent::Refused(_))) => break "refused",
                 Poll::Ready(Err(_)) | Poll::Pending => break "stuck",
             }
@@ -161,24 +161,24 @@ mod tests {
             (&pieces[..], found),
             (
                 &expected.iter().map(|piece| (*piece).to_owned()).collect::<Vec<_>>()[..],
-                ends
+                expected_end
             )
         );
         handler.take_trailers()
     }
 
     #[test]
-    fn what_arrives_at_once_is_one_piece_however_small_its_chunks() {
+    fn bytes_received_together_become_one_piece_however_small_the_chunks_are() {
         let many = "1\r\nx\r\n".repeat(5000);
         check(&format!("{many}0\r\n\r\n"), &[&"x".repeat(5000)], "end");
-        check(&many, &[&"x".repeat(5000)], "left");
+        check(&many, &[&"x".repeat(5000)], "disconnected");
         check("0\r\n\r\n", &[], "end");
-        check("2\r\nab\r\n3\r\nc", &["abc"], "left");
+        check("2\r\nab\r\n3\r\nc", &["abc"], "disconnected");
         check("2\r\nab\r\nno size\r\n", &[], "refused");
     }
 
     #[test]
-    fn trailers_come_with_the_end() {
+    fn trailers_are_available_at_the_end_of_the_body() {
         for (content, expected) in [
             ("0\r\n\r\n", None),
             (

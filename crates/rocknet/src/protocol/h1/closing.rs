@@ -1,4 +1,5 @@
-//! Closes connections in an orderly way where the client may still read, and acts on passed deadlines.
+//! Closes HTTP/1 connections in an orderly way, so that the client can read the last response, and acts on passed
+//! deadlines.
 
 use std::io;
 use std::rc::Rc;
@@ -25,15 +26,15 @@ impl<L: Link> Connection<L> {
         }
         self.core.open_ended = false;
         let worker = self.core.worker();
-        // If the client did not request the end, it may have sent more. Closing with unread bytes is a reset, which
-        // discards what the client has not read yet.
-        let is_ours = self.core.is_old(&worker, &worker.config());
-        // More bytes may also have arrived while a response did not fit into the socket.
-        let meanwhile = self.core.deadlines.wait() == Wait::Send;
-        let linger = linger || is_ours || meanwhile || !self.core.unread.is_empty();
+        // If the server decided to close, the client may have sent more requests. Closing with unread bytes sends a
+        // reset, which discards response bytes that the client has not read yet.
+        let is_server_close = self.core.is_old(&worker, &worker.config());
+        // The client may also have sent more while a response did not fit into the socket.
+        let was_blocked = self.core.deadlines.wait() == Wait::Send;
+        let linger = linger || is_server_close || was_blocked || !self.core.unread.is_empty();
         // The unacknowledged bytes cannot exceed the sent bytes, so for small responses the kernel is not queried.
-        let is_little = u64::from(self.sent) <= LEFT_TO_KERNEL;
-        if linger || !is_little && self.core.link.in_flight() > LEFT_TO_KERNEL {
+        let is_small = u64::from(self.sent) <= LEFT_TO_KERNEL;
+        if linger || !is_small && self.core.link.in_flight() > LEFT_TO_KERNEL {
             return Poll::Ready(self.core.begin_linger());
         }
         self.core.link.finish();
@@ -48,7 +49,7 @@ impl<L: Link> Connection<L> {
         tracing::debug!(client = %self.core.info.client, ?wait, "a deadline passed");
         match std::mem::replace(&mut self.state, State::Reading) {
             State::Serving(serving) => self.expire_exchange(serving, wait),
-            // The client does not take the last response.
+            // The client has not acknowledged the whole last response.
             State::Reading if wait == Wait::KeepAlive && self.core.link.in_flight() > FIN_ONLY => {
                 self.state = State::Closing { linger: true };
             }
@@ -64,7 +65,7 @@ impl<L: Link> Connection<L> {
         let (worker, channel) = (self.core.worker(), serving.channel.as_deref());
         match serving
             .exchange
-            .expire(&worker, &self.core.deadlines, channel, self.ended)
+            .expire(&worker, &self.core.deadlines, channel, self.client_has_closed)
         {
             Expiry::Respond if self.engine.may_respond() => {
                 let ActiveExchange { context, stage, .. } = serving.exchange;
@@ -86,10 +87,10 @@ impl<L: Link> Connection<L> {
     fn cut(&mut self, wait: Wait) {
         self.record_cut();
         if wait == Wait::Send {
-            // After an orderly close the kernel would keep the send buffer for as long as the client likes.
+            // After an orderly close the kernel would keep the send buffer without a time limit.
             self.core.link.reset();
         }
-        // No step is taken before the backlog has been sent, which will not happen here.
+        // The backlog is discarded, because the client does not take it, and no step is taken before it is empty.
         self.core.abandon();
     }
 

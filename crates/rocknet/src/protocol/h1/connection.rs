@@ -1,10 +1,10 @@
-//! HTTP/1 connection: a future that ends with the connection.
+//! HTTP/1 connection: a future that completes when the connection has closed.
 //!
 //! ```text
-//! Reading ──request, ready──▶ Reading        the fast path: no task, no allocation, one write for all requests read
-//!    │ └──not ready──▶ Serving ──response queued──▶ Reading | Closing
+//! Reading ──immediate response──▶ Reading    fast path: no task, no allocation, one write for all requests read
+//!    │ └──pending──▶ Serving ──response queued──▶ Reading | Closing
 //!    │                    └──tunnel ended──▶ Closing
-//!    └──last response──▶ Closing ──sent──▶ the end (lifecycle/connection.rs)
+//!    └──last response──▶ Closing ──sent──▶ end of the connection (lifecycle/connection.rs)
 //! ```
 
 use std::future::Future;
@@ -22,8 +22,8 @@ use crate::lifecycle::connection::ConnectionCore;
 use crate::lifecycle::drive::{Version, drive};
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 
-/// Pieces of a response body queued in one poll before other connections get their turn. Otherwise a client that reads
-/// a large file quickly would occupy the worker.
+/// Maximum number of pieces of a response body that are queued in one poll, before other connections are served.
+/// Without it, a client that reads a large file quickly would occupy the worker.
 const PIECES_PER_POLL: u32 = 2;
 
 /// Server side of an HTTP/1 connection.
@@ -31,9 +31,9 @@ pub struct Connection<L: Link> {
     pub(super) core: ConnectionCore<L>,
     pub(super) engine: ServerConnection,
     pub(super) state: State,
-    /// The client has closed its side while it waited for a response.
-    pub(super) ended: bool,
-    /// Bytes written to the link so far; `u32::MAX` if more, or unknown.
+    /// True if the client has closed its side while it waited for a response.
+    pub(super) client_has_closed: bool,
+    /// Number of bytes written to the link; `u32::MAX` if it is larger or unknown.
     pub(super) sent: u32,
 }
 
@@ -53,18 +53,18 @@ pub(super) struct CurrentExchange {
     pub(super) exchange: ActiveExchange,
     /// Channel of the request body, which the handler may read until the response is complete.
     pub(super) channel: Option<Rc<BodyChannel>>,
-    /// The response that accepts the tunnel has been sent.
+    /// True if the response that accepts the tunnel has been sent.
     pub(super) has_begun: bool,
 }
 
 impl<L: Link> Connection<L> {
-    /// Makes a connection that waits for its first request.
+    /// Creates a connection that waits for its first request.
     pub fn new(core: ConnectionCore<L>) -> Connection<L> {
         Connection {
             core,
             engine: ServerConnection::new(),
             state: State::Reading,
-            ended: false,
+            client_has_closed: false,
             sent: 0,
         }
     }

@@ -16,6 +16,7 @@ use crate::pipeline::{self, RequestContext};
 use crate::worker::{Worker, WorkerConfig};
 
 impl<L: Link> Connection<L> {
+    /// Starts the exchange of a request whose head was parsed.
     #[inline]
     pub(super) fn handle_request(
         &mut self,
@@ -23,7 +24,7 @@ impl<L: Link> Connection<L> {
         config: &Rc<WorkerConfig>,
         head: &[u8],
         index: &RequestIndex,
-        content: BodyFraming,
+        framing: BodyFraming,
         output: &mut SendQueue,
     ) {
         let close = self.core.is_old(worker, config);
@@ -34,7 +35,7 @@ impl<L: Link> Connection<L> {
             &mut self.core.info,
             &index.view(head),
             || Rc::new(OwnedRequest::copy(head, index)),
-            content != BodyFraming::None,
+            framing != BodyFraming::None,
             &mut responder,
         );
         let written = responder.written;
@@ -83,7 +84,7 @@ impl<L: Link> Connection<L> {
         self.core.stalled = !self.core.unread.is_empty();
         match written.next.unwrap_or(AfterResponse::Close) {
             _ if written.is_last => self.state = State::Closing { linger: true },
-            // The next wait starts with its full time.
+            // The wait ends here, so that the next wait starts with its full time.
             AfterResponse::KeepAlive => self.core.deadlines.leave(),
             AfterResponse::Drain => {
                 self.core.deadlines.leave();
@@ -110,7 +111,7 @@ impl<L: Link> Connection<L> {
     ) {
         let is_preface = config.h2c && refusal.may_be_preface();
         if !refusal.may_respond() || is_preface || !self.engine.may_respond() {
-            // The rejection is logged in any case.
+            // No response can be sent, but the rejection is logged.
             drop(pipeline::refusal_response(
                 worker,
                 &context,

@@ -1,4 +1,4 @@
-//! HTTP/1.1 and 1.0 connections: the engine's events on one side, exchanges on the other.
+//! HTTP/1.0 and HTTP/1.1 connections: they pass requests from the protocol engine to exchanges, and responses back.
 
 mod body_reader;
 mod closing;

@@ -1,5 +1,5 @@
-//! Polls the exchange in progress: the handler, the request body, and the next piece of the response body. Meanwhile it
-//! watches for the client to disconnect, so that no response is made for a client that is gone.
+//! Polls the exchange in progress: the handler, the request body, and the next piece of the response body. While the
+//! exchange waits, the connection is watched for a disconnect, so that no response is made for a client that is gone.
 
 use std::io;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ use crate::pipeline::RequestContext;
 use crate::worker::{Buffers, Worker, WorkerConfig};
 
 impl<L: Link> Connection<L> {
-    /// Polls the handler, and sends it the request body on demand.
+    /// Polls the handler, and passes the request body to it on demand.
     pub(super) fn poll_handler(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
         let config = worker.config();
@@ -70,15 +70,15 @@ impl<L: Link> Connection<L> {
             ..responder.written
         };
         self.advance(&config, flow, written);
-        // The head waits for the first piece of the body if that is ready, so that one call sends both.
+        // If the first piece of the body is ready, one call sends it together with the head.
         if self.is_sending() {
             return self.send_body_with(context, &worker, &config, input, index, output);
         }
         Poll::Ready(self.send(context, output))
     }
 
-    /// Sets the deadline while the handler works. Returns the channel of the request body if the handler wants more of
-    /// it.
+    /// Sets the deadline while the handler works. Returns the channel of the request body if the handler has requested
+    /// more of the body.
     fn await_handler(&mut self, config: &WorkerConfig) -> Option<Rc<BodyChannel>> {
         let handler_ticks = self.response_ticks(config);
         let State::Serving(serving) = &self.state else {
@@ -93,7 +93,7 @@ impl<L: Link> Connection<L> {
         wanted.map(Rc::clone)
     }
 
-    /// Counts received bytes of the request body, and sends them to the handler.
+    /// Counts received bytes of the request body, and passes them to the handler.
     fn put(&mut self, chunk: Bytes, channel: &BodyChannel) {
         if let State::Serving(serving) = &self.state {
             serving.exchange.received(chunk.len());
@@ -108,6 +108,7 @@ impl<L: Link> Connection<L> {
         matches!(&self.state, State::Serving(serving) if serving.exchange.is_sending())
     }
 
+    /// Receives the next part of the request body while the handler waits for it.
     pub(super) fn receive_body(
         &mut self,
         context: &mut Context<'_>,
@@ -123,7 +124,7 @@ impl<L: Link> Connection<L> {
             output.buffer().extend_from_slice(h1::CONTINUE);
             self.send(context, output)?;
             if self.core.backlog.is_some() {
-                // Nothing may be sent before the backlog.
+                // The backlog has to be sent first.
                 return Poll::Ready(Ok(()));
             }
         }
@@ -174,6 +175,8 @@ impl<L: Link> Connection<L> {
         self.send_body_with(context, &worker, &config, input, request, output)
     }
 
+    /// Queues the next piece of a response body. The caller passes the buffers of the worker, because it has borrowed
+    /// them.
     pub(super) fn send_body_with(
         &mut self,
         context: &mut Context<'_>,
@@ -210,7 +213,7 @@ impl<L: Link> Connection<L> {
             Progress::Piece => self.core.deadlines.leave_handler(),
             Progress::Done => self.finish_exchange(&written),
             Progress::Cut => {
-                // Sends the head if it has waited for the first piece of the body.
+                // The head is sent, because it may have waited for the first piece of the body.
                 let _ = self.send(context, output);
                 self.core.link.flush();
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
@@ -219,7 +222,7 @@ impl<L: Link> Connection<L> {
         Poll::Ready(self.send(context, output))
     }
 
-    /// Sends the handler more of the request body while the response is being sent.
+    /// Passes more of the request body to the handler while the response is being sent.
     fn receive_body_while_sending(
         &mut self,
         context: &mut Context<'_>,
@@ -253,17 +256,18 @@ impl<L: Link> Connection<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// Watches the client while it waits. A reset is an error; a closed side shortens the deadline. Pipelined requests
-    /// are kept up to a bound, and after that stay in the kernel.
+    /// Receives from a client that waits for its response. A reset is an error. If the client closes its side, the
+    /// deadline is shortened. Pipelined requests are stored up to [`WATCHED_BYTES_BOUND`]; further bytes stay in the
+    /// kernel.
     fn watch_client(&mut self, context: &mut Context<'_>, config: &WorkerConfig, input: &mut [u8]) -> io::Result<()> {
-        while !self.ended && self.core.unread.len() < WATCHED_BYTES_BOUND {
+        while !self.client_has_closed && self.core.unread.len() < WATCHED_BYTES_BOUND {
             let room = input.len().min(WATCHED_BYTES_BOUND - self.core.unread.len());
             let Poll::Ready(received) = self.core.link.poll_recv(context, &mut input[..room]) else {
                 break;
             };
             let received = received?;
             if received.is_empty() {
-                self.ended = true;
+                self.client_has_closed = true;
                 self.core.deadlines.begin(Wait::Handler, self.response_ticks(config));
             }
             self.core.unread.extend_from_slice(&received);
@@ -274,7 +278,7 @@ impl<L: Link> Connection<L> {
     /// Returns the timeout in ticks for a response, or for its next piece.
     pub(super) fn response_ticks(&self, config: &WorkerConfig) -> u32 {
         let ticks = self.core.deadlines.handler_ticks(config.ticks.answer);
-        if self.ended {
+        if self.client_has_closed {
             ticks.min(config.ticks.half_closed)
         } else {
             ticks
@@ -282,6 +286,7 @@ impl<L: Link> Connection<L> {
     }
 }
 
-/// Maximum number of bytes kept from a client that waits for its response: enough for the next pipelined requests, and
-/// little memory for thousands of clients that wait for a disk. A close is noticed only while there is room.
+/// Maximum number of bytes stored from a client that waits for its response: enough for the next pipelined requests,
+/// and little memory for thousands of clients that wait for a disk. A close is noticed only while fewer bytes are
+/// stored.
 const WATCHED_BYTES_BOUND: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! Receives requests, and handles all requests of one receive in one go where it can.
+//! Receives requests, and handles all requests of one receive together if possible.
 
 use std::io;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ const OUTPUT_BOUND: u64 = 256 * 1024;
 const DRAIN_BOUND: u32 = 256 * 1024;
 
 impl<L: Link> Connection<L> {
-    /// Receives, handles the requests that can be completed at once, and sends their responses in one go.
+    /// Receives bytes, handles the requests that can be completed immediately, and sends their responses in one write.
     pub(super) fn read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
         let config = worker.config();
@@ -31,14 +31,14 @@ impl<L: Link> Connection<L> {
         let Buffers {
             input, output, request, ..
         } = buffers;
-        // Empty, unless an unforeseen panic has left the response of another connection here.
+        // The buffer is already empty, unless a panic has left the response of another connection in it.
         output.clear();
         if self.core.stalled {
             self.core.stalled = false;
             self.process_unread(&worker, &config, request, output);
         } else {
             let received = match self.core.link.poll_recv(context, input) {
-                // All requests received before the stop have been handled.
+                // The connection closes, because all requests received before the stop have been handled.
                 Poll::Pending if worker.is_stopping() && self.core.unread.is_empty() && self.engine.is_idle() => {
                     if self.core.has_sent_all() {
                         self.core.link.finish();
@@ -88,8 +88,8 @@ impl<L: Link> Connection<L> {
 
     /// Sets the deadline for the next input.
     fn await_input(&mut self, ticks: &Ticks) {
-        // Checked first, because `unread` may also hold a part of a chunk. A client that sends chunks in small bits
-        // must not get a new wait for each of them.
+        // The body is checked first, because `unread` can also contain a part of a chunk. A client that sends chunks in
+        // small parts must not get a new deadline for each part.
         if self.engine.is_receiving_body() {
             self.core.deadlines.enter_request_body(ticks.body);
         } else {
@@ -113,15 +113,15 @@ impl<L: Link> Connection<L> {
                 Ok(ServerEvent::More { consumed }) => return at + consumed,
                 Ok(ServerEvent::Request {
                     consumed,
-                    body: content,
+                    body: framing,
                 }) => {
                     let head = &bytes[at..at + consumed];
                     at += consumed;
-                    self.handle_request(worker, config, head, request, content, output);
+                    self.handle_request(worker, config, head, request, framing, output);
                     if !matches!(self.state, State::Reading) {
                         return at;
                     }
-                    if at == bytes.len() && content == BodyFraming::None {
+                    if at == bytes.len() && framing == BodyFraming::None {
                         return at;
                     }
                     if output.len() >= OUTPUT_BOUND {

@@ -26,7 +26,7 @@ pub struct H1Responder<'a> {
     pub output: &'a mut SendQueue,
     pub date: [u8; 29],
     pub now_ms: u64,
-    /// The connection closes after this response, whatever the response is.
+    /// True if the connection closes after this response, whatever the response is.
     pub close: bool,
     pub written: Written,
 }
@@ -36,9 +36,9 @@ pub struct H1Responder<'a> {
 pub struct Written {
     /// Set once the response is complete or aborted.
     pub next: Option<AfterResponse>,
-    /// The response ends the connection, because a part of the request stays unread.
+    /// True if the connection must close after the response, because a part of the request remains unread.
     pub is_last: bool,
-    /// The end of the connection marks the end of the response.
+    /// True if the end of the connection marks the end of the response.
     pub is_open_ended: bool,
     /// Sending side of the request body, if the body is read.
     pub channel: Option<Rc<BodyChannel>>,
@@ -46,7 +46,7 @@ pub struct Written {
 }
 
 impl<'a> H1Responder<'a> {
-    /// Creates the writer of the next response. `close`: the connection closes after it.
+    /// Creates the writer of the next response. `close`: the connection closes after the response.
     pub fn new(
         engine: &'a mut ServerConnection,
         output: &'a mut SendQueue,
@@ -69,13 +69,13 @@ impl PipelineIo for H1Responder<'_> {
     #[inline]
     fn send(&mut self, head: &PreparedHeads, variant: Option<(&CachedEntry, &Variant)>) {
         let length = Length::Exact(head.length);
-        let Some((known, variant)) = variant else {
+        let Some((cached, variant)) = variant else {
             let (framing, next) = self.engine.respond_complete(head.status, length, self.close);
             head.h1.write(&self.date, framing.connection, self.output.buffer());
             self.written.next = Some(next);
             return;
         };
-        match (&variant.content, known.content(variant)) {
+        match (&variant.content, cached.content(variant)) {
             (Content::Memory(_), Some(bytes)) => {
                 let (framing, next) = self.engine.respond_complete(head.status, length, self.close);
                 head.h1.write(&self.date, framing.connection, self.output.buffer());
@@ -186,7 +186,8 @@ impl Responder for H1Responder<'_> {
     fn send_piece(&mut self, body: &mut BodySource) -> PieceResult {
         let (length, end) = (body.ready(), self.engine.data_end());
         if self.engine.begin_data(length, self.output.buffer()).is_err() {
-            // The body is longer than announced. The client would take the excess for the start of another response.
+            // The body is longer than announced. The excess is discarded, because the client would parse it as another
+            // response.
             body.discard();
             return PieceResult::Queued(0);
         }

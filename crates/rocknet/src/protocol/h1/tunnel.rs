@@ -14,7 +14,7 @@ use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::worker::Buffers;
 
 impl<L: Link> Connection<L> {
-    /// Lets the handler move bytes.
+    /// Polls the handler of the tunnel, which moves the bytes.
     pub(super) fn poll_tunnel(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let State::Serving(serving) = &mut self.state else {
             return Poll::Ready(Ok(()));
@@ -66,7 +66,7 @@ impl<L: Link> Connection<L> {
     }
 }
 
-/// Link that first returns the bytes received before the tunnel was accepted.
+/// Link that first returns the bytes that were received before the tunnel was accepted.
 struct EarlyLink<'a, L> {
     link: &'a mut L,
     early: &'a mut Vec<u8>,

@@ -30,8 +30,8 @@ impl<L: Link> Connection<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// Closes a connection whose client has closed its side. The responses in progress are recorded as cut off,
-    /// because they have no reader.
+    /// Closes a connection whose client has closed its side. The responses in progress are recorded as cut off, because
+    /// the client does not read them.
     pub(super) fn client_ended(&mut self) {
         self.record_cuts();
         self.before_shut_down();
@@ -60,7 +60,8 @@ impl<L: Link> Connection<L> {
         }
         if self.core.is_open() && self.state != State::Closing && self.core.backlog.is_none() {
             if !self.streams.is_empty() {
-                // Each exchange has its own deadline. That of the connection only ensures that its age is checked.
+                // Each exchange has its own deadline. The deadline of the connection only ensures that the age of the
+                // connection is checked.
                 self.core.deadlines.enter(Wait::Handler, config.ticks.age.max(1));
             } else {
                 let is_partial = !self.core.unread.is_empty() || self.engine.is_mid_block();
@@ -90,7 +91,7 @@ impl<L: Link> Connection<L> {
             }
             _ => {
                 self.core.link.reset();
-                // The client does not take the backlog, so a GOAWAY after it could not be sent.
+                // The client does not take the backlog, so a GOAWAY frame after the backlog could not be sent.
                 self.core.abandon();
             }
         }

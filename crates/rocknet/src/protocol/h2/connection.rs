@@ -1,11 +1,11 @@
-//! HTTP/2 connection: a future that ends with the connection.
+//! HTTP/2 connection: a future that completes when the connection has closed.
 //!
 //! ```text
-//! Serving ──error, drained, or client gone──▶ Closing ──all sent──▶ the end (lifecycle/connection.rs)
+//! Serving ──error, drained, or client gone──▶ Closing ──all sent──▶ end of the connection (lifecycle/connection.rs)
 //! ```
 //! Serving proceeds in rounds. A round polls exchanges in progress, reads and handles received frames, writes the DATA
-//! frames that flow-control windows allow, and sends everything at once. A round starts only after the backlog has been
-//! sent, which is the only back-pressure. Meanwhile received requests are read and held.
+//! frames that flow-control windows allow, and sends all output together. A round starts only after the backlog has
+//! been sent, which is the only back-pressure. While the backlog waits, requests are received and held.
 
 use std::future::Future;
 use std::io;
@@ -24,12 +24,12 @@ use super::streams::StreamTable;
 use crate::lifecycle::connection::ConnectionCore;
 use crate::lifecycle::drive::{Version, drive};
 
-/// Rounds in one poll before other connections get their turn. Otherwise a client that reads large responses quickly
-/// would occupy the worker.
+/// Maximum number of rounds in one poll, before other connections are served. Without it, a client that reads large
+/// responses quickly would occupy the worker.
 const ROUNDS_PER_POLL: u32 = 8;
 
-/// Settings for clients. They are sent before the requested site is known; where no route accepts tunnels, an extended
-/// CONNECT gets 501.
+/// Settings that are sent to clients. They are sent before the requested site is known, so they always permit extended
+/// CONNECT; a route that does not accept tunnels responds with 501.
 const CONFIG: Config = Config {
     streams: MAX_STREAMS,
     stream_window: STREAM_WINDOW,
@@ -44,11 +44,11 @@ pub struct Connection<L: Link> {
     pub(super) state: State,
     /// Limit of bytes committed ahead of the link.
     pub(super) send_budget: SendBudget,
-    /// A response that is more urgent than the one being sent may become ready at any moment.
+    /// True if a response that is more urgent than the one being sent can become ready at any moment.
     pub(super) is_urgent_pending: bool,
     /// Size of the held requests in bytes.
     pub(super) held_bytes: usize,
-    /// The backlog is not sent yet: received frames are handled, but no exchange is started.
+    /// True while the backlog has not been sent: received frames are handled, but no exchange is started.
     pub(super) is_blocked: bool,
     /// Slot of the exchange that is polled first.
     pub(super) first_slot: usize,
@@ -65,7 +65,7 @@ pub struct Upgraded {
 }
 
 impl Upgraded {
-    /// Returns the upgrade that a request asks for; `None`: the request is not a valid upgrade and is handled as
+    /// Returns the upgrade that a request contains; `None` if the request is no valid upgrade and is handled as
     /// HTTP/1.1.
     pub fn from_request(head: &[u8], index: &RequestIndex) -> Option<Upgraded> {
         let settings = upgrade::requested_settings(&index.view(head))?;
@@ -86,7 +86,7 @@ pub(super) enum State {
 }
 
 impl<L: Link> Connection<L> {
-    /// Makes a connection that waits for the preface of the client.
+    /// Creates a connection that waits for the preface of the client.
     pub fn new(core: ConnectionCore<L>) -> Connection<L> {
         Connection {
             core,
@@ -102,15 +102,15 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Makes the connection after an accepted `Upgrade: h2c`. The upgrade request is held, and starts in the first
+    /// Creates the connection after an accepted `Upgrade: h2c`. The upgrade request is held, and starts in the first
     /// round.
-    pub fn upgraded(core: ConnectionCore<L>, agreed: Upgraded) -> Connection<L> {
+    pub fn upgraded(core: ConnectionCore<L>, accepted: Upgraded) -> Connection<L> {
         let mut connection = Connection::new(core);
         let mut queue = SendQueue::default();
         queue.buffer().extend_from_slice(upgrade::SWITCHING_PROTOCOLS);
         connection.core.backlog = Some(Box::new(queue));
-        connection.engine = agreed.engine;
-        connection.hold_upgrade_request(agreed.id, agreed.request);
+        connection.engine = accepted.engine;
+        connection.hold_upgrade_request(accepted.id, accepted.request);
         connection
     }
 

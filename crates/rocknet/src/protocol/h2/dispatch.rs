@@ -23,6 +23,7 @@ use crate::pipeline::RequestContext;
 use crate::worker::{Worker, WorkerConfig};
 
 impl<L: Link> Connection<L> {
+    /// Starts the exchange of a request whose head was decoded.
     #[inline]
     pub(super) fn handle_request(
         &mut self,
@@ -67,7 +68,8 @@ impl<L: Link> Connection<L> {
         let (mut responder, info) = self.responder(worker, &stream, body, output);
         let flow = flow::begin(worker, config, info, request, owned, has_body, &mut responder);
         let written = responder.written;
-        // First and by reference, because a response from the cache must not pay for moving an empty `ActiveExchange`.
+        // This is checked first and by reference, so that a response from the cache does not move a `Flow`, which is as
+        // large as an `ActiveExchange`.
         if matches!(flow, Flow::Done) {
             if !written.promised.is_empty() {
                 self.begin_promised(worker, written.promised, output);
@@ -76,7 +78,7 @@ impl<L: Link> Connection<L> {
         }
         if let Flow::Active(exchange) = &flow {
             stream.body = written.receiver.or(receiver);
-            // A held request has received a part of its body before.
+            // A part of the body of a held request was received before.
             exchange.received(stream.body.as_ref().map_or(0, BodyReceiver::held));
             if let Stage::Waiting(pending) = &exchange.stage {
                 self.prepare_page(pending, request, &exchange.context, &mut stream, output);
@@ -85,7 +87,7 @@ impl<L: Link> Connection<L> {
         self.advance(worker, flow, written.promised, stream, output);
     }
 
-    /// Returns the writer of the response on a stream, and the connection info that the response is recorded with.
+    /// Returns the writer of the response on a stream, and the connection info with which the response is recorded.
     #[inline]
     pub(super) fn responder<'a>(
         &'a mut self,

@@ -12,13 +12,14 @@ use super::streams::ExchangeState;
 use crate::lifecycle::connection::End;
 use crate::worker::Worker;
 
-/// Maximum payload of a frame under TLS: with its header a frame fills one record. Otherwise each record would hold the
-/// end of one frame and the start of another, which are copied together from two places, or read from their file by two
-/// calls.
+/// Maximum payload of a frame under TLS: a frame with its header then fills one record. Otherwise each record would
+/// contain the end of one frame and the start of another, which must be copied from two places, or read from their
+/// files by two calls.
 const FRAME_IN_RECORD: u64 = (MAX_RECORD_PLAINTEXT - FRAME_HEADER_SIZE) as u64;
 
 impl<L: Link> Connection<L> {
-    /// Writes the frames that may be sent. Returns true if an exchange has no ready bytes left and more to come.
+    /// Writes the DATA frames that may be sent. Returns true if an exchange has no ready bytes left, and its body
+    /// continues.
     #[inline]
     pub(super) fn write_frames(&mut self, worker: &Rc<Worker>, output: &mut SendQueue) -> bool {
         let mut drained = false;
@@ -30,8 +31,8 @@ impl<L: Link> Connection<L> {
         self.is_urgent_pending = self.send_budget.is_limited() && self.is_urgent_response_pending();
         let bound = self.send_budget.round(self.is_urgent_pending);
         while output.len() < bound {
-            let most = frame.min(bound - output.len());
-            let Some(grant) = self.engine.next_data(most, output.buffer()) else {
+            let max_length = frame.min(bound - output.len());
+            let Some(grant) = self.engine.next_data(max_length, output.buffer()) else {
                 break;
             };
             let Some(entry) = self.streams.get_mut(grant.stream) else {
@@ -44,7 +45,7 @@ impl<L: Link> Connection<L> {
                 return self.fail_framing(output);
             };
             entry.deadlines.moved(grant.length);
-            // The end of one direction of a tunnel does not end the other.
+            // The end of one direction of a tunnel does not end the other direction.
             if grant.end && !queued.is_tunnel {
                 exchange.record(worker, &mut self.core.info);
                 self.streams.take(grant.stream);
@@ -64,8 +65,7 @@ impl<L: Link> Connection<L> {
                 .any(|stream| self.engine.queued(stream) == 0 && self.engine.precedes_next(stream))
     }
 
-    /// Closes the connection after a frame header was written for which there is no body: an internal error that cannot
-    /// be repaired.
+    /// Closes the connection after an internal error: a frame header was written, but there is no body for the frame.
     #[cold]
     fn fail_framing(&mut self, output: &mut SendQueue) -> bool {
         tracing::error!("a data frame has no response body; the connection is closed");

@@ -1,4 +1,4 @@
-//! HTTP/2 connections: the engine's events on one side, exchanges on the other.
+//! HTTP/2 connections: they pass requests from the protocol engine to exchanges, and responses back.
 
 mod closing;
 mod connection;

@@ -37,8 +37,8 @@ impl<L: Link> Connection<L> {
             return false;
         }
         let mut moved = false;
-        // One round reads no more than it may send, for all exchanges together. Bytes that are ready while windows are
-        // closed would be memory that a client can pin at no cost.
+        // One round reads only as many bytes as it may send, for all exchanges together. Otherwise a client could keep
+        // its windows closed and pin the memory of ready bytes at no cost.
         let mut room = self.engine.connection_send_capacity().min(OUTPUT_BOUND);
         let (slots, first) = (self.streams.slots(), self.first_slot.min(self.streams.slots()));
         for slot in (first..slots).chain(0..first) {
@@ -51,7 +51,7 @@ impl<L: Link> Connection<L> {
                 ExchangePoll::Progressed => moved = true,
             }
             if had_room && room == 0 {
-                // The next round starts with the exchanges that got nothing in this one.
+                // The next round starts with the exchanges for which this round had no room.
                 self.first_slot = slot + 1;
             }
         }
@@ -107,8 +107,8 @@ impl<L: Link> Connection<L> {
                     } else if !is_file || *room > 0 {
                         let output = &mut worker.buffers.borrow_mut().output;
                         let (mut responder, info) = self.responder(worker, &entry.stream, RequestBody::None, output);
-                        let most = allowance.min(*room);
-                        match exchange.poll_body(context, worker, info, most, &mut responder) {
+                        let max_bytes = allowance.min(*room);
+                        match exchange.poll_body(context, worker, info, max_bytes, &mut responder) {
                             Poll::Pending if is_file => entry
                                 .deadlines
                                 .enter_handler(entry.deadlines.handler_ticks(config.ticks.answer)),

@@ -1,5 +1,5 @@
-//! Server push: promises and sends the files that a page needs, each once for a connection. A client that accepts no
-//! pushes gets hints instead.
+//! Server push: promises and sends the files that a page needs, each file once per connection. A client that accepts no
+//! pushes gets 103 (Early Hints) instead.
 
 use std::rc::Rc;
 
@@ -40,7 +40,8 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Stores the files to push with a pending page, or sends hints now to a client that accepts no pushes.
+    /// Stores the files to push with a pending page. A client that accepts no pushes immediately gets 103 (Early
+    /// Hints).
     pub(super) fn prepare_page(
         &mut self,
         pending: &PendingResponse,

@@ -14,11 +14,12 @@ use rocknet_proto::status::Status;
 use crate::preload::{self, Preloads};
 use crate::response::FieldList;
 
-/// Maximum number of promises for each connection: several pages with all their resources. After that, the client's own
-/// cache serves it better.
+/// Maximum number of promises for each connection: several pages with all their resources. After that, most resources
+/// are in the client's cache.
 const PROMISES_MAX: u32 = 128;
 
-/// Largest file that is pushed, in bytes: half a second of a slow line. The client decides itself about larger files.
+/// Maximum size of a pushed file in bytes: half a second of a slow line. The client requests larger files itself if it
+/// needs them.
 const PUSHED_FILE_MAX: u64 = 512 * 1024;
 
 /// Maximum number of bytes pushed on one connection, because the client may have many of them already.
@@ -28,7 +29,8 @@ const PUSHED_BYTES_MAX: u64 = 4 << 20;
 /// was requested, pushed or announced before. When the set is full, nothing is pushed any more.
 const SEEN_MAX: usize = 4096;
 
-/// Fields that identify the sender of a request. They are not part of the promise, because the client knows them.
+/// Fields that identify the sender of a request. A promised request inherits them, but the PUSH_PROMISE frame does not
+/// contain them, because the client knows them.
 const SENDER_FIELDS: [Known; 5] = [
     Known::Authorization,
     Known::Forwarded,
@@ -37,7 +39,7 @@ const SENDER_FIELDS: [Known; 5] = [
     Known::XForwardedProto,
 ];
 
-/// Promised stream, with the request that it responds to.
+/// Promised stream, with its request.
 pub struct PromisedStream {
     pub id: StreamId,
     pub request: Rc<OwnedRequest>,
@@ -70,7 +72,8 @@ impl PushState {
         }
     }
 
-    /// Promises the `targets` that the client has not seen, as far as it accepts pushes.
+    /// Promises the `targets` that the client has not seen, until a limit is reached or the client accepts no more
+    /// pushes.
     pub fn promise<'t>(
         &mut self,
         engine: &mut ServerConnection,
@@ -82,11 +85,11 @@ impl PushState {
         out: &mut Vec<u8>,
     ) {
         let seen = self.seen(request);
-        // The client's accepted encodings apply to all its requests.
+        // The promise contains the client's `Accept-Encoding`, which applies to all its requests.
         let encodings = request.fields.get(Known::AcceptEncoding);
         let encodings = encodings.filter(|_| !request.fields.is_repeated(Known::AcceptEncoding));
         let fields: Option<(Known, &[u8])> = encodings.map(|value| (Known::AcceptEncoding, value));
-        // Access to a pushed file is checked like a request of the same client.
+        // The sender's fields are kept, so that access to a pushed file is checked like a request of the same client.
         let sender = SENDER_FIELDS
             .iter()
             .flat_map(|name| request.fields.all(*name).map(|value| (*name, value)));
@@ -154,7 +157,7 @@ impl PushState {
         }
         if new > 0 {
             let link = (&b"link"[..], preloads.link.as_bytes());
-            // A stream that is gone needs no hint.
+            // An error means that the stream is gone and needs no hint.
             let _ = engine.send_interim(page, Status::EARLY_HINTS, [link], out);
         }
     }
@@ -188,7 +191,7 @@ impl PushState {
 }
 
 impl SeenTargets {
-    /// Remembers a target. Returns false if it was known, or the set is full.
+    /// Adds a target to the set. Returns false if the set contains it already, or is full.
     fn is_new(&mut self, authority: &[u8], target: &[u8]) -> bool {
         let digest = self.hasher.hash_one((authority, target));
         self.targets.len() < SEEN_MAX && self.targets.insert(digest)
@@ -231,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pushed_is_bounded() {
+    fn the_size_of_a_pushed_file_and_the_pushed_bytes_of_a_connection_are_limited() {
         let (mut pushes, page) = (PushState::default(), page());
         assert!(!pushes.reserve(Status::OK, Some(1)), "nothing was promised");
         pushes.seen(&page.view());

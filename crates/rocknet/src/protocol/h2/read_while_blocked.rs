@@ -2,7 +2,7 @@
 //!
 //! A client may write before it reads. If the server did not read until the client had taken the backlog, both sides
 //! could wait for each other until a deadline passes. So frames are handled: windows move, request bodies reach their
-//! handlers, resets end exchanges. Only new exchanges do not start, so that the queue grows by control frames alone,
+//! handlers, resets end exchanges. Only new exchanges do not start, so that the backlog grows only by control frames,
 //! whose number the engine bounds.
 
 use std::io;
@@ -24,12 +24,12 @@ use crate::lifecycle::deadlines::Deadlines;
 use crate::pipeline::{RequestContext, body_limit};
 use crate::worker::{Buffers, Worker, WorkerConfig};
 
-/// Maximum size of held requests: 2 KiB for each stream that a client may open, which is more than browsers send. Above
-/// it the server stops reading, so that the client must take its responses first.
+/// Maximum size of held requests in bytes: 2 KiB for each stream that a client may open, which is more than browsers
+/// send. Above this size the server stops reading, so that the client must take its responses first.
 const HELD_HEADS_BOUND: usize = 256 * 1024;
 
-/// Backlog size above which the server stops reading: the responses of a full round, and as much again of control
-/// frames, which is far more than their limits allow.
+/// Backlog size in bytes from which on the server stops reading: the responses of a full round, and the same amount of
+/// control frames, which is far more than their limits allow.
 const QUEUE_BOUND: u64 = 512 * 1024;
 
 impl<L: Link> Connection<L> {
@@ -61,7 +61,8 @@ impl<L: Link> Connection<L> {
         };
         let received = received?;
         if received.is_empty() {
-            // The client may still read the backlog. After it is sent, the next receive finds the end again.
+            // The client has ended its side, but may still read the backlog. After the backlog has been sent, the next
+            // receive returns the end again.
             return Poll::Pending;
         }
         self.core.unread.extend_from_slice(&received);
@@ -136,7 +137,7 @@ impl<L: Link> Connection<L> {
         }));
     }
 
-    /// Holds a rejection, to be sent as by `refuse`.
+    /// Holds a rejection until exchanges may start again. Its response is then that of [`Connection::refuse`].
     #[cold]
     pub(super) fn hold_refusal(&mut self, worker: &Worker, config: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
         let mut request_context = RequestContext::unparsed(config, self.core.info.local());

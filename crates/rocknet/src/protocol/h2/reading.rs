@@ -1,4 +1,4 @@
-//! Receives and handles frames: one round of a connection, with all requests of one receive.
+//! Runs one round of a connection: receives frames, and handles all requests of one receive.
 
 use std::io;
 use std::rc::Rc;
@@ -45,7 +45,7 @@ impl<L: Link> Connection<L> {
 
     fn begin_round(&mut self, worker: &Worker, config: &Rc<WorkerConfig>) {
         let output = &mut worker.buffers.borrow_mut().output;
-        // Empty, unless an unforeseen panic has left the response of another connection here.
+        // The buffer is already empty, unless a panic has left the response of another connection in it.
         output.clear();
         if self.state == State::New {
             self.state = State::Serving;
@@ -54,14 +54,14 @@ impl<L: Link> Connection<L> {
         if self.core.is_old(worker, config) && !self.engine.is_draining() {
             self.engine.begin_drain(output.buffer());
             if worker.is_stopping() && self.engine.is_idle() {
-                // Requests still on their way are not handled. GOAWAY tells the client so, and it can retry them
+                // Requests that are still in transit are not handled. GOAWAY informs the client, which can retry them
                 // elsewhere.
                 self.engine.finish_drain(output.buffer());
             }
         }
     }
 
-    /// Receives, and handles what was received. Returns false if nothing was received; `None` if the client has closed
+    /// Receives and handles frames. Returns `Some(false)` if nothing was received, and `None` if the client has closed
     /// its side.
     fn receive(
         &mut self,
@@ -120,10 +120,10 @@ impl<L: Link> Connection<L> {
         let now = worker.clock.uptime_ms();
         let mut at = 0;
         loop {
-            let rest = &bytes[at..];
+            let unparsed = &bytes[at..];
             let received = self
                 .engine
-                .receive(&config.head_limits, now, rest, head, output.buffer());
+                .receive(&config.head_limits, now, unparsed, head, output.buffer());
             at += received.consumed;
             match received.event {
                 ConnectionEvent::More => return at,
@@ -136,7 +136,7 @@ impl<L: Link> Connection<L> {
                         self.hold_request(worker, config, head, stream, end, expects_continue);
                         continue;
                     }
-                    // The next wait starts with its full time.
+                    // The wait ends here, so that the next wait starts with its full time.
                     self.core.deadlines.leave();
                     self.handle_request(worker, config, head, stream, end, expects_continue, output);
                 }
@@ -150,7 +150,7 @@ impl<L: Link> Connection<L> {
                     end,
                     last,
                 } => {
-                    let piece = &rest[start..end];
+                    let piece = &unparsed[start..end];
                     match self.streams.get_mut(stream) {
                         Some(entry) if entry.stream.body.is_some() => {
                             entry.deadlines.moved(piece.len() as u64);
@@ -174,12 +174,8 @@ impl<L: Link> Connection<L> {
                         body.end_with_trailers(FieldList::from_fields(trailers.lines()));
                     }
                 }
-                ConnectionEvent::Reset {
-                    stream,
-                    code,
-                    error: fault,
-                } => {
-                    tracing::debug!(client = %self.core.info.client, ?code, ?fault, "a stream was reset");
+                ConnectionEvent::Reset { stream, code, error } => {
+                    tracing::debug!(client = %self.core.info.client, ?code, ?error, "a stream was reset");
                     if let Some(entry) = self.streams.take(stream) {
                         entry.stream.fail(BodyError::Incomplete);
                         if let Active(exchange) = &entry.state {
@@ -187,12 +183,12 @@ impl<L: Link> Connection<L> {
                         }
                     }
                 }
-                ConnectionEvent::Rejected { error: fault } => {
-                    tracing::debug!(client = %self.core.info.client, ?fault, "a request was rejected");
+                ConnectionEvent::Rejected { error } => {
+                    tracing::debug!(client = %self.core.info.client, ?error, "a request was rejected");
                 }
                 ConnectionEvent::GoAway { .. } | ConnectionEvent::Pong { .. } => {}
-                ConnectionEvent::Closed { error: fault } => {
-                    tracing::debug!(client = %self.core.info.client, ?fault, "a connection was closed");
+                ConnectionEvent::Closed { error } => {
+                    tracing::debug!(client = %self.core.info.client, ?error, "a connection was closed");
                     return bytes.len();
                 }
             }

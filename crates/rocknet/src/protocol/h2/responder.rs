@@ -28,9 +28,9 @@ pub struct H2Responder<'a> {
     pub output: &'a mut SendQueue,
     pub id: StreamId,
     pub date: [u8; 29],
-    /// The request was HEAD.
+    /// True if the request was HEAD.
     pub head_only: bool,
-    /// Queue length above which a body waits for its turn by priority.
+    /// Length of the send queue in bytes from which on a body waits for its turn by priority.
     bound: u64,
     pub body: RequestBody,
     /// Files to push with the response, if it is a page.
@@ -38,7 +38,7 @@ pub struct H2Responder<'a> {
     pub written: Written,
 }
 
-/// Reception of a request body.
+/// Source of a request body.
 pub enum RequestBody {
     None,
     /// The body arrives on the stream.
@@ -62,7 +62,8 @@ pub struct Written {
 }
 
 impl<'a> H2Responder<'a> {
-    /// Makes the writer of the response on `stream`. `bound`: queue length above which a body waits for its turn.
+    /// Creates the writer of the response on `stream`. `bound`: length of the send queue in bytes from which on a body
+    /// waits for its turn by priority.
     pub fn new(
         engine: &'a mut ServerConnection,
         pushes: &'a mut PushState,
@@ -112,12 +113,12 @@ impl PipelineIo for H2Responder<'_> {
         if self.id.is_promised() && !self.pushes.reserve(head.status, Some(head.length)) {
             return self.engine.reset(self.id, ErrorCode::Cancel, self.output.buffer());
         }
-        let Some((known, variant)) = variant.filter(|_| !self.head_only && head.length > 0) else {
-            // A stream that is gone needs no response.
+        let Some((cached, variant)) = variant.filter(|_| !self.head_only && head.length > 0) else {
+            // An error means that the stream is gone and needs no response.
             let _ = self.send_prepared(head, 0);
             return;
         };
-        match (&variant.content, known.content(variant)) {
+        match (&variant.content, cached.content(variant)) {
             (Content::Memory(_), Some(bytes)) => {
                 let length = head.length as usize;
                 match self.send_prepared(head, head.length) {
@@ -271,7 +272,7 @@ impl Responder for H2Responder<'_> {
         &mut self.written.prepared
     }
 
-    /// Resets the promised streams; the client may request the files itself.
+    /// Resets the promised streams; the client can request the files itself.
     fn cancel_pushes(&mut self) {
         for PromisedStream { id, .. } in std::mem::take(&mut self.written.promised) {
             self.engine.reset(id, ErrorCode::Cancel, self.output.buffer());
@@ -317,5 +318,5 @@ fn is_connection_specific(name: &[u8]) -> bool {
         b"content-length",
     ]
     .iter()
-    .any(|known| name.eq_ignore_ascii_case(known))
+    .any(|field| name.eq_ignore_ascii_case(field))
 }

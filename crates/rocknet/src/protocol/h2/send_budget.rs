@@ -1,9 +1,9 @@
 //! Limits the bytes that a connection commits ahead of the link: frames that were rendered or passed to the kernel and
-//! have not been sent. A response that becomes ready waits for all of them, whatever its priority ([decision 18]).
+//! have not been sent. A response that becomes ready waits for all these bytes, whatever its priority ([decision 18]).
 //!
 //! The limit follows the measured rate of the link. Bytes and time are counted only while the link is full, because at
-//! other times the rate is that of the handlers. No clock is read and no socket option is set before a connection has
-//! sent more than [`INITIAL_LIMIT`], and never on a link that does not fill up.
+//! other times the rate is that of the handlers. The clock is read only when the link fills up or drains. No socket
+//! option is set before a connection has sent more than [`INITIAL_LIMIT`].
 //!
 //! [decision 18]: ../../../../../docs/decisions/0018-late-scheduling.md
 
@@ -13,55 +13,59 @@ use std::time::{Duration, Instant};
 /// memory. On slow links the limit is lower.
 pub(super) const OUTPUT_BOUND: u64 = 256 * 1024;
 
-/// Time in which the link sends the committed bytes: about a round trip within a country, and long enough for a busy
-/// worker to return before the link runs dry.
+/// Time in which the link should send the committed bytes: about a round trip within a country, and long enough for a
+/// busy worker to return before the link runs dry.
 const BUDGET_TIME: Duration = Duration::from_millis(20);
 
-/// Lowest limit: a full record under TLS. Below it wake-ups cost more than the wait that they save.
+/// Minimum of the limit in bytes: a full record under TLS. With a lower limit, wake-ups cost more than the wait that
+/// they save.
 const MIN_LIMIT: u64 = 16 * 1024;
 
-/// Limit before the first measurement: four times the first flight of a new connection, 50 ms at 10 Mbit/s.
+/// Limit in bytes before the first measurement: four times the first flight of a new connection, 50 ms at 10 Mbit/s.
 const INITIAL_LIMIT: u64 = 64 * 1024;
 
-/// Limit from which (105 Mbit/s) the kernel decides, as for all other connections. Fast links lose by a limit: bytes in
-/// the socket when the client has read leave on the client's core, and all other bytes wait for the server.
+/// Limit in bytes from which on (105 Mbit/s) no limit is set, and the kernel decides as for all other connections. A
+/// limit slows fast links down: bytes that are in the socket when the client has read are sent on the client's core,
+/// and all other bytes wait for the server.
 const UNLIMITED: u64 = OUTPUT_BOUND;
 
-/// A connection without a limit gets one again below this rate, so that small differences change nothing.
+/// A connection without a limit gets a limit again only if the measured limit is below this value, so that small
+/// variations have no effect.
 const LIMITED_AGAIN: u64 = UNLIMITED / 2;
 
-/// Time on a full link after which a sample ends.
+/// Time with a full link after which a sample ends.
 const SAMPLE_TIME: Duration = Duration::from_millis(50);
 
-/// Number of limits sent after which a sample ends. A buffer on the path that fills at once looks like a fast link; it
-/// must hold eight times the limit to raise it.
+/// A sample also ends after this many times the limit has been sent. A buffer on the network path that fills
+/// immediately looks like a fast link; it raises the limit only if it holds eight times the limit.
 const SAMPLE_LIMITS: u64 = 8;
 
-/// Maximum factor by which one sample raises the limit, for the same reason.
+/// Maximum factor by which one sample raises the limit, because a buffer on the network path can look like a fast link.
 const GROWTH: u64 = 2;
 
-/// Full rounds that the link must take whole, one after another, before a round renders more.
+/// Number of consecutive full rounds that the link must take completely before the size of a round doubles.
 const WHOLE_ROUNDS: u8 = 4;
 
-/// Send limit of one connection, and the sample that it is measured by.
+/// Send limit of one connection, and the sample from which the limit is measured.
 #[derive(Debug)]
 pub(super) struct SendBudget {
-    /// Maximum number of unsent bytes in the kernel.
+    /// Limit of committed bytes, from the last sample. It bounds the unsent bytes in the kernel.
     limit: u64,
     /// Maximum number of bytes rendered in one round.
     round: u64,
-    /// Full rounds since the link was full.
+    /// Consecutive full rounds that the link has taken completely.
     whole_rounds: u8,
-    /// Limit last set in the kernel; `UNLIMITED` is its default.
+    /// Limit last set in the kernel; `UNLIMITED` if no limit is set.
     kernel_limit: u64,
-    /// Bytes sent before a limit was set in the kernel.
+    /// Bytes queued by the connection, counted until they exceed `INITIAL_LIMIT`.
     sent: u64,
     /// Bytes sent in the current sample.
     bytes: u64,
     /// Time for which the link was full in the current sample.
     full: Duration,
+    /// Time at which the link became full; `None` if it is not full.
     full_since: Option<Instant>,
-    /// The link was full and has not been idle since.
+    /// True if the link was full and has not been idle since.
     is_sampling: bool,
 }
 
@@ -97,7 +101,8 @@ impl SendBudget {
         self.limit < UNLIMITED
     }
 
-    /// Returns the limit for [`rocknet_io::link::Link::limit_unsent`] if it has to change before `queued` bytes are sent.
+    /// Returns the argument for [`rocknet_io::link::Link::limit_unsent`] if the limit in the kernel has to change
+    /// before `queued` bytes are sent.
     pub fn kernel_limit_change(&mut self, queued: u64, urgent_pending: bool) -> Option<Option<u32>> {
         if self.sent <= INITIAL_LIMIT {
             self.sent = self.sent.saturating_add(queued);
@@ -105,22 +110,22 @@ impl SendBudget {
                 return None;
             }
         }
-        let wanted = if urgent_pending && self.is_limited() {
+        let new_limit = if urgent_pending && self.is_limited() {
             MIN_LIMIT
         } else {
             self.limit
         };
         // A system call for every small difference would cost more than it gains.
-        let is_near = wanted * 4 >= self.kernel_limit * 3 && wanted * 3 <= self.kernel_limit * 4;
-        if is_near && (wanted < UNLIMITED) == (self.kernel_limit < UNLIMITED) {
+        let is_near = new_limit * 4 >= self.kernel_limit * 3 && new_limit * 3 <= self.kernel_limit * 4;
+        if is_near && (new_limit < UNLIMITED) == (self.kernel_limit < UNLIMITED) {
             return None;
         }
-        self.kernel_limit = wanted;
-        Some(u32::try_from(wanted).ok().filter(|_| wanted < UNLIMITED))
+        self.kernel_limit = new_limit;
+        Some(u32::try_from(new_limit).ok().filter(|_| new_limit < UNLIMITED))
     }
 
-    /// Returns true if the limit in the kernel must be removed: the end of a TLS session is sent once and does not wait
-    /// for room.
+    /// Returns true if a limit is set in the kernel, which the caller must then remove: the `close_notify` of TLS is
+    /// sent once and does not wait for room in the socket.
     pub fn clear_kernel_limit(&mut self) -> bool {
         std::mem::replace(&mut self.kernel_limit, UNLIMITED) < UNLIMITED
     }
@@ -132,7 +137,7 @@ impl SendBudget {
         }
     }
 
-    /// Notes that the link took a whole round of `bytes`.
+    /// Records that the link took a round of `bytes` completely.
     pub fn took_round(&mut self, bytes: u64) {
         if bytes < self.round || self.round == OUTPUT_BOUND {
             return;
@@ -144,7 +149,7 @@ impl SendBudget {
         }
     }
 
-    /// Notes that the link is full.
+    /// Records that the link is full.
     pub fn filled(&mut self, now: Instant) {
         self.whole_rounds = 0;
         self.round = self.limit.min(OUTPUT_BOUND);
@@ -152,7 +157,7 @@ impl SendBudget {
         self.full_since = Some(now);
     }
 
-    /// Notes that the link has taken the backlog.
+    /// Records that the link has taken the backlog.
     pub fn drained(&mut self, now: Instant) {
         if let Some(since) = self.full_since.take() {
             self.full += now.saturating_duration_since(since);
@@ -160,19 +165,20 @@ impl SendBudget {
         }
     }
 
-    /// Notes that nothing is left to send.
+    /// Records that no more bytes are to be sent.
     pub fn idle(&mut self) {
         self.is_sampling = false;
     }
 
+    /// Ends the sample if it is large enough, and sets the limit from its rate.
     fn measure(&mut self) {
         if self.full < SAMPLE_TIME && self.bytes < self.limit * SAMPLE_LIMITS {
             return;
         }
         let nanoseconds = self.full.as_nanos().max(1);
         let limit = u128::from(self.bytes) * BUDGET_TIME.as_nanos() / nanoseconds;
-        let most = (self.limit * GROWTH).min(UNLIMITED);
-        let limit = u64::try_from(limit).unwrap_or(u64::MAX).clamp(MIN_LIMIT, most);
+        let max_limit = (self.limit * GROWTH).min(UNLIMITED);
+        let limit = u64::try_from(limit).unwrap_or(u64::MAX).clamp(MIN_LIMIT, max_limit);
         if self.is_limited() || limit < LIMITED_AGAIN {
             self.limit = limit;
         }
@@ -199,8 +205,8 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_is_what_the_link_sends_in_its_time() {
-        // Bytes and time of one step, steps, bound.
+    fn the_limit_is_what_the_link_sends_in_the_budget_time() {
+        // Bytes and time of one step, number of steps, expected limit.
         for (bytes, time, steps, expected) in [
             (12_500, 10 * MILLISECOND, 100, 25_000),
             (125_000, 10 * MILLISECOND, 100, 250_000),
@@ -218,18 +224,25 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_on_the_way_does_not_look_like_a_fast_link() {
+    fn a_buffer_on_the_network_path_does_not_look_like_a_fast_link() {
         let mut budget = SendBudget::default();
         drain(&mut budget, 16, INITIAL_LIMIT / 2 - 1, MILLISECOND / 100);
-        assert_eq!(budget.limit, INITIAL_LIMIT, "500 KB at once");
+        assert_eq!(
+            budget.limit, INITIAL_LIMIT,
+            "a burst of 500 KB does not raise the limit"
+        );
         drain(&mut budget, 1, INITIAL_LIMIT / 2, MILLISECOND / 100);
-        assert_eq!(budget.limit, INITIAL_LIMIT * GROWTH, "one sample raises it this far");
+        assert_eq!(
+            budget.limit,
+            INITIAL_LIMIT * GROWTH,
+            "one sample doubles the limit at most"
+        );
         drain(&mut budget, 1, 62_500, 50 * MILLISECOND);
-        assert_eq!(budget.limit, 25_000, "and the next one corrects it");
+        assert_eq!(budget.limit, 25_000, "the next sample corrects the limit");
     }
 
     #[test]
-    fn a_fast_link_has_to_become_much_slower() {
+    fn a_fast_link_gets_a_limit_again_only_if_it_becomes_much_slower() {
         let mut budget = SendBudget::default();
         drain(&mut budget, 100, 200_000, 10 * MILLISECOND);
         assert!(!budget.is_limited());
@@ -257,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_grow_on_a_link_that_takes_all() {
+    fn rounds_grow_if_the_link_takes_them_completely() {
         let mut budget = SendBudget::default();
         let mut rounds = 0;
         while budget.round(false) < OUTPUT_BOUND {
@@ -272,12 +285,12 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_limit_is_set_once_and_when_it_matters() {
+    fn the_kernel_limit_is_set_only_if_it_changes_noticeably() {
         let mut budget = SendBudget::default();
         assert_eq!(
             budget.kernel_limit_change(INITIAL_LIMIT, false),
             None,
-            "small connections cost no call"
+            "a connection with little data costs no system call"
         );
         assert_eq!(budget.kernel_limit_change(1, false), Some(Some(INITIAL_LIMIT as u32)));
         assert_eq!(budget.kernel_limit_change(1 << 30, false), None);
@@ -299,7 +312,7 @@ mod tests {
         assert!(budget.kernel_limit_change(1, false).is_some());
         assert!(
             budget.clear_kernel_limit(),
-            "the last bytes go in whatever the limit was"
+            "the limit is removed before the last bytes"
         );
         assert!(!budget.clear_kernel_limit());
     }

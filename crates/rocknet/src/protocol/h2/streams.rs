@@ -17,7 +17,7 @@ use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::pipeline::RequestContext;
 use crate::response::FieldList;
 
-/// Chunk size for request bodies that arrive in small pieces; larger pieces get a chunk of their own.
+/// Chunk size in bytes for request bodies that arrive in small pieces. Each larger piece gets its own chunk.
 const CHUNK: usize = 4096;
 
 /// Exchange in progress on one stream.
@@ -30,9 +30,11 @@ pub struct StreamExchange {
 /// Stream of an exchange, with the received part of its request.
 pub struct RequestStream {
     pub id: StreamId,
-    /// The request was HEAD, so its response has no body.
+    /// True if the request was HEAD, so that the response has no body.
     pub head_only: bool,
+    /// Receiver of the request body, or of tunnel data.
     pub body: Option<BodyReceiver>,
+    /// Page whose files may be pushed with the response.
     pub page: Option<Box<PendingPage>>,
 }
 
@@ -44,7 +46,7 @@ pub enum ExchangeState {
 }
 
 impl RequestStream {
-    /// Makes a stream without a request body. `head_only`: the request was HEAD.
+    /// Creates a stream without a request body. `head_only`: the request was HEAD.
     pub fn new(id: StreamId, head_only: bool) -> RequestStream {
         RequestStream {
             id,
@@ -63,6 +65,7 @@ impl RequestStream {
 }
 
 impl ExchangeState {
+    /// Returns true if response bytes can become ready at any moment; see [`StreamTable::awaited`].
     fn is_awaited(&self) -> bool {
         match self {
             ExchangeState::Held(_) => true,
@@ -84,17 +87,18 @@ pub enum HeldRequest {
     Refusal(Refusal, Rc<RequestContext>),
 }
 
-/// Receiver of a request body on its way to the handler. The flow-control window of the stream bounds it.
+/// Receiver that stores a request body until the handler requests it. The flow-control window of the stream bounds its
+/// size.
 pub struct BodyReceiver {
     channel: Rc<BodyChannel>,
     chunks: VecDeque<BytesMut>,
     ended: bool,
-    /// The client waits for 100 (Continue) before it sends.
+    /// True if the client waits for 100 (Continue) before it sends the body.
     expects_continue: bool,
 }
 
 impl BodyReceiver {
-    /// Makes a receiver. `expects_continue`: the client waits for 100 (Continue).
+    /// Creates a receiver. `expects_continue`: the client waits for 100 (Continue).
     pub fn new(channel: Rc<BodyChannel>, expects_continue: bool) -> BodyReceiver {
         BodyReceiver {
             channel,
@@ -120,8 +124,8 @@ impl BodyReceiver {
         self.add(&[], true);
     }
 
-    /// Appends bytes. Small pieces share a chunk, because the window counts bytes, and a chunk for one byte takes far
-    /// more memory.
+    /// Appends bytes. Small pieces share a chunk, because the window counts only the received bytes, and a chunk for a
+    /// single byte uses far more memory.
     fn push(&mut self, piece: &[u8]) {
         if let Some(last) = self.chunks.back_mut()
             && last.len() + piece.len() <= last.capacity()
@@ -138,7 +142,7 @@ impl BodyReceiver {
         self.chunks.pop_front().map(BytesMut::freeze)
     }
 
-    /// Returns the number of bytes received and not yet taken.
+    /// Returns the number of bytes that were received and not taken yet.
     pub fn held(&self) -> usize {
         self.chunks.iter().map(BytesMut::len).sum()
     }
@@ -158,7 +162,7 @@ impl BodyReceiver {
         self.channel.end(Err(error));
     }
 
-    /// Sends the handler the next chunk, if it wants one.
+    /// Passes the next chunk to the handler, if it has requested one.
     pub fn supply(&mut self, id: StreamId, engine: &mut ServerConnection, output: &mut SendQueue) -> BodyDemand {
         if !self.channel.wants_chunk() {
             return BodyDemand::None;
@@ -182,11 +186,11 @@ impl BodyReceiver {
 
 /// Demand of a handler for the request body.
 pub enum BodyDemand {
-    /// The handler wants nothing now.
+    /// The handler has requested no chunk.
     None,
-    /// The handler has received what it wanted.
+    /// The handler has received the requested chunk, or the end of the body.
     Met,
-    /// The handler waits for the client.
+    /// The requested chunk has not been received from the client yet.
     Unmet,
 }
 
@@ -234,8 +238,8 @@ impl StreamTable {
         slot.take()
     }
 
-    /// Returns the streams whose response bytes may become ready at any moment, because a handler or the disk is
-    /// awaited. Tunnels and responses streamed by handlers are excluded, because they may pause indefinitely.
+    /// Returns the streams whose response bytes can become ready at any moment, because they wait for a handler or the
+    /// disk. Tunnels and responses streamed by handlers are excluded, because they may pause indefinitely.
     pub fn awaited(&self) -> impl Iterator<Item = StreamId> + '_ {
         let exchanges = self.slots.iter().flatten();
         exchanges

@@ -1,5 +1,5 @@
 //! Tunnels on HTTP/2 streams after an accepted extended CONNECT. The data is not a request body: the handler moves it
-//! both ways, as the flow-control windows of both sides allow.
+//! in both directions, as the flow-control windows of both sides allow.
 
 use std::io;
 use std::rc::Rc;
@@ -16,11 +16,11 @@ use crate::lifecycle::body::BodySource;
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::worker::{Buffers, Worker, WorkerConfig};
 
-/// Maximum number of tunnel bytes framed for one stream in one round, so that other streams get their turn.
+/// Maximum number of tunnel bytes framed for one stream in one round, so that other streams are served too.
 const PIECE: u64 = 64 * 1024;
 
 impl<L: Link> Connection<L> {
-    /// Lets the handler move bytes.
+    /// Polls the handler of the tunnel, which moves the bytes.
     pub(super) fn poll_tunnel(
         &mut self,
         context: &mut Context<'_>,
@@ -47,7 +47,7 @@ impl<L: Link> Connection<L> {
         let Stage::Tunnel(tunnel) = &mut exchange.stage else {
             return ExchangePoll::Unchanged(entry);
         };
-        // Taken out of the tunnel while the tunnel is polled.
+        // The link uses the ready bytes while the tunnel is polled, so they are taken out of the tunnel.
         let mut ready = std::mem::replace(&mut tunnel.ready, BodySource::empty());
         let mut link = StreamLink {
             id,
@@ -109,11 +109,11 @@ impl<L: Link> Connection<L> {
     }
 }
 
-/// HTTP/2 stream as a link.
+/// Link over an HTTP/2 stream.
 struct StreamLink<'a> {
     id: StreamId,
     engine: &'a mut ServerConnection,
-    /// `None`: the client has ended the stream with its request.
+    /// `None` if the client has ended the stream with its request.
     receiver: Option<&'a mut BodyReceiver>,
     /// Bytes to frame.
     ready: &'a mut BodySource,
@@ -131,13 +131,13 @@ impl StreamLink<'_> {
         if self.ready.ready() > 0 {
             return Ok(Poll::Pending);
         }
-        let most = self
+        let max_bytes = self
             .engine
             .send_capacity(self.id, queue.len())
             .min(*self.room)
             .min(PIECE);
-        if most > 0 {
-            let piece = queue.take(most as usize);
+        if max_bytes > 0 {
+            let piece = queue.take(max_bytes as usize);
             let size = piece.len() as u64;
             *self.room -= size;
             self.engine

@@ -1,10 +1,10 @@
-//! Tests that bulk data goes through pipes, and that no byte is lost in them.
+//! Tests that bulk data is moved through pipes, and that no byte is lost.
 
 use rocknet_io::pipe::PIPE_BYTES;
 
 use super::*;
 
-/// Bytes received at once, and sent at once by the scripts.
+/// Bytes that one call receives, and that one call of the tests sends.
 const PIECE: usize = 64 * 1024;
 /// Far more pieces than are copied before bulk mode begins.
 const PIECES: usize = 64;
@@ -24,7 +24,7 @@ fn pattern(seed: usize) -> Vec<u8> {
     (seed..seed + PIECES * PIECE).map(|at| (at % 251) as u8).collect()
 }
 
-fn say(peer: &SimPeer, bytes: &[u8]) {
+fn send_all(peer: &SimPeer, bytes: &[u8]) {
     for piece in bytes.chunks(PIECE) {
         peer.send(piece);
     }
@@ -40,13 +40,13 @@ fn a_stream_is_moved_and_messages_are_copied() {
     assert!(both.turn(1_000).is_pending());
     assert_eq!(both.peer.take_received().len(), 1_000 * 1_000);
     assert_eq!(both.client.take_received().len(), 1_000 * (PIECE + 3));
-    assert_eq!(both.pipes.count(), 0, "a pipe for messages");
+    assert_eq!(both.pipes.count(), 0, "messages were moved through a pipe");
     let (up, down) = (pattern(1), pattern(2));
-    say(&both.client, &up);
-    say(&both.peer, &down);
+    send_all(&both.client, &up);
+    send_all(&both.peer, &down);
     assert!(both.turn(100).is_pending());
     assert!(*both.peer.received() == up[..] && *both.client.received() == down[..]);
-    assert_eq!(both.pipes.count(), 1, "the directions do not share one pipe in turn");
+    assert_eq!(both.pipes.count(), 1, "the directions do not take turns with one pipe");
     both.pipes.tick();
     assert_eq!(both.pipes.count(), 1);
     // The flow has stopped.
@@ -72,7 +72,7 @@ fn an_end_follows_the_bytes_in_a_pipe() {
     let mut both = Joined::with_room(4);
     let up = pattern(0);
     both.peer.accept(20 * PIECE + 5);
-    say(&both.client, &up);
+    send_all(&both.client, &up);
     both.client.end();
     assert!(both.turn(100).is_pending());
     assert_eq!((both.peer.received().len(), both.pipes.count()), (20 * PIECE + 5, 1));
@@ -81,7 +81,7 @@ fn an_end_follows_the_bytes_in_a_pipe() {
         unreceived > 0 && up.len() - unreceived - both.peer.received().len() <= PIPE_BYTES,
         "more was received than can be sent"
     );
-    // The other direction goes on, and ends.
+    // The other direction continues, and then ends.
     both.peer.send(b"what is left").end();
     assert!(both.turn(100).is_pending());
     assert!(both.client.is_shut_down() && !both.peer.is_shut_down());
@@ -95,14 +95,14 @@ fn an_end_follows_the_bytes_in_a_pipe() {
 
 #[test]
 fn bytes_are_copied_without_a_pipe() {
-    // Both directions are blocked, and there is a pipe for one of them, or none.
+    // Both directions are blocked. There is either no pipe, or a pipe for one direction.
     for pipes in [0, 1] {
         let mut both = Joined::with_room(pipes);
         let (up, down) = (pattern(1), pattern(2));
         both.peer.accept(20 * PIECE + 5);
         both.client.accept(20 * PIECE + 5);
-        say(&both.client, &up);
-        say(&both.peer, &down);
+        send_all(&both.client, &up);
+        send_all(&both.peer, &down);
         both.client.end();
         both.peer.end();
         assert!(both.turn(100).is_pending());
@@ -119,7 +119,7 @@ fn a_pipe_with_bytes_in_it_is_not_reused() {
     for breaks in [false, true] {
         let mut both = Joined::with_room(4);
         both.peer.accept(20 * PIECE + 5);
-        say(&both.client, &pattern(0));
+        send_all(&both.client, &pattern(0));
         assert!(both.turn(100).is_pending());
         assert_eq!(both.pipes.count(), 1);
         if breaks {
@@ -129,14 +129,14 @@ fn a_pipe_with_bytes_in_it_is_not_reused() {
         }
         let Joined { splice, pipes, .. } = both;
         drop(splice);
-        assert_eq!(pipes.count(), 0, "a pipe with bytes in it is reused");
+        assert_eq!(pipes.count(), 0, "a pipe with bytes in it was kept for reuse");
     }
 }
 
 #[test]
 fn a_stream_yields_to_other_tasks() {
     let mut both = Joined::with_room(4);
-    say(&both.client, &pattern(0));
+    send_all(&both.client, &pattern(0));
     for _ in 0..3 {
         let before = both.peer.received().len();
         assert!(both.turn(1).is_pending());

@@ -1,4 +1,4 @@
-//! Connections that are established, refused, or find a full backlog.
+//! Tests of connections that are established, are refused, or meet a full backlog.
 
 use std::future::poll_fn;
 use std::io::{ErrorKind, Read, Write};
@@ -52,13 +52,13 @@ fn connects_to_a_file_and_to_an_address() {
 
 #[test]
 fn without_a_listener_the_error_of_the_system_is_returned() {
-    // Bound, so that no other process listens there, and not listening.
+    // The socket is bound, so that no other process can listen on its port, but it does not listen itself.
     let bound = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     bound.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     let address = bound.local_addr().unwrap().as_socket().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let left = folder.path().join("left");
-    drop(UnixListener::bind(&left).unwrap());
+    let stale = folder.path().join("stale");
+    drop(UnixListener::bind(&stale).unwrap());
     Runtime::new(8).unwrap().block_on(async {
         let kind = |connected: io::Result<EpollStream>| connected.map(drop).map_err(|error| error.kind());
         assert_eq!(
@@ -66,7 +66,7 @@ fn without_a_listener_the_error_of_the_system_is_returned() {
             Err(ErrorKind::ConnectionRefused)
         );
         assert_eq!(
-            kind(EpollStream::connect_to_file(&left).await),
+            kind(EpollStream::connect_to_file(&stale).await),
             Err(ErrorKind::ConnectionRefused)
         );
         let none = folder.path().join("none");
@@ -83,7 +83,7 @@ fn without_a_listener_the_error_of_the_system_is_returned() {
 }
 
 #[test]
-fn a_full_backlog_is_an_error_at_once() {
+fn a_full_backlog_is_an_immediate_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let listener = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
@@ -96,7 +96,7 @@ fn a_full_backlog_is_an_error_at_once() {
                 Ok(link) => links.push(link),
                 Err(error) => break error,
             }
-            assert!(links.len() < 10, "the backlog has no bound");
+            assert!(links.len() < 10, "more connections than the backlog has room for");
         };
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
     });

@@ -1,4 +1,5 @@
-//! Parked connections: resumed on the same and on another thread, on every back end, after any action of the peer.
+//! Tests that resume parked connections on the same and on another thread, on every back end, after any action of the
+//! peer.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -60,12 +61,12 @@ async fn talk(link: &mut EpollStream, peer: &mut UnixStream) {
 }
 
 #[test]
-fn any_thread_resumes_it() {
+fn any_thread_resumes_a_parked_connection() {
     for runtime in back_ends() {
         for moves in [false, true] {
             let (sent, taken) = std::sync::mpsc::channel::<(ParkedConnection, UnixStream)>();
             let (back, ended) = std::sync::mpsc::channel::<()>();
-            let go_on = move |parked: ParkedConnection, mut peer: UnixStream| async move {
+            let resume_and_talk = move |parked: ParkedConnection, mut peer: UnixStream| async move {
                 let mut link = parked.resume().expect("an open connection");
                 for _ in 0..3 {
                     talk(&mut link, &mut peer).await;
@@ -78,7 +79,7 @@ fn any_thread_resumes_it() {
             };
             let other = thread::spawn(move || {
                 if let Ok((parked, peer)) = taken.recv() {
-                    runtime().block_on(go_on(parked, peer));
+                    runtime().block_on(resume_and_talk(parked, peer));
                 }
                 drop(back);
             });
@@ -88,10 +89,11 @@ fn any_thread_resumes_it() {
                 let parked = link.park().expect("everything was sent");
                 if moves {
                     sent.send((parked, peer)).unwrap();
-                    // The event loop of the first thread still exists.
+                    // Blocks until the other thread has ended, so that the event loop of this thread exists all the
+                    // time.
                     assert!(ended.recv().is_err());
                 } else {
-                    go_on(parked, peer).await;
+                    resume_and_talk(parked, peer).await;
                     drop(sent);
                 }
             });
@@ -101,7 +103,7 @@ fn any_thread_resumes_it() {
 }
 
 #[test]
-fn batched_writes_are_sent_before_it_is_parked() {
+fn batched_writes_are_sent_before_parking() {
     Runtime::new(8).unwrap().block_on(async {
         let (mut link, mut peer) = pair();
         put(&mut link, b"last words").await;
@@ -109,7 +111,7 @@ fn batched_writes_are_sent_before_it_is_parked() {
         let mut received = [0; 10];
         peer.read_exact(&mut received).unwrap();
         assert!(&received == b"last words" && parked.is_some());
-        // The peer has closed, so this write fails.
+        // The peer has closed, so sending this write fails.
         let (mut link, peer) = pair();
         drop(peer);
         put(&mut link, b"lost").await;
@@ -118,7 +120,7 @@ fn batched_writes_are_sent_before_it_is_parked() {
 }
 
 #[test]
-fn it_is_given_up_after_data_or_the_end() {
+fn a_parked_connection_is_discarded_after_data_or_the_end() {
     let acts: [fn(UnixStream) -> Option<UnixStream>; 2] = [
         |mut peer| {
             peer.write_all(b"x").unwrap();
@@ -136,12 +138,12 @@ fn it_is_given_up_after_data_or_the_end() {
                 let parked = link.park().expect("everything was sent");
                 let _peer = act(peer);
                 drain_events().await;
-                assert!(parked.resume().is_none(), "on its own thread");
+                assert!(parked.resume().is_none(), "resumed on its own thread");
                 let (link, peer) = pair();
                 let parked = link.park().expect("everything was sent");
                 let _peer = act(peer);
                 let other = thread::spawn(move || runtime().block_on(async { parked.resume().is_none() }));
-                assert!(other.join().unwrap(), "on another");
+                assert!(other.join().unwrap(), "resumed on another thread");
             });
         }
     }

@@ -1,4 +1,4 @@
-//! Bodies of all kinds: the place and time at which each is encoded, and those that stay plain.
+//! Tests of all kinds of bodies: where and when each is encoded, and which remain uncoded.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use crate::open_file::OpenFile;
 use crate::response::{FilePart, Part};
 
 #[test]
-fn only_what_shrinks_is_used() {
+fn a_coded_body_is_used_only_if_it_is_smaller() {
     for length in [2000, MAX_INLINE + 1] {
         let plain = noise(length);
         let response = filtered(
@@ -21,7 +21,7 @@ fn only_what_shrinks_is_used() {
 }
 
 #[test]
-fn content_in_memory_is_encoded_at_once_or_in_the_pool_or_while_it_is_sent() {
+fn a_body_in_memory_is_encoded_by_size_on_the_event_loop_in_the_pool_or_as_a_stream() {
     let rows = [
         (MAX_INLINE, false, true),
         (MAX_INLINE + 1, true, true),
@@ -49,7 +49,7 @@ fn content_in_memory_is_encoded_at_once_or_in_the_pool_or_while_it_is_sent() {
 }
 
 #[test]
-fn a_pool_without_room_leaves_content_plain_and_streams_coded() {
+fn a_full_pool_leaves_bodies_in_memory_uncoded_and_codes_streams() {
     let pool = Pool::new(0);
     let mut medium = response(200, &[TYPE], text(100_000));
     let pending = apply(&conditions("br"), &pool, &Encoders::default(), &mut medium).expect("a job");
@@ -90,7 +90,7 @@ fn files_are_encoded_whole_or_not_at_all() {
         body: Body::File(part(0)),
         ..response(200, &[TYPE, VARY], "")
     };
-    let stretch = Response {
+    let range = Response {
         body: Body::File(part(1)),
         ..response(200, &[TYPE, VARY], "")
     };
@@ -98,7 +98,7 @@ fn files_are_encoded_whole_or_not_at_all() {
         body: Body::Parts(vec![Part::File(part(0))]),
         ..response(200, &[TYPE, VARY], "")
     };
-    for response in [negotiated, stretch, parts] {
+    for response in [negotiated, range, parts] {
         let length = response.body.length();
         let response = filtered(&conditions("gzip"), response);
         check_fields(&response, &[TYPE, VARY]);
@@ -107,7 +107,7 @@ fn files_are_encoded_whole_or_not_at_all() {
 }
 
 #[test]
-fn streams_beyond_the_memory_for_encoders_are_plain() {
+fn streams_beyond_the_memory_limit_of_encoders_are_uncoded() {
     let (pool, encoders) = (Pool::new(1), Encoders::new(3 * 1024 * 1024));
     let start = || {
         let body = Body::Stream(Box::new(script([piece(text(5000))])));

@@ -1,10 +1,10 @@
-//! Fields of responses: of those that are coded, and of those that stay as they are.
+//! Tests of the header fields of coded responses, and of responses that remain unchanged.
 
 use super::super::*;
 use super::support::*;
 
 #[test]
-fn the_fields_of_responses_that_are_coded() {
+fn coded_responses_have_changed_fields() {
     type Fields<'a> = &'a [(&'a str, &'a str)];
     let rows: &[(u16, &str, Fields<'_>, Fields<'_>)] = &[
         (200, "br, gzip", &[TYPE], &[TYPE, VARY, BR]),
@@ -94,7 +94,7 @@ fn the_fields_of_responses_that_are_coded() {
 }
 
 #[test]
-fn responses_that_are_left_as_they_are() {
+fn responses_that_do_not_qualify_are_unchanged() {
     let rows: &[(u16, &[(&str, &str)])] = &[
         (200, &[]),
         (200, &[("Content-Type", "image/png")]),
@@ -131,7 +131,7 @@ fn responses_that_are_left_as_they_are() {
 }
 
 #[test]
-fn a_client_that_accepts_nothing_still_gets_vary() {
+fn a_client_that_accepts_no_coding_gets_vary() {
     for accept in ["", "identity", "br;q=0", "deflate"] {
         let fields = [TYPE, ("ETag", "\"a\""), ("Accept-Ranges", "bytes")];
         let response = filtered(&conditions(accept), response(200, &fields, text(1024)));

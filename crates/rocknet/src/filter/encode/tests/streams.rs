@@ -1,4 +1,4 @@
-//! Streams that are encoded while they are sent: flushes, sizes of pieces, errors and trailers.
+//! Tests of streams that are encoded while they are sent: flushes, sizes of pieces, errors and trailers.
 
 use std::task::{Context, Poll, Waker};
 
@@ -37,7 +37,7 @@ fn a_stream_is_flushed_when_its_source_pauses() {
 }
 
 #[test]
-fn a_source_that_has_nothing_is_not_flushed() {
+fn a_pause_without_new_data_causes_no_flush() {
     let pool = Pool::new(1);
     let events = [Event::Pause, piece("x"), Event::Pause, Event::Pause, Event::Pause];
     let mut stream = coded(Coding::Br, script(events), &pool);
@@ -47,18 +47,22 @@ fn a_source_that_has_nothing_is_not_flushed() {
             .poll(&mut Context::from_waker(Waker::noop()))
             .map(|piece| piece.map(|piece| piece.is_ok()))
     };
-    assert_eq!(poll(&mut stream), Poll::Pending, "nothing has come");
+    assert_eq!(poll(&mut stream), Poll::Pending, "no data was received");
     assert_eq!(
         poll(&mut stream),
         Poll::Ready(Some(true)),
         "`x` is flushed at the second pause"
     );
-    assert_eq!(poll(&mut stream), Poll::Pending, "the third pause has nothing new");
+    assert_eq!(
+        poll(&mut stream),
+        Poll::Pending,
+        "no data was received before the third pause"
+    );
     assert!(drain(&mut stream).1.is_none());
 }
 
 #[test]
-fn pieces_that_come_at_once_are_not_flushed_one_by_one() {
+fn pieces_without_a_pause_between_them_are_not_flushed_one_by_one() {
     for coding in CODINGS {
         let pool = Pool::new(1);
         let mut stream = coded(coding, script((0..1000).map(|_| piece(text(50)))), &pool);
@@ -75,7 +79,7 @@ fn pieces_that_come_at_once_are_not_flushed_one_by_one() {
 }
 
 #[test]
-fn a_large_piece_is_encoded_bit_by_bit() {
+fn a_large_piece_is_encoded_in_batches() {
     for coding in CODINGS {
         let (pool, plain) = (Pool::new(1), noise(3_000_000));
         let mut stream = coded(coding, script([piece(plain.clone())]), &pool);
@@ -87,7 +91,7 @@ fn a_large_piece_is_encoded_bit_by_bit() {
 }
 
 #[test]
-fn an_error_follows_what_came_before_it() {
+fn an_error_follows_the_data_before_it() {
     for coding in CODINGS {
         let pool = Pool::new(1);
         let events = [piece(text(100)), piece(text(30_000)), Event::Error, piece("never")];
@@ -104,7 +108,7 @@ fn an_error_follows_what_came_before_it() {
 }
 
 #[test]
-fn a_source_that_gives_less_than_it_said_is_cut() {
+fn a_source_of_another_length_than_announced_ends_with_an_error() {
     let pool = Pool::new(1);
     for (length, is_cut) in [(5000, false), (5001, true), (4999, true)] {
         let source = Script {
@@ -147,7 +151,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn any_split_of_pieces_is_decoded_to_the_same_content(
+    fn any_split_into_pieces_decodes_to_the_same_content(
         pieces in proptest::collection::vec((0usize..90_000, any::<bool>(), any::<bool>()), 0..8),
     ) {
         let pool = Pool::new(1);
@@ -162,7 +166,7 @@ proptest! {
             let source = Script { length: Some(plain.len() as u64), ..script(events) };
             let (encoded, error) = drain(&mut coded(coding, source, &pool));
             prop_assert!(error.is_none());
-            prop_assert!(encoded.iter().all(|piece| !piece.is_empty()), "an empty piece would end chunked content");
+            prop_assert!(encoded.iter().all(|piece| !piece.is_empty()), "an empty piece would end a chunked body");
             prop_assert!(decode(coding, &encoded.concat()) == (plain, true), "{coding:?}");
         }
     }

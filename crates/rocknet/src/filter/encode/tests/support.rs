@@ -1,4 +1,4 @@
-//! Scripted streams, content and requests for the tests of the filter.
+//! Scripted streams, bodies and conditions for the tests of the filter.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -39,8 +39,8 @@ pub enum Event {
     Error,
 }
 
-/// A stream that follows a script. It panics if a call of `next` is dropped while it pauses, because streams of
-/// handlers lose content then.
+/// A stream that follows a script. It panics if a pending call of `next` is dropped, because a handler's stream would
+/// lose data.
 #[derive(Default)]
 pub struct Script {
     pub events: VecDeque<Event>,
@@ -121,7 +121,7 @@ pub fn drain(stream: &mut dyn Stream) -> (Vec<Bytes>, Option<io::Error>) {
     }
 }
 
-/// Returns as much of the content as can be decoded, and true if that is all of it.
+/// Decodes as much as possible. Returns the decoded data, and true if it is complete.
 pub fn decode(coding: Coding, mut encoded: &[u8]) -> (Vec<u8>, bool) {
     let mut reader: Box<dyn Read + '_> = match coding {
         Coding::Br => Box::new(brotli::Decompressor::new(&mut encoded, 4096)),

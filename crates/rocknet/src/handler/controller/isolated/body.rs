@@ -39,7 +39,7 @@ impl IsolatedBody {
         if !self.written.is_empty() {
             return Some(Ok(std::mem::take(&mut self.written).into()));
         }
-        // If this future is dropped, so is the call, which notifies the process.
+        // The call is taken out of `self`, so that dropping this future drops the call, which notifies the process.
         let mut call = self.call.take()?;
         let reply = match call.queue(&ServerMessage::Give) {
             Ok(()) => call.call(&mut self.builder).await,

@@ -18,11 +18,11 @@ use super::supervisor::ProcessState;
 use crate::handler::controller::error::ControllerError;
 use crate::handler::controller::response_builder::ResponseBuilder;
 
-/// Reply of the process to a call. Log lines are handled before.
+/// Reply of the process to a call. Log lines are logged when they arrive, and are not replies.
 pub enum CallReply {
-    /// The call has returned without a response yet; the next piece of the request body is wanted.
+    /// The call has returned without a response; the controller needs the next piece of the request body.
     Continue,
-    /// The head, which the response builder has received. The number of body bytes that follow.
+    /// The head, which was stored in the response builder, with the number of body bytes that follow.
     Head(usize),
     /// A piece of the response body; empty at the end.
     Body(Bytes),
@@ -65,9 +65,10 @@ impl IsolatedCall {
         self.queue(&ServerMessage::Content(content))
     }
 
-    /// Queues a message, which the next call sends.
-    pub fn queue(&mut self, ask: &ServerMessage<'_>) -> Result<(), ControllerError> {
-        ask.write(&mut self.outbox)
+    /// Queues a message. The next call sends it.
+    pub fn queue(&mut self, message: &ServerMessage<'_>) -> Result<(), ControllerError> {
+        message
+            .write(&mut self.outbox)
             .map_err(|InvalidFrame| ControllerError::TooLarge)
     }
 
@@ -133,7 +134,7 @@ impl IsolatedCall {
         }
     }
 
-    /// Releases the receive buffer while the client takes a piece of the body.
+    /// Releases the receive buffer while the client receives a piece of the body.
     pub fn release_buffers(&mut self) {
         self.inbox.shrink();
     }
@@ -154,7 +155,7 @@ impl Drop for IsolatedCall {
         let Some((stream, permit)) = self.connection.take() else {
             return;
         };
-        // Before the process has received the complete call it has not started it, so closing the connection is enough.
+        // If the call was not sent completely, the process has not started it, and closing the connection is enough.
         if self.is_calling
             && self.outbox.is_empty()
             && let Ok(connection) = stream.into_std()

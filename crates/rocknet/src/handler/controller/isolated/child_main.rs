@@ -21,7 +21,7 @@ use crate::handler::controller::error::ControllerError;
 use crate::handler::controller::private_copy;
 use crate::handler::controller::response_builder::ResponseBuilder;
 
-/// Maximum bytes of a log line; the server accepts no more.
+/// Maximum bytes of a log line. The server truncates lines to the same length.
 const MAX_LOG_LINE: usize = 2 * 1024;
 /// Maximum number of threads: a few more than the server's limits for calls and idle connections.
 const MAX_THREADS: usize = 256;
@@ -37,7 +37,7 @@ pub fn run() -> ExitCode {
         eprintln!("error: this command is internal: RockNet starts it for isolated controllers");
         return ExitCode::from(2);
     };
-    // The process was started by the name `/proc/self/exe`, which means nothing in a list of processes.
+    // Sets the name for lists of processes, because the process was started as `/proc/self/exe`.
     let _ = fs::write("/proc/self/comm", PROCESS_NAME);
     let control = CONTROL.get_or_init(|| control);
     let Ok(Some(ChildCommand::Load(image, name))) = control::command(control) else {
@@ -66,7 +66,7 @@ pub fn run() -> ExitCode {
                 drop(controllers);
                 drop(thread);
             };
-            // Without a thread the connection is closed, which the server detects.
+            // If no thread can be started, the connection is closed, which the server detects.
             let _ = thread::Builder::new().name("controller".to_owned()).spawn(serve);
         }
     }
@@ -137,7 +137,7 @@ impl Drop for ThreadPermit {
     }
 }
 
-/// One connection of the server, with one request after the other.
+/// One connection of the server, which carries requests one after another.
 struct ChildConnection {
     /// Shared with the response under construction, which sends log lines.
     stream: Arc<UnixStream>,
@@ -156,11 +156,11 @@ impl ChildConnection {
 
     fn serve(mut self, controllers: &[host::LoadedController]) -> io::Result<()> {
         loop {
-            let (number, request) = self.receive(|ask| match ask {
+            let (number, request) = self.receive(|message| match message {
                 ServerMessage::Begin(number, request) => Some((number, ReceivedRequest::read(request))),
                 _ => None,
             })?;
-            let content = self.receive(|ask| match ask {
+            let content = self.receive(|message| match message {
                 ServerMessage::Content(content) => Some(content.to_vec()),
                 _ => None,
             })?;
@@ -185,7 +185,7 @@ impl ChildConnection {
         let mut is_at_end = !controller.takes();
         while !is_at_end && progress == Ok(Progress::Continue) {
             self.send(&ProcessMessage::Continue)?;
-            let piece = self.receive(|ask| match ask {
+            let piece = self.receive(|message| match message {
                 ServerMessage::Piece(piece) => Some(Some(piece.to_vec())),
                 ServerMessage::End => Some(None),
                 _ => None,
@@ -233,7 +233,7 @@ impl ChildConnection {
     ) -> io::Result<()> {
         let mut piece = vec![0; MAX_PIECE];
         loop {
-            self.receive(|ask| (ask == ServerMessage::Give).then_some(()))?;
+            self.receive(|message| (message == ServerMessage::Give).then_some(()))?;
             match controller.give(request, builder, state, &mut piece) {
                 Ok(length) => {
                     self.send(&ProcessMessage::Body(&piece[..length]))?;
@@ -252,11 +252,12 @@ impl ChildConnection {
         (&*self.stream).write_all(&self.outbox)
     }
 
-    /// Receives the next message of the server. Fails if it is not the expected one, or the connection has ended.
+    /// Receives the next message of the server. Fails if the message is not the expected one or the connection has
+    /// ended.
     fn receive<T>(&mut self, mut expected: impl FnMut(ServerMessage<'_>) -> Option<T>) -> io::Result<T> {
         loop {
-            if let Some(ask) = self.inbox.next_server_message().map_err(invalid_data)? {
-                return expected(ask).ok_or_else(|| invalid_data(InvalidFrame));
+            if let Some(message) = self.inbox.next_server_message().map_err(invalid_data)? {
+                return expected(message).ok_or_else(|| invalid_data(InvalidFrame));
             }
             let read = (&*self.stream).read(self.inbox.spare())?;
             if read == 0 {

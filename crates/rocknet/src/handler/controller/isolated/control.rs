@@ -1,4 +1,4 @@
-//! Messages between the server and the process of a library, except those of requests.
+//! Messages between the server and the process of a library that do not belong to a request.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -6,21 +6,21 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rocknet_controller::Level;
 use rocknet_io::fd_channel::{Blocking, FdChannel};
 
-/// Maximum size of a message in bytes, far more than a name or a log line takes.
+/// Maximum size of a message in bytes, far more than a name or a log line needs.
 const MAX_MESSAGE: usize = 16 * 1024;
 /// Maximum bytes of a text in a message. Longer texts are truncated.
 const MAX_TEXT: usize = 8 * 1024;
 
-/// Message of the server. Each carries a descriptor.
+/// Message from the server to the process. Each message carries a descriptor.
 #[derive(Debug)]
 pub enum ChildCommand {
-    /// The library, and the path of its file for messages.
+    /// A copy of the library, and the path of its file for error messages.
     Load(OwnedFd, String),
     /// A connection for requests.
     Serve(OwnedFd),
 }
 
-/// Message of the process.
+/// Message from the process to the server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ChildReport {
     /// A controller of the library.
@@ -38,9 +38,9 @@ pub enum ChildReport {
 pub struct ControllerEntry {
     /// Name of the controller.
     pub name: String,
-    /// True if it takes the request body in pieces.
+    /// True if the controller receives the request body in pieces.
     pub takes: bool,
-    /// True if it produces the response body in pieces.
+    /// True if the controller produces the response body in pieces.
     pub gives: bool,
 }
 
@@ -61,7 +61,7 @@ pub fn serve(control: &FdChannel, connection: BorrowedFd<'_>) -> io::Result<()> 
     send(control, &[SERVE], b"", Some(connection), Blocking::No)
 }
 
-/// Waits for the next message of the server; `None` at the end.
+/// Waits for the next message of the server. Returns `None` once the server has closed the channel.
 pub fn command(control: &FdChannel) -> io::Result<Option<ChildCommand>> {
     let mut buffer = vec![0; MAX_MESSAGE];
     let Some(message) = control.recv(&mut buffer, Blocking::Yes)? else {
@@ -78,7 +78,7 @@ pub fn command(control: &FdChannel) -> io::Result<Option<ChildCommand>> {
 }
 
 impl ChildReport {
-    /// Sends the report, and waits for room.
+    /// Sends the report. Blocks while the buffer of the channel is full.
     pub fn send(&self, control: &FdChannel) -> io::Result<()> {
         let (head, text): (&[u8], &[u8]) = match self {
             ChildReport::Controller(ControllerEntry { name, takes, gives }) => {
@@ -91,8 +91,8 @@ impl ChildReport {
         send(control, head, text, None, Blocking::Yes)
     }
 
-    /// Returns the next report without blocking; `None` if there are no more. Fails with `WouldBlock` if none has
-    /// arrived.
+    /// Returns the next report without blocking; `None` once the process has closed the channel. Fails with
+    /// `WouldBlock` if no report has arrived.
     pub fn recv(control: &FdChannel) -> io::Result<Option<ChildReport>> {
         let mut buffer = vec![0; MAX_MESSAGE];
         let Some(message) = control.recv(&mut buffer, Blocking::No)? else {

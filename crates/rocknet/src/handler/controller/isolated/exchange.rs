@@ -1,4 +1,4 @@
-//! One exchange with an isolated controller, over as many calls as it needs.
+//! Handles one exchange with an isolated controller, by as many calls as it needs.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,7 +34,8 @@ pub async fn answer(
         false => receive_all(&mut content).await?,
     };
     let deadline = services.wheel.deadline();
-    // One tick less than the response timeout of the connection, whose 503 would not be logged with a reason.
+    // Expires one tick before the response timeout of the connection, because that timeout responds with 503 and logs
+    // no reason.
     deadline.set(services.wheel.ticks(route.answer_timeout).saturating_sub(1));
     let permit = controller
         .library
@@ -62,7 +63,7 @@ pub async fn answer(
         }
         match content.chunk().await.map_err(ControllerError::RequestBody)? {
             Some(piece) => {
-                // Pieces are smaller than a frame; a larger one is an error.
+                // Pieces are smaller than a frame. A larger piece is an error.
                 call.queue(&ServerMessage::Piece(&piece))?;
             }
             None => call.queue(&ServerMessage::End)?,

@@ -25,7 +25,7 @@ pub struct IsolatedController {
 }
 
 impl IsolatedLibrary {
-    /// Starts a process that loads the library, of which `image` is a private copy.
+    /// Starts a process that loads the library from `image`, a private copy of its file.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl Drop for IsolatedLibrary {
 }
 
 impl IsolatedController {
-    /// Returns the controller of that name, if the library has it.
+    /// Returns the controller with this name, if the library has one.
     pub fn find(library: &Arc<IsolatedLibrary>, name: &str) -> Option<IsolatedController> {
         let found = library.entries.iter().position(|entry| entry.name == name)?;
         let ControllerEntry { takes, gives, .. } = library.entries[found];

@@ -1,4 +1,4 @@
-//! Locks that a panic does not poison.
+//! Locks mutexes and ignores poisoning.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

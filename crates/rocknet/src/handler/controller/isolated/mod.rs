@@ -8,8 +8,9 @@
 //!   supervisor.rs: a thread for each ─── control.rs ──────┘ loads, reports its controllers, logs
 //!        └─ process.rs: starts, observes and ends the process; restarted after a crash
 //! ```
-//! The process is this program, started again. It has the privileges that the server has at that moment, and of the
-//! server's descriptors only one end of each of these sockets. It ends with the server, however the server ends.
+//! The process is another instance of this program. It has the privileges that the server has when it is started. It
+//! inherits no descriptor of the server except one end of each of these sockets. It ends when the server ends, even if
+//! the server is killed.
 
 mod body;
 mod call;
@@ -34,8 +35,9 @@ pub use self::library::{IsolatedController, IsolatedLibrary};
 pub use self::program::set_program;
 pub use self::supervisors::Supervisors;
 
-/// Runs the library and returns the exit code, if this process was started for that. `main` must call this first.
+/// Runs the library and returns the exit code if this process was started to run a library. `main` must call this
+/// first.
 pub fn run_if_child() -> Option<ExitCode> {
-    let is_meant = std::env::args_os().nth(1).as_deref() == Some(OsStr::new(RUN_LIBRARY_ARGUMENT));
-    is_meant.then(child_main::run)
+    let is_child = std::env::args_os().nth(1).as_deref() == Some(OsStr::new(RUN_LIBRARY_ARGUMENT));
+    is_child.then(child_main::run)
 }

@@ -10,7 +10,7 @@ use crate::blocking::oneshot_slot::OneshotSlot;
 use crate::blocking::queue::{Queue, Ticket};
 use crate::clock::uptime_ms;
 
-/// Maximum number of concurrent calls. Each takes a thread of the process and may block there, for example on a
+/// Maximum number of concurrent calls. Each call occupies a thread of the process and may block there, for example on a
 /// database.
 pub const MAX_CALLS: usize = 64;
 
@@ -18,8 +18,8 @@ pub const MAX_CALLS: usize = 64;
 #[derive(Default)]
 pub struct CallPermits(Mutex<PermitQueue>);
 
-/// Permits in use, and calls that wait. The queue has its own bound per priority. A call waits only if no permit is
-/// free.
+/// Number of permits in use, and the queue of waiting calls, whose length is limited per priority. A call waits only if
+/// no permit is free.
 #[derive(Default)]
 struct PermitQueue {
     in_use: usize,
@@ -48,7 +48,7 @@ impl CallPermits {
         Box::pin(waiting.slot.wait(deadline)).await
     }
 
-    /// Locks the queue. No code that can panic runs while it is locked.
+    /// Locks the queue. Poisoning is ignored, because no code that can panic runs while the queue is locked.
     fn queue(&self) -> MutexGuard<'_, PermitQueue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,7 +73,8 @@ impl Drop for CallPermit {
     }
 }
 
-/// A call in the queue. Dropping it removes it, and releases a permit that was granted but not yet taken.
+/// A call in the queue. Dropping it removes the call from the queue, and releases a permit that was granted but not yet
+/// taken.
 struct WaitingCall<'p> {
     permits: &'p CallPermits,
     slot: Arc<OneshotSlot<CallPermit>>,

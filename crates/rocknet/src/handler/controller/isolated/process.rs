@@ -1,4 +1,4 @@
-//! One process that runs a library: its start and end, its output, and the connections to it.
+//! One process that runs a library: starts and ends it, logs its output, and keeps the connections to it.
 
 use std::io::{self, ErrorKind, PipeReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,32 +21,33 @@ use super::permits::{CallPermit, MAX_CALLS};
 use super::program::{RUN_LIBRARY_ARGUMENT, program};
 use crate::handler::controller::response_builder;
 
-/// Maximum number of idle connections, each with a waiting thread of the process: as many as there may be calls. With
-/// fewer, requests beyond them create a connection and a thread each, which costs more than the rest of the request.
+/// Maximum number of idle connections, each with a waiting thread of the process. It equals the maximum number of
+/// calls. With fewer idle connections, each further request creates a connection and a thread, which costs more than
+/// the rest of the request.
 const MAX_IDLE: usize = MAX_CALLS;
 /// Maximum bytes of a line of the process's output, and of lines per second: a library that prints for every request
 /// must not fill the disk.
 const MAX_LOG_LINE: usize = 2 * 1024;
 const MAX_LINES_PER_SECOND: u32 = 100;
-/// Bytes of output read at once.
+/// Maximum bytes of output per read.
 const READ_SIZE: usize = 4 * 1024;
-/// Time for a process to exit after it has closed its socket. It is killed afterwards.
+/// Time for a process to exit after it has closed its socket. The process is then killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// Time after a lost connection within which a dying process exits. A process still alive had another reason to close
-/// it.
+/// Time after a lost connection within which a dying process exits. A process that is still alive afterwards had
+/// another reason to close the connection.
 const SUSPECT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The requests' view of a process.
+/// A process, as requests use it.
 pub struct ProcessHandle {
     control: FdChannel,
     idle: Mutex<Vec<UnixStream>>,
     /// Abandoned calls that have not returned.
     abandoned: Mutex<Vec<AbandonedCall>>,
-    /// True once the process takes no more requests.
+    /// True once the process accepts no more requests.
     is_closed: AtomicBool,
-    /// True after a connection was lost: the process is probably about to exit, so new requests wait until that is
-    /// known.
+    /// True after a connection was lost: the process is probably about to exit, so new requests wait until the
+    /// supervisor has checked it.
     is_suspect: AtomicBool,
 }
 
@@ -65,14 +66,14 @@ impl ProcessHandle {
     ///
     /// # Errors
     ///
-    /// Fails with `NotConnected` if the process takes no more requests, and with `WouldBlock` if its queue is full.
+    /// Fails with `NotConnected` if the process accepts no more requests, and with `WouldBlock` if its queue is full.
     pub fn connection(&self) -> io::Result<UnixStream> {
         if self.is_closed() {
             return Err(ErrorKind::NotConnected.into());
         }
         loop {
             let Some(kept) = lock(&self.idle).pop() else { break };
-            // Otherwise the connection was closed, because the process has ended.
+            // Any other result means that the connection was closed, because the process has ended.
             if matches!((&kept).read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock) {
                 return Ok(kept);
             }
@@ -93,11 +94,13 @@ impl ProcessHandle {
 
     /// Abandons the call on this connection.
     pub fn abandon(&self, connection: UnixStream, permit: CallPermit) {
-        // The reply is discarded. The process then closes the connection, which shows that the call has returned.
+        // Shuts down the receiving side, so that the reply of the process fails. The process then closes the
+        // connection, which shows that the call has returned.
         let _ = connection.shutdown(std::net::Shutdown::Read);
-        // A reply sent just before is discarded too, and the process then waits for the next message. This message ends
-        // that wait as a protocol error or, if a piece is wanted, as a failed write. So no controller is called twice,
-        // and no request body seems to end.
+        // A reply that was sent before the shutdown does not fail, and the process then waits for the next message.
+        // `Give` ends this wait. It is a protocol error, unless the process waits for `Give`: then the controller
+        // produces one more piece, and writing the piece fails. Thus no request is repeated, and a partial request body
+        // does not look complete.
         let mut frame = Vec::new();
         if ServerMessage::Give.write(&mut frame).is_ok() {
             let _ = (&connection).write(&frame);
@@ -115,7 +118,7 @@ impl ProcessHandle {
         &self.abandoned
     }
 
-    /// Returns true if the process takes no more requests.
+    /// Returns true if the process accepts no more requests.
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
     }
@@ -130,7 +133,7 @@ impl ProcessHandle {
         self.is_suspect.store(is_suspect, Ordering::Release);
     }
 
-    /// Takes no more requests. The process exits after those that it has.
+    /// Rejects new requests. The process exits after its requests have finished.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.control.shut_down();
@@ -138,7 +141,7 @@ impl ProcessHandle {
     }
 }
 
-/// The supervisor's view of a process.
+/// A process, as its supervisor uses it.
 pub struct ChildProcess {
     child: Child,
     /// Standard output and standard error, until they are closed.
@@ -182,7 +185,7 @@ impl ChildProcess {
                 is_suspect: AtomicBool::new(false),
             }),
         };
-        // A process that has already exited is reported by its exit status.
+        // An error is ignored: it means that the process has already exited, which the supervisor detects.
         let _ = control::load(&running.process.control, library.as_fd(), &name.to_string_lossy());
         Ok(running)
     }
@@ -195,7 +198,7 @@ impl ChildProcess {
         self.output.as_ref()
     }
 
-    /// Returns the next event without blocking; `None` if the process sends no more. Log lines are logged here.
+    /// Returns the next event without blocking; `None` if the process will send no more. Log lines are logged here.
     pub fn next_event(&mut self) -> Option<ProcessEvent> {
         match ChildReport::recv(&self.process.control) {
             Ok(Some(ChildReport::Log(level, line))) => {
@@ -219,7 +222,7 @@ impl ChildProcess {
         }
     }
 
-    /// Returns true if the process is still alive after a short wait.
+    /// Returns true if the process is still alive after `SUSPECT_TIMEOUT`.
     pub fn stays_alive(&mut self) -> bool {
         self.wait_for_exit(SUSPECT_TIMEOUT);
         self.is_alive()
@@ -244,7 +247,7 @@ impl ChildProcess {
         let status = self.child.wait();
         self.process.close();
         lock(&self.process.abandoned).clear();
-        self.forward_rest();
+        self.forward_remaining_output();
         status.unwrap_or_default()
     }
 
@@ -253,14 +256,15 @@ impl ChildProcess {
         self.end(EXIT_TIMEOUT)
     }
 
-    /// Logs the output left in the pipe, without waiting, because another process may hold the other end.
-    fn forward_rest(&mut self) {
+    /// Logs the remaining output in the pipe. Does not wait for the end of the pipe, because another process may keep
+    /// its other end open.
+    fn forward_remaining_output(&mut self) {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         const MAX_READS: usize = 16;
         for _ in 0..MAX_READS {
             let Some(output) = &self.output else { return };
-            let mut look = [PollFd::new(output, PollFlags::IN)];
-            if !matches!(poll(&mut look, Some(&Timespec::default())), Ok(ready) if ready > 0) {
+            let mut poll_fds = [PollFd::new(output, PollFlags::IN)];
+            if !matches!(poll(&mut poll_fds, Some(&Timespec::default())), Ok(ready) if ready > 0) {
                 return;
             }
             self.forward_output();
@@ -325,7 +329,7 @@ impl OutputLog {
         match self.count {
             ..=MAX_LINES_PER_SECOND => tracing::warn!(%library, "{}", String::from_utf8_lossy(line.trim_ascii())),
             count if count == MAX_LINES_PER_SECOND + 1 => {
-                tracing::warn!(%library, "the process prints more than {MAX_LINES_PER_SECOND} lines per second; the rest is dropped");
+                tracing::warn!(%library, "the process prints more than {MAX_LINES_PER_SECOND} lines per second; further lines are dropped");
             }
             _ => {}
         }

@@ -8,8 +8,8 @@ pub const RUN_LIBRARY_ARGUMENT: &str = "run-isolated-library";
 
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// Sets the program that runs libraries. Its `main` must call [`run_if_child`](super::run_if_child). Without a program
-/// there are no isolated controllers. Only the first call has an effect.
+/// Sets the program that runs libraries. Its `main` must call [`run_if_child`](super::run_if_child). Isolated
+/// controllers cannot be loaded before this call. Only the first call has an effect.
 pub fn set_program(program: impl Into<PathBuf>) {
     let _ = PROGRAM.set(program.into());
 }

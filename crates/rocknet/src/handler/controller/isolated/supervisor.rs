@@ -1,5 +1,5 @@
-//! The supervisor thread of the process of one library, and the parent of that process. It restarts a process that
-//! dies, replaces one whose calls do not return, and ends it once the library is no longer used.
+//! The supervisor thread of one library, which is the parent of the library's process. The thread restarts a process
+//! that dies, replaces a process whose calls do not return, and ends the process once the library is no longer used.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -23,7 +23,8 @@ use rocknet_io::owned_thread::OwnedThread;
 
 /// Maximum time from the start of a process until it is ready, including `init` of the library.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Delay before the second restart. The first one is immediate, because most crashes are single and requests wait.
+/// Delay before the second restart. The first restart is immediate, because most crashes are isolated events and
+/// requests wait.
 const MIN_RESTART_DELAY: Duration = Duration::from_millis(100);
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
 /// Running time after which a process counts as stable, so that the next restart is immediate again.
@@ -31,13 +32,13 @@ const STABLE_AFTER: Duration = Duration::from_secs(10);
 /// Time after which an abandoned call counts as stuck. It will most likely never return, and a thread in an endless
 /// loop occupies a core.
 const STUCK_AFTER: Duration = Duration::from_secs(5);
-/// Maximum time that a replaced process has to finish its other requests.
+/// Maximum time for a replaced process to finish its other requests.
 const RETIRE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for `drop` of the library after its last use.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Poll interval for conditions without an event: stuck calls, and a process whose socket another process holds open.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Sanity bound: further controllers of a library are ignored.
+/// Maximum number of controllers of a library; further controllers are ignored.
 const MAX_CONTROLLERS: usize = 1024;
 
 /// State shared by requests, the owner of the library, and the supervisor thread.
@@ -54,7 +55,7 @@ pub struct SupervisedProcess {
 pub enum ProcessState {
     /// The process is being started.
     Starting,
-    /// The process takes requests.
+    /// The process accepts requests.
     Running(Arc<ProcessHandle>),
     /// The process failed for this reason and is restarted after a delay.
     Down(Arc<str>),
@@ -71,7 +72,7 @@ impl SupervisedProcess {
         self.state.subscribe()
     }
 
-    /// Wakes the thread to check the process, after a condition that it may not have noticed.
+    /// Wakes the supervisor thread, so that it checks the process for a condition that has no event of its own.
     pub fn wake(&self) {
         // A full socket buffer wakes the thread too.
         let _ = (&self.wake_sender).write(&[1]);
@@ -94,7 +95,7 @@ impl SupervisedProcess {
 ///
 /// The message is the reason why the process is not ready.
 pub fn start(path: &Path, image: File) -> Result<(Arc<SupervisedProcess>, Vec<ControllerEntry>, OwnedThread), String> {
-    let cannot_start = |error: std::io::Error| format!("no process could be started for it: {error}");
+    let cannot_start = |error: std::io::Error| format!("no process could be started for the library: {error}");
     let (wake_sender, wake_receiver) = UnixStream::pair().map_err(cannot_start)?;
     for end in [&wake_sender, &wake_receiver] {
         end.set_nonblocking(true).map_err(cannot_start)?;
@@ -120,7 +121,7 @@ pub fn start(path: &Path, image: File) -> Result<(Arc<SupervisedProcess>, Vec<Co
     let thread = OwnedThread::start("rn-isolated", run).map_err(cannot_start)?;
     let entries = receiver
         .recv()
-        .unwrap_or_else(|_| Err("its thread has ended".to_owned()))?;
+        .unwrap_or_else(|_| Err("the supervisor thread of the library has ended".to_owned()))?;
     Ok((supervised, entries, thread))
 }
 
@@ -224,7 +225,7 @@ impl Supervisor {
         };
         self.failures = self.failures.saturating_add(1);
         let (library, ms) = (self.path.display(), delay.as_millis());
-        tracing::error!(%library, "its process does not run: {why}; it is restarted in {ms} ms");
+        tracing::error!(%library, "the process of the library does not run: {why}; it is restarted in {ms} ms");
         self.restart_at = Some(Instant::now() + delay);
         self.shared.state.send_replace(match delay.is_zero() {
             true => ProcessState::Starting,
@@ -239,7 +240,7 @@ impl Supervisor {
         self.schedule_restart(&format!("it ended ({status})"));
     }
 
-    /// Starts another process for new requests. The old one finishes the requests that it has.
+    /// Starts another process for new requests. The old process finishes its requests.
     fn replace(&mut self) {
         let library = self.path.display();
         tracing::error!(%library, "a controller has not returned {} s after its request was abandoned: its process is \
@@ -250,7 +251,7 @@ impl Supervisor {
                 self.set_running(running);
                 if let Some(running) = previous {
                     running.process.close();
-                    // A process that was retired earlier ends now.
+                    // Drops, and thereby kills, a process that was retired earlier.
                     self.retired = Some((running, Instant::now() + RETIRE_TIMEOUT));
                 }
             }
@@ -264,7 +265,7 @@ impl Supervisor {
     /// Starts a process, and waits until it has reported its controllers.
     fn start(&mut self) -> Result<(ChildProcess, Vec<ControllerEntry>), String> {
         let running = ChildProcess::start(&self.image, &self.path);
-        let mut running = running.map_err(|error| format!("no process could be started for it: {error}"))?;
+        let mut running = running.map_err(|error| format!("no process could be started for the library: {error}"))?;
         let deadline = Instant::now() + LOAD_TIMEOUT;
         let (mut entries, mut refused, mut is_ready) = (Vec::new(), None, false);
         loop {
@@ -288,7 +289,10 @@ impl Supervisor {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(format!("it was not loaded within {} s", LOAD_TIMEOUT.as_secs()));
+                return Err(format!(
+                    "the library was not loaded within {} s",
+                    LOAD_TIMEOUT.as_secs()
+                ));
             }
             if self.shared.is_stopping() {
                 return Err("the library is no longer used".to_owned());
@@ -297,12 +301,12 @@ impl Supervisor {
         }
     }
 
-    /// Ends the process, in an orderly way if that does not take long.
+    /// Closes the process, waits for its exit, and kills it after `STOP_TIMEOUT`.
     fn end(&mut self) {
         if let Some(running) = &mut self.current {
             running.process.close();
             let until = Instant::now() + STOP_TIMEOUT;
-            // Its last log lines are still read.
+            // Reads and logs the last log lines of the process.
             while running.is_alive() && Instant::now() < until {
                 drain_reports(running, |_| {});
                 wait_for_output(running, STOP_POLL_INTERVAL);
@@ -315,7 +319,8 @@ impl Supervisor {
 /// Poll interval for a process that is about to end.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Returns true if a process is alive although a connection to it was lost. Waiting requests are notified.
+/// Returns true if the process is alive. After a lost connection, waits for the process to exit first; if it is alive,
+/// notifies waiting requests.
 fn is_confirmed_alive(running: &mut ChildProcess, shared: &SupervisedProcess) -> bool {
     if !running.process.is_suspect() {
         return true;
@@ -330,20 +335,21 @@ fn is_confirmed_alive(running: &mut ChildProcess, shared: &SupervisedProcess) ->
     is_alive
 }
 
-/// Returns true if a call was abandoned long ago and has not returned. Calls that have returned are removed.
+/// Returns true if a call was abandoned at least `STUCK_AFTER` ago and has not returned. Removes the calls that have
+/// returned.
 fn is_stuck(running: &ChildProcess) -> bool {
     let mut abandoned = lock(running.process.abandoned());
     abandoned.retain(|call| {
-        let mut look = [PollFd::new(&call.connection, PollFlags::empty())];
-        let looked = poll(&mut look, Some(&Timespec::default()));
-        looked.is_ok() && !look[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+        let mut poll_fds = [PollFd::new(&call.connection, PollFlags::empty())];
+        let polled = poll(&mut poll_fds, Some(&Timespec::default()));
+        polled.is_ok() && !poll_fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     });
     abandoned.iter().any(|call| call.since.elapsed() >= STUCK_AFTER)
 }
 
-/// Reads all reports of a process. Returns false if it sends no more.
+/// Reads the available reports of a process. Returns false if the process will send no more.
 fn drain_reports(running: &mut ChildProcess, mut report: impl FnMut(ChildReport)) -> bool {
-    /// Maximum reports per call, because a process may log without end.
+    /// Maximum reports per call, because a process can log without end.
     const MAX_MESSAGES: usize = 2048;
     if running.output().is_some_and(is_readable) {
         running.forward_output();
@@ -360,30 +366,30 @@ fn drain_reports(running: &mut ChildProcess, mut report: impl FnMut(ChildReport)
 }
 
 fn is_readable(output: impl std::os::fd::AsFd) -> bool {
-    let mut look = [PollFd::new(&output, PollFlags::IN)];
-    matches!(poll(&mut look, Some(&Timespec::default())), Ok(ready) if ready > 0)
+    let mut poll_fds = [PollFd::new(&output, PollFlags::IN)];
+    matches!(poll(&mut poll_fds, Some(&Timespec::default())), Ok(ready) if ready > 0)
 }
 
 /// Waits until the thread is woken, a process reports something, or the timeout has passed.
-fn wait<'r>(wake_sender: &UnixStream, all: impl Iterator<Item = &'r ChildProcess>, timeout: Duration) {
-    let mut look = vec![PollFd::new(wake_sender, PollFlags::IN)];
+fn wait<'r>(wake_receiver: &UnixStream, all: impl Iterator<Item = &'r ChildProcess>, timeout: Duration) {
+    let mut poll_fds = vec![PollFd::new(wake_receiver, PollFlags::IN)];
     for running in all {
-        // A closed socket would be reported as ready every time.
+        // The socket of a closed process is not polled, because it would always be ready.
         if !running.process.is_closed() {
-            look.push(PollFd::new(running.control(), PollFlags::IN));
+            poll_fds.push(PollFd::new(running.control(), PollFlags::IN));
         }
         if let Some(output) = running.output() {
-            look.push(PollFd::new(output, PollFlags::IN));
+            poll_fds.push(PollFd::new(output, PollFlags::IN));
         }
     }
     let timeout = Timespec::try_from(timeout).unwrap_or_default();
-    let _ = poll(&mut look, Some(&timeout));
-    if look[0].revents().contains(PollFlags::IN) {
-        let _ = { wake_sender }.read(&mut [0; 64]);
+    let _ = poll(&mut poll_fds, Some(&timeout));
+    if poll_fds[0].revents().contains(PollFlags::IN) {
+        let _ = { wake_receiver }.read(&mut [0; 64]);
     }
 }
 
-/// Waits for output of a process. The control channel is closed then, so no other event can occur.
+/// Waits for output of a process whose control channel is closed, so that no other event can occur.
 fn wait_for_output(running: &ChildProcess, timeout: Duration) {
     match running.output() {
         Some(output) => {

@@ -1,4 +1,5 @@
-//! The supervisor threads of the isolated libraries of one server, so that its stop waits for all their processes.
+//! The supervisor threads of the isolated libraries of one server. Stopping the server waits until their processes have
+//! ended.
 
 use std::fs::File;
 use std::path::Path;
@@ -15,7 +16,7 @@ use rocknet_io::owned_thread::OwnedThread;
 pub struct Supervisors(Mutex<Vec<(Arc<SupervisedProcess>, OwnedThread)>>);
 
 impl Supervisors {
-    /// Starts a process for a library, and returns its controllers when it is ready.
+    /// Starts a process for a library, waits until it is ready, and returns its controllers.
     ///
     /// # Errors
     ///
@@ -28,7 +29,7 @@ impl Supervisors {
         Ok((supervised, entries))
     }
 
-    /// Ends all processes, even those of libraries that are still held. Returns true if all have ended at `deadline`.
+    /// Ends all processes, even those of libraries that are still in use. Returns true if all have ended at `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let all = std::mem::take(&mut *lock(&self.0));
         all.iter().for_each(|(supervised, _)| supervised.stop());

@@ -1,4 +1,4 @@
-//! Anonymous files in memory (`memfd_create`).
+//! Private copies as anonymous files in memory (`memfd_create`).
 
 use std::fs::File;
 use std::io;
@@ -12,12 +12,14 @@ pub fn file() -> io::Result<File> {
     Ok(memfd_create("rocknet-controller", MemfdFlags::CLOEXEC)?.into())
 }
 
+/// Calls `load` with a name of `image` that was never used before.
 pub fn named<T>(image: &File, load: impl FnOnce(&Path) -> T) -> io::Result<T> {
     Ok(load(&name(image)))
 }
 
-/// Returns a name for an open file under which no other file was ever loaded. Descriptors are reused, and the loader
-/// takes one name for one library. The number is encoded as repeated slashes and `/.`, which do not change the path.
+/// Returns a path to an open file, different at each call. `/proc/self/fd/N` is not enough, because descriptors are
+/// reused, and the loader takes a path that it has seen before for the library loaded from it. A counter is therefore
+/// encoded in the path by repeated slashes and `/.`, which do not change the file it leads to.
 fn name(image: &File) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -36,9 +38,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_is_given_twice_and_each_leads_to_the_file() {
+    fn names_are_unique_and_lead_to_the_file() {
         let here = File::open("/proc/self/exe").expect("this program");
-        let inode = here.metadata().expect("its state").ino();
+        let inode = here.metadata().expect("metadata").ino();
         let names: Vec<PathBuf> = (0..100).map(|_| name(&here)).collect();
         for (number, name) in names.iter().enumerate() {
             assert_eq!(

@@ -1,5 +1,6 @@
-//! Private temporary files. Loaders of systems other than Linux need a name, so a file has one only while it is loaded.
-//! Names are random, so that no other process can take one first.
+//! Private copies as unnamed temporary files, for systems other than Linux. The dynamic loader needs a file name there,
+//! so a copy gets a name while it is loaded. The name is random, so that no other process can create a file of that
+//! name first.
 
 use std::fs::File;
 use std::io;
@@ -14,15 +15,15 @@ pub fn file() -> io::Result<File> {
     tempfile::tempfile()
 }
 
-/// Calls `load` with a name of a copy of `image`. The name is removed when this returns or `load` panics.
+/// Calls `load` with the name of a copy of `image`. The name is removed when this function returns or `load` panics.
 pub fn named<T>(image: &File, load: impl FnOnce(&Path) -> T) -> io::Result<T> {
     let mut copy = Builder::new().prefix("rocknet-controller-").tempfile()?;
-    copy_from_its_begin(image, copy.as_file_mut())?;
+    copy_from_start(image, copy.as_file_mut())?;
     Ok(load(copy.path()))
 }
 
 /// Copies `image` from its start without moving its file position, because other threads read the same file.
-fn copy_from_its_begin(image: &File, copy: &mut File) -> io::Result<()> {
+fn copy_from_start(image: &File, copy: &mut File) -> io::Result<()> {
     let mut buffer = vec![0; READ];
     let mut at = 0;
     loop {
@@ -47,16 +48,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_has_a_name_while_it_is_loaded_and_is_nobody_elses() {
+    fn a_copy_has_a_private_name_only_while_it_is_loaded() {
         let mut image = file().expect("a file");
-        assert_eq!(image.metadata().expect("its state").nlink(), 0, "it has a name");
+        assert_eq!(image.metadata().expect("metadata").nlink(), 0, "the file has a name");
         let bytes: Vec<u8> = (0..3 * READ + 7).map(|at| at.to_le_bytes()[0]).collect();
-        image.write_all(&bytes).expect("its content");
+        image.write_all(&bytes).expect("a written file");
         let mut names = Vec::new();
         for _ in 0..2 {
             let seen = named(&image, |name| {
-                let mode = fs::metadata(name).expect("its state").mode();
-                (name.to_owned(), mode & 0o777, fs::read(name).expect("its content"))
+                let mode = fs::metadata(name).expect("metadata").mode();
+                (name.to_owned(), mode & 0o777, fs::read(name).expect("file content"))
             });
             let (name, mode, content) = seen.expect("a name");
             assert_eq!(mode, 0o600);
