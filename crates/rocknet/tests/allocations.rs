@@ -1,7 +1,7 @@
 //! Counts a worker's allocations: none for a request served from memory, and few bytes for an idle connection under
 //! TLS.
 
-#![allow(unsafe_code)] // an allocator that counts cannot be had otherwise
+#![allow(unsafe_code)] // `GlobalAlloc` is an unsafe trait
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -30,11 +30,14 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 mod wire;
 
 thread_local! {
+    /// Set on threads whose allocations are counted.
     static WATCHED: Cell<bool> = const { Cell::new(false) };
+    /// Set on threads whose allocated bytes are summed.
     static WEIGHED: Cell<bool> = const { Cell::new(false) };
 }
-/// Bytes allocated less bytes freed by the weighed threads.
+/// Bytes allocated minus bytes freed by the threads with `WEIGHED` set.
 static HELD: AtomicIsize = AtomicIsize::new(0);
+/// Number of allocations by the threads with `WATCHED` set.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Sizes of the latest allocations, which often identify their source.
 static SIZES: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
@@ -42,7 +45,7 @@ static SIZES: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 struct Counting;
 
 impl Counting {
-    fn note(size: usize) {
+    fn count_allocation(size: usize) {
         // `try_with`: threads allocate while they exit, too.
         if WATCHED.try_with(Cell::get).unwrap_or(false) {
             let number = COUNT.fetch_add(1, Relaxed);
@@ -50,40 +53,40 @@ impl Counting {
         }
     }
 
-    fn weigh(taken: usize, given: usize) {
+    fn sum_bytes(allocated: usize, freed: usize) {
         if WEIGHED.try_with(Cell::get).unwrap_or(false) {
-            HELD.fetch_add(taken.cast_signed() - given.cast_signed(), Relaxed);
+            HELD.fetch_add(allocated.cast_signed() - freed.cast_signed(), Relaxed);
         }
     }
 }
 
-// SAFETY: every call is forwarded unchanged to the system's allocator; counting touches no memory but its own statics
-// and a thread-local without a destructor, and allocates nothing.
+// SAFETY: every call is forwarded unchanged to the system's allocator. Counting allocates nothing and uses only statics
+// and thread-locals without a destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Counting::note(layout.size());
-        Counting::weigh(layout.size(), 0);
-        // SAFETY: the caller keeps the contract of this same method.
+        Counting::count_allocation(layout.size());
+        Counting::sum_bytes(layout.size(), 0);
+        // SAFETY: the caller upholds the contract of this method.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        Counting::note(layout.size());
-        Counting::weigh(layout.size(), 0);
-        // SAFETY: the caller keeps the contract of this same method.
+        Counting::count_allocation(layout.size());
+        Counting::sum_bytes(layout.size(), 0);
+        // SAFETY: the caller upholds the contract of this method.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Counting::note(size);
-        Counting::weigh(size, layout.size());
-        // SAFETY: the caller keeps the contract of this same method, and the memory came from the same allocator.
+        Counting::count_allocation(size);
+        Counting::sum_bytes(size, layout.size());
+        // SAFETY: the caller upholds the contract of this method, and the memory came from the same allocator.
         unsafe { System.realloc(pointer, layout, size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        Counting::weigh(0, layout.size());
-        // SAFETY: the caller keeps the contract of this same method, and the memory came from the same allocator.
+        Counting::sum_bytes(0, layout.size());
+        // SAFETY: the caller upholds the contract of this method, and the memory came from the same allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -91,7 +94,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Marks the worker's thread, because its handler runs on it.
+/// Handler that sets a thread-local of the worker: handlers run on the worker's thread.
 struct Mark(&'static std::thread::LocalKey<Cell<bool>>);
 
 impl Handler for Mark {
@@ -103,12 +106,13 @@ impl Handler for Mark {
 
 /// Requests whose allocations are counted.
 const REQUESTS: usize = 1000;
-/// Requests counted as one round; few of these rounds contain a tick of the clock.
+/// Requests in one round. Rounds are short, so that most contain no tick of the timer wheel.
 const ROUND: usize = 100;
-/// Longest time between two ticks, and allocations allowed in one. A tick allocates a timer and the deadlines it moves,
-/// and every 400 ms a query to the cache whether the file is unchanged. On a busy machine a request may have to wait
-/// for that result, once.
+/// Longest time between two ticks of the timer wheel.
 const TICK: Duration = Duration::from_millis(250);
+/// Maximum number of allocations in one tick. A tick allocates a timer and the deadlines that it moves. Every 400 ms
+/// the worker also queries the cache thread whether the file is unchanged. On a busy machine one request may have to
+/// wait for that result.
 const ALLOCATIONS_A_TICK: usize = 30;
 /// Far longer than the test takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -125,7 +129,7 @@ impl Client {
 }
 
 impl<S: Read + Write> Client<S> {
-    /// Sends a request once and returns the length of its response.
+    /// Sends a request and returns the length of its response.
     fn length_of_response(&mut self, request: &str, status: &str) -> usize {
         self.0.write_all(request.as_bytes()).expect("sent");
         let mut response = Vec::new();
@@ -139,7 +143,7 @@ impl<S: Read + Write> Client<S> {
         let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
         let length = length.filter(|_| !request.starts_with("HEAD"));
         let mut body = vec![0; length.map_or(0, |length| length.parse().expect("a length"))];
-        self.0.read_exact(&mut body).expect("content");
+        self.0.read_exact(&mut body).expect("a body");
         head.len() + body.len()
     }
 
@@ -160,7 +164,7 @@ impl<S: Read + Write> Client<S> {
     }
 }
 
-/// Serialises the tests, because the count between two ticks must not include a wait for the other test's handshakes.
+/// Serialises the tests, because the handshakes of the other test would delay the requests and add ticks to the count.
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -199,14 +203,14 @@ fn cached_responses_allocate_nothing() {
             1,
         ),
     ];
-    let mut wrong = String::new();
+    let mut failures = String::new();
     for (name, request, status, at_once) in rows {
         let message = allocations(&mut client, request, status, at_once);
         if let Some(message) = message {
-            let _ = writeln!(wrong, "{name}: {message}");
+            let _ = writeln!(failures, "{name}: {message}");
         }
     }
-    // HTTP/2: the same requests, each on a stream of its own.
+    // The same requests over HTTP/2.
     let mut client = Client::to(address);
     client.0.write_all(&wire::open_beginning()).expect("sent");
     let if_any: &[(&str, &str)] = &[("if-none-match", "*")];
@@ -227,7 +231,13 @@ fn cached_responses_allocate_nothing() {
         ("ten streams", "GET", "/small.txt", &[], 10),
         ("a page on a stream", "GET", "/page.html", &[], 1),
         ("ten pages", "GET", "/page.html", &[], 10),
-        ("a stream as a browser asks", "GET", "/page.html?a=b", browser, 1),
+        (
+            "a stream with the fields of a browser",
+            "GET",
+            "/page.html?a=b",
+            browser,
+            1,
+        ),
     ] {
         let mut fetch = |times: usize| {
             for _ in 0..times / at_once {
@@ -240,15 +250,15 @@ fn cached_responses_allocate_nothing() {
                 client.end_of_streams(at_once);
             }
         };
-        if let Some(message) = counted(&mut fetch) {
-            let _ = writeln!(wrong, "{name}: {message}");
+        if let Some(message) = count_in_rounds(&mut fetch) {
+            let _ = writeln!(failures, "{name}: {message}");
         }
     }
     server.stop();
-    assert!(wrong.is_empty(), "\n{wrong}");
+    assert!(failures.is_empty(), "\n{failures}");
 }
 
-/// Starts a server with the handler `mark` at `/mark`.
+/// Starts a server with `mark` as the handler of `/mark`.
 fn start(text: &str, folder: &Path, mark: Mark) -> (Server, SocketAddr) {
     let config = rocknet_config::parse(text, &folder.join("rocknet.toml"), &rocknet_config::System)
         .unwrap_or_else(|report| panic!("{report:?}"))
@@ -266,22 +276,22 @@ fn start(text: &str, folder: &Path, mark: Mark) -> (Server, SocketAddr) {
     (server, SocketAddr::from(([127, 0, 0, 1], port)))
 }
 
-/// Idle connections that are open at once, besides the first one.
+/// Number of idle connections that are open at the same time when memory is measured.
 const IDLE: usize = 64;
-/// Bytes one connection may hold. The count covers all allocations of Rust code, but not those of the cryptography in
-/// C; the bench measures both together.
+/// Maximum number of allocated bytes per idle connection. The sum covers all allocations of Rust code, but not those of
+/// the cryptography in C; the benchmarks measure both together.
 const IDLE_BYTES: isize = 12 * 1024;
 
 #[test]
-fn an_idle_tls_connection_holds_little_memory() {
+fn an_idle_tls_connection_uses_at_most_12_kib() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("small.txt"), "Hello, world!").expect("a file");
     let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
     let pair = made.cert.pem() + &made.signing_key.serialize_pem();
     std::fs::write(folder.path().join("a.pem"), pair).expect("a file");
-    let owner_alone = std::fs::Permissions::from_mode(0o600);
-    std::fs::set_permissions(folder.path().join("a.pem"), owner_alone).expect("rights");
+    let owner_only = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(folder.path().join("a.pem"), owner_only).expect("rights");
     let text = format!(
         "[server]\nworkers = 1\n[site.default]\nlisten = \"https://127.0.0.1:0\"\nroot = \"{}\"\ntls = {{ cert = \"a.pem\" }}\n",
         folder.path().display()
@@ -314,19 +324,20 @@ fn an_idle_tls_connection_holds_little_memory() {
         };
         // These requests grow the worker's buffers and mark its thread.
         drop(open("/small.txt"));
-        let _beside = open("/mark");
+        let _marked = open("/mark");
         let before = HELD.load(Relaxed);
         let idle: Vec<_> = (0..IDLE).map(|_| open("/small.txt")).collect();
         let held = (HELD.load(Relaxed) - before) / IDLE.cast_signed();
         println!("{protocol}: {held} bytes");
         assert!(held > 0, "{protocol}: the worker's thread is not weighed");
-        assert!(held <= IDLE_BYTES, "{protocol}: {held} bytes a connection");
+        assert!(held <= IDLE_BYTES, "{protocol}: {held} bytes per connection");
         drop(idle);
     }
     server.stop();
 }
 
-/// Returns `None` on success, otherwise a description of the excess.
+/// Sends `at_once` copies of a request at a time and counts the allocations of the worker. Returns `None` on success,
+/// otherwise a message with the counts.
 fn allocations(client: &mut Client, request: &str, status: &str, at_once: usize) -> Option<String> {
     let requests = request.repeat(at_once);
     let length = client.length_of_response(request, status);
@@ -337,13 +348,14 @@ fn allocations(client: &mut Client, request: &str, status: &str, at_once: usize)
             client.0.read_exact(&mut responses).expect("responses");
         }
     };
-    let message = counted(&mut fetch);
+    let message = count_in_rounds(&mut fetch);
     assert!(responses.starts_with(format!("HTTP/1.1 {status} ").as_bytes()));
     message
 }
 
-/// Sends requests in rounds. Returns `None` on success.
-fn counted(fetch: &mut dyn FnMut(usize)) -> Option<String> {
+/// Counts the worker's allocations while `fetch` sends requests in rounds. Returns a message with the counts if every
+/// round allocated, or if all rounds together allocated more than their ticks explain.
+fn count_in_rounds(fetch: &mut dyn FnMut(usize)) -> Option<String> {
     // The first requests fill the worker cache and grow the worker's buffers.
     fetch(ROUND);
     let began = Instant::now();
@@ -355,11 +367,11 @@ fn counted(fetch: &mut dyn FnMut(usize)) -> Option<String> {
         all += round;
         least = least.min(round);
     }
-    // One more at either end, because on a busy machine one tick comes late and the next one in time.
+    // Two more ticks, one at either end, because on a busy machine a late tick can be followed by a punctual one.
     let ticks = (began.elapsed().as_millis() / TICK.as_millis()) as usize + 2;
     let sizes: Vec<_> = SIZES.iter().map(|size| size.load(Relaxed)).collect();
     let message = format!(
-        "{all} allocations for {REQUESTS} requests within {ticks} ticks, at least {least} in every {ROUND}; of bytes {sizes:?}"
+        "{all} allocations for {REQUESTS} requests within {ticks} ticks, at least {least} in every {ROUND}; latest sizes in bytes: {sizes:?}"
     );
     println!("{message}");
     (least > 0 || all > ticks * ALLOCATIONS_A_TICK).then_some(message)

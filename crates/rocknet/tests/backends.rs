@@ -1,4 +1,4 @@
-//! I/O back ends of the built program: the logged reason if io_uring is unavailable, a ring that fails under load, and
+//! I/O back ends of the built program: fallback to epoll with the reason in the log, a ring that fails under load, and
 //! ten thousand connections on one worker.
 
 mod child;
@@ -8,7 +8,7 @@ use std::process::Command;
 use child::{Server, Setup};
 use rocknet_testing::{Need, skip};
 
-/// Returns true if io_uring is available to be tested.
+/// Returns true if io_uring is available. Otherwise the test is reported as skipped.
 fn has_ring() -> bool {
     match rocknet_io::runtime::io_uring_unavailable() {
         None => true,
@@ -19,7 +19,7 @@ fn has_ring() -> bool {
     }
 }
 
-/// A server under strace, which makes system calls fail.
+/// Returns a setup, and the strace command that injects `fault` into the system calls of its server.
 fn with_fault(backend: &str, fault: &str) -> (Setup, Vec<String>) {
     let setup = Setup::new();
     let nowhere = setup.folder.path().join("calls.txt").display().to_string();
@@ -82,7 +82,7 @@ fn automatic_selection_falls_back_to_epoll_and_logs_the_reason() {
 }
 
 #[test]
-fn connections_survive_a_failing_ring() {
+fn connections_continue_on_epoll_after_the_ring_fails() {
     const CLIENTS: usize = 20;
     const LARGE: usize = 4 << 20;
     if !has_ring() {
@@ -102,10 +102,11 @@ fn connections_survive_a_failing_ring() {
         let mut cut = 0;
         for _ in 0..20 {
             for client in &mut clients {
-                let Some(known) = client else { continue };
-                match known.try_get("/small.txt") {
+                let Some(open) = client else { continue };
+                match open.try_get("/small.txt") {
                     Ok(response) => assert_eq!(response.body, b"Hello, world!", "{}", response.head),
-                    // Its response was on its way, and how much of it arrived is unknown.
+                    // The response was under way when the ring failed, and the server cannot learn how much of it
+                    // arrived.
                     Err(_) => {
                         *client = None;
                         cut += 1;
@@ -138,12 +139,12 @@ fn connections_survive_a_failing_ring() {
 #[test]
 fn ten_thousand_connections_share_one_worker() {
     const MOST: u64 = 10_000;
-    /// Memory of one idle connection.
+    /// Maximum memory of one idle connection in bytes.
     const BYTES: u64 = 1024;
     if !has_ring() {
         return;
     }
-    // Each connection takes two descriptors, one here and one in the server.
+    // The limit on descriptors bounds the number of connections, in this process as in the server.
     let count = MOST.min(rocknet_io::descriptors::raise().now.saturating_sub(500));
     let mut server = Setup::new()
         .tables("[limits]\nconnections = 20000\nkeep_alive = \"10m\"\nheader_timeout = \"10m\"")
@@ -161,11 +162,11 @@ fn ten_thousand_connections_share_one_worker() {
             clients.push(client);
         }
     }
-    server.wait_for("all are there", |status| status.open >= count);
+    server.wait_for("all connections are open", |status| status.open >= count);
     let grown = (server.memory() - before) * 1024;
-    println!("{} bytes of a connection", grown / count);
+    println!("{} bytes per connection", grown / count);
     assert!(grown <= count * BYTES, "{grown} bytes for {count} connections");
-    // All send at once, and responses are read in another order.
+    // All clients send a request before any response is read, and responses are read in reverse order.
     for client in &mut clients {
         client.send("GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n").expect("sent");
     }

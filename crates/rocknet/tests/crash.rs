@@ -1,4 +1,4 @@
-//! Servers acted on from outside: killed, stopped, halted, and logging to a full disk.
+//! Servers that are killed, stopped or suspended by a signal, and servers whose log cannot be written.
 
 mod child;
 
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, test_kill_process, w
 const LARGE: u64 = 64 << 20;
 
 #[test]
-fn a_killed_server_restarts_on_its_port_at_once() {
+fn a_killed_server_can_be_restarted_on_its_port_immediately() {
     let mut setup = Setup::new();
     for round in 0..5 {
         let server = setup.start();
@@ -23,17 +23,17 @@ fn a_killed_server_restarts_on_its_port_at_once() {
         }
         let port = server.address().port();
         setup = server.kill();
-        // Its connections still exist, half closed, and hold the port.
+        // The connections of the killed server still exist in the kernel and use the port.
         setup.port = port;
     }
 }
 
 #[test]
-fn its_php_ends_with_a_killed_server() {
+fn php_fpm_exits_when_its_server_is_killed() {
     let mut setup = Setup::new();
     setup.tables = "state = \"state\"\n".to_owned();
     setup.keys = "php = \"auto\"\n".to_owned();
-    // PHP runs as a user who is not root.
+    // PHP runs as an unprivileged user, who needs access to the folder.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(setup.folder.path(), open).expect("an open folder");
     setup.file("master.php", "<?php echo posix_getppid(); error_log('went wrong');");
@@ -50,15 +50,18 @@ fn its_php_ends_with_a_killed_server() {
         while test_kill_process(master).is_ok() && Instant::now() < deadline {
             std::thread::yield_now();
         }
-        assert!(test_kill_process(master).is_err(), "PHP survives its server");
-        // The next server removes the files it left.
+        assert!(
+            test_kill_process(master).is_err(),
+            "php-fpm still runs after its server was killed"
+        );
+        // Each server removes the files of the killed one, so only one entry remains.
         let left = std::fs::read_dir(setup.folder.path().join("state/php")).expect("a folder");
         assert_eq!(left.count(), 1);
     }
 }
 
 #[test]
-fn responses_in_progress_are_finished_at_a_stop() {
+fn responses_in_progress_are_completed_at_a_stop() {
     const CLIENTS: usize = 8;
     let setup = Setup::new();
     setup.sparse("large.bin", LARGE);
@@ -87,7 +90,7 @@ fn responses_in_progress_are_finished_at_a_stop() {
                         assert_eq!(response.body, b"Hello, world!");
                         served += 1;
                     }
-                    assert_eq!(client.received(), "", "cut in the middle of a response");
+                    assert_eq!(client.received(), "", "a response was cut");
                     served
                 })
             })
@@ -96,11 +99,14 @@ fn responses_in_progress_are_finished_at_a_stop() {
         server.signal(Signal::TERM);
         let clients = clients
             .into_iter()
-            .map(|client| client.join().expect("a client that saw whole responses"));
+            .map(|client| client.join().expect("a client that received whole responses"));
         clients.sum()
     });
     println!("{served} responses after the stop");
-    assert!(TcpStream::connect(address).is_err(), "still accepts connections");
+    assert!(
+        TcpStream::connect(address).is_err(),
+        "the stopped server still accepts connections"
+    );
     for download in &mut downloads {
         let rest = download.rest().expect("an end");
         assert_eq!(rest.len() as u64, LARGE, "cut");
@@ -110,15 +116,15 @@ fn responses_in_progress_are_finished_at_a_stop() {
 }
 
 #[test]
-fn a_halted_server_resumes() {
+fn a_suspended_server_resumes() {
     let mut server = Setup::new().start();
     let mut before = server.connect();
     before.get("/small.txt");
     server.signal(Signal::STOP);
-    let halted = waitpid(Some(server.pid()), WaitOptions::UNTRACED).expect("a process to wait for");
+    let suspended = waitpid(Some(server.pid()), WaitOptions::UNTRACED).expect("a process to wait for");
     assert!(
-        halted.is_some_and(|(_, status)| WaitStatus::stopped(status)),
-        "{halted:?}"
+        suspended.is_some_and(|(_, status)| WaitStatus::stopped(status)),
+        "{suspended:?}"
     );
     let request = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
     before.send(request).expect("the kernel accepts it");
@@ -135,11 +141,11 @@ fn a_halted_server_resumes() {
 }
 
 #[test]
-fn a_full_disk_under_the_log_stalls_no_request_and_is_reported() {
+fn a_full_disk_of_the_log_delays_no_request_and_is_reported() {
     let mut server = Setup::new().tables("[log]\naccess = \"/dev/full\"").start();
     let mut client = server.connect();
     let target = format!("/small.txt?{}", "x".repeat(2000));
-    // Some 40 MB of lines, more than all buffers hold.
+    // About 40 MB of lines, more than all buffers can store.
     for round in 0..20_000 {
         assert_eq!(client.get(&target).status, 200, "request {round}");
     }
@@ -151,8 +157,8 @@ fn a_full_disk_under_the_log_stalls_no_request_and_is_reported() {
 }
 
 #[test]
-fn a_log_pipe_without_a_reader_stalls_no_request() {
-    // A pipe that is open and never read is full after 64 KiB.
+fn a_log_pipe_that_is_not_read_delays_no_request() {
+    // A pipe whose reader does not read is full after 64 KiB.
     let setup = Setup::new().tables("[log]\naccess = \"log.fifo\"");
     let fifo = setup.folder.path().join("log.fifo");
     rustix::fs::mknodat(
@@ -180,7 +186,7 @@ fn a_log_pipe_without_a_reader_stalls_no_request() {
 }
 
 impl Server {
-    /// Kills the server without warning and returns its setup.
+    /// Kills the server with SIGKILL and returns its setup.
     fn kill(mut self) -> Setup {
         self.signal(Signal::KILL);
         self.wait();

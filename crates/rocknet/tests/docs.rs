@@ -1,5 +1,5 @@
-//! Checks the pages in `docs/`: their configurations are valid, their commands exist, their links lead to pages, and the
-//! messages of the troubleshooting page are those of the program.
+//! Checks the pages in `docs/`: their configurations are valid, their commands exist, their links resolve, and the
+//! program contains the messages of the troubleshooting page.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use rocknet_config::environment::{Environment, FileKind};
 use rocknet_config::{Report, check_text};
 
-#[allow(dead_code)] // shared with the tests of the command line, which use more of it
+#[allow(dead_code)] // the tests of the command line use the rest of this shared module
 #[path = "cli/program.rs"]
 mod program;
 
 use program::ProgramFolder;
 
-/// A machine on which every file and folder of an example exists.
-struct Machine;
+/// Environment in which every file and folder that an example names exists.
+struct AllFilesExist;
 
-impl Environment for Machine {
+impl Environment for AllFilesExist {
     fn variable(&self, _: &str) -> Option<String> {
         Some("value".to_owned())
     }
@@ -56,7 +56,7 @@ impl Environment for Machine {
 #[test]
 fn configurations_in_the_docs_are_valid() {
     let (mut checked, mut invalid) = (0, Vec::new());
-    // The reference is generated, and the examples of its keys are tested where they are written.
+    // `configuration.md` is generated from the descriptions of the keys, and their examples are tested there.
     for page in pages().iter().filter(|page| !page.ends_with("configuration.md")) {
         let text = read(page);
         for block in blocks(&text, "toml") {
@@ -71,7 +71,7 @@ fn configurations_in_the_docs_are_valid() {
 }
 
 #[test]
-fn an_invalid_configuration_is_found() {
+fn an_invalid_configuration_is_detected() {
     for block in [
         "[site.\"example.com\"]\nrot = \"./site\"\n",
         "proxy = \"http//no\"\n",
@@ -151,10 +151,10 @@ fn a_message_is_found_by_its_fixed_parts() {
     assert_eq!(messages(text), ["head", "key `…` in …"]);
 }
 
-/// Checks a block as `rocknet check` does. A block without a table header shows keys of a site, which may have a root beside
-/// them. Keys that are written twice are alternatives, each of which is checked by itself.
+/// Checks a block as `rocknet check` does. A block without a table header shows keys of a site and is checked without
+/// and with a root. If a key occurs twice in a block, its statements are alternatives and each is checked separately.
 fn check_block(block: &str) -> Result<(), Report> {
-    // Hashes are shortened in the docs.
+    // The docs abbreviate password hashes.
     let block = block
         .replace("$argon2id$v=19$m=19456,t=2,p=1$…$…", HASH)
         .replace("$argon2id$…", HASH);
@@ -170,14 +170,14 @@ fn check_block(block: &str) -> Result<(), Report> {
 
 fn check(block: &str, before: &str) -> Result<(), Report> {
     let name = Path::new("/srv/rocknet.toml");
-    let Err(report) = check_text(&format!("{before}{block}"), name, &Machine) else {
+    let Err(report) = check_text(&format!("{before}{block}"), name, &AllFilesExist) else {
         return Ok(());
     };
     if !report.findings.iter().any(|finding| finding.message.contains("twice")) {
         return Err(report);
     }
     for alternative in statements(block) {
-        check_text(&format!("{before}{alternative}"), name, &Machine)?;
+        check_text(&format!("{before}{alternative}"), name, &AllFilesExist)?;
     }
     Ok(())
 }
@@ -223,7 +223,8 @@ fn messages(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Returns true if each fixed part of a message of at least 8 bytes is in a source file, and there is such a part.
+/// Returns true if the source file contains every fixed part of the message that has at least 8 bytes. Returns false if
+/// the message has no such part.
 fn contains_message(source: &str, message: &str) -> bool {
     let mut parts = message
         .split('…')
@@ -270,7 +271,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
 
-/// Returns the anchors of the headings of a page, as GitHub makes them.
+/// Returns the anchors that GitHub generates for the headings of a page.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     headings
@@ -304,7 +305,7 @@ fn pages() -> Vec<PathBuf> {
 }
 
 fn read(page: &Path) -> String {
-    // A checkout on Windows may have turned the line ends.
+    // A checkout on Windows may have converted the line ends.
     fs::read_to_string(page).expect("a page").replace("\r\n", "\n")
 }
 

@@ -1,4 +1,4 @@
-//! Every folder in `examples/`, served as it stands: the addresses in its comments give the documented responses.
+//! Serves every folder in `examples/` and requests the URLs in its comments: the responses must be as documented.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,21 +13,21 @@ use rocknet_config::System;
 use rocknet_config::model::{Config, Host, Listen};
 use rocknet_io::socket::Address;
 
-#[allow(dead_code)] // shared with the tests over sockets, which use more of it
+#[allow(dead_code)] // the tests over sockets use the rest of this shared module
 #[path = "server/support/client.rs"]
 mod client;
 
 use client::Client;
 
-/// Time limit of any response, far above what is needed on a busy machine.
+/// Time limit of every response, ample for a busy machine.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 const NO_FIELDS: &[&str] = &[];
 const JSON: &[&str] = &["Accept: application/json"];
 const HTML: &str = "Content-Type: text/html; charset=utf-8";
 
-/// An example, an address as its comments give it, and request fields. Then the response: its status, its header fields
-/// (see [`client::ReceivedResponse::expect`]), and parts of its body, in this order.
+/// A request and the expected response: the example, a URL from its comments and request fields, then the status,
+/// header fields (see [`client::ReceivedResponse::expect`]), and parts of the body in their order.
 type Row = (
     &'static str,
     &'static str,
@@ -37,7 +37,7 @@ type Row = (
     &'static [&'static str],
 );
 
-#[rustfmt::skip] // a row that fits a line is read as a row
+#[rustfmt::skip] // short rows stay on one line
 const ROWS: &[Row] = &[
     ("cgi", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Harbour programs"]),
     ("cgi", "http://localhost:8080/cgi-bin/date.sh", NO_FIELDS, 200, &["Content-Type: text/plain"], &["The harbour clock says"]),
@@ -60,7 +60,7 @@ const ROWS: &[Row] = &[
     ("load-balancing", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Server ", "another server may respond"]),
     ("load-balancing", "http://localhost:8083/", NO_FIELDS, 200, &[HTML], &["Server three"]),
     ("grpc", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Echo over gRPC"]),
-    // Nothing listens there in this test.
+    // No upstream runs in this test.
     ("grpc", "http://localhost:8080/example.Echo/Say", NO_FIELDS, 502, &[HTML], &["502"]),
     ("proxy", "http://localhost:8080/", NO_FIELDS, 200, &[HTML, "!X-Answered-By"], &["This page is a file"]),
     ("proxy", "http://localhost:8080/api/tides.json", NO_FIELDS, 200,
@@ -100,16 +100,16 @@ fn examples_respond_as_their_comments_document() {
 }
 
 #[test]
-fn rows_and_readme_name_every_example_and_every_address() {
-    let there = examples();
+fn rows_and_readme_cover_every_example_and_every_url() {
+    let folders = examples();
     let rows: BTreeSet<String> = ROWS.iter().map(|row| row.0.to_owned()).collect();
-    assert_eq!(rows, there, "the rows, and the folders in examples/");
+    assert_eq!(rows, folders, "ROWS must name exactly the folders in examples/");
     let readme = text(&repository().join("README.md"));
-    for example in there {
+    for example in folders {
         let comments = text(&file(&example));
         for url in comments.lines().filter(|line| line.starts_with('#')).flat_map(urls_in) {
             let tested = ROWS.iter().any(|row| row.0 == example && row.1 == url);
-            assert!(tested, "examples/{example} names {url}, and no row requests it");
+            assert!(tested, "examples/{example} names {url}, but no row requests it");
         }
         let command = format!("cargo run --release -- run -c examples/{example}/rocknet.toml");
         assert!(
@@ -122,7 +122,7 @@ fn rows_and_readme_name_every_example_and_every_address() {
 }
 
 #[test]
-fn the_two_ports_have_threads_of_their_own() {
+fn each_port_of_an_example_has_its_own_threads() {
     let running = Example::start("ports");
     let workers: Vec<usize> = running.server().listeners().iter().map(|listener| listener.2).collect();
     assert_eq!(workers.len(), 2);
@@ -130,7 +130,7 @@ fn the_two_ports_have_threads_of_their_own() {
 }
 
 #[test]
-fn requests_take_turns_among_the_three_servers() {
+fn requests_are_distributed_over_the_three_servers() {
     let running = Example::start("load-balancing");
     let mut client = Client::to(running.ports[&8080]);
     let mut found = BTreeSet::new();
@@ -156,7 +156,7 @@ impl Drop for ExampleProgram {
 }
 
 impl ExampleProgram {
-    /// Starts the program of an example, and the example with the program's address in place of the configured one.
+    /// Starts the program of an example, and then the example with `address` replaced by the address of the program.
     fn start(example: &str, program: &str, address: &str) -> (ExampleProgram, Example) {
         let folder = repository().join("examples").join(example);
         let mut child = Command::new("python3")
@@ -226,7 +226,7 @@ fn the_websocket_example_echoes() {
     client.assert_closed("a close frame");
 }
 
-/// Head of a WebSocket frame.
+/// Returns the head of a WebSocket frame.
 fn frame_head(first: u8, length: usize, mask: u8) -> Vec<u8> {
     match u16::try_from(length) {
         Ok(short @ 0..126) => vec![first, mask | short as u8],
@@ -235,9 +235,9 @@ fn frame_head(first: u8, length: usize, mask: u8) -> Vec<u8> {
     }
 }
 
-/// An example on ports chosen by the kernel.
+/// A running example, on ports chosen by the kernel.
 struct Example {
-    /// `None` after it was stopped.
+    /// `None` after the server was stopped.
     server: Option<Server>,
     /// Current address of each port that the example names.
     ports: BTreeMap<u16, SocketAddr>,
@@ -254,7 +254,7 @@ impl Example {
         let loaded = loaded.unwrap_or_else(|report| panic!("{name}: {report:?}"));
         assert!(loaded.warnings.is_empty(), "{name}: {:?}", loaded.warnings);
         let mut config = loaded.config;
-        let moved = relocate_ports(&mut config);
+        let relocated = relocate_ports(&mut config);
         let mut again = config.clone();
         let server =
             Server::start(config, Vec::new(), &mut || Ok(())).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -263,7 +263,7 @@ impl Example {
             .into_iter()
             .map(|(pending, bound, _)| (pending, bound))
             .collect();
-        let ports = moved.into_iter().map(|(port, pending)| match bound.get(&pending) {
+        let ports = relocated.into_iter().map(|(port, pending)| match bound.get(&pending) {
             Some(Address::Tcp {
                 ip: Some(ip),
                 port: now,
@@ -318,32 +318,33 @@ impl Drop for Example {
     }
 }
 
-/// Gives every port of the configuration a loopback address with a port that the kernel chooses. Sites that share a
-/// port continue to share one, and others never do. Returns the new address of each port.
+/// Replaces every port of the configuration by port 0 of a loopback address, so that the kernel chooses a free port.
+/// Each configured port gets its own loopback address. Returns the new address of each port.
 fn relocate_ports(config: &mut Config) -> BTreeMap<u16, Address> {
-    let mut moved = BTreeMap::new();
+    let mut relocated = BTreeMap::new();
     let mut free = (1..=u8::MAX).map(|last| Ipv4Addr::new(127, 0, 0, last));
     for listen in config.sites.iter_mut().flat_map(|site| &mut site.listen) {
         let Listen::Tcp { address: None, port } = *listen else {
-            panic!("an example takes a port of every address, so that it runs anywhere: {listen:?}");
+            panic!("an example must listen on a port without an address, so that it runs anywhere: {listen:?}");
         };
-        let incoming = moved.entry(port).or_insert_with(|| Address::Tcp {
+        let address = relocated.entry(port).or_insert_with(|| Address::Tcp {
             ip: free.next().map(Into::into),
             port: 0,
         });
-        if let Address::Tcp { ip, port } = incoming {
+        if let Address::Tcp { ip, port } = address {
             *listen = Listen::Tcp {
                 address: *ip,
                 port: *port,
             };
         }
     }
-    moved
+    relocated
 }
 
-/// Redirects proxies that point to sites of the same example to their current addresses. Returns true if there are any.
+/// Changes proxies whose upstreams are sites of the same example to the current addresses. Returns true if there are
+/// any.
 fn redirect_proxies(config: &mut Config, ports: &BTreeMap<u16, SocketAddr>) -> bool {
-    let mut follows = false;
+    let mut is_changed = false;
     for site in &mut config.sites {
         let settings = site.routes.iter_mut().map(|route| &mut route.settings);
         for proxy in settings
@@ -355,20 +356,20 @@ fn redirect_proxies(config: &mut Config, ports: &BTreeMap<u16, SocketAddr>) -> b
                     && let Some(now) = ports.get(port)
                 {
                     (*ip, *port) = (now.ip(), now.port());
-                    follows = true;
+                    is_changed = true;
                 }
             }
         }
     }
-    follows
+    is_changed
 }
 
-/// Names of the folders in `examples/`.
+/// Returns the names of the folders in `examples/`.
 fn examples() -> BTreeSet<String> {
     let folder = repository().join("examples");
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let entries = entries.map(|entry| entry.expect("an entry"));
-    // Controllers have to be built first: their own tests request them.
+    // Controllers have to be built first, so tests/server/controllers/ covers them.
     let folders = entries.filter(|entry| entry.path().is_dir() && entry.file_name() != "controllers");
     folders
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -392,14 +393,14 @@ fn urls_in(line: &str) -> impl Iterator<Item = &str> {
     line.split_ascii_whitespace().filter(|word| word.starts_with("http://"))
 }
 
-/// Splits a URL into authority, and path with query.
+/// Splits a URL into its authority and its path with query.
 fn split(url: &str) -> (&str, &str) {
     let rest = url.strip_prefix("http://").unwrap_or(url);
     rest.split_at(rest.find('/').unwrap_or_else(|| panic!("{url} has no path")))
 }
 
-/// A reader who copies the line after "Run:" gets a response only if the required program, library or language is
-/// installed.
+/// An example that requires a program, library or language must say so, because a reader may only copy the line after
+/// "Run:".
 #[test]
 fn examples_document_their_prerequisites() {
     const NEEDING: [&str; 7] = ["controller", "php", "cgi", "fastcgi", "scgi", "uwsgi", ".py"];
@@ -429,8 +430,8 @@ fn examples_document_their_prerequisites() {
         }
         needing += 1;
         let comments: Vec<_> = text.lines().take_while(|line| line.starts_with('#')).collect();
-        let is_logged = comments.iter().any(|line| line.to_lowercase().contains("first"));
-        assert!(is_logged, "{}: {comments:?}", folder.display());
+        let names_prerequisite = comments.iter().any(|line| line.to_lowercase().contains("first"));
+        assert!(names_prerequisite, "{}: {comments:?}", folder.display());
     }
     assert!(looked >= 12 && needing >= 9, "{looked} {needing}");
 }

@@ -1,4 +1,5 @@
-//! System calls that strace makes fail now and then: a response is whole or cut, never wrong, and the server goes on.
+//! Injects failures of system calls with strace: every response is complete or cut, never wrong, and the server
+//! continues to run.
 
 mod child;
 
@@ -11,25 +12,26 @@ use child::{Server, Setup};
 const REQUESTS: usize = 200;
 const LARGE: usize = 300_000;
 
-/// Allowed effect on the requests while a call fails.
+/// Permitted effect of a failing system call on the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// No client notices.
+    /// Every request succeeds.
     None,
     /// Connections are cut, as if the client had disconnected; other requests succeed.
     Cuts,
-    /// Files that cannot be opened or read give 5xx, or their responses are cut.
+    /// Requests for files get 500 or 503, or their responses are cut.
     Failures,
 }
 
 #[test]
-fn responses_are_whole_or_cut_whichever_call_fails() {
+fn responses_are_complete_or_cut_when_system_calls_fail() {
     let version = Command::new("strace").arg("-V").output();
     assert!(
         version.is_ok_and(|output| output.status.success()),
         "strace is missing: apt-get install strace"
     );
-    // EAGAIN is not among them: with edge-triggered events it promises another event, which strace does not deliver.
+    // EAGAIN of socket calls is not tested: with edge-triggered events it announces a further event, which does not
+    // come because the kernel made no such call.
     let rows = [
         ("recvfrom:error=EINTR:when=2+3", Effect::None),
         ("recvfrom:error=ECONNRESET:when=5+10", Effect::Cuts),
@@ -47,18 +49,18 @@ fn responses_are_whole_or_cut_whichever_call_fails() {
         ("pread64:error=EIO:when=3+4", Effect::Failures),
         ("epoll_wait:error=EINTR:when=3+5", Effect::None),
     ];
-    // Each of them waits longer than it works.
+    // The cases run in parallel, because each spends most of its time waiting for strace.
     thread::scope(|scope| {
         for (fault, effect) in rows {
-            scope.spawn(move || under(fault, effect));
+            scope.spawn(move || check_fault(fault, effect));
         }
     });
 }
 
-/// Every `connect` fails as it does when no local port is left: requests are refused without further calls for a while,
-/// and files are still served.
+/// Every `connect` fails as it does when all local ports are in use. Requests are then refused for a while without
+/// further calls, and files are still served.
 #[test]
-fn destinations_without_a_local_port_are_paused() {
+fn upstreams_are_paused_when_no_local_port_is_free() {
     const KEYS: &str = r#"
 [site.default.route."/proxy/*"]
 proxy = { to = "http://127.0.0.1:1", mirror = { to = "http://127.0.0.1:4" } }
@@ -81,7 +83,7 @@ scgi = "127.0.0.1:5"
         .start();
     let began = Instant::now();
     let mut client = server.connect();
-    // The name has to be resolved first.
+    // Requests get another status until the name has been resolved.
     while client.get("/named/").status != 503 {
         assert!(began.elapsed() < child::DEADLINE, "{}", server.errors());
     }
@@ -91,7 +93,7 @@ scgi = "127.0.0.1:5"
         }
         assert_eq!(client.get("/small.txt").body, b"Hello, world!");
     }
-    // A health check that fails for a local reason does not mark the server down.
+    // A health check that fails for a local reason does not take the upstream out of rotation.
     let errors = server.error_with("cannot be checked");
     let elapsed = began.elapsed();
     assert!(!errors.contains("out of rotation"), "{errors}");
@@ -99,14 +101,15 @@ scgi = "127.0.0.1:5"
     let calls = std::fs::read_to_string(&calls).expect("the calls");
     for port in 1..=5 {
         let count = calls.matches(&format!("htons({port})")).count() as u32;
-        // Two addresses of the name at port 1, and one call in each half second.
+        // One call per address in half a second. Up to three addresses share a port: the literal one and two of the
+        // name.
         let most = (elapsed.as_millis() / 500 + 2) as u32 * 3;
         assert!(count > 0 && count <= most, "port {port}: {count} calls in {elapsed:?}");
         assert!(count < ROUNDS, "port {port}: {count} calls for {ROUNDS} requests");
     }
 }
 
-fn under(fault: &str, effect: Effect) {
+fn check_fault(fault: &str, effect: Effect) {
     let setup = Setup::new();
     for number in 0..REQUESTS / 4 {
         setup.file(&format!("{number}.txt"), format!("file {number}"));
@@ -117,7 +120,7 @@ fn under(fault: &str, effect: Effect) {
     let mut server = setup
         .under(&["strace", "-f", "-qq", "-o", &nowhere, "-e", &inject])
         .start();
-    let mut seen = Outcomes::default();
+    let mut outcomes = Outcomes::default();
     for number in 0..REQUESTS {
         let (path, expected) = match number % 4 {
             0 => (
@@ -127,18 +130,18 @@ fn under(fault: &str, effect: Effect) {
             1 => ("/large.bin".to_owned(), vec![b'x'; LARGE]),
             _ => ("/small.txt".to_owned(), b"Hello, world!".to_vec()),
         };
-        fetch(&server, &path, &expected, fault, &mut seen);
+        fetch(&server, &path, &expected, fault, &mut outcomes);
     }
-    println!("{fault}: {seen:?}");
-    assert!(seen.whole > REQUESTS / 3, "{fault}: {seen:?}");
+    println!("{fault}: {outcomes:?}");
+    assert!(outcomes.whole > REQUESTS / 3, "{fault}: {outcomes:?}");
     assert!(
-        seen.cut == 0 || effect != Effect::None,
-        "{fault}: {seen:?}; {}",
+        outcomes.cut == 0 || effect != Effect::None,
+        "{fault}: {outcomes:?}; {}",
         server.errors()
     );
     assert!(
-        seen.failed == 0 || effect == Effect::Failures,
-        "{fault}: {seen:?}; {}",
+        outcomes.failed == 0 || effect == Effect::Failures,
+        "{fault}: {outcomes:?}; {}",
         server.errors()
     );
     server.wait_for("connections close", |status| status.open == 0);
@@ -152,32 +155,32 @@ struct Outcomes {
     failed: usize,
 }
 
-fn fetch(server: &Server, path: &str, expected: &[u8], fault: &str, seen: &mut Outcomes) {
+fn fetch(server: &Server, path: &str, expected: &[u8], fault: &str, outcomes: &mut Outcomes) {
     match server.connect().try_get(path) {
         Ok(response) if response.status == 200 => {
             assert!(
                 response.body == expected,
-                "{fault}: {path} with other contents: {}",
+                "{fault}: {path} has a wrong body: {}",
                 response.head
             );
-            seen.whole += 1;
+            outcomes.whole += 1;
         }
         Ok(response) => {
-            // A file that cannot be opened now is neither missing nor forbidden.
+            // A file that cannot be opened for lack of resources must not be reported as missing or forbidden.
             assert!(
                 matches!(response.status, 500 | 503),
                 "{fault}: {path}: {}",
                 response.head
             );
-            seen.failed += 1;
+            outcomes.failed += 1;
         }
         Err(error) => {
             assert_ne!(
                 error.kind(),
                 std::io::ErrorKind::WouldBlock,
-                "{fault}: {path}: neither a response nor an end"
+                "{fault}: {path}: no response, and the connection is still open"
             );
-            seen.cut += 1;
+            outcomes.cut += 1;
         }
     }
 }

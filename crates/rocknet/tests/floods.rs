@@ -1,4 +1,4 @@
-//! Clients that fill tables with their own strings: the memory of the built program stays within a bound.
+//! Clients that send a different string in each request, to fill tables of the server: its memory must stay bounded.
 
 mod child;
 
@@ -9,10 +9,10 @@ use std::thread;
 
 use child::{Client, Setup};
 
-/// Memory in KiB that a flood may add to what the server holds after its first responses.
-const MOST_KIB: u64 = 32 * 1024;
+/// Maximum growth of memory in KiB during a flood, compared with the memory after the first responses.
+const MAX_KIB: u64 = 32 * 1024;
 
-/// A path of `length` bytes that leads to no file and differs for each `number`.
+/// Returns a path of `length` bytes that names no file and differs for each `number`.
 fn missing(number: usize, length: usize) -> String {
     const SEGMENT: usize = 200;
     let mut path = format!("/{number:07}");
@@ -24,11 +24,11 @@ fn missing(number: usize, length: usize) -> String {
     path
 }
 
-/// A path that leads to `small.txt`, spelled differently for each `number`.
-fn in_other_letters(number: usize) -> String {
+/// Returns a path that decodes to `/small.txt` and is encoded differently for each `number`.
+fn encoded_path(number: usize) -> String {
     let mut path = String::from("/");
     for (place, byte) in b"small.txt".iter().enumerate() {
-        // Each letter is written literally or escaped in one of two ways.
+        // Each letter is written literally, or escaped with lower-case or upper-case digits.
         match number / 3usize.pow(place as u32) % 3 {
             0 => path.push(char::from(*byte)),
             1 => path.push_str(&format!("%{byte:02x}")),
@@ -38,7 +38,7 @@ fn in_other_letters(number: usize) -> String {
     path
 }
 
-/// Requests on this many connections, each different from all others.
+/// A flood of requests on several connections, in which every request is different.
 struct Flood {
     what: &'static str,
     /// Tables before the site, and keys of the site.
@@ -47,7 +47,7 @@ struct Flood {
     connections: usize,
     /// Requests on each connection.
     requests: usize,
-    /// Target and host of a request by its number.
+    /// Returns the target and the host of the request with this number.
     request: fn(usize) -> (String, String),
     status: &'static str,
 }
@@ -65,7 +65,7 @@ impl Flood {
         status: "404",
     };
 
-    /// Sends requests at once on one connection, and reads all responses.
+    /// Pipelines requests on one connection and reads all responses.
     fn send(&self, client: &Client, numbers: Range<usize>) {
         let start = format!("HTTP/1.1 {} ", self.status);
         let count = numbers.len();
@@ -96,7 +96,11 @@ impl Flood {
                 // The beginning of a response may be split between two reads.
                 kept.drain(..kept.len() - kept.len().min(start.len() - 1));
             }
-            assert_eq!(responses, count, "{}: responds with {}", self.what, self.status);
+            assert_eq!(
+                responses, count,
+                "{}: every response has status {}",
+                self.what, self.status
+            );
         });
     }
 
@@ -114,14 +118,14 @@ impl Flood {
         });
         let grown = server.peak().saturating_sub(before);
         println!("{}: {grown} KiB more", self.what);
-        assert!(grown < MOST_KIB, "{} took {grown} KiB", self.what);
+        assert!(grown < MAX_KIB, "{}: memory grew by {grown} KiB", self.what);
         server.wait_for("connections close", |status| status.open == 0);
         assert_eq!(server.get("/small.txt").body, b"Hello, world!");
     }
 }
 
 #[test]
-fn missing_paths_take_little_memory() {
+fn missing_paths_use_little_memory() {
     let long = |number| (missing(number, 7_500), LOCAL.to_owned());
     let short = |number| (missing(number, 220), LOCAL.to_owned());
     for flood in [
@@ -156,10 +160,10 @@ fn missing_paths_take_little_memory() {
 }
 
 #[test]
-fn other_strings_of_clients_take_little_memory() {
+fn other_strings_of_clients_use_little_memory() {
     for flood in [
         Flood {
-            what: "paths that a fallback answers",
+            what: "paths that are served by a fallback",
             tables: "[cache]\nmemory = \"16MiB\"\n",
             keys: "fallback = \"/small.txt\"\n",
             request: |number| (missing(number, 400), LOCAL.to_owned()),
@@ -167,8 +171,8 @@ fn other_strings_of_clients_take_little_memory() {
             ..Flood::PLAIN
         },
         Flood {
-            what: "one path in other letters",
-            request: |number| (in_other_letters(number % 3usize.pow(9)), LOCAL.to_owned()),
+            what: "encodings of one path",
+            request: |number| (encoded_path(number % 3usize.pow(9)), LOCAL.to_owned()),
             status: "200",
             ..Flood::PLAIN
         },
@@ -180,7 +184,7 @@ fn other_strings_of_clients_take_little_memory() {
             ..Flood::PLAIN
         },
         Flood {
-            what: "names of hosts",
+            what: "host names",
             request: |number| ("/small.txt".to_owned(), format!("h{number}.{}", ["x"; 100].join("."))),
             status: "200",
             ..Flood::PLAIN

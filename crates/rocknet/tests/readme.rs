@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rocknet_config::System;
 
-#[allow(dead_code)] // shared with the tests of the command line, which use more of it
+#[allow(dead_code)] // the tests of the command line use the rest of this shared module
 #[path = "cli/program.rs"]
 mod program;
 
@@ -18,7 +18,7 @@ const HOME: &str = "/home/me";
 fn serving_a_folder_prints_what_the_readme_shows() {
     let session = session("$ rocknet serve ./site\n");
     let dir = ProgramFolder::new(&[("site/index.html", "home")]);
-    // A pipe stands for the terminal, and the kernel chooses the port, because the documented one may be taken.
+    // A pipe replaces the terminal. The kernel chooses the port, because the documented port may be in use.
     let server = dir.serve(&["serve", "./site", "--listen", "127.0.0.1:0", "--console"]);
     let port = server.authority().rsplit_once(':').map_or("", |(_, port)| port);
     let shown = server.banner.replace(&format!(":{port}/"), ":8080/");
@@ -49,7 +49,7 @@ fn configurations_in_the_readme_are_valid_and_formatted() {
     }
 }
 
-/// Every form of a name that the README quotes.
+/// Covers every form of a site name that the README quotes.
 #[test]
 fn names_in_the_readme_are_valid() {
     let readme = readme();
@@ -74,18 +74,18 @@ fn links_in_the_readme_resolve() {
     for link in links {
         assert!(
             repository().join(link).exists(),
-            "README.md leads to {link}, which is not there"
+            "README.md links to {link}, which does not exist"
         );
     }
 }
 
-/// Output of the program, with the README's folder in place of the test's.
+/// Returns output of the program with the folder of the test replaced by the one in the README.
 fn at_home(text: &str, dir: &ProgramFolder) -> String {
     let folder = fs::canonicalize(dir.path()).expect("a folder");
     text.replace(&*folder.to_string_lossy(), HOME)
 }
 
-/// Text after the line `first` in the session that begins with it.
+/// Returns the text after `first` in the console session that begins with `first`.
 fn session(first: &str) -> String {
     let readme = readme();
     let mut found = blocks(&readme, "console").filter_map(|block| block.strip_prefix(first));
@@ -95,7 +95,7 @@ fn session(first: &str) -> String {
         .to_owned()
 }
 
-/// Fenced blocks of a language.
+/// Returns the fenced blocks of a language.
 fn blocks<'a>(text: &'a str, language: &str) -> impl Iterator<Item = &'a str> {
     let fence = format!("```{language}\n");
     let starts: Vec<usize> = text.match_indices(&fence).map(|(at, _)| at + fence.len()).collect();
@@ -103,7 +103,7 @@ fn blocks<'a>(text: &'a str, language: &str) -> impl Iterator<Item = &'a str> {
 }
 
 fn readme() -> String {
-    // A checkout on Windows may have changed the line ends.
+    // A checkout on Windows may have converted the line ends.
     let text = fs::read_to_string(repository().join("README.md")).expect("the README");
     text.replace("\r\n", "\n")
 }

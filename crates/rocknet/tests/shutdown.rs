@@ -1,8 +1,8 @@
-//! The end of a server inside a process that goes on: its threads, child processes and descriptors are gone.
+//! Stops a server inside a process that continues to run: its threads, child processes and descriptors must be gone.
 #![cfg(target_os = "linux")]
 
 #[path = "server/support/mod.rs"]
-#[allow(dead_code, reason = "shared with tests that use more of it")]
+#[allow(dead_code, reason = "other tests use the rest of this shared module")]
 mod support;
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use support::{Client, DEADLINE, Folder, Running, library};
 
 const SHELL: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n";
 
-/// Resources that the process holds.
+/// Resources of this process.
 #[derive(Debug, PartialEq, Eq)]
 struct ProcessResources {
     /// Names, sorted.
@@ -29,26 +29,26 @@ struct ProcessResources {
     descriptors: Vec<PathBuf>,
 }
 
-/// Threads of the test itself, which accept connections for the upstreams, have names with this prefix.
-const OF_TEST: &str = "t-";
+/// Prefix of the names of the threads that belong to the test itself, such as those of its upstreams.
+const TEST_THREAD_PREFIX: &str = "t-";
 
-fn held() -> ProcessResources {
+fn resources() -> ProcessResources {
     let entries = |path: &str| fs::read_dir(path).expect(path).flatten();
     let name = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("comm")).ok();
     let names = entries("/proc/self/task").filter_map(name);
     let names = names.map(|name| name.trim_end().to_owned());
-    let mut threads: Vec<String> = names.filter(|name| !name.starts_with(OF_TEST)).collect();
+    let mut threads: Vec<String> = names.filter(|name| !name.starts_with(TEST_THREAD_PREFIX)).collect();
     threads.sort();
     let own = format!(" {} ", std::process::id());
     let children = entries("/proc").filter_map(|entry| {
-        // `pid (name) state ppid …`, with anything in the name.
+        // The format is `pid (name) state ppid …`. The name can contain spaces and parentheses.
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
         let after = stat.rsplit_once(')')?.1;
         let is_ours = format!("{} ", after.get(2..)?).starts_with(&own);
         is_ours.then_some(stat)
     });
     let descriptors = entries("/proc/self/fd").filter_map(|entry| fs::read_link(entry.path()).ok());
-    // This function itself holds a descriptor of `/proc`.
+    // This function itself has a descriptor of `/proc` open.
     let mut descriptors: Vec<_> = descriptors.filter(|path| !path.starts_with("/proc")).collect();
     descriptors.sort();
     ProcessResources {
@@ -62,7 +62,7 @@ fn folder() -> Folder {
     let folder = Folder::with(&[
         ("www/index.html", "a page"),
         ("www/page.php", "<?php echo getmypid();"),
-        // The program starts another process that outlives its response.
+        // This program starts a background process that is still running after the response.
         (
             "www/cgi-bin/pid.sh",
             &format!("{SHELL}sleep 1000 >/dev/null 2>&1 &\necho $!\n"),
@@ -79,7 +79,7 @@ fn pid(text: &str) -> Pid {
     let number = text.trim().parse().ok();
     number
         .and_then(Pid::from_raw)
-        .unwrap_or_else(|| panic!("a number: {text}"))
+        .unwrap_or_else(|| panic!("not a process id: {text}"))
 }
 
 #[test]
@@ -99,10 +99,10 @@ fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
     });
     let library = library::plain().display().to_string();
     let folder = folder();
-    // Tokio keeps a socket pair for signals from its first runtime to the end of the process.
+    // The first Tokio runtime opens a socket pair for signals, which remains open until the process exits.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     drop(runtime.expect("a runtime"));
-    let before = settled(|_| true);
+    let before = wait_for(|_| true);
 
     let port = upstream
         .url()
@@ -137,9 +137,9 @@ fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
         pid(&client.get("/page.php").text()),
         pid(&client.get("/cgi-bin/pid.sh").text()),
     ];
-    // In progress when the server is stopped, and cut.
+    // This request is in progress when the server stops, so it is aborted.
     client.send("GET /cgi-bin/held.sh HTTP/1.1\r\nHost: a\r\n\r\n");
-    let held_on = held();
+    let while_running = resources();
     assert!(
         [
             "rn-upstreams",
@@ -152,39 +152,42 @@ fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
             "rn-log"
         ]
         .iter()
-        .all(|name| held_on.threads.iter().any(|thread| thread == name)),
-        "{held_on:?}"
+        .all(|name| while_running.threads.iter().any(|thread| thread == name)),
+        "{while_running:?}"
     );
-    assert!(held_on.children.len() > before.children.len(), "{held_on:?}");
+    assert!(
+        while_running.children.len() > before.children.len(),
+        "{while_running:?}"
+    );
 
     let (server, folder) = server.take();
     server.stop();
     drop(client);
-    let after = settled(|held| *held == before);
+    let after = wait_for(|resources| *resources == before);
     assert_eq!(after.threads, before.threads);
     assert_eq!(after.children, before.children);
     assert_eq!(after.descriptors, before.descriptors);
     for process in processes {
-        assert!(is_gone(process), "{process:?} lives");
+        assert!(is_gone(process), "{process:?} still runs");
     }
     drop(folder);
 }
 
-/// Returns the resources once the condition holds, or at the deadline. A joined thread, and the connections of this
-/// test's upstreams, take a moment to disappear from `/proc`.
-fn settled(is_so: impl Fn(&ProcessResources) -> bool) -> ProcessResources {
+/// Polls the resources of the process until the condition holds or the deadline has passed, and returns them. A joined
+/// thread and the connections of the test's upstreams disappear from `/proc` with a short delay.
+fn wait_for(condition: impl Fn(&ProcessResources) -> bool) -> ProcessResources {
     let deadline = Instant::now() + DEADLINE;
     loop {
-        let held = held();
-        if is_so(&held) || Instant::now() >= deadline {
-            return held;
+        let resources = resources();
+        if condition(&resources) || Instant::now() >= deadline {
+            return resources;
         }
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Returns true if a process ends before the deadline. A process that is not a child of this one is a zombie until
-/// another process reaps it.
+/// Waits until a process has exited. Returns false at the deadline. The wait is needed because a process that is not a
+/// child of this process remains a zombie until its parent reaps it.
 fn is_gone(process: Pid) -> bool {
     let deadline = Instant::now() + DEADLINE;
     while test_kill_process(process).is_ok() && Instant::now() < deadline {

@@ -1,5 +1,5 @@
-//! Tunnels that carry much through the built program: the kernel moves the data through pipes, and none of it is lost
-//! there, whichever side stalls, closes or resets.
+//! Tunnels with large transfers through the built program: splice(2) moves the data through pipes, and no data is lost
+//! in a pipe when one side stalls, closes or resets its connection.
 
 mod child;
 
@@ -15,11 +15,11 @@ use rocknet_testing::{Need, skip};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
-/// Bytes in each direction, far more than all buffers on the way hold.
+/// Bytes in each direction, far more than fit into all buffers between the two sides.
 const AMOUNT: usize = 64 << 20;
 /// Length of the repeated pattern, different from the length of every buffer.
 const BLOCK: usize = 1_000_003;
-/// Kernel buffer of each of the test's sockets, small so that a side that does not read is noticed soon.
+/// Size of the kernel buffers of the test's sockets: small, so that they are full soon after a side stops reading.
 const SOCKET_BUFFER: usize = 64 * 1024;
 /// Interval at which unused pipes are closed.
 const TICK: Duration = Duration::from_millis(20);
@@ -34,7 +34,7 @@ fn backends() -> Vec<&'static str> {
     }
 }
 
-/// Pattern in which each position can be recognised.
+/// Returns pseudo-random bytes, so that lost or reordered data changes the hash.
 fn block() -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {
@@ -51,7 +51,7 @@ struct TunnelPair {
     server: Server,
     client: TcpStream,
     peer: TcpStream,
-    /// Pipes that the server uses for other purposes.
+    /// Number of pipes that the server had before it served the tunnel.
     before: usize,
 }
 
@@ -82,7 +82,11 @@ impl TunnelPair {
             tv_sec: DEADLINE.as_secs() as i64,
             tv_nsec: 0,
         };
-        assert_eq!(poll(&mut polled, Some(&timeout)), Ok(1), "the upstream gets no request");
+        assert_eq!(
+            poll(&mut polled, Some(&timeout)),
+            Ok(1),
+            "the upstream received no connection"
+        );
         let (mut peer, _) = behind.accept().expect("a connection");
         for socket in [&client, &peer] {
             socket.set_read_timeout(Some(DEADLINE)).expect("an option");
@@ -101,9 +105,9 @@ impl TunnelPair {
         }
     }
 
-    /// Floods a client that reads nothing until all buffers are full. Returns the number of bytes; some of them are in
-    /// a pipe.
-    fn fill(&self) -> usize {
+    /// Sends data to the client, which does not read, until all buffers and a pipe of the tunnel are full. Returns the
+    /// number of bytes sent.
+    fn fill_buffers(&self) -> usize {
         let block = block();
         self.peer
             .set_write_timeout(Some(Duration::from_millis(200)))
@@ -112,19 +116,23 @@ impl TunnelPair {
         loop {
             while let Ok(more) = (&self.peer).write(&block[written % BLOCK..]) {
                 written += more;
-                assert!(written < AMOUNT, "all of it went somewhere");
+                assert!(
+                    written < AMOUNT,
+                    "the server continues to read, though the client does not"
+                );
             }
-            // On a busy machine the writer may pause before the server has moved all it can, and the pipe empties again.
+            // On a busy machine a write can time out although the server can still move data. Then the pipe empties
+            // again.
             if self.keeps_pipe() {
                 break;
             }
-            assert!(start.elapsed() < DEADLINE, "{written} bytes, and no pipe");
+            assert!(start.elapsed() < DEADLINE, "no pipe is in use after {written} bytes");
         }
         self.peer.set_write_timeout(Some(DEADLINE)).expect("an option");
         written
     }
 
-    /// Returns true if the tunnel holds a pipe for so long that an unused one would have been closed.
+    /// Returns true if the tunnel keeps a pipe for ten ticks, in which an unused pipe would have been closed.
     fn keeps_pipe(&self) -> bool {
         let start = Instant::now();
         while start.elapsed() < 10 * TICK {
@@ -139,12 +147,12 @@ impl TunnelPair {
 fn wait_for_pipes(server: &Server, count: usize) {
     let start = Instant::now();
     while pipes(server) != count {
-        assert!(start.elapsed() < DEADLINE, "there are not {count} pipes");
+        assert!(start.elapsed() < DEADLINE, "the server does not have {count} pipes");
         thread::yield_now();
     }
 }
 
-/// Number of pipes of which the server has both ends.
+/// Returns the number of pipes that the server has both ends of.
 fn pipes(server: &Server) -> usize {
     let folder = format!("/proc/{}/fd", server.pid().as_raw_nonzero());
     let all = fs::read_dir(folder).expect("its descriptors").flatten();
@@ -165,7 +173,7 @@ fn head(stream: &mut TcpStream) -> String {
     String::from_utf8(head).expect("text")
 }
 
-/// Writes this many bytes, and ends.
+/// Writes this number of bytes of the pattern and closes the sending side.
 fn send_pattern(mut stream: &TcpStream, amount: usize) {
     let (block, mut left) = (block(), amount);
     while left > 0 {
@@ -176,7 +184,7 @@ fn send_pattern(mut stream: &TcpStream, amount: usize) {
     stream.shutdown(Shutdown::Write).expect("an end");
 }
 
-/// Reads to the end. Returns the number of bytes, their hash and the result.
+/// Reads until the end or an error. Returns the number of bytes, their hash and the result.
 fn receive(mut stream: &TcpStream) -> (usize, Vec<u8>, io::Result<()>) {
     let (mut hash, mut room, mut all) = (Context::new(&SHA256), vec![0; 100_000], 0);
     let end = loop {
@@ -192,7 +200,7 @@ fn receive(mut stream: &TcpStream) -> (usize, Vec<u8>, io::Result<()>) {
     (all, hash.finish().as_ref().to_vec(), end)
 }
 
-/// Hash of this many bytes of the pattern.
+/// Returns the hash of this number of bytes of the pattern.
 fn hash_of(amount: usize) -> Vec<u8> {
     let (block, mut hash, mut left) = (block(), Context::new(&SHA256), amount);
     while left > 0 {
@@ -203,7 +211,7 @@ fn hash_of(amount: usize) -> Vec<u8> {
     hash.finish().as_ref().to_vec()
 }
 
-/// Both sides send this many bytes at the same time, and receive the other's.
+/// Sends `up` bytes from the client and `down` bytes from the upstream at the same time, and checks what is received.
 fn exchange(joined: &TunnelPair, up: usize, down: usize) {
     let (client, peer) = (&joined.client, &joined.peer);
     thread::scope(|scope| {
@@ -220,15 +228,17 @@ fn exchange(joined: &TunnelPair, up: usize, down: usize) {
     });
 }
 
-/// Bytes that splice(2) moved according to strace: in and out.
-fn spliced(account: &str) -> usize {
+/// Returns the sum of the results of all splice(2) calls in the output of strace. A byte counts twice: into a pipe and
+/// out of it.
+fn bytes_spliced(account: &str) -> usize {
     let calls = account.lines().filter(|line| line.contains("splice"));
     let results = calls.filter_map(|line| line.rsplit_once(" = ")?.1.split(' ').next()?.parse::<usize>().ok());
     results.sum()
 }
 
-/// Sends 64 MiB each way while strace traces splice(2), or makes a call fail. Returns the bytes it moved.
-fn watched(backend: &str, fault: Option<&str>) -> usize {
+/// Sends 64 MiB in each direction while strace traces splice(2) and injects `fault`, if given. Returns the sum of
+/// [`bytes_spliced`].
+fn transfer_under_strace(backend: &str, fault: Option<&str>) -> usize {
     let folder = tempfile::tempdir().expect("a folder");
     let account = folder.path().join("calls.txt");
     let (name, variable) = (account.display().to_string(), format!("ROCKNET_BACKEND={backend}"));
@@ -243,7 +253,7 @@ fn watched(backend: &str, fault: Option<&str>) -> usize {
     let TunnelPair { server, .. } = joined;
     let (_folder, status, errors) = server.end();
     assert!(status.success() && !errors.contains("panic"), "{status}: {errors}");
-    let moved = spliced(&fs::read_to_string(&account).expect("strace's account"));
+    let moved = bytes_spliced(&fs::read_to_string(&account).expect("strace's account"));
     println!("{backend}, {fault:?}: {moved} bytes moved");
     moved
 }
@@ -251,8 +261,8 @@ fn watched(backend: &str, fault: Option<&str>) -> usize {
 #[test]
 fn the_kernel_moves_large_transfers() {
     for backend in backends() {
-        let moved = watched(backend, None);
-        // Into a pipe and out of it; the first pieces, and some of what comes unevenly, are copied.
+        let moved = transfer_under_strace(backend, None);
+        // Each byte counts twice. Small pieces are copied, such as the first ones, so the sum is not exact.
         assert!(moved > 2 * (2 * AMOUNT) * 8 / 10, "{backend}: {moved} bytes");
         assert!(moved <= 2 * (2 * AMOUNT), "{backend}: {moved} bytes");
     }
@@ -266,14 +276,14 @@ fn failing_splice_calls_fall_back_to_copying() {
         ("splice:error=EINTR:when=2+3", true),
     ] {
         for backend in backends() {
-            let moved = watched(backend, Some(fault));
+            let moved = transfer_under_strace(backend, Some(fault));
             assert_eq!(moved > 0, is_moved, "{fault} by {backend}: {moved} bytes");
         }
     }
 }
 
 #[test]
-fn no_pipe_is_held_while_idle() {
+fn an_idle_tunnel_uses_no_pipe() {
     for backend in backends() {
         let joined = TunnelPair::new(backend, "");
         let (mut client, mut peer) = (&joined.client, &joined.peer);
@@ -288,7 +298,7 @@ fn no_pipe_is_held_while_idle() {
                 saying.join().expect("a writer").expect("written");
             });
             wait_for_pipes(&joined.server, joined.before);
-            // Single messages need no pipe.
+            // Small messages are copied and use no pipe.
             for number in 0..100_u32 {
                 peer.write_all(&number.to_be_bytes()).expect("written");
                 client.read_exact(&mut room[..4]).expect("bytes in time");
@@ -301,12 +311,12 @@ fn no_pipe_is_held_while_idle() {
 }
 
 #[test]
-fn an_end_follows_the_bytes_in_a_pipe() {
+fn the_end_of_data_is_sent_after_the_bytes_in_a_pipe() {
     for backend in backends() {
         let joined = TunnelPair::new(backend, "");
-        let written = joined.fill();
+        let written = joined.fill_buffers();
         joined.peer.shutdown(Shutdown::Write).expect("an end");
-        // The other direction goes on meanwhile.
+        // The other direction still works.
         let mut word = [0; 4];
         (&joined.client).write_all(b"word").expect("written");
         (&joined.peer).read_exact(&mut word).expect("bytes in time");
@@ -328,15 +338,15 @@ fn an_end_follows_the_bytes_in_a_pipe() {
 }
 
 #[test]
-fn a_side_that_does_not_read_times_out_with_bytes_in_a_pipe() {
+fn a_side_that_does_not_read_times_out_while_a_pipe_is_full() {
     for backend in backends() {
-        // Longer than it takes to fill all buffers.
+        // The timeout is longer than filling all buffers takes.
         let joined = TunnelPair::new(backend, "send_stall = \"2s\"");
         let before = joined.server.memory();
-        joined.fill();
+        joined.fill_buffers();
         let grown = joined.server.memory().saturating_sub(before);
         assert!(grown < 1024, "{backend}: {grown} KiB for bytes that are not read");
-        // The peer sees the end.
+        // The peer is disconnected when the tunnel times out.
         let end = (&joined.peer).read(&mut [0]);
         let end = end.map_err(|error| error.kind());
         assert!(
@@ -348,14 +358,14 @@ fn a_side_that_does_not_read_times_out_with_bytes_in_a_pipe() {
 }
 
 #[test]
-fn a_reset_of_one_side_ends_the_other() {
+fn a_reset_of_one_side_closes_the_other() {
     let breaks_off = |stream: TcpStream| {
         sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("an option");
     };
     for backend in backends() {
-        // The side that does not read.
+        // The side that does not read resets its connection.
         let joined = TunnelPair::new(backend, "");
-        joined.fill();
+        joined.fill_buffers();
         let TunnelPair {
             server,
             client,
@@ -369,9 +379,10 @@ fn a_reset_of_one_side_ends_the_other() {
             matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)),
             "{backend}: no end: {end:?}"
         );
-        // The side that sent the data: whatever arrives was sent, and is not taken for complete.
+        // The side that sent the data resets its connection: the received part is correct, and it does not end like a
+        // complete transfer.
         let joined = TunnelPair::new(backend, "");
-        let written = joined.fill();
+        let written = joined.fill_buffers();
         let TunnelPair {
             server,
             client,

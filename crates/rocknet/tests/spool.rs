@@ -1,4 +1,5 @@
-//! Large request bodies of the built program: spooled to disk at constant memory, with no file left whatever ends them.
+//! Spools large request bodies to disk in the built program: memory is constant, and no file remains after a complete
+//! or an aborted request.
 
 mod child;
 
@@ -12,18 +13,19 @@ use std::time::{Duration, Instant};
 use child::{DEADLINE, Server, Setup};
 use rustix::process::Signal;
 
-/// Large enough that a thousandth of it kept in memory would show. `ROCKNET_SPOOLED` sets another number of MiB.
+/// Size of the body in MiB, unless `ROCKNET_SPOOLED` sets another. It is large enough to measure a leak of a few
+/// percent.
 const AMOUNT_MIB: u64 = 128;
-/// Memory in KiB that a server may hold in addition to its idle memory: buffers of one request.
-const MOST_KIB: u64 = 2048;
+/// Maximum growth of memory in KiB during a request, for its buffers.
+const MAX_KIB: u64 = 2048;
 const PIECE: usize = 64 * 1024;
 
 fn amount() -> u64 {
-    let message = std::env::var("ROCKNET_SPOOLED").ok();
-    message.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
+    let value = std::env::var("ROCKNET_SPOOLED").ok();
+    value.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
 }
 
-/// A program that counts its input, and a folder for request bodies.
+/// Returns a setup with a CGI program that counts its input, and with a spool folder.
 fn setup() -> Setup {
     let setup = Setup::new();
     fs::create_dir(setup.path("cgi-bin")).expect("a folder");
@@ -62,13 +64,13 @@ fn send(stream: &mut TcpStream, length: u64) {
 
 fn response(mut stream: TcpStream) -> String {
     let mut all = Vec::new();
-    // A reset after the response does not count.
+    // An error after the response, such as a reset, is ignored.
     let _ = stream.read_to_end(&mut all);
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// Number of unlinked files of the folder that the server holds open, according to the kernel.
-fn held(server: &Server) -> usize {
+/// Returns the number of unlinked spool files that the server has open, according to `/proc`.
+fn open_files(server: &Server) -> usize {
     let descriptors = fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("its descriptors");
     let links = descriptors
         .flatten()
@@ -78,28 +80,28 @@ fn held(server: &Server) -> usize {
 }
 
 #[track_caller]
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + DEADLINE;
-    while !is_so() {
+    while !condition() {
         assert!(Instant::now() < deadline, "{what}: not in time");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-fn names(server: &Server) -> usize {
+fn named_files(server: &Server) -> usize {
     let folder = fs::read_dir(server.setup.folder.path().join("spool"));
     folder.expect("the folder").count()
 }
 
 #[test]
-fn a_large_body_takes_no_memory_and_leaves_no_file() {
+fn a_large_body_uses_little_memory_and_leaves_no_file() {
     let server = setup().start();
-    // The first request allocates what stays: threads and buffers.
+    // The first request starts threads and allocates buffers that are kept.
     let first = 1 << 20;
     let mut stream = begin(&server, first);
     send(&mut stream, first);
     assert!(response(stream).contains(&format!("{first} {first}\n")));
-    wait_for("the first file is closed", || held(&server) == 0);
+    wait_for("the first file is closed", || open_files(&server) == 0);
     let (peak, descriptors) = (server.peak(), server.descriptors());
 
     let amount = amount();
@@ -115,11 +117,11 @@ fn a_large_body_takes_no_memory_and_leaves_no_file() {
         amount >> 20,
         peak
     );
-    assert!(grown <= MOST_KIB, "{grown} KiB");
+    assert!(grown <= MAX_KIB, "{grown} KiB");
     wait_for("all descriptors are back", || {
-        server.descriptors() <= descriptors && held(&server) == 0
+        server.descriptors() <= descriptors && open_files(&server) == 0
     });
-    assert_eq!(names(&server), 0);
+    assert_eq!(named_files(&server), 0);
 }
 
 #[test]
@@ -127,22 +129,22 @@ fn an_incomplete_body_leaves_no_file() {
     let mut server = setup().start();
     let mut streams: Vec<TcpStream> = (0..20).map(|_| begin(&server, 10 << 20)).collect();
     streams.iter_mut().for_each(|stream| send(stream, 1 << 20));
-    wait_for("files for all of them", || held(&server) == streams.len());
-    assert_eq!(names(&server), 0, "they have no names");
+    wait_for("a file for each request", || open_files(&server) == streams.len());
+    assert_eq!(named_files(&server), 0, "spool files must have no names");
     drop(streams);
-    wait_for("they are closed", || held(&server) == 0);
+    wait_for("the files are closed", || open_files(&server) == 0);
     server.wait_for("connections close", |status| status.open == 0);
     // A killed server leaves no file either.
     let mut stream = begin(&server, 10 << 20);
     send(&mut stream, 1 << 20);
-    wait_for("a file", || held(&server) == 1);
+    wait_for("a file", || open_files(&server) == 1);
     server.signal(Signal::KILL);
     server.wait();
-    assert_eq!(names(&server), 0);
+    assert_eq!(named_files(&server), 0);
 }
 
 #[test]
-fn failing_calls_give_a_status_and_a_log_line() {
+fn failing_writes_are_reported_by_a_status_and_a_log_line() {
     let version = Command::new("strace").arg("-V").output();
     assert!(
         version.is_ok_and(|output| output.status.success()),
@@ -152,7 +154,7 @@ fn failing_calls_give_a_status_and_a_log_line() {
         ("pwrite64:error=ENOSPC", 507, "refused with 507"),
         ("pwrite64:error=EDQUOT", 507, "refused with 507"),
         ("pwrite64:error=EIO", 500, "refused with 500"),
-        // A part is written, and no room is left for the rest.
+        // The first writes succeed, and then the disk is full.
         ("pwrite64:error=ENOSPC:when=3+", 507, "refused with 507"),
         ("pwrite64:error=EINTR:when=1+2", 200, ""),
     ] {
@@ -165,7 +167,7 @@ fn failing_calls_give_a_status_and_a_log_line() {
             .start();
         let length = 1 << 20;
         let mut stream = begin(&server, length);
-        // The request may be refused before it has come whole.
+        // The server may refuse the request before the whole body was sent.
         let piece = vec![b'x'; PIECE];
         for _ in 0..length / PIECE as u64 {
             if stream.write_all(&piece).is_err() {
@@ -178,6 +180,6 @@ fn failing_calls_give_a_status_and_a_log_line() {
             let message = server.error_with(line);
             assert!(message.contains(&spool), "{fault}: {message}");
         }
-        wait_for("the file is closed", || held(&server) == 0);
+        wait_for("the file is closed", || open_files(&server) == 0);
     }
 }

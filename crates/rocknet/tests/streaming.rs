@@ -1,4 +1,4 @@
-//! Large bodies through the proxy of the built program: they flow both ways, and use no lasting memory.
+//! Streams large request and response bodies through the proxy of the built program: memory is constant.
 
 mod child;
 
@@ -9,18 +9,20 @@ use std::thread;
 use child::{DEADLINE, Server, Setup};
 use rocknet_testing::{Need, skip};
 
-/// Large enough that a thousandth of it kept in memory would show. `ROCKNET_STREAMED` sets another number of MiB.
+/// Size of each body in MiB, unless `ROCKNET_STREAMED` sets another. It is large enough to measure a leak of one
+/// percent.
 const AMOUNT_MIB: u64 = 256;
-/// Memory in KiB that a server may hold in addition to its idle memory: buffers of one request.
-const MOST_KIB: u64 = 1024;
+/// Maximum growth of memory in KiB during a request, for its buffers.
+const MAX_KIB: u64 = 1024;
 const PIECE: usize = 64 * 1024;
 
 fn amount() -> u64 {
-    let sent = std::env::var("ROCKNET_STREAMED").ok();
-    sent.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
+    let value = std::env::var("ROCKNET_STREAMED").ok();
+    value.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
 }
 
-/// Sends as many bytes as the path gives, or responds with the number of bytes it received.
+/// Starts an upstream and returns its port. The upstream sends as many bytes as the path names, or responds to a
+/// request body with its length.
 fn upstream() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
     let port = listener.local_addr().expect("its address").port();
@@ -69,7 +71,7 @@ fn serve(stream: TcpStream) -> Option<()> {
     }
 }
 
-/// Reads the body of the next response, in pieces.
+/// Reads the next response, passes its body to `seen` in pieces, and returns the length of the body.
 fn response(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -88,14 +90,14 @@ fn response(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
     while left > 0 {
         let now = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let got = stream.read(&mut piece[..now]).expect("content");
-        assert!(got > 0, "cut with {left} bytes missing");
+        assert!(got > 0, "the response was cut with {left} bytes missing");
         seen(&piece[..got]);
         left -= got as u64;
     }
     length
 }
 
-fn down(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
+fn download(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
     write!(stream, "GET /{amount} HTTP/1.1\r\nHost: a\r\n\r\n").expect("to be sent");
     let mut got = 0;
     let length = response(stream, |piece| {
@@ -106,7 +108,7 @@ fn down(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
     assert_eq!(length, amount);
 }
 
-fn up(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
+fn upload(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
     write!(
         stream,
         "PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: {amount}\r\n\r\n"
@@ -124,11 +126,11 @@ fn up(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
     assert_eq!(String::from_utf8_lossy(&sent), amount.to_string());
 }
 
-/// Peak of the memory while data flows, sampled now and then.
+/// Samples the memory of the server at intervals while data flows, and keeps the maximum.
 struct MemoryWatch<'a> {
     server: &'a Server,
     next: u64,
-    most: u64,
+    peak: u64,
 }
 
 impl MemoryWatch<'_> {
@@ -137,7 +139,7 @@ impl MemoryWatch<'_> {
     fn sample(&mut self, passed: u64) {
         if passed >= self.next {
             self.next += MemoryWatch::STEP;
-            self.most = self.most.max(self.server.memory());
+            self.peak = self.peak.max(self.server.memory());
         }
     }
 }
@@ -160,26 +162,26 @@ fn memory_is_constant_while_large_bodies_flow_both_ways() {
         let mut stream = TcpStream::connect(server.address()).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
         stream.set_write_timeout(Some(DEADLINE)).expect("a deadline");
-        // One round first, so that one-time allocations are done.
-        down(&mut stream, 1000, &mut |_| {});
-        up(&mut stream, 1000, &mut |_| {});
+        // The first requests make allocations that are kept.
+        download(&mut stream, 1000, &mut |_| {});
+        upload(&mut stream, 1000, &mut |_| {});
         let idle = server.memory();
         for (way, flow) in [
-            ("down", down as fn(&mut TcpStream, u64, &mut dyn FnMut(u64))),
-            ("up", up),
+            ("down", download as fn(&mut TcpStream, u64, &mut dyn FnMut(u64))),
+            ("up", upload),
         ] {
             let mut watch = MemoryWatch {
                 server: &server,
                 next: 0,
-                most: 0,
+                peak: 0,
             };
             flow(&mut stream, amount, &mut |passed| watch.sample(passed));
-            let grown = watch.most.saturating_sub(idle);
+            let grown = watch.peak.saturating_sub(idle);
             println!(
                 "{backend}, {} MiB {way}: {idle} KiB idle, {grown} KiB more",
                 amount >> 20
             );
-            assert!(grown <= MOST_KIB, "{backend} {way}: {grown} KiB more than {idle}");
+            assert!(grown <= MAX_KIB, "{backend} {way}: {grown} KiB more than {idle}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Counts system calls of the built server under strace. With epoll, a cached response takes one read, one write and a
-//! share of a poll; with io_uring it takes two calls, shared by concurrent requests.
+//! Counts system calls of the built server with strace. With epoll, a cached response costs one read, one write and a
+//! share of a poll; with io_uring it costs two calls, which concurrent requests share.
 
 mod child;
 
@@ -13,19 +13,20 @@ use rocknet_testing::{Need, skip};
 
 /// Batches of requests in each row. Strace stops the server twice at every call, which dominates the duration.
 const BATCHES: u64 = 1000;
-/// Calls allowed beyond a row's own: ticks of the clock, and the warm-up.
+/// Maximum number of calls per row that its requests do not explain, such as timer ticks and the warm-up.
 const SLACK: u64 = 60;
-/// System calls of a disk lookup. There is one lookup every 400 ms at most, however many requests come meanwhile.
-const LOOK_CALLS: u64 = 8;
-const LOOK_EVERY: Duration = Duration::from_millis(400);
+/// System calls of a lookup on disk.
+const LOOKUP_CALLS: u64 = 8;
+/// Shortest interval between two lookups of a cached file, regardless of the number of requests.
+const LOOKUP_INTERVAL: Duration = Duration::from_millis(400);
 
 /// Names of the system calls on Linux that read, write and poll.
 const READS: &[&str] = &["read", "recvfrom", "recvmsg", "readv"];
 const WRITES: &[&str] = &["write", "sendto", "sendmsg", "writev", "sendfile", "sendfile64"];
 const POLLS: &[&str] = &["epoll_wait", "epoll_pwait", "epoll_pwait2"];
 const ENTERS: &[&str] = &["io_uring_enter"];
-const LOOKS: &[&str] = &["openat2", "fstat", "close"];
-/// Calls by which threads unrelated to requests sleep and wake.
+const LOOKUPS: &[&str] = &["openat2", "fstat", "close"];
+/// Calls of threads that sleep and wake independently of requests. They are not counted.
 const IDLE: &[&str] = &["futex", "clock_nanosleep", "restart_syscall"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,19 +34,19 @@ struct Calls {
     reads: u64,
     writes: u64,
     polls: u64,
-    /// Entries into the kernel by io_uring_enter.
+    /// Calls of io_uring_enter.
     enters: u64,
     others: u64,
     /// Calls of disk lookups beyond what the elapsed time allows.
-    looks_too_many: u64,
+    excess_lookup_calls: u64,
 }
 
-/// Cost of a request on a ring in hundredths of a call: one ring entry and one poll of the runtime's events, with a
-/// tenth for ticks on a slow machine.
+/// Maximum cost of a request with io_uring, in hundredths of a call: one io_uring_enter and one poll of the runtime's
+/// events, plus a tenth for timer ticks on a slow machine.
 const RING_CALLS: u64 = 220;
 /// Connections that send at the same time, so that their responses share calls.
 const CROWD: usize = 32;
-/// Cost of one request on each of these connections together, in hundredths of a call.
+/// Maximum cost of a round with one request on each of these connections, in hundredths of a call.
 const CROWD_CALLS: u64 = 800;
 
 #[test]
@@ -56,11 +57,11 @@ fn with_io_uring_a_response_costs_two_calls_shared_by_concurrent_requests() {
     }
     for (connections, most) in [(1, RING_CALLS), (CROWD, CROWD_CALLS)] {
         let rounds = BATCHES / connections as u64;
-        let count = |rounds| calls("io_uring", |server| ask_together(server, connections, rounds));
+        let count = |rounds| calls("io_uring", |server| request_together(server, connections, rounds));
         let (none, all) = (count(0), count(rounds));
         let requests = rounds * connections as u64;
         let sum = |calls: &Calls| {
-            calls.reads + calls.writes + calls.polls + calls.enters + calls.others + calls.looks_too_many
+            calls.reads + calls.writes + calls.polls + calls.enters + calls.others + calls.excess_lookup_calls
         };
         let cost = sum(&all.0).saturating_sub(sum(&none.0));
         println!(
@@ -82,12 +83,12 @@ fn with_io_uring_a_response_costs_two_calls_shared_by_concurrent_requests() {
     }
 }
 
-/// In each round all connections send their requests, which the server finds at once, and then all receive their
-/// responses.
-fn ask_together(server: &Server, connections: usize, rounds: u64) {
+/// Sends a request on each connection and then reads all responses, in each round. The server is stopped while requests
+/// are sent, so that it finds all of them in one poll.
+fn request_together(server: &Server, connections: usize, rounds: u64) {
     const REQUEST: &str = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut clients: Vec<_> = (0..connections).map(|_| server.connect()).collect();
-    // One round more, in which connections are accepted and the file is looked up.
+    // In the first, additional round connections are accepted and the file is looked up.
     for _ in 0..=rounds {
         let mut send = || {
             for client in &mut clients {
@@ -120,7 +121,7 @@ fn cached_responses_cost_one_read_one_write_and_a_share_of_a_poll() {
         ("100 KB out of a file", "/large.bin", "", 1, 2),
         ("16 pipelined", "/small.txt", "", 16, 1),
     ];
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for (name, path, fields, at_once, writes) in rows {
         let count = |batches| calls("epoll", |server| fetch(server, path, fields, at_once, batches));
         let (none, all) = (count(0), count(BATCHES));
@@ -131,26 +132,26 @@ fn cached_responses_cost_one_read_one_write_and_a_share_of_a_poll() {
             polls: difference(|calls| calls.polls),
             enters: difference(|calls| calls.enters),
             others: difference(|calls| calls.others),
-            looks_too_many: difference(|calls| calls.looks_too_many),
+            excess_lookup_calls: difference(|calls| calls.excess_lookup_calls),
         };
         println!("{name}: {cost:?} for {BATCHES} batches of {at_once}");
         let most = BATCHES + SLACK;
         let good = cost.reads <= most && cost.writes <= BATCHES * writes + SLACK && cost.polls <= most;
-        if !good || cost.others + cost.looks_too_many > SLACK {
-            wrong.push(format!(
+        if !good || cost.others + cost.excess_lookup_calls > SLACK {
+            failures.push(format!(
                 "{name}: {cost:?} for {BATCHES} batches\n{:?}\n{:?}",
                 all.1, none.1
             ));
         }
         assert!(
             cost.reads + SLACK >= BATCHES,
-            "{name}: {cost:?}: this does not count what it should"
+            "{name}: {cost:?}: the reads were not counted"
         );
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// All system calls of a server from start to end, on an I/O back end.
+/// Starts a server with this I/O back end, runs `fetch`, and returns the system calls of the server from start to exit.
 fn calls(backend: &str, fetch: impl FnOnce(&Server)) -> (Calls, BTreeMap<String, u64>) {
     let setup = Setup::new();
     setup.file("page.bin", vec![b'x'; 40_000]);
@@ -163,7 +164,7 @@ fn calls(backend: &str, fetch: impl FnOnce(&Server)) -> (Calls, BTreeMap<String,
         .start();
     let start = Instant::now();
     fetch(&server);
-    let looks_in_time = (start.elapsed().as_millis() / LOOK_EVERY.as_millis()) as u64;
+    let expected_lookups = (start.elapsed().as_millis() / LOOKUP_INTERVAL.as_millis()) as u64;
     let (folder, status, errors) = server.end();
     assert!(status.success(), "{status}: {errors}");
     let text = fs::read_to_string(&table).expect("strace's table");
@@ -173,8 +174,8 @@ fn calls(backend: &str, fetch: impl FnOnce(&Server)) -> (Calls, BTreeMap<String,
     let (reads, writes, polls) = (sum(READS), sum(WRITES), sum(POLLS));
     assert!(polls > 0, "no poll in {text}");
     let enters = sum(ENTERS);
-    let looks = sum(LOOKS);
-    let others = counts.values().sum::<u64>() - reads - writes - polls - enters - looks - sum(IDLE);
+    let lookups = sum(LOOKUPS);
+    let others = counts.values().sum::<u64>() - reads - writes - polls - enters - lookups - sum(IDLE);
     (
         Calls {
             reads,
@@ -182,7 +183,7 @@ fn calls(backend: &str, fetch: impl FnOnce(&Server)) -> (Calls, BTreeMap<String,
             polls,
             enters,
             others,
-            looks_too_many: looks.saturating_sub(looks_in_time * LOOK_CALLS),
+            excess_lookup_calls: lookups.saturating_sub(expected_lookups * LOOKUP_CALLS),
         },
         counts,
     )
@@ -208,7 +209,8 @@ fn fetch(server: &Server, path: &str, fields: &str, at_once: usize, batches: u64
     }
 }
 
-/// Parses the table of `strace -c`: share, seconds, microseconds a call, calls, errors if there were any, name.
+/// Parses the table of `strace -c`, with the columns share, seconds, microseconds per call, calls, errors (empty if
+/// none) and name.
 fn parse(text: &str) -> BTreeMap<String, u64> {
     let rows = text.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

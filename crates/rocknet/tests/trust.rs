@@ -1,4 +1,4 @@
-//! The local CA in trust stores: installed, found, removed, and the messages where that is impossible.
+//! Installs the local CA into trust stores, finds and removes it, and checks the messages if that is impossible.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,21 +10,21 @@ use rocknet::certificates::local::{CaKind, LocalCa};
 use rocknet::certificates::storage::FileStorage;
 use rocknet::trust::{Home, Nss, RootCertificate, System, Tools, TrustState, TrustStore, browser_stores};
 
-/// A root in a folder of its own, laid out like the state folder.
+/// Creates a local CA in a state folder below `folder` and returns its root.
 fn root(folder: &Path) -> RootCertificate {
     let state = folder.join("state");
     let ca = LocalCa::open_or_make(&FileStorage::new(&state), CaKind::Private, SystemTime::now()).unwrap();
     RootCertificate::new(state.join(CaKind::Private.certificate_item()), ca.root().der.clone()).unwrap()
 }
 
-/// Programs of this machine.
+/// Returns the programs of this machine.
 fn tools() -> Tools {
     let path = std::env::var_os("PATH").unwrap();
     Tools::within(std::env::split_paths(&path).collect())
 }
 
-/// A folder with these programs alone.
-fn only(folder: &Path, programs: &[(&str, &str)]) -> Tools {
+/// Returns the programs of a folder that contains only these scripts.
+fn tools_with(folder: &Path, programs: &[(&str, &str)]) -> Tools {
     let path = folder.join("bin");
     fs::create_dir_all(&path).unwrap();
     for (name, script) in programs {
@@ -35,10 +35,10 @@ fn only(folder: &Path, programs: &[(&str, &str)]) -> Tools {
     Tools::within(vec![path])
 }
 
-fn there_and_back(store: &dyn TrustStore, root: &RootCertificate) {
+fn install_and_remove(store: &dyn TrustStore, root: &RootCertificate) {
     let reader = store.reader();
     assert_eq!(store.state(root), TrustState::NotTrusted, "{reader}");
-    // Twice: repeating the command changes nothing.
+    // Repeating the command changes nothing.
     for _ in 0..2 {
         store.install(root).unwrap();
         assert_eq!(store.state(root), TrustState::Trusted, "{reader}");
@@ -62,7 +62,7 @@ fn installed_browser_stores() {
         .status();
     assert!(made.expect("certutil: `cargo xtask test` installs it").success());
     fs::create_dir_all(home.join(".mozilla/firefox/not-a-profile")).unwrap();
-    // Chromium is installed and was never started.
+    // Chromium is installed but was never started, so it has no store yet.
     let bin = folder.path().join("bin");
     fs::create_dir_all(&bin).unwrap();
     fs::write(bin.join("chromium"), "").unwrap();
@@ -72,9 +72,10 @@ fn installed_browser_stores() {
     let readers: Vec<_> = found.iter().map(TrustStore::reader).collect();
     assert_eq!(readers, ["Chromium", "Firefox"]);
     for store in &found {
-        there_and_back(store, &root);
+        install_and_remove(store, &root);
     }
-    // A certificate that is present but not trusted does not count, and neither does another one under the CA's name.
+    // A certificate that is stored without trust is not reported as trusted. Another certificate with the name of the
+    // CA is not either.
     let firefox = &found[1];
     for other in [root.file.clone(), other_certificate(folder.path())] {
         let add = [
@@ -96,11 +97,11 @@ fn installed_browser_stores() {
                 .success()
         );
         assert_eq!(firefox.state(&root), TrustState::NotTrusted);
-        there_and_back_from_odd(firefox, &root);
+        install_over_other_states(firefox, &root);
     }
 }
 
-fn there_and_back_from_odd(store: &dyn TrustStore, root: &RootCertificate) {
+fn install_over_other_states(store: &dyn TrustStore, root: &RootCertificate) {
     store.install(root).unwrap();
     assert_eq!(store.state(root), TrustState::Trusted);
     store.remove(root).unwrap();
@@ -146,13 +147,13 @@ fn without_certutil_the_message_names_the_package() {
     fs::create_dir_all(&database).unwrap();
     fs::write(database.join("cert9.db"), "").unwrap();
     let home = Home::at(folder.path().join("home"));
-    let all = browser_stores(&home, &only(folder.path(), &[]));
+    let all = browser_stores(&home, &tools_with(folder.path(), &[]));
     let store = all.iter().find(|store| store.path() == database).unwrap();
     assert!(store.install(&root).unwrap_err().to_string().contains("libnss3-tools"));
     assert!(matches!(store.state(&root), TrustState::Unknown(why) if why.contains("libnss3-tools")));
 }
 
-/// Each family of systems, with a command that collects roots as theirs does.
+/// Covers each family of systems, with a script that collects roots as its command does.
 #[test]
 fn installed_system_stores() {
     for (anchors, command, bundle) in [
@@ -190,7 +191,7 @@ fn installed_system_stores() {
             anchors.display(),
             bundle.display()
         );
-        let tools = only(
+        let tools = tools_with(
             folder.path(),
             &[
                 (command, &gather),
@@ -200,14 +201,14 @@ fn installed_system_stores() {
         );
         let system = System::find(&base, &tools).unwrap();
         let root = root(folder.path());
-        there_and_back(&system, &root);
+        install_and_remove(&system, &root);
         assert_eq!(fs::read_dir(&anchors).unwrap().count(), 0);
         // A command that reports success and does nothing is detected.
-        let tools = only(folder.path(), &[(command, "exit 0")]);
+        let tools = tools_with(folder.path(), &[(command, "exit 0")]);
         let system = System::find(&base, &tools).unwrap();
         system.install(&root).unwrap();
         assert_eq!(system.state(&root), TrustState::NotTrusted, "{command}");
-        let tools = only(folder.path(), &[(command, "echo no room >&2; exit 1")]);
+        let tools = tools_with(folder.path(), &[(command, "echo no room >&2; exit 1")]);
         let system = System::find(&base, &tools).unwrap();
         assert_eq!(
             system.install(&root).unwrap_err().to_string(),
@@ -215,5 +216,5 @@ fn installed_system_stores() {
         );
     }
     let nothing = tempfile::tempdir().unwrap();
-    assert!(System::find(nothing.path(), &only(nothing.path(), &[])).is_none());
+    assert!(System::find(nothing.path(), &tools_with(nothing.path(), &[])).is_none());
 }

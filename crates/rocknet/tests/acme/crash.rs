@@ -21,7 +21,7 @@ fn serve(folder: &Path) -> Child {
 }
 
 #[test]
-fn an_order_survives_a_kill_before_its_certificate() {
+fn an_order_is_resumed_after_the_server_was_killed() {
     let pebble = Pebble::start();
     let folder = tempfile::tempdir().unwrap();
     // The hook hangs when the proof is first published, so the server is killed at that point.
@@ -48,26 +48,26 @@ fn an_order_survives_a_kill_before_its_certificate() {
 
     let mut first = serve(folder.path());
     until(|| folder.path().join("began").exists());
-    assert!(order.is_file(), "kept before anything is done with it");
+    assert!(order.is_file(), "the order is stored before its challenge is answered");
     first.kill().unwrap();
     first.wait().unwrap();
     assert!(!certificate.exists(), "no proof was validated yet");
-    let placed = fs::read_to_string(&order).unwrap();
-    assert!(placed.contains("PRIVATE KEY"));
+    let stored_order = fs::read_to_string(&order).unwrap();
+    assert!(stored_order.contains("PRIVATE KEY"));
 
     let mut second = serve(folder.path());
     until(|| certificate.is_file());
     until(|| !order.exists());
     let log = fs::read_to_string(folder.path().join("errors.log")).unwrap();
     assert!(log.contains("resuming the order for a.example.com"), "{log}");
-    // The key on disk is the one the order was placed with.
-    let key: serde_json::Value = serde_json::from_str(&placed).unwrap();
+    // The key on disk is the key of the stored order.
+    let key: serde_json::Value = serde_json::from_str(&stored_order).unwrap();
     let pem = fs::read_to_string(&certificate).unwrap();
     assert!(pem.starts_with(key["key_pem"].as_str().unwrap()));
     second.kill().unwrap();
     second.wait().unwrap();
 
-    // A partial temporary file left by another kill is not a certificate and does no harm.
+    // A killed server can leave a truncated temporary file or order. The next server ignores both.
     fs::write(certificate.with_file_name(".a.example.com.pem.1.tmp"), "torn").unwrap();
     fs::write(&order, "torn").unwrap();
     let before = fs::metadata(&certificate).unwrap().modified().unwrap();

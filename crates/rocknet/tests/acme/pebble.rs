@@ -1,4 +1,4 @@
-//! Pebble and its DNS server: each test has a CA of its own, on an address no other test uses.
+//! Starts Pebble and its DNS server for one test, on a loopback address that no other test uses.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,9 +17,10 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Port at which Pebble validates HTTP-01 challenges.
 pub const HTTP_PORT: u16 = 5002;
+/// Port at which Pebble validates TLS-ALPN-01 challenges.
 pub const TLS_PORT: u16 = 5001;
 
-/// A running CA.
+/// A running CA with its DNS server. Both are killed when the value is dropped.
 pub struct Pebble {
     folder: tempfile::TempDir,
     ip: Ipv4Addr,
@@ -30,7 +31,7 @@ pub struct Pebble {
 #[derive(Clone, Copy, Default)]
 pub struct CaBehaviour {
     /// Rejects a fifth of all nonces, as a CA may at any time.
-    pub forgets_nonces: bool,
+    pub rejects_nonces: bool,
 }
 
 impl Pebble {
@@ -42,8 +43,8 @@ impl Pebble {
         let ip = own_address();
         let folder = tempfile::tempdir().unwrap();
         let made = rcgen::generate_simple_self_signed([ip.to_string()]).unwrap();
-        // Pebble reads its certificate file twice, the second time when it listens already. Tests append roots to the
-        // other file, because Pebble exits on a half-written certificate.
+        // Pebble reads its certificate file a second time after it has started to listen, and exits if the file is
+        // half-written. Tests therefore append further roots to a copy, `root.pem`.
         fs::write(folder.path().join("certificate.pem"), made.cert.pem()).unwrap();
         fs::write(folder.path().join("root.pem"), made.cert.pem()).unwrap();
         fs::write(folder.path().join("key.pem"), made.signing_key.serialize_pem()).unwrap();
@@ -87,7 +88,7 @@ impl Pebble {
         ];
         pebble.run("pebble-challtestsrv", &arguments, &[], "Starting management server");
         let file = pebble.folder.path().join("pebble.json");
-        let nonces = if behaviour.forgets_nonces { "20" } else { "0" };
+        let nonces = if behaviour.rejects_nonces { "20" } else { "0" };
         let environment = [("PEBBLE_VA_NOSLEEP", "1"), ("PEBBLE_WFE_NONCEREJECT", nonces)];
         let arguments = ["-config", file.to_str().unwrap(), "-dnsserver", &dns];
         pebble.run("pebble", &arguments, &environment, "ACME directory available at");
@@ -112,7 +113,7 @@ impl Pebble {
         self.folder.path().join("root.pem")
     }
 
-    /// Settings with this CA alone and these challenge types.
+    /// Returns settings with only this CA and these challenge types.
     pub fn settings(&self, challenges: &[Challenge]) -> Acme {
         Acme {
             email: Some("ann@example.com".to_owned()),
@@ -159,7 +160,7 @@ impl Pebble {
         }
     }
 
-    /// Waits for the port, because programs report that they listen a moment before they do.
+    /// Waits until the port accepts connections, because the programs report that they listen shortly before they do.
     fn wait_for(&self, port: u16) {
         until(|| TcpStream::connect((self.ip, port)).is_ok());
     }
@@ -196,7 +197,8 @@ pub fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Returns an address of this test's own. All of 127.0.0.0/8 is this machine, so every port of it is free.
+/// Returns a loopback address that no other test uses, so that all of its ports are free. All of 127.0.0.0/8 belongs to
+/// this machine.
 pub fn own_address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(2);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

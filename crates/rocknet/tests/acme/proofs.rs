@@ -1,4 +1,4 @@
-//! Each challenge type, up to a certificate that is in the store and on disk.
+//! Issues certificates by each challenge type, until they are in the store and on disk.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,13 +16,13 @@ use crate::site::{Site, leaf};
 use crate::zone::Zone;
 
 #[test]
-fn http_01_gives_a_certificate() {
-    let pebble = Pebble::with(CaBehaviour { forgets_nonces: true });
+fn a_certificate_is_issued_by_http_01() {
+    let pebble = Pebble::with(CaBehaviour { rejects_nonces: true });
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
     site.listen(pebble.ip());
     let names = ["a.example.com", "b.example.com"];
-    site.want(&names);
-    // Three rejected nonces in a row end an attempt, and the next attempt starts at once.
+    site.request(&names);
+    // An attempt fails after three rejected nonces in a row. Advancing the clock makes the next attempt due.
     until(|| {
         let all = names.iter().all(|name| site.store.find(name).is_some());
         if !all {
@@ -38,7 +38,7 @@ fn http_01_gives_a_certificate() {
         leaf(&site.wait_for("a.example.com")),
         leaf(&site.wait_for("b.example.com"))
     );
-    // The stored files are readable by their owner alone, and no challenge and no order remains.
+    // Only the owner can read the stored files, and neither a challenge nor an order remains.
     let kept = site.folder.path().join("acme/certificates/a.example.com.pem");
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
     let text = fs::read_to_string(kept).unwrap();
@@ -48,43 +48,43 @@ fn http_01_gives_a_certificate() {
         assert_eq!(site.store.http_challenge(token), None);
     }
     until(|| fs::read_dir(site.folder.path().join("acme/orders")).unwrap().count() == 0);
-    // The next process serves this certificate at once, with or without a CA.
+    // A new process serves the stored certificate immediately, although the CA has stopped.
     let first = leaf(&site.wait_for("a.example.com"));
     let (folder, settings) = (Arc::clone(&site.folder), pebble.settings(&[Challenge::Http]));
     drop((site, pebble));
     let mut next = Site::in_folder(folder, &settings, Clock::default());
-    next.want(&["a.example.com"]);
+    next.request(&["a.example.com"]);
     assert_eq!(leaf(&next.store.find("a.example.com").unwrap()), first);
 }
 
 #[test]
-fn tls_alpn_01_gives_a_certificate() {
+fn a_certificate_is_issued_by_tls_alpn_01() {
     let pebble = Pebble::start();
     let mut site = Site::new(&pebble.settings(&[Challenge::TlsAlpn]));
     site.listen(pebble.ip());
-    site.want(&["a.example.com"]);
+    site.request(&["a.example.com"]);
     site.wait_for("a.example.com");
     assert!(site.store.tls_alpn_challenge("a.example.com").is_none());
     assert!(site.requested.lock().unwrap().is_empty());
 }
 
-/// An IP address in place of a name.
+/// The site has an IP address in place of a host name.
 #[test]
-fn an_ip_address_gets_a_certificate() {
+fn a_certificate_is_issued_for_an_ip_address() {
     let pebble = Pebble::start();
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
     site.listen(pebble.ip());
     let ip = pebble.ip().to_string();
-    site.want(&[&ip]);
+    site.request(&[&ip]);
     assert_eq!(site.wait_for(&ip).certificates()[0].names(), [ip]);
 }
 
 #[test]
-fn dns_01_by_a_hook_gives_a_certificate() {
+fn a_certificate_is_issued_by_dns_01_with_a_hook() {
     let pebble = Pebble::start();
     let folder = tempfile::tempdir().unwrap();
     let (program, seen) = (folder.path().join("hook"), folder.path().join("seen"));
-    // An operator's hook: it knows its DNS server and nothing of RockNet.
+    // The hook is a script of the operator that calls the API of a DNS server.
     let script = format!(
         "#!/bin/sh\nset -e\necho \"$1 $2\" >> {seen}\ncase $1 in\n  \
          present) curl -sf -d '{{\"host\":\"'$2'.\",\"value\":\"'$3'\"}}' http://{ip}:8055/set-txt;;\n  \
@@ -100,7 +100,7 @@ fn dns_01_by_a_hook_gives_a_certificate() {
         wait: Duration::ZERO,
     });
     let mut site = Site::new(&settings);
-    site.want(&["*.example.com"]);
+    site.request(&["*.example.com"]);
     let set = site.wait_for("any.example.com");
     assert_eq!(set.certificates()[0].names(), ["*.example.com"]);
     let seen = fs::read_to_string(seen).unwrap();
@@ -114,7 +114,7 @@ fn dns_01_by_a_hook_gives_a_certificate() {
 }
 
 #[test]
-fn dns_01_by_a_dynamic_update_gives_a_certificate() {
+fn a_certificate_is_issued_by_dns_01_with_a_dynamic_update() {
     let pebble = Pebble::start();
     let secret = b"thirty-two bytes of a TSIG key!!".to_vec();
     let zone = Zone::serve("example.com", "updates", &secret, pebble.ip());
@@ -131,7 +131,7 @@ fn dns_01_by_a_dynamic_update_gives_a_certificate() {
         wait: Duration::ZERO,
     });
     let mut site = Site::new(&settings);
-    site.want(&["*.deep.example.com"]);
+    site.request(&["*.deep.example.com"]);
     site.wait_for("a.deep.example.com");
     let done = zone.done.lock().unwrap().clone();
     assert_eq!(
@@ -171,7 +171,7 @@ fn on_demand_issuance_is_limited_to_permitted_names() {
     });
     let mut site = Site::new(&settings);
     site.listen(pebble.ip());
-    site.want(&["*.example.com"]);
+    site.request(&["*.example.com"]);
     for name in [
         "no.example.com",
         "other.example.org",
@@ -194,6 +194,6 @@ fn on_demand_issuance_is_limited_to_permitted_names() {
     assert!(site.store.find("no.example.com").is_none());
     // A new process keeps the certificates that were issued on demand.
     let mut next = Site::in_folder(Arc::clone(&site.folder), &settings, Clock::default());
-    next.want(&["*.example.com"]);
+    next.request(&["*.example.com"]);
     assert!(next.store.find("yes.example.com").is_some());
 }

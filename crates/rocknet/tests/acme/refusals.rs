@@ -13,8 +13,8 @@ const RATE_LIMITED: &str = "429 Too Many Requests\r\nRetry-After: 7200\r\n\r\n\
      {\"type\":\"urn:ietf:params:acme:error:rateLimited\",\"detail\":\"too many certificates\",\"status\":429}";
 const BROKEN: &str = "500 Internal Server Error\r\n\r\n<html>sorry</html>";
 
-/// Settings with the scripted CA alone.
-fn only(scripted: &ScriptedCa, folder: &tempfile::TempDir) -> Acme {
+/// Returns settings with the scripted CA as the only CA.
+fn settings_for(scripted: &ScriptedCa, folder: &tempfile::TempDir) -> Acme {
     let root = folder.path().join("root.pem");
     scripted.add_root(&root);
     Acme {
@@ -41,7 +41,7 @@ fn the_next_ca_is_tried_when_one_fails() {
         settings.cas = vec![dead, scripted.ca.clone(), pebble.ca()];
         let mut site = Site::new(&settings);
         site.listen(pebble.ip());
-        site.want(&["a.example.com"]);
+        site.request(&["a.example.com"]);
         site.wait_for("a.example.com");
         assert_eq!(scripted.orders(), 1);
         assert!(site.failures("a.example.com").is_none());
@@ -51,8 +51,8 @@ fn the_next_ca_is_tried_when_one_fails() {
 #[test]
 fn a_rate_limit_is_obeyed_to_the_second() {
     let (folder, scripted) = (tempfile::tempdir().unwrap(), ScriptedCa::new(RATE_LIMITED));
-    let mut site = Site::new(&only(&scripted, &folder));
-    site.want(&["a.example.com"]);
+    let mut site = Site::new(&settings_for(&scripted, &folder));
+    site.request(&["a.example.com"]);
     until(|| site.failures("a.example.com").is_some());
     let kept = site.failures("a.example.com").unwrap();
     assert!(
@@ -63,10 +63,10 @@ fn a_rate_limit_is_obeyed_to_the_second() {
         "{kept}"
     );
     assert_eq!((scripted.orders(), &kept["count"]), (1, &1.into()));
-    // Time passes and other names are requested: the CA receives no request.
+    // While the rate limit lasts, the CA receives no order, even for other names.
     for _ in 0..3 {
         site.clock.advance(Duration::from_secs(2_200));
-        site.want(&["a.example.com", "b.example.com"]);
+        site.request(&["a.example.com", "b.example.com"]);
     }
     until(|| site.failures("b.example.com").is_some());
     assert!(
@@ -77,16 +77,17 @@ fn a_rate_limit_is_obeyed_to_the_second() {
     );
     assert_eq!(scripted.orders(), 1);
     site.clock.advance(Duration::from_secs(700));
-    // Both orders reach the CA, unless one learns of the rate limit that the other has met.
+    // The pause is over and an order reaches the CA again. The order for the second name follows, unless the first is
+    // refused earlier and pauses the CA again.
     until(|| scripted.orders() >= 2);
 }
 
 #[test]
 fn retry_delays_grow_and_survive_a_restart() {
     let (folder, scripted) = (tempfile::tempdir().unwrap(), ScriptedCa::new(BROKEN));
-    let settings = only(&scripted, &folder);
+    let settings = settings_for(&scripted, &folder);
     let mut site = Site::new(&settings);
-    site.want(&["a.example.com"]);
+    site.request(&["a.example.com"]);
     let pause = |site: &Site, count: u32| {
         until(|| {
             site.failures("a.example.com")
@@ -113,7 +114,7 @@ fn retry_delays_grow_and_survive_a_restart() {
     let orders = scripted.orders();
     let mut next = Site::in_folder(Arc::clone(&site.folder), &settings, site.clock.clone());
     drop(site);
-    next.want(&["a.example.com"]);
+    next.request(&["a.example.com"]);
     next.clock.advance(Duration::from_secs(200));
     next.clock.advance(Duration::from_secs(120));
     until(|| scripted.orders() > orders);
@@ -125,7 +126,7 @@ fn a_failed_validation_is_reported_with_the_message_of_the_ca() {
     let pebble = Pebble::start();
     // No listener serves the proof.
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
-    site.want(&["a.example.com", "blocked.example.com"]);
+    site.request(&["a.example.com", "blocked.example.com"]);
     for (name, words) in [
         ("a.example.com", "could not validate"),
         ("blocked.example.com", "rejectedIdentifier"),

@@ -7,7 +7,7 @@ use rocknet::certificates::acme::Clock;
 use rocknet_config::model::Challenge;
 
 use crate::pebble::{Pebble, until};
-use crate::site::{Site, ends, leaf};
+use crate::site::{Site, leaf, not_after};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -16,11 +16,11 @@ fn a_certificate_is_renewed_when_due_and_not_before() {
     let pebble = Pebble::start();
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
     site.listen(pebble.ip());
-    site.want(&["a.example.com"]);
+    site.request(&["a.example.com"]);
     let first = leaf(&site.wait_for("a.example.com"));
     site.clock.advance(20 * DAY);
-    // Another name is issued meanwhile, so everything that was due is done by then.
-    site.want(&["a.example.com", "b.example.com"]);
+    // A certificate for another name is requested. Once it is issued, every renewal that was due has been done.
+    site.request(&["a.example.com", "b.example.com"]);
     site.wait_for("b.example.com");
     assert_eq!(leaf(&site.wait_for("a.example.com")), first);
     site.clock.advance(55 * DAY);
@@ -33,18 +33,18 @@ fn an_expiring_certificate_is_served_until_it_is_renewed() {
     let settings = pebble.settings(&[Challenge::Http]);
     let mut site = Site::new(&settings);
     site.listen(pebble.ip());
-    site.want(&["a.example.com"]);
+    site.request(&["a.example.com"]);
     let old = site.wait_for("a.example.com");
     // The server was down for long: it starts an hour before expiry.
     let clock = Clock::default();
-    let left = ends(&old).duration_since(SystemTime::now()).unwrap();
-    clock.advance(left - Duration::from_secs(3600));
+    let remaining = not_after(&old).duration_since(SystemTime::now()).unwrap();
+    clock.advance(remaining - Duration::from_secs(3600));
     let (folder, store) = (Arc::clone(&site.folder), Arc::clone(&site.store));
     drop(site);
     let mut next = Site::in_folder(folder, &settings, clock);
-    // The listeners of the first process remain: they serve from its store.
+    // The listeners of the first process are still open and serve proofs from its store.
     next.store = store;
-    next.want(&["a.example.com"]);
+    next.request(&["a.example.com"]);
     assert!(next.store.find("a.example.com").is_some());
     until(|| leaf(&next.wait_for("a.example.com")) != leaf(&old));
 }

@@ -20,7 +20,7 @@ pub struct ScriptedCa {
 }
 
 impl ScriptedCa {
-    /// `order`: status line, header fields and body of its response to new orders.
+    /// Starts the CA. `order` is the status line, header fields and body of its response to every new order.
     pub fn new(order: &'static str) -> ScriptedCa {
         let ip: Ipv4Addr = own_address();
         let made = rcgen::generate_simple_self_signed([ip.to_string()]).unwrap();
@@ -54,7 +54,7 @@ impl ScriptedCa {
         scripted
     }
 
-    /// Appends its root to the roots in a file.
+    /// Appends the root certificate of this CA to a file.
     pub fn add_root(&self, file: &Path) {
         let mut all = std::fs::read_to_string(file).unwrap_or_default();
         all.push_str(&self.root);

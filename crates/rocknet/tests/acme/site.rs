@@ -21,7 +21,7 @@ pub struct Site {
     pub clock: Clock,
     pub store: Arc<CertificateStore>,
     pub issuer: AcmeIssuer,
-    /// Paths the CA requested in the clear.
+    /// Paths that the CA requested over plain HTTP.
     pub requested: Arc<Mutex<Vec<String>>>,
 }
 
@@ -30,7 +30,7 @@ impl Site {
         Site::in_folder(Arc::new(tempfile::tempdir().unwrap()), settings, Clock::default())
     }
 
-    /// A process started in the folder that an earlier one left.
+    /// Builds the site in the folder of an earlier process, as after a restart.
     pub fn in_folder(folder: Arc<tempfile::TempDir>, settings: &Acme, clock: Clock) -> Site {
         let storage = Arc::new(FileStorage::new(folder.path()));
         Site {
@@ -42,13 +42,13 @@ impl Site {
         }
     }
 
-    pub fn want(&mut self, names: &[&str]) {
-        let wanted = CertificateRequest {
+    pub fn request(&mut self, names: &[&str]) {
+        let request = CertificateRequest {
             site: names[0].to_owned(),
             authority: Authority::Acme,
             names: names.iter().map(|name| (*name).to_owned()).collect(),
         };
-        self.issuer.set_requests(&[wanted], &self.store);
+        self.issuer.set_requests(&[request], &self.store);
     }
 
     /// Waits for the certificate of a name and returns it.
@@ -121,6 +121,6 @@ pub fn leaf(set: &CertificateSet) -> Vec<u8> {
     set.certificates()[0].key().cert[0].to_vec()
 }
 
-pub fn ends(set: &CertificateSet) -> SystemTime {
+pub fn not_after(set: &CertificateSet) -> SystemTime {
     set.certificates()[0].not_after()
 }

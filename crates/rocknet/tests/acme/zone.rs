@@ -1,5 +1,5 @@
-//! A DNS server that takes dynamic updates: it parses and verifies them itself, and forwards records to Pebble's DNS
-//! server.
+//! DNS server that accepts dynamic updates (RFC 2136): it parses and verifies them, and forwards the records to
+//! Pebble's DNS server.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use crate::pebble::{own_address, set};
 
 pub struct Zone {
     pub address: SocketAddr,
-    /// Applied changes, in order.
+    /// Applied updates, in order: `add` or `delete`, and the record name.
     pub done: Arc<Mutex<Vec<String>>>,
 }
 
@@ -32,16 +32,16 @@ impl Zone {
                 response[2] |= 0x80;
                 response[4..12].fill(0);
                 match message[2] >> 3 & 0xf {
-                    // A query for the SOA record of a name: this server has one zone.
+                    // A query for the SOA record of a name: this server is authoritative for one zone.
                     0 => response[7] = u8::from(name(message, &mut 12) == zone),
                     5 => match update(message, zone, key, &secret) {
-                        Ok((deed, record, text)) => {
+                        Ok((operation, record, text)) => {
                             let host = format!("{record}.");
-                            match deed {
+                            match operation {
                                 "add" => set(dns, "set-txt", &format!(r#"{{"host":"{host}","value":"{text}"}}"#)),
                                 _ => set(dns, "clear-txt", &format!(r#"{{"host":"{host}"}}"#)),
                             }
-                            done.lock().unwrap().push(format!("{deed} {record}"));
+                            done.lock().unwrap().push(format!("{operation} {record}"));
                         }
                         Err(code) => response[3] = code,
                     },
@@ -54,7 +54,7 @@ impl Zone {
     }
 }
 
-/// Returns the change an update makes, or the code it is refused with.
+/// Parses and verifies an update. Returns its operation, record name and text, or the response code of a refusal.
 fn update(message: &[u8], zone: &str, key: &str, secret: &[u8]) -> Result<(&'static str, String, String), u8> {
     assert_eq!(
         message[4..12],
@@ -72,7 +72,8 @@ fn update(message: &[u8], zone: &str, key: &str, secret: &[u8]) -> Result<(&'sta
     let text = String::from_utf8(message[at + 11..at + 10 + length].to_vec()).unwrap();
     at += 10 + length;
     let unsigned = at;
-    // RFC 8945: the signature covers the message without it, then the key, its class and TTL, algorithm and times.
+    // RFC 8945: the signature covers the message without the signature record, followed by the key name, its class
+    // and TTL, the algorithm and the times.
     if name(message, &mut at) != key {
         return Err(9);
     }

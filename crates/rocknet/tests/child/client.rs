@@ -1,4 +1,4 @@
-//! A TCP client that reports the outcome of its requests instead of failing: cut, refused or answered with a response.
+//! TCP client that returns errors to the test: a connection that is refused or cut can be an expected outcome.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -38,6 +38,7 @@ impl Client {
         self.stream.write_all(bytes.as_ref())
     }
 
+    /// Closes the sending side of the connection.
     pub fn end(&self) {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
@@ -52,7 +53,7 @@ impl Client {
         self.response()
     }
 
-    /// Reads the next response, whose length stands in its head.
+    /// Reads the next response, with the body length of its `Content-Length`.
     pub fn response(&mut self) -> io::Result<ReceivedResponse> {
         let head = self.head()?;
         let status = head.get(9..12).and_then(|code| code.parse().ok()).unwrap_or(0);
@@ -64,7 +65,7 @@ impl Client {
         Ok(ReceivedResponse { status, head, body })
     }
 
-    /// Reads a head alone, through the empty line.
+    /// Reads a response head, up to and including the empty line.
     pub fn head(&mut self) -> io::Result<String> {
         let end = loop {
             if let Some(at) = self.unread.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -75,6 +76,7 @@ impl Client {
         Ok(String::from_utf8_lossy(&self.unread.drain(..end).collect::<Vec<_>>()).into_owned())
     }
 
+    /// Reads exactly this number of bytes.
     pub fn bytes(&mut self, count: usize) -> io::Result<Vec<u8>> {
         while self.unread.len() < count {
             self.receive()?;

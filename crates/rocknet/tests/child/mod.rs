@@ -1,7 +1,7 @@
-//! The built program as a process of its own: started on a port chosen by the kernel, queried at its console, and sent
-//! signals.
+//! Runs the built program as a child process: starts it on a port that the kernel chooses, queries it through its
+//! console, and sends it signals.
 
-#![allow(dead_code)] // each test binary uses its part
+#![allow(dead_code)] // each test binary uses a part of this module
 
 pub mod client;
 
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 pub use client::{Client, ReceivedResponse};
 
-/// Time limit of any wait, far above what is needed on a busy machine.
+/// Time limit of every wait, ample for a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A folder with `www` in it, and the parts of its configuration.
@@ -177,7 +177,7 @@ impl Server {
         server
     }
 
-    /// Waits for the next line of standard output that contains `part`.
+    /// Reads lines of standard output until one contains `part`, and returns it.
     pub fn line_with(&self, part: &str) -> String {
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -195,13 +195,13 @@ impl Server {
         }
     }
 
-    /// Standard error so far.
+    /// Returns all that the server has written to standard error.
     pub fn errors(&self) -> String {
         fs::read_to_string(&self.errors).unwrap_or_default()
     }
 
-    /// Waits until standard error contains `part`. The log has a thread of its own, so a line may come after its
-    /// response.
+    /// Waits until standard error contains `part`. The log is written by a separate
+    /// thread, so a line can appear after the response that it belongs to.
     pub fn error_with(&self, part: &str) -> String {
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -229,12 +229,12 @@ impl Server {
         self.connect().get(path)
     }
 
-    /// Runs `status` at its console.
+    /// Runs the console command `status`.
     pub fn status(&mut self) -> Status {
         // An unknown command is echoed in the reply, which marks the end of the output.
         self.input
             .write_all(b"status\nzzz\n")
-            .expect("a server that takes commands");
+            .expect("a server that reads commands");
         let mut status = Status {
             open: 0,
             total: 0,
@@ -253,12 +253,12 @@ impl Server {
         }
     }
 
-    /// Polls `status` until it satisfies `wanted`.
-    pub fn wait_for(&mut self, what: &str, wanted: impl Fn(Status) -> bool) -> Status {
+    /// Polls `status` until `is_met` returns true. `what` describes the condition in the failure message.
+    pub fn wait_for(&mut self, what: &str, is_met: impl Fn(Status) -> bool) -> Status {
         let deadline = Instant::now() + DEADLINE;
         loop {
             let status = self.status();
-            if wanted(status) {
+            if is_met(status) {
                 return status;
             }
             assert!(
@@ -277,23 +277,24 @@ impl Server {
         self.pid
     }
 
-    /// Stops all its threads while `act` runs, so that the server finds everything sent meanwhile at once.
+    /// Stops all threads of the server while `act` runs. Everything that `act` sends is in the socket buffers when the
+    /// server continues.
     pub fn stopped(&self, act: impl FnOnce()) {
         self.signal(Signal::STOP);
         let deadline = Instant::now() + DEADLINE;
         while !self.is_stopped() {
-            assert!(Instant::now() < deadline, "it does not halt");
+            assert!(Instant::now() < deadline, "the server did not stop on SIGSTOP");
             std::thread::yield_now();
         }
         act();
         self.signal(Signal::CONT);
     }
 
-    /// Returns true if each of its threads is stopped, by a signal or, under strace, by its tracer.
+    /// Returns true if each thread of the server is stopped, by a signal or, under strace, by its tracer.
     fn is_stopped(&self) -> bool {
         let tasks = format!("/proc/{}/task", self.pid.as_raw_nonzero());
         let tasks = fs::read_dir(tasks).expect("the threads of a process");
-        // A thread that has just exited does not count.
+        // A thread that has just exited has no `stat` file and is ignored.
         let mut states = tasks
             .flatten()
             .filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
@@ -331,7 +332,8 @@ impl Server {
             .count()
     }
 
-    /// Process of the server: the child itself or, if another program started the server, its only child.
+    /// Returns the process of the server: this child or, if a program such as strace started the server, its only
+    /// child.
     fn server_pid(&self) -> Pid {
         let name = program();
         let own = self.pid.as_raw_nonzero();
@@ -347,10 +349,10 @@ impl Server {
         child.expect("the process of the server")
     }
 
-    /// Waits for its exit.
+    /// Waits until the server exits.
     pub fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + DEADLINE;
-        // Its output ends when the process does.
+        // The pipe of standard output is closed when the process exits.
         loop {
             match self
                 .lines
@@ -358,7 +360,7 @@ impl Server {
             {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("does not exit; standard error: {}", self.errors()),
+                Err(RecvTimeoutError::Timeout) => panic!("the server did not exit; standard error: {}", self.errors()),
             }
         }
         self.process.wait().expect("a process to wait for")
@@ -370,7 +372,7 @@ impl Server {
         (status, errors)
     }
 
-    /// As `stop`, and keeps the folder so that it can be inspected.
+    /// Stops the server gracefully and returns also its folder, so that the test can inspect the files.
     pub fn end(mut self) -> (Setup, ExitStatus, String) {
         self.signal(Signal::TERM);
         let status = self.wait();

@@ -1,5 +1,5 @@
-//! Servers started as root with `server.user`: the account that owns the state folder, and the files that scripts can
-//! reach.
+//! Servers started as root with `server.user`: the owner of the state folder, the files that scripts can reach, and the
+//! account helper.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::program::{ProgramFolder, Server};
 
-/// Runs the server with an empty `/var/lib` that no other process sees.
+/// Command that runs the server in a mount namespace of its own, with an empty `/var/lib`.
 const OWN_VAR_LIB: [&str; 5] = [
     "unshare",
     "--mount",
@@ -29,11 +29,11 @@ fn is_root() -> bool {
     is_root
 }
 
-fn open(path: &Path) {
+fn make_accessible(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
 }
 
-fn text(response: &str) -> &str {
+fn body(response: &str) -> &str {
     response.split_once("\r\n\r\n").map_or("", |(_, text)| text)
 }
 
@@ -44,19 +44,22 @@ fn the_state_folder_is_chosen_before_privileges_are_dropped() {
     }
     let config = "[server]\nworkers = 1\nuser = \"nobody\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nphp = \"auto\"\n";
     let dir = ProgramFolder::new(&[("www/a.php", "<?php echo 'ran';"), ("rocknet.toml", config)]);
-    open(dir.path());
+    make_accessible(dir.path());
     let words: Vec<&str> = OWN_VAR_LIB.into_iter().chain(["sh"]).collect();
     let server = dir.serve_by(&words, &["run", "-c", "rocknet.toml"]);
     let response = server.get("/a.php");
-    assert!(text(&response).contains("ran"), "{response}");
-    // The path as the server sees it, in its own `/var/lib`.
+    assert!(body(&response).contains("ran"), "{response}");
+    // This path leads into the server's mount namespace.
     let state = format!("/proc/{}/root/var/lib/rocknet", server.id());
     let found = fs::metadata(&state).expect("a state folder");
     assert_eq!((found.uid(), found.mode() & 0o777), (65_534, 0o700));
-    assert!(!dir.path().join(".local").exists(), "HOME belongs to root");
+    assert!(
+        !dir.path().join(".local").exists(),
+        "the state folder must not be in the home of root"
+    );
 }
 
-/// Tries every operation on each path it is given, and prints those that succeeded.
+/// PHP script that tries every operation on each path in `targets`, and prints the operations that succeeded.
 const TRY: &str = r#"<?php
 echo 'uid=', posix_getuid(), ' ';
 $tried = 0;
@@ -80,7 +83,7 @@ foreach (explode(',', $_GET['pids']) as $pid) {
 echo "tried=$tried ";
 "#;
 
-/// The same as a shell script.
+/// Shell script that does the same as [`TRY`] as a CGI program.
 const TRY_CGI: &str = r#"#!/bin/sh
 printf 'Content-Type: text/plain\n\nuid=%s ' "$(id -u)"
 tried=0
@@ -117,7 +120,7 @@ fn with_scripts(server: &str, sites: &str) -> ProgramFolder {
         ),
     ]);
     for name in ["", "www", "www/cgi-bin", "www/cgi-bin/try", "www/cgi-bin/sleep"] {
-        open(&dir.path().join(name));
+        make_accessible(&dir.path().join(name));
     }
     dir
 }
@@ -126,7 +129,7 @@ fn uid(name: &str) -> u32 {
     rocknet_io::privileges::User::find(name).expect("a user").uid
 }
 
-/// Value that a script printed after `name=`.
+/// Returns the number that a script printed after `name=`.
 fn printed(response: &str, name: &str) -> u32 {
     let (_, rest) = response
         .split_once(&format!("{name}="))
@@ -151,8 +154,8 @@ fn is_master(pid: u32) -> bool {
     line.starts_with(b"php-fpm: master")
 }
 
-fn by(deadline: Instant, what: &str, mut is_so: impl FnMut() -> bool) {
-    while !is_so() {
+fn wait_until(deadline: Instant, what: &str, mut condition: impl FnMut() -> bool) {
+    while !condition() {
         assert!(Instant::now() < deadline, "{what}");
         thread::sleep(Duration::from_millis(5));
     }
@@ -169,7 +172,7 @@ fn field(pid: u32, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The process that starts programs for a server.
+/// Returns the account helper of a server.
 fn helper(server: &Server) -> u32 {
     let mut all = fs::read_dir("/proc").expect("processes").flatten().filter_map(|entry| {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
@@ -190,12 +193,12 @@ fn scripts_cannot_reach_files_of_the_server() {
     if !is_root() {
         return;
     }
-    // If the server has the account that scripts have by default, scripts get the next one.
+    // Scripts run as `www-data` by default, and as `nobody` if the server itself runs as `www-data`.
     for (server_user, scripts) in [("daemon", "www-data"), ("www-data", "nobody")] {
         let dir = with_scripts(&format!("user = \"{server_user}\""), "");
         let server = dir.serve(&["run", "-c", "rocknet.toml"]);
         let state = dir.path().join("state");
-        by(deadline(), "a key", || state.join("local/ca.key").exists());
+        wait_until(deadline(), "a key", || state.join("local/ca.key").exists());
         assert_eq!(printed(&server.get("/uid.php"), "uid"), uid(scripts));
         let helper = helper(&server);
 
@@ -204,7 +207,7 @@ fn scripts_cannot_reach_files_of_the_server() {
         assert!(is_there("local/ca.key") && is_there(".sock"), "{targets:?}");
         let modes: Vec<_> = targets
             .iter()
-            .map(|path| (path, path.metadata().expect("it")))
+            .map(|path| (path, path.metadata().expect("a file")))
             .collect();
         for (path, found) in &modes {
             assert_eq!(found.uid(), uid(server_user), "{}", path.display());
@@ -225,19 +228,19 @@ fn scripts_cannot_reach_files_of_the_server() {
             (printed(&response, "uid"), printed(&response, "tried")),
             (uid(scripts), count + 2)
         );
-        let answer_cgi = server.get("/cgi-bin/try");
+        let cgi_response = server.get("/cgi-bin/try");
         assert_eq!(
-            (printed(&answer_cgi, "uid"), printed(&answer_cgi, "tried")),
+            (printed(&cgi_response, "uid"), printed(&cgi_response, "tried")),
             (uid(scripts), count)
         );
-        for response in [&response, &answer_cgi] {
+        for response in [&response, &cgi_response] {
             for word in "READ WROTE CREATED LISTED RENAMED REMOVED OPENED CONNECTED SIGNALLED".split(' ') {
                 assert!(!response.contains(word), "{scripts}: {response}");
             }
         }
         server.logged("complaint");
         for (path, before) in modes {
-            let after = path.metadata().expect("nothing is removed");
+            let after = path.metadata().expect("a file that still exists");
             assert_eq!(
                 (after.ino(), after.len()),
                 (before.ino(), before.len()),
@@ -246,7 +249,7 @@ fn scripts_cannot_reach_files_of_the_server() {
             );
         }
 
-        // The server keeps only the capability for low ports; the helper keeps those to start and kill programs.
+        // The server keeps only CAP_NET_BIND_SERVICE. The helper keeps only CAP_KILL, CAP_SETGID and CAP_SETUID.
         assert_eq!(field(server.id(), "CapPrm"), "0000000000000400");
         assert!(
             field(server.id(), "Uid")
@@ -261,7 +264,7 @@ fn scripts_cannot_reach_files_of_the_server() {
 }
 
 #[test]
-fn programs_of_other_users_are_restarted_and_end_with_the_server() {
+fn programs_of_other_users_are_restarted_and_stop_with_the_server() {
     if !is_root() {
         return;
     }
@@ -275,10 +278,10 @@ fn programs_of_other_users_are_restarted_and_end_with_the_server() {
         let master = printed(&response, "ppid");
         let pid = Pid::from_raw(i32::try_from(master).expect("small")).expect("one");
         kill_process(pid, Signal::KILL).expect("it runs");
-        by(deadline(), "its end", || is_gone(master));
-        // A process of the killed php-fpm may serve requests until it has exited: its parent is not a php-fpm.
+        wait_until(deadline(), "the end of php-fpm", || is_gone(master));
+        // Children of the killed php-fpm may serve requests until they exit. Their new parent is not a php-fpm.
         let mut next = master;
-        by(deadline(), "another php-fpm", || {
+        wait_until(deadline(), "another php-fpm", || {
             next = printed(&server.get("/uid.php"), "ppid");
             is_master(next)
         });
@@ -296,11 +299,11 @@ fn programs_of_other_users_are_restarted_and_end_with_the_server() {
             }
             let program = printed(&output, "pid");
             assert!(!is_gone(program));
-            // The client disconnects, and the helper kills the program with everything it started.
+            // The client disconnects, so the helper kills the program and everything that it started.
             drop(stream);
             program
         };
-        by(deadline(), "the end of a program whose client left", || {
+        wait_until(deadline(), "the end of a program whose client disconnected", || {
             is_gone(program)
         });
         let helper = helper(&server);
@@ -311,13 +314,13 @@ fn programs_of_other_users_are_restarted_and_end_with_the_server() {
             server.signal(Signal::TERM);
             assert_eq!(server.wait(), Some(0));
         }
-        by(deadline(), "the end of the helper", || is_gone(helper));
-        by(deadline(), "the end of php-fpm", || is_gone(next));
+        wait_until(deadline(), "the end of the helper", || is_gone(helper));
+        wait_until(deadline(), "the end of php-fpm", || is_gone(next));
     }
 }
 
 #[test]
-fn the_exit_of_the_helper_is_logged_and_detected() {
+fn the_exit_of_the_account_helper_is_logged_and_stops_programs() {
     if !is_root() {
         return;
     }
@@ -327,7 +330,7 @@ fn the_exit_of_the_helper_is_logged_and_detected() {
     let helper = helper(&server);
     let pid = Pid::from_raw(i32::try_from(helper).expect("small")).expect("one");
     kill_process(pid, Signal::KILL).expect("it runs");
-    by(deadline(), "the end of php-fpm", || is_gone(master));
+    wait_until(deadline(), "the end of php-fpm", || is_gone(master));
     server.logged("restart RockNet");
     server.logged("does not respond");
     for path in ["/uid.php", "/cgi-bin/try"] {
@@ -336,7 +339,7 @@ fn the_exit_of_the_helper_is_logged_and_detected() {
             assert!(Instant::now() < until, "{path}");
         }
     }
-    // Files are served as before, and nothing is run as the server's user instead.
+    // The server still serves files, and it runs no program under its own account.
     dir.write("www/a.txt", "file");
     assert!(server.get("/a.txt").ends_with("file"));
 }
@@ -363,12 +366,12 @@ fn an_account_added_at_a_reload_needs_a_restart() {
         server.logged(why);
         assert_eq!(printed(&server.get("/uid.php"), "uid"), uid("www-data"));
     }
-    // Accounts known at start can be named at a reload.
+    // An account that was configured at start can be used by further sites after a reload.
     dir.write("rocknet.toml", &text.replace("php =", "user = \"www-data\"\nphp ="));
     server.signal(Signal::HUP);
     server.logged("is reloaded");
     assert_eq!(printed(&server.get("/uid.php"), "uid"), uid("www-data"));
-    // A server that had no scripts keeps no helper to start them.
+    // A server that starts without scripts has no account helper, so scripts need a restart.
     let plain = ProgramFolder::new(&[
         ("www/index.html", "x"),
         (
@@ -376,7 +379,7 @@ fn an_account_added_at_a_reload_needs_a_restart() {
             "[server]\nworkers = 1\nstate = \"state\"\nuser = \"daemon\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n",
         ),
     ]);
-    open(plain.path());
+    make_accessible(plain.path());
     let server = plain.serve(&["run", "-c", "rocknet.toml"]);
     plain.write(
         "rocknet.toml",
@@ -395,8 +398,8 @@ fn the_doctor_reports_users_who_can_read_the_keys() {
     let state = dir.path().join("state");
     fs::create_dir_all(state.join("local")).expect("a folder");
     fs::write(state.join("local/ca.key"), "key").expect("a key");
-    open(&state);
-    open(&state.join("local"));
+    make_accessible(&state);
+    make_accessible(&state.join("local"));
     for (mode, good) in [(0o644, false), (0o600, true)] {
         fs::set_permissions(state.join("local/ca.key"), fs::Permissions::from_mode(mode)).expect("a mode");
         let doctor = dir.run(&["doctor", "-c", "rocknet.toml"]);
@@ -425,8 +428,8 @@ fn the_doctor_reports_group_readable_keys_elsewhere() {
         dir.write("b.pem", "");
         for name in ["b", "c"] {
             let key = dir.write(&format!("keys/{name}.key"), "key");
-            open(&dir.path().join("keys"));
-            // The group of the scripts by its number, which equals the number of its account.
+            make_accessible(&dir.path().join("keys"));
+            // The group is set by number. The scripts' group has the same number as their account.
             for (mode, group, is_read) in [
                 (0o640, scripts, true),
                 (0o640, own, false),

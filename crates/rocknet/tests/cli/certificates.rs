@@ -1,4 +1,4 @@
-//! Certificate files that cannot be served, and missing roots: check, start, reload and doctor judge them alike.
+//! Certificate files that cannot be served, and missing roots: check, start, reload and doctor report the same errors.
 
 use std::fs;
 use std::io::Read;
@@ -14,12 +14,14 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::program::ProgramFolder;
 
-/// A certificate and its key for these names, self-signed or signed by an unknown authority.
+/// PEM text of a certificate and of its key.
 struct CertificateFiles {
     cert: String,
     key: String,
 }
 
+/// Issues a certificate for these names, valid from the first to the second year. It is self-signed or signed by an
+/// unknown authority.
 fn pair(names: &[&str], years: (i32, i32), is_self_signed: bool) -> CertificateFiles {
     let all: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut params = CertificateParams::new(all).unwrap();
@@ -55,7 +57,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// One site in the clear, and one with certificate files that has only the name of its listener.
+/// A site without TLS, and a site with certificate files.
 const SITES: &str = "[site.\"b.test\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"www\"\n\
                      [site.\"a.test\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\n\
                      tls = { cert = \"x.pem\", key = \"x.key\" }\n";
@@ -66,11 +68,11 @@ fn home() -> ProgramFolder {
     dir
 }
 
-/// A name, the change made to the files, and a part of the message about it.
-type Broken = (&'static str, fn(&ProgramFolder), &'static str);
+/// Name of the case, function that damages the files, and part of the expected message.
+type Defect = (&'static str, fn(&ProgramFolder), &'static str);
 
-/// Everything that can make the certificate of a site unusable.
-fn broken() -> Vec<Broken> {
+/// Returns all defects that make the certificate of a site unusable.
+fn defects() -> Vec<Defect> {
     vec![
         (
             "the key of another certificate",
@@ -95,7 +97,7 @@ fn broken() -> Vec<Broken> {
             "there is no certificate",
         ),
         (
-            "a key that all may read",
+            "a key that every user can read",
             |dir| set_mode(&dir.path().join("x.key"), 0o644),
             "every user may read",
         ),
@@ -110,7 +112,7 @@ fn broken() -> Vec<Broken> {
             "x.key does not exist",
         ),
         (
-            "authorities of clients without a certificate",
+            "a file of client authorities without a certificate",
             |dir| {
                 dir.write("ca.pem", "nothing");
                 let with = SITES.replace("key = \"x.key\"", "key = \"x.key\", client_ca = \"ca.pem\"");
@@ -130,13 +132,13 @@ fn write_key(dir: &ProgramFolder, text: &str) {
 }
 
 #[test]
-fn check_loads_what_start_would_load() {
+fn check_reports_every_defect_of_certificate_files() {
     let dir = home();
     let output = dir.run(&["check"]);
     assert!(output.code == Some(0) && output.err.is_empty(), "{output:?}");
-    for (what, harm, part) in broken() {
+    for (what, damage, part) in defects() {
         let dir = home();
-        harm(&dir);
+        damage(&dir);
         let output = dir.run(&["check"]);
         assert_eq!(output.code, Some(78), "{what}: {output:?}");
         assert!(output.err.contains(part), "{what}: {output:?}");
@@ -151,7 +153,7 @@ fn check_loads_what_start_would_load() {
 }
 
 #[test]
-fn check_warns_of_certificates_that_clients_reject() {
+fn check_warns_about_certificates_that_clients_reject() {
     for (what, pair, aliases, part) in [
         ("expired", pair(&["a.test"], (2000, 2001), true), "", "has expired on"),
         (
@@ -179,7 +181,7 @@ fn check_warns_of_certificates_that_clients_reject() {
             "the chain is incomplete",
         ),
         (
-            "a chain of strangers",
+            "a chain of another authority",
             {
                 let leaf = pair(&["a.test"], (2020, 4000), false);
                 CertificateFiles {
@@ -204,10 +206,10 @@ fn check_warns_of_certificates_that_clients_reject() {
 }
 
 #[test]
-fn start_serves_other_sites_and_names_the_one_without_a_certificate() {
-    for (what, harm, part) in broken() {
+fn start_reports_a_site_without_a_certificate_and_serves_other_sites() {
+    for (what, damage, part) in defects() {
         let dir = home();
-        harm(&dir);
+        damage(&dir);
         let mut server = dir.serve(&["run", "--console"]);
         assert!(
             server.banner.contains("ERROR: no TLS: ") && server.banner.contains(&dir.path().display().to_string()),
@@ -224,8 +226,8 @@ fn start_serves_other_sites_and_names_the_one_without_a_certificate() {
     }
 }
 
-/// Sends a ClientHello and waits for the server to end the connection.
-fn greet(address: &str, name: &'static str) {
+/// Sends a ClientHello and waits until the server closes the connection.
+fn send_client_hello(address: &str, name: &'static str) {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -250,7 +252,7 @@ fn a_handshake_for_a_site_without_a_certificate_is_logged_with_the_reason() {
         .and_then(|port| port.parse().ok())
         .expect("a port");
     for _ in 0..3 {
-        greet(&format!("127.0.0.2:{port}"), "a.test");
+        send_client_hello(&format!("127.0.0.2:{port}"), "a.test");
     }
     let line = server.logged("a handshake was refused");
     check_parts(&line, &["WARN", "site=a.test", "there is no certificate"]);
@@ -259,13 +261,13 @@ fn a_handshake_for_a_site_without_a_certificate_is_logged_with_the_reason() {
 }
 
 #[test]
-fn reload_refuses_broken_files_each_time_and_keeps_the_certificate() {
-    for (what, harm, part) in broken() {
+fn every_reload_refuses_broken_files_and_keeps_the_certificate() {
+    for (what, damage, part) in defects() {
         let dir = home();
         let mut server = dir.serve(&["run", "--console"]);
         let changed = format!("{SITES}headers = {{ \"X-New\" = \"yes\" }}\n");
         dir.write("rocknet.toml", &changed);
-        harm(&dir);
+        damage(&dir);
         let now = dir.read("rocknet.toml");
         if !now.contains("X-New") {
             dir.write("rocknet.toml", &format!("{now}headers = {{ \"X-New\" = \"yes\" }}\n"));
@@ -301,7 +303,7 @@ fn a_broken_replacement_on_disk_is_logged_with_its_site() {
     server.logged("certificate files reloaded");
 }
 
-/// The server reads keys as root and then becomes a user who may not read them.
+/// The server reads the keys as root and then becomes a user who cannot read them.
 #[test]
 fn a_key_that_became_unreadable_does_not_prevent_reloads() {
     if !rustix::process::geteuid().is_root() {
@@ -320,12 +322,12 @@ fn a_key_that_became_unreadable_does_not_prevent_reloads() {
     let server = dir.serve(&["run"]);
     server.signal(Signal::HUP);
     server.logged("is reloaded, sites: 2");
-    // After the renewal it is another file, which this user may not read either.
+    // A renewed key is a different file, so the server has to read it and cannot: the certificate in use is kept.
     write_pair(&dir, &good());
     server.signal(Signal::HUP);
     let line = server.logged("Permission denied");
     check_parts(&line, &["WARN", "x.key", "stays in use"]);
-    // A file known to be broken is refused nevertheless.
+    // A readable file with an error is still refused.
     dir.write("x.pem", "");
     server.signal(Signal::HUP);
     server.logged("there is no certificate");
@@ -341,9 +343,9 @@ fn check_parts(line: &str, parts: &[&str]) {
 
 #[test]
 fn doctor_and_explain_show_sites_without_a_certificate() {
-    for (what, harm, part) in broken() {
+    for (what, damage, part) in defects() {
         let dir = home();
-        harm(&dir);
+        damage(&dir);
         let output = dir.run(&["doctor"]);
         let line = output.out.lines().find(|line| line.contains(part)).unwrap_or_default();
         assert!(output.code == Some(1) && line.starts_with("bad "), "{what}: {output:?}");
@@ -359,7 +361,7 @@ fn doctor_and_explain_show_sites_without_a_certificate() {
 
 #[test]
 fn a_missing_root_and_an_empty_site_do_not_affect_other_sites() {
-    for (what, site, part, fault) in [
+    for (what, site, part, banner_part) in [
         (
             "no root",
             "[site.\"c.test\"]\nheaders = { X-A = \"b\" }\n",
@@ -384,7 +386,7 @@ fn a_missing_root_and_an_empty_site_do_not_affect_other_sites() {
 
         let mut server = dir.serve(&["run", "--console"]);
         assert!(
-            server.banner.contains("ERROR: ") && server.banner.contains(fault),
+            server.banner.contains("ERROR: ") && server.banner.contains(banner_part),
             "{what}: {}",
             server.banner
         );
@@ -399,7 +401,7 @@ fn a_missing_root_and_an_empty_site_do_not_affect_other_sites() {
         server.type_line("sites");
         assert!(server.line_with("c.test").contains("ERROR: "), "{what}");
 
-        // The same file is refused by a running server, too.
+        // A running server refuses the same file at a reload.
         server.signal(Signal::HUP);
         server.logged(part);
         server.logged("is not reloaded, nothing has changed: 1 error");
@@ -413,7 +415,7 @@ fn a_missing_root_and_an_empty_site_do_not_affect_other_sites() {
 }
 
 #[test]
-fn a_site_with_routes_alone_has_no_default_page() {
+fn a_site_with_only_routes_has_no_default_page() {
     let text = "[site.\":0\"]\n[site.\":0\".route.\"/docs/*\"]\nroot = \"www\"\n";
     let dir = ProgramFolder::new(&[("www/docs/index.html", "docs"), ("rocknet.toml", text)]);
     assert_eq!(dir.run(&["check"]).code, Some(0));

@@ -1,4 +1,4 @@
-//! Commands that do their work and exit.
+//! Commands that print a result and exit: check, explain, fmt, hash-password, help and completions.
 
 use std::fs::{self, Permissions};
 use std::io::Write;
@@ -65,7 +65,7 @@ fn exit_codes_report_the_outcome() {
 }
 
 #[test]
-fn hash_password_prints_a_hash_that_a_configuration_accepts() {
+fn hash_password_prints_a_hash_that_the_configuration_accepts() {
     let dir = ProgramFolder::new(&[("www/index.html", "home")]);
     let hashed = |line: &str, input: &str| dir.run_with(&line.split_whitespace().collect::<Vec<_>>(), input);
     let output = hashed("hash-password", "correct horse\n");
@@ -78,7 +78,7 @@ fn hash_password_prints_a_hash_that_a_configuration_accepts() {
     assert_ne!(
         hashed("hash-password", "correct horse\n").out,
         output.out,
-        "a salt of its own"
+        "each hash must have a salt of its own"
     );
     let parsed = rocknet_config::model::PasswordHash::parse(hash).unwrap();
     assert!(rocknet_access::password::verify(&parsed, "correct horse"));
@@ -126,7 +126,7 @@ fn hash_password_prints_a_hash_that_a_configuration_accepts() {
 }
 
 #[test]
-fn every_command_resolves_file_arguments_alike() {
+fn every_command_resolves_file_arguments_in_the_same_way() {
     let dir = ProgramFolder::new(&[
         ("www/index.html", "home"),
         ("rocknet.toml", "[site\n"),
@@ -138,7 +138,7 @@ fn every_command_resolves_file_arguments_alike() {
             let line = format!("{command} {named}");
             let output = dir.run(&line.split_whitespace().collect::<Vec<_>>());
             assert!(!output.err.contains("rocknet.toml"), "{line}: {output:?}");
-            // The other checks of the machine do not matter here.
+            // `doctor` also checks the machine and may exit with 1 for findings that are unrelated to the file.
             assert!(
                 output.code == Some(0) || command == "doctor" && output.code == Some(1),
                 "{line}: {output:?}"
@@ -158,7 +158,7 @@ fn every_command_resolves_file_arguments_alike() {
 }
 
 #[test]
-fn paths_are_shown_resolved() {
+fn paths_are_printed_in_canonical_form() {
     let dir = ProgramFolder::new(&[
         ("www/index.html", "home"),
         ("sub/r.toml", "[site.\":8080\"]\nroot = \"../www\"\n"),
@@ -257,7 +257,7 @@ fn explain_names_the_handler_and_its_configuration_line() {
     ]);
     let library = dir.path().canonicalize().unwrap().join("lib.so");
     let controller = format!("{}:hello", library.display());
-    // The path, the target it leads to if one is printed, and rows: key, value, line.
+    // Request path, target path if the output has one, and expected rows of key, value and line.
     type Row<'a> = (&'a str, Option<&'a str>, &'a [(&'a str, &'a str, &'a str)]);
     let quoted = format!("{controller:?}");
     let by_controller = format!("the controller {controller}");
@@ -372,7 +372,7 @@ fn fmt_is_idempotent() {
     assert_eq!(
         dir.path().read_dir().unwrap().count(),
         1,
-        "nothing is left beside the file"
+        "no temporary file must remain"
     );
 }
 
@@ -434,7 +434,7 @@ fn explain_names_site_route_line_and_target() {
         "http://anyone:8081/",
         &["nothing: the folder", "missing", "cannot be opened"],
     );
-    // A site alone on its port serves every name.
+    // The only site of a port serves every name.
     check("http://127.0.0.1:8080/", &["example.test"]);
     assert_eq!(dir.run(&["explain", "http://example.test:9/"]).code, Some(1));
 }
@@ -452,7 +452,7 @@ fn completions_and_the_manual_page_are_valid() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        // Skips shells that this machine does not have.
+        // Shells that are not installed are skipped.
         let Ok(mut child) = child else { return };
         child.stdin.take().unwrap().write_all(printed.as_bytes()).unwrap();
         let read = child.wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-//! Reasons in the error log: one line for each cause, with site, script or path, and the number of suppressed lines.
+//! Lines of the error log: one line per cause with its site and script or path, and the number of suppressed lines.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -17,10 +17,10 @@ fn site(more: &str) -> String {
     format!("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n{more}")
 }
 
-/// Sends these bytes and waits for the end of the connection.
+/// Sends these bytes and returns everything that is received until the connection is closed.
 fn send(server: &Server, request: &str) -> String {
     let mut stream = server.connect();
-    // The server may respond and close before everything was sent.
+    // The write can fail, because the server may respond and close before it has read everything.
     let _ = stream.write_all(request.as_bytes());
     let mut response = Vec::new();
     let _ = stream.read_to_end(&mut response);
@@ -61,7 +61,7 @@ fn each_kind_of_script_failure_has_a_line() {
             &["ERROR", "site=default", &format!("script={path}"), what, "help="],
         );
     }
-    // Further lines of one cause within the second are only counted, regardless of the client and the rest of the path.
+    // Further lines with the same cause within a second are only counted, even if the path after the script differs.
     for number in 0..5 {
         server.get(&format!("/cgi-bin/lost.sh/{number}"));
     }
@@ -80,20 +80,20 @@ fn each_kind_of_script_failure_has_a_line() {
 #[test]
 fn an_unreadable_file_is_logged_with_a_remedy() {
     if rustix::process::getuid().is_root() {
-        // Root may read everything, so the server has to run as another user.
+        // Root can read every file, so the server has to run as another user.
         let dir = ProgramFolder::new(&[("www/secret.txt", "x"), ("rocknet.toml", "")]);
         dir.write("rocknet.toml", &format!("[server]\nuser = \"nobody\"\n{}", site("")));
         set_mode(&dir, "", 0o755);
-        secret(&dir);
+        check_unreadable_file(&dir);
     } else {
-        secret(&ProgramFolder::new(&[
+        check_unreadable_file(&ProgramFolder::new(&[
             ("www/secret.txt", "x"),
             ("rocknet.toml", &site("")),
         ]));
     }
 }
 
-fn secret(dir: &ProgramFolder) {
+fn check_unreadable_file(dir: &ProgramFolder) {
     set_mode(dir, "www/secret.txt", 0o000);
     let server = dir.serve(&["run"]);
     assert!(server.get("/secret.txt").starts_with("HTTP/1.1 403 "));
@@ -112,13 +112,13 @@ fn missing_files_are_logged_in_dev_mode() {
         };
         dir.write("rocknet.toml", &format!("[server]\n{server}{log}{}", site("")));
         let server = dir.serve(&["run"]);
-        // The first request is looked up on the disk, the others are served from the cache.
+        // The first response comes from a lookup on disk, the others from the cache.
         for _ in 0..3 {
             assert!(server.get("/gone.png").starts_with("HTTP/1.1 404 "));
             let line = server.logged("404 Not Found");
             check(&line, &[level, "site=default", "path=/gone.png", "root="]);
         }
-        // One line for each response, up to the limit of a second.
+        // Each response is logged, up to the limit of lines per second.
         for _ in 0..40 {
             server.get("/gone.png");
         }
@@ -214,7 +214,7 @@ fn refused_requests_are_logged_with_limit_and_site() {
 }
 
 #[test]
-fn refused_http_2_requests_are_logged_like_http_1() {
+fn refused_http_2_requests_are_logged_like_those_of_http_1() {
     let dir = ProgramFolder::new(&[("www/index.html", "home")]);
     let tables = "[server]\nh2c = true\n[limits]\nbody_size = \"1KiB\"\n";
     dir.write("rocknet.toml", &format!("{tables}{}", site("")));

@@ -1,4 +1,4 @@
-//! Isolated controllers of the built program: their log lines, and their end with the server.
+//! Isolated controllers of the built program: their log lines, and the exit of their process with the server.
 
 use std::path::Path;
 use std::process::Command;
@@ -31,11 +31,11 @@ fn last_line(response: &str) -> &str {
 }
 
 #[test]
-fn its_output_and_its_exit_are_logged() {
+fn output_and_exit_of_the_process_are_logged() {
     let dir = dir();
     let server = dir.serve(&["run", "-c", "rocknet.toml"]);
     assert!(server.get("/die?print").starts_with("HTTP/1.1 200 "));
-    // The two lines reach the log by different ways, so either may come first.
+    // Log calls and standard output reach the log through different pipes, so the two lines come in any order.
     let mut both = [server.logged("for a request"), server.logged("for a request")];
     both.sort_by_key(|line| line.contains("printed"));
     assert!(
@@ -62,7 +62,7 @@ fn its_output_and_its_exit_are_logged() {
 }
 
 #[test]
-fn it_exits_when_its_server_is_killed() {
+fn the_process_exits_when_its_server_is_killed() {
     let dir = dir();
     let server = dir.serve(&["run", "-c", "rocknet.toml"]);
     let response = server.get("/die");
@@ -72,7 +72,7 @@ fn it_exits_when_its_server_is_killed() {
     server.signal(Signal::KILL);
     server.wait();
     let started = Instant::now();
-    // A zombie still has an entry, but has exited.
+    // A zombie has exited, but still has an entry in `/proc`.
     let runs = || std::fs::read_to_string(&process).is_ok_and(|state| !state.contains(") Z "));
     while runs() {
         assert!(started.elapsed() < Duration::from_secs(30), "{pid} still runs");
@@ -81,7 +81,7 @@ fn it_exits_when_its_server_is_killed() {
 }
 
 #[test]
-fn it_cannot_be_started_by_hand() {
+fn the_process_cannot_be_started_by_hand() {
     let output = ProgramFolder::new(&[]).run(&["run-isolated-library", "l.so"]);
     assert_eq!((output.code, &*output.out), (Some(2), ""));
     assert!(

@@ -1,4 +1,4 @@
-//! The program as people and scripts use it: arguments, exit codes, signals, typed commands.
+//! Tests of the command line: arguments, exit codes, signals and console commands.
 
 mod accounts;
 mod certificates;
@@ -9,6 +9,6 @@ mod php_versions;
 mod program;
 mod running;
 mod trust;
-#[allow(dead_code)] // shared with other tests, which use more of it
+#[allow(dead_code)] // other tests use the rest of this shared module
 #[path = "../wire/mod.rs"]
 mod wire;

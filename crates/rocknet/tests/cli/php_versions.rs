@@ -1,5 +1,5 @@
-//! Two versions of PHP side by side. Most systems have only one, so the other is a stand-in: the same program under
-//! another name, made to report another version.
+//! Runs two versions of PHP at the same time. Most systems have only one, so the second is simulated by a script that
+//! runs the installed php-fpm under another name.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,9 +9,9 @@ use rocknet_testing::{Need, skip};
 
 use crate::program::ProgramFolder;
 
-/// Bind-mounts the stand-ins over the paths of a later version, in a private mount namespace, and then runs the given
-/// program.
-const BESIDE: &str =
+/// Shell command that puts the script into `/usr/local/sbin` as the php-fpm of a later version, in a mount namespace of
+/// its own, and then executes the remaining arguments.
+const INSTALL_SECOND: &str =
     "mount -t tmpfs none /usr/local/sbin && cp \"$1\" /usr/local/sbin/php-fpm8.9 && shift && exec \"$@\"";
 
 #[test]
@@ -23,7 +23,7 @@ fn each_route_runs_its_configured_version() {
     if !rustix::process::geteuid().is_root() {
         return skip(Need::Root, "the second version is mounted");
     }
-    // Each version at a route named after it.
+    // Each version has a route of its own.
     let config = |new: &str, newest: &str, major: &str| {
         let route = |name: &str, php: &str| format!("[site.default.route.\"/{name}/*\"]\nphp = \"{php}\"\n");
         let routes = [route("new", new), route("newest", newest), route("major", major)].concat();
@@ -52,30 +52,30 @@ fn each_route_runs_its_configured_version() {
             "--mount",
             "sh",
             "-c",
-            BESIDE,
+            INSTALL_SECOND,
             "sh",
             stand_in.to_str().unwrap(),
         ],
         &["run", "-c", "rocknet.toml"],
     );
-    // Version the script reports, and the process of its master.
-    let incoming = |name: &str| {
+    // Returns the version that the script reports, and the pid of its php-fpm master process.
+    let fetch = |name: &str| {
         let response = server.get(&format!("/{name}/a.php"));
         let text = response.split("\r\n\r\n").nth(1).unwrap_or_default();
         let (version, master) = text.split_once(' ').unwrap_or_else(|| panic!("{response}"));
         (version.to_owned(), master.to_owned())
     };
-    let (old, new) = (incoming("old"), incoming("new"));
+    let (old, new) = (fetch("old"), fetch("new"));
     assert_eq!((old.0.as_str(), new.0.as_str()), ("PHP", "PHP8.9"));
-    assert_ne!(old.1, new.1, "each version has a master of its own");
-    // The newest version overall and the newest 8 are the same process.
-    assert_eq!((incoming("newest"), incoming("major")), (new.clone(), new));
-    // A version that is no longer configured ends, and the other goes on.
+    assert_ne!(old.1, new.1, "each version must have its own master process");
+    // The newest version and the newest version 8 are the same, so both routes use one process.
+    assert_eq!((fetch("newest"), fetch("major")), (new.clone(), new));
+    // After the reload only version 8.2 is configured, and its process continues to run.
     dir.write("rocknet.toml", &config("8.2", "8.2", "8.2"));
     server.signal(rustix::process::Signal::HUP);
     server.logged("is reloaded");
     for name in ["old", "new", "newest", "major"] {
-        assert_eq!(incoming(name), old, "{name}");
+        assert_eq!(fetch(name), old, "{name}");
     }
     server.signal(rustix::process::Signal::TERM);
     assert_eq!(server.wait(), Some(0));

@@ -1,4 +1,4 @@
-//! The built program, run in a folder of its own: to its end, or as a server whose output is read line by line.
+//! Runs the built program in a folder of its own: until it exits, or as a server whose output is read line by line.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Time limit of any step, long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A folder with files in which the program is started.
+/// Temporary folder with files, in which the program is started.
 pub struct ProgramFolder(tempfile::TempDir);
 
 /// Output and exit code of a program that has ended.
@@ -26,7 +26,7 @@ pub struct ProgramOutput {
 }
 
 impl ProgramFolder {
-    /// Each file is a path within the folder and its contents.
+    /// Creates the folder with these files, given as relative path and contents.
     pub fn new(files: &[(&str, &str)]) -> ProgramFolder {
         let dir = ProgramFolder(tempfile::tempdir().unwrap());
         for (name, content) in files {
@@ -66,7 +66,7 @@ impl ProgramFolder {
         self.run_with(arguments, "")
     }
 
-    /// Runs to the end, with `input` on standard input.
+    /// Runs the program until it exits, with `input` on standard input.
     pub fn run_with(&self, arguments: &[&str], input: &str) -> ProgramOutput {
         let mut command = self.command(arguments);
         let mut child = command
@@ -75,11 +75,11 @@ impl ProgramFolder {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // A program that refuses its input ends before it has read all of it.
+        // A program that refuses its input exits before it has read all of the input.
         let written = child.stdin.take().unwrap().write_all(input.as_bytes());
         assert!(
             written.is_ok() || written.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe),
-            "the input cannot be written"
+            "the input could not be written"
         );
         let output = child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -95,7 +95,7 @@ impl ProgramFolder {
         ProgramFolder::started(self.command(arguments))
     }
 
-    /// As [`ProgramFolder::serve`], through a program that prepares something and then executes the server.
+    /// Like [`ProgramFolder::serve`], but starts `program` with the command line of the server as its last arguments.
     pub fn serve_by(&self, program: &[&str], arguments: &[&str]) -> Server {
         let itself = self.command(arguments);
         let mut command = Command::new(program[0]);
@@ -139,7 +139,7 @@ impl ProgramFolder {
     }
 }
 
-/// Lines of a stream as they come.
+/// Lines of an output stream, which a thread reads as they are printed.
 pub struct Lines(Receiver<String>);
 
 impl Lines {
@@ -155,7 +155,7 @@ impl Lines {
     }
 
     fn next(&self, other: &Lines) -> String {
-        let Ok(line) = self.0.recv_timeout(PATIENCE) else {
+        let Ok(line) = self.0.recv_timeout(TIMEOUT) else {
             panic!(
                 "no line was printed; the other stream printed: {:?}",
                 other.0.try_iter().collect::<Vec<_>>()
@@ -196,7 +196,7 @@ impl Server {
         input.flush().unwrap();
     }
 
-    /// Waits for the next line of standard output that contains `part`.
+    /// Reads lines of standard output until one contains `part`, and returns it.
     pub fn line_with(&self, part: &str) -> String {
         loop {
             let line = self.out.next(&self.err);
@@ -206,7 +206,7 @@ impl Server {
         }
     }
 
-    /// Waits for the next line of standard error, where the log goes, that contains `part`.
+    /// Reads lines of the log on standard error until one contains `part`, and returns it.
     pub fn logged(&self, part: &str) -> String {
         loop {
             let line = self.err.next(&self.out);
@@ -216,7 +216,7 @@ impl Server {
         }
     }
 
-    /// Everything on standard error up to the line that contains `part`.
+    /// Returns everything on standard error up to the line that contains `part`.
     pub fn logged_until(&self, part: &str) -> String {
         let mut all = String::new();
         while !all.contains(part) {
@@ -227,13 +227,13 @@ impl Server {
     }
 
     pub fn connect(&self) -> TcpStream {
-        // No resolver knows the names of the test sites.
+        // Names below `.test` do not resolve.
         let address = match self.authority().split_once(".test:") {
             Some((_, port)) => format!("127.0.0.1:{port}"),
             None => self.authority().to_owned(),
         };
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream
     }
 
@@ -242,7 +242,7 @@ impl Server {
         self.get_from(self.authority(), path)
     }
 
-    /// As [`Server::get`], with another host name.
+    /// Like [`Server::get`], with another host name.
     pub fn get_from(&self, host: &str, path: &str) -> String {
         let mut stream = self.connect();
         write!(
@@ -255,10 +255,10 @@ impl Server {
         String::from_utf8_lossy(&response).into_owned()
     }
 
-    /// Waits for the exit and returns the exit code.
+    /// Waits until the server exits and returns its exit code.
     pub fn wait(mut self) -> Option<i32> {
-        let deadline = Instant::now() + PATIENCE;
-        // Both streams end when the process does, so waiting for them needs no clock but the deadline.
+        let deadline = Instant::now() + TIMEOUT;
+        // Both streams end when the process exits.
         for lines in [&self.out, &self.err] {
             while lines
                 .0
@@ -270,7 +270,7 @@ impl Server {
         match status {
             Some(status) => status.code(),
             None if Instant::now() < deadline => self.child.wait().unwrap().code(),
-            None => panic!("the server did not end"),
+            None => panic!("the server did not exit"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Servers started by the program: found, reloaded, queried and stopped.
+//! Running servers: their URL, reload, console commands, signals and stop.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -52,7 +52,7 @@ fn the_io_backend_is_logged_at_debug_level_only() {
         dir.write("rocknet.toml", &format!("[log]\nlevel = \"{level}\"\n{ANY_PORT}"));
         let server = dir.serve(&["run"]);
         server.signal(Signal::USR1);
-        // The lines logged at start precede this one.
+        // All lines logged at start come before this line.
         let before = server.logged_until("log files were reopened");
         assert_eq!(before.contains("the I/O back end is"), is_logged, "{level}: {before}");
     }
@@ -87,7 +87,7 @@ fn sighup_applies_a_valid_file_and_refuses_an_invalid_one() {
     assert!(waiting.contains("server.workers, server.blocking_threads"), "{waiting}");
     server.logged("is reloaded, sites: 1");
     assert!(server.get("/").contains("X-New: yes\r\n"));
-    // The connection opened before goes on.
+    // A connection that was opened before the reload is still served.
     fetch("200 OK");
     server.signal(Signal::TERM);
     assert_eq!(server.wait(), Some(0));
@@ -131,9 +131,9 @@ fn console_commands_work_and_end_of_input_does_not_stop_the_server() {
 }
 
 #[test]
-fn a_second_signal_stops_at_once() {
+fn a_second_signal_stops_the_server_immediately() {
     let dir = home();
-    // More than the sockets' buffers hold, so the response stays in flight until the client reads it.
+    // The file is larger than the socket buffers, so the response is in progress until the client reads it.
     fs::File::create(dir.path().join("www/big.bin"))
         .unwrap()
         .set_len(256 << 20)
@@ -150,7 +150,7 @@ fn a_second_signal_stops_at_once() {
 }
 
 #[test]
-fn an_error_for_a_busy_port_names_the_process_that_holds_it() {
+fn an_error_for_a_busy_port_names_the_process_that_uses_it() {
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = holder.local_addr().unwrap().port();
     let dir = ProgramFolder::new(&[("www/index.html", ""), ("rocknet.toml", "")]);
@@ -171,10 +171,10 @@ fn an_error_for_a_busy_port_names_the_process_that_holds_it() {
 }
 
 #[test]
-fn without_a_configuration_a_page_or_a_folder_is_served_on_the_next_free_port() {
+fn a_server_without_a_configuration_uses_the_next_free_port() {
     let dir = ProgramFolder::new(&[("site/style.css", "x"), ("site/sub/y", "")]);
-    // Whichever process holds the port, the first server cannot have it; so the second takes a different port from the
-    // first.
+    // Port 8080 is in use, by this test or another process. The first server uses the next free port, and the second
+    // server the one after that.
     let _holder = TcpListener::bind("127.0.0.1:8080");
     let folder = dir.serve(&["serve", "site/../site"]);
     assert!(folder.banner.contains("Port 8080 is held by "), "{}", folder.banner);
@@ -209,14 +209,14 @@ fn serve_prints_the_reachable_addresses_of_the_machine() {
     let addresses = rocknet_io::machine::addresses();
     for (listen, is_open) in [(":0", true), ("127.0.0.1:0", false)] {
         let server = dir.serve(&["serve", "www", "--listen", listen]);
-        let is_logged = server.banner.contains("Other machines reach it at:");
+        let is_listed = server.banner.contains("Other machines reach it at:");
         assert_eq!(
-            is_logged,
+            is_listed,
             is_open && !addresses.is_empty(),
             "{listen}: {}",
             server.banner
         );
-        if let (true, Some(first)) = (is_logged, addresses.iter().find(|address| address.is_ipv4())) {
+        if let (true, Some(first)) = (is_listed, addresses.iter().find(|address| address.is_ipv4())) {
             assert!(
                 server.banner.contains(&format!("  http://{first}:")),
                 "{}",
@@ -252,7 +252,7 @@ fn sigusr1_reopens_the_logs() {
     dir.write("rocknet.toml", &format!("[log]\naccess = \"access.log\"\n{ANY_PORT}"));
     let server = dir.serve(&[]);
     server.get("/first");
-    // All lines are in the file once the server has closed it.
+    // The server has written all lines when it has closed the file.
     fs::rename(dir.path().join("access.log"), dir.path().join("old.log")).unwrap();
     server.signal(Signal::USR1);
     server.logged("reopened");
@@ -327,21 +327,27 @@ fn background_processes_of_cgi_programs_end_with_the_server() {
     const LEAVES: &str = "#!/bin/sh\nsleep 1000 >/dev/null 2>&1 &\nprintf 'Content-Type: text/plain\\n\\n%s\\n' $!\n";
     let dir = home();
     let program = dir.write("www/cgi-bin/leaves", LEAVES);
-    // Run by root, the server runs programs as another user, who must be able to reach this one.
+    // A server started by root runs programs as another user, who needs access to this program.
     let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
     [dir.path(), &program].into_iter().for_each(open);
     dir.write("rocknet.toml", &format!("{ANY_PORT}cgi = \"/cgi-bin\"\n"));
     let server = dir.serve(&[]);
     let response = server.get("/cgi-bin/leaves");
-    // The pid stands among the chunk sizes.
+    // The body has chunked coding: the pid is the largest number, and the others are chunk sizes.
     let pid = response.lines().filter_map(|line| line.trim().parse().ok()).max();
     let pid = pid.and_then(Pid::from_raw).unwrap_or_else(|| panic!("{response}"));
-    assert!(test_kill_process(pid).is_ok(), "it has exited by itself");
+    assert!(
+        test_kill_process(pid).is_ok(),
+        "the background process has exited by itself"
+    );
     server.signal(Signal::TERM);
     assert_eq!(server.wait(), Some(0));
     let began = Instant::now();
     while test_kill_process(pid).is_ok() {
-        assert!(began.elapsed() < Duration::from_secs(10), "it still runs");
+        assert!(
+            began.elapsed() < Duration::from_secs(10),
+            "the background process still runs"
+        );
         std::thread::yield_now();
     }
 }

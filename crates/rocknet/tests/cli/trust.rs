@@ -1,4 +1,4 @@
-//! Trust in a person's local CA, and the doctor's findings about the machine.
+//! Trust in the local CA of a user, and the findings of `doctor` about the machine.
 
 use std::process::Command;
 
@@ -7,9 +7,9 @@ use crate::program::ProgramFolder;
 const SITE: &str = "[server]\nstate = \"state\"\n\
                     [site.localhost]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\ntls = \"local\"\n";
 
-/// Runs each command line in order. A row has the exit code and a part of the output.
+/// Runs command lines in order. A row has the arguments, the expected exit code and a part of the output.
 #[track_caller]
-fn type_all(dir: &ProgramFolder, rows: &[(&str, i32, &str)]) {
+fn run_all(dir: &ProgramFolder, rows: &[(&str, i32, &str)]) {
     for (line, code, part) in rows {
         let arguments: Vec<_> = line.split_whitespace().collect();
         let output = dir.run(&arguments);
@@ -21,7 +21,7 @@ fn type_all(dir: &ProgramFolder, rows: &[(&str, i32, &str)]) {
     }
 }
 
-/// Only the browser stores in a home of the test's own: the system's store is shared by all users.
+/// Tests only the browser stores, in a temporary home: all users share the store of the system.
 #[test]
 fn trust_is_installed_into_a_home_and_removed() {
     let dir = ProgramFolder::new(&[("www/index.html", ""), ("rocknet.toml", SITE), ("bad.toml", "[site\n")]);
@@ -32,7 +32,7 @@ fn trust_is_installed_into_a_home_and_removed() {
         .arg(&database)
         .status();
     assert!(made.expect("certutil: `cargo xtask test` installs it").success());
-    type_all(
+    run_all(
         &dir,
         &[
             ("trust --look --browsers", 1, "There is no local CA yet"),
@@ -52,9 +52,9 @@ fn trust_is_installed_into_a_home_and_removed() {
     );
 }
 
-/// The CA in a folder of the test's own is in no system store.
+/// The CA is in a temporary state folder, so no store of the system trusts it.
 #[test]
-fn start_up_suggests_the_command_if_the_ca_is_not_trusted() {
+fn start_up_suggests_the_trust_command_if_the_ca_is_not_trusted() {
     let clear = SITE
         .replace("\ntls = \"local\"", "\ntls = \"off\"")
         .replace("https://", "");
@@ -82,7 +82,7 @@ fn the_doctor_reports_missing_tools() {
         ("away.toml", &SITE.replace("127.0.0.1:0", "192.0.2.1:443")),
         ("full.toml", &SITE.replace("\"state\"", "\"www/index.html/state\"")),
     ]);
-    type_all(
+    run_all(
         &dir,
         &[
             ("doctor", 0, "127.0.0.1:0 can be bound"),

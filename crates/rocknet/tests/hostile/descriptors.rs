@@ -1,4 +1,4 @@
-//! Exhausted descriptors: open connections are served, new ones wait, and no file is reported missing.
+//! Servers without free file descriptors: open connections are served, new ones wait, and no file is reported missing.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,14 +9,14 @@ use crate::SMALL;
 use crate::child::{Server, Setup};
 
 #[test]
-fn connections_beyond_the_descriptors_wait_for_their_turn() {
-    // Configuring more connections than descriptors allow changes nothing.
+fn connections_wait_until_a_descriptor_is_free() {
+    // The result is the same if more connections are configured than descriptors allow.
     for tables in ["", "[limits]\nconnections = 1000"] {
-        more_clients_than_descriptors(tables);
+        check_more_clients_than_descriptors(tables);
     }
 }
 
-fn more_clients_than_descriptors(tables: &str) {
+fn check_more_clients_than_descriptors(tables: &str) {
     const CLIENTS: usize = 100;
     const LIMIT: usize = 64;
     let script = format!("ulimit -n {LIMIT}; exec \"$@\"");
@@ -26,7 +26,9 @@ fn more_clients_than_descriptors(tables: &str) {
     }
     let mut server = setup.start();
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
-    let open = server.wait_for("some are accepted", |status| status.open >= 16).open as usize;
+    let open = server
+        .wait_for("some connections are accepted", |status| status.open >= 16)
+        .open as usize;
     assert!(open < CLIENTS);
     for (number, client) in clients.iter_mut().enumerate() {
         client
@@ -35,7 +37,7 @@ fn more_clients_than_descriptors(tables: &str) {
             ))
             .expect("sent");
     }
-    // Each accepted connection gets a response and closes, so that the next one is accepted.
+    // Each accepted connection is closed after its response, which frees a descriptor for the next one.
     for (number, client) in clients.iter_mut().enumerate() {
         let response = client
             .response()
@@ -52,7 +54,7 @@ fn more_clients_than_descriptors(tables: &str) {
 }
 
 #[test]
-fn without_descriptors_open_connections_survive_and_files_are_503() {
+fn without_descriptors_open_connections_are_served_and_files_get_503() {
     let setup = Setup::new();
     for name in ["first.txt", "second.txt"] {
         setup.file(name, name);
@@ -65,7 +67,7 @@ fn without_descriptors_open_connections_survive_and_files_are_503() {
         Resource::Nofile,
         Rlimit {
             current: Some(0),
-            maximum: limit(&server),
+            maximum: hard_limit(&server),
         },
     )
     .expect("the right to limit a child");
@@ -77,7 +79,7 @@ fn without_descriptors_open_connections_survive_and_files_are_503() {
         .expect("the kernel accepts it");
     let began = Instant::now();
     let mut rounds = 0;
-    // Longer than an entry in memory is used without another look at the disk.
+    // This is longer than a cached entry is served without a check of the file on disk.
     while began.elapsed() < Duration::from_secs(2) {
         let kept = client.get("/small.txt");
         assert_eq!(kept.status, 200, "round {rounds}, after {:?}", began.elapsed());
@@ -96,11 +98,14 @@ fn without_descriptors_open_connections_survive_and_files_are_503() {
     assert_eq!(client.get("/first.txt").body, b"first.txt");
     assert_eq!(client.get("/missing.txt").status, 404);
     let lines = server.errors().lines().count();
-    assert!(lines < 20, "{lines} lines about one shortage, met {rounds} times");
+    assert!(
+        lines < 20,
+        "{lines} lines were logged for {rounds} requests during one shortage"
+    );
 }
 
-/// Sets the hard limit of a server's descriptors.
-fn limit(server: &Server) -> Option<u64> {
+/// Returns the hard limit on the descriptors of the server; `None` if it is unlimited.
+fn hard_limit(server: &Server) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{}/limits", server.pid().as_raw_nonzero())).expect("limits");
     let line = text
         .lines()

@@ -1,4 +1,4 @@
-//! Special files, links that change, and files truncated while they are sent.
+//! Special files, symbolic links that change during a lookup, and files that are truncated while they are sent.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -35,7 +35,7 @@ fn a_link_swapped_between_lookup_and_open_cannot_escape_the_root() {
                     fs::rename(&other, &link).expect("a link to move");
                     swaps.fetch_add(1, Relaxed);
                 }
-                // The folder itself is swapped with a link, too.
+                // The folder itself is also replaced by a link for a moment.
                 fs::rename(&inside, &spare).expect("a folder to move");
                 symlink(&outside, &inside).expect("a link");
                 fs::remove_file(&inside).expect("a link to remove");
@@ -49,9 +49,9 @@ fn a_link_swapped_between_lookup_and_open_cannot_escape_the_root() {
                 let response = client.get(&format!("/{folder}/{number}.txt"));
                 assert_ne!(response.body, b"SECRET", "{folder}/{number}.txt");
                 statuses[usize::from(response.status == 200)] += 1;
-                let known = matches!(response.status, 200 | 404 | 403 | 503);
+                let is_expected = matches!(response.status, 200 | 404 | 403 | 503);
                 assert!(
-                    known && (response.status != 200 || response.body == b"inside"),
+                    is_expected && (response.status != 200 || response.body == b"inside"),
                     "{}",
                     response.head
                 );
@@ -67,7 +67,7 @@ fn a_link_swapped_between_lookup_and_open_cannot_escape_the_root() {
 }
 
 #[test]
-fn a_file_truncated_while_sent_cuts_its_response_alone() {
+fn a_file_truncated_while_sent_cuts_only_its_response() {
     const SIZE: u64 = 64 << 20;
     const CUT: u64 = 1 << 20;
     let setup = Setup::new();
@@ -77,14 +77,14 @@ fn a_file_truncated_while_sent_cuts_its_response_alone() {
     client.send("GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n").expect("sent");
     let head = client.head().expect("a head");
     assert!(head.contains(&format!("Content-Length: {SIZE}\r\n")), "{head}");
-    // By now the socket is full: the file still has more than its buffers hold.
+    // The rest of the file exceeds the socket buffers, so it has not been sent when the file is truncated.
     fs::OpenOptions::new()
         .write(true)
         .open(server.setup.path("large.bin"))
         .and_then(|file| file.set_len(CUT))
         .expect("cut");
     let received = client.rest().expect("an end").len() as u64;
-    assert!(received < SIZE, "{received} bytes of a file cut short");
+    assert!(received < SIZE, "{received} bytes of a truncated file");
     assert_eq!(other.get("/small.txt").body, SMALL);
     let (status, errors) = server.stop();
     assert!(status.success(), "{status}");
@@ -92,7 +92,7 @@ fn a_file_truncated_while_sent_cuts_its_response_alone() {
 }
 
 #[test]
-fn special_files_are_neither_served_nor_waited_for() {
+fn special_files_are_refused_without_blocking() {
     let setup = Setup::new();
     mknodat(CWD, setup.path("fifo"), FileType::Fifo, Mode::RWXU, 0).expect("a FIFO");
     fs::create_dir(setup.path("folder")).expect("a folder");

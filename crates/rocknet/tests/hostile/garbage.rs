@@ -1,4 +1,4 @@
-//! Ten thousand connections that send garbage: none of them leaves anything behind.
+//! Ten thousand connections that send garbage: the server keeps no memory, descriptor or connection of theirs.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -9,7 +9,7 @@ use std::thread;
 use crate::SMALL;
 use crate::child::{DEADLINE, Setup};
 
-/// A random number generator that gives the same numbers in every run (xorshift64*).
+/// Random number generator with a fixed seed, so that every run is the same (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -23,7 +23,7 @@ impl Random {
 
 const GARBAGE_CONNECTIONS: usize = 10_000;
 const GARBAGE_THREADS: usize = 4;
-/// Resident memory that ten thousand connections may leave behind: caches and buffers, but nothing for each of them.
+/// Maximum growth of resident memory: enough for caches and buffers, but not for data that is kept per connection.
 const GARBAGE_MEMORY_KIB: u64 = 16 * 1024;
 
 #[test]
@@ -34,12 +34,12 @@ fn ten_thousand_garbage_connections_leave_no_resources() {
     let seeds = seeds();
     let address = server.address();
     server.get("/small.txt");
-    garbage(address, &seeds, 500, 1);
+    send_garbage(address, &seeds, 500, 1);
     let before = (server.memory(), server.descriptors());
     thread::scope(|scope| {
         for number in 0..GARBAGE_THREADS {
             let seeds = &seeds;
-            scope.spawn(move || garbage(address, seeds, GARBAGE_CONNECTIONS / GARBAGE_THREADS, number as u64 + 2));
+            scope.spawn(move || send_garbage(address, seeds, GARBAGE_CONNECTIONS / GARBAGE_THREADS, number as u64 + 2));
         }
         let mut innocent = server.connect();
         for _ in 0..200 {
@@ -65,7 +65,7 @@ fn ten_thousand_garbage_connections_leave_no_resources() {
     assert!(!errors.contains("panic"), "{errors}");
 }
 
-/// Seeds of the fuzz targets that begin like requests.
+/// Returns the seeds of the fuzz target for HTTP/1 requests.
 fn seeds() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/h1_request");
     let mut files: Vec<_> = fs::read_dir(folder)
@@ -77,21 +77,21 @@ fn seeds() -> Vec<Vec<u8>> {
     files.into_iter().map(|file| fs::read(file).expect("a seed")).collect()
 }
 
-fn garbage(address: SocketAddr, seeds: &[Vec<u8>], connections: usize, seed: u64) {
+fn send_garbage(address: SocketAddr, seeds: &[Vec<u8>], connections: usize, seed: u64) {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mut sink = vec![0; 64 * 1024];
     for _ in 0..connections {
         let mut stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("an option");
-        let bytes = one_garbage(seeds, &mut random);
+        let bytes = random_bytes(seeds, &mut random);
         // The server may close before it has read everything.
         let _ = stream.write_all(&bytes);
         let manner = random.next(4);
         if manner == 0 {
-            // Closed without reading, so the client's kernel responds with a reset to what the server sends.
+            // The socket is closed without reading, so the kernel replies with a reset to data from the server.
             continue;
         }
-        // Without it the server would wait for more, which another test covers.
+        // Without an end of input the server would wait for more data; hostile/slow.rs tests its timeouts.
         let _ = stream.shutdown(Shutdown::Write);
         if manner == 1 {
             let _ = stream.read(&mut sink[..1]);
@@ -103,7 +103,7 @@ fn garbage(address: SocketAddr, seeds: &[Vec<u8>], connections: usize, seed: u64
                 Ok(_) => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                     panic!(
-                        "the connection has not ended after {:?}",
+                        "the server did not close the connection after {:?}",
                         String::from_utf8_lossy(&bytes)
                     )
                 }
@@ -113,7 +113,7 @@ fn garbage(address: SocketAddr, seeds: &[Vec<u8>], connections: usize, seed: u64
     }
 }
 
-fn one_garbage(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+fn random_bytes(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut bytes = match random.next(4) {
         0 => (0..random.next(2000)).map(|_| random.next(256) as u8).collect(),
         1 => b"GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1 + random.next(20)),

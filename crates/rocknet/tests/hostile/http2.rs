@@ -1,5 +1,5 @@
-//! HTTP/2 floods over real sockets: each ends its own connection with the right error code, costs little memory, and
-//! affects no other client.
+//! HTTP/2 floods over real sockets: the server closes the connection of each flood with the right error code, uses
+//! little memory for it, and continues to serve other clients.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
@@ -10,25 +10,25 @@ use crate::SMALL;
 use crate::child::{DEADLINE, Server, Setup};
 use crate::wire::{
     self, CONTINUATION, DATA, END_STREAM, Frame, GOAWAY, HEADERS, INITIAL_WINDOW_SIZE, PING, PRIORITY, SETTINGS,
-    beginning, content, frame, get, open_beginning, post, rst, settings, window,
+    beginning, body_frames, frame, get, open_beginning, post, rst, settings, window,
 };
 
 const ENHANCE_YOUR_CALM: u32 = 11;
-/// Frames sent by a flood unless the connection ends earlier, far above every limit.
+/// Frames that a flood sends unless the server closes the connection. The number is far above every limit.
 const FRAMES: u32 = 20_000;
 /// Frames in one write.
 const BATCH: u32 = 100;
-/// Less than the server reads after its GOAWAY.
-const LINGERED: usize = 900_000;
-/// Concurrent attackers, so that the cost of each shows in the memory of the server.
+/// Length of a flood in bytes that the server still reads after its GOAWAY.
+const READ_AFTER_GOAWAY: usize = 900_000;
+/// Number of concurrent attackers, large enough that the cost of one is measurable in the memory of the server.
 const ATTACKERS: usize = 20;
-/// Resident memory in KiB that all of them together may take at any time: about a megabyte each.
+/// Maximum resident memory in KiB for all attackers together, about one megabyte for each.
 const MEMORY_KIB: u64 = 24 * 1024;
 
-/// A flood: its name, the bytes before it, and its frames by number.
+/// Name of a flood, function for the bytes before it, and function for the frame with a number.
 type Flood = (&'static str, fn() -> Vec<u8>, fn(u32) -> Vec<u8>);
 
-/// Identifier of the client stream with this index.
+/// Returns the identifier of the client stream with this index.
 fn stream(number: u32) -> u32 {
     2 * number + 1
 }
@@ -37,31 +37,31 @@ const FLOODS: &[Flood] = &[
     ("rapid reset", open_beginning, |n| {
         [get(stream(n), "/page.bin"), rst(stream(n))].concat()
     }),
-    ("made to reset by a window of nothing", open_beginning, |n| {
+    ("stream errors by a window update of zero", open_beginning, |n| {
         [get(stream(n), "/large.bin"), window(stream(n), 0)].concat()
     }),
-    ("made to reset by a window too large", open_beginning, |n| {
+    ("stream errors by a window that overflows", open_beginning, |n| {
         [get(stream(n), "/large.bin"), window(stream(n), wire::WINDOW_MAX)].concat()
     }),
-    ("made to reset by data after the end", open_beginning, |n| {
+    ("stream errors by data after the end", open_beginning, |n| {
         [get(stream(n), "/large.bin"), frame(DATA, 0, stream(n), "x")].concat()
     }),
     ("malformed requests", open_beginning, |n| {
         wire::request(stream(n), "GET", "/", &[("connection", "close")], true)
     }),
     (
-        "CONTINUATION of nothing",
+        "empty CONTINUATION",
         || [open_beginning(), frame(HEADERS, END_STREAM, 1, "")].concat(),
         |_| frame(CONTINUATION, 0, 1, ""),
     ),
     (
-        "CONTINUATION without end",
+        "endless CONTINUATION",
         || [open_beginning(), frame(HEADERS, END_STREAM, 1, "")].concat(),
         |_| frame(CONTINUATION, 0, 1, vec![0; 4000]),
     ),
     ("PING", open_beginning, |_| frame(PING, 0, 0, [0; 8])),
     ("SETTINGS", open_beginning, |_| settings(&[])),
-    ("SETTINGS that move every window", open_beginning, |n| {
+    ("SETTINGS that change every window", open_beginning, |n| {
         settings(&[(INITIAL_WINDOW_SIZE, n)])
     }),
     (
@@ -75,16 +75,16 @@ const FLOODS: &[Flood] = &[
     ("PRIORITY", open_beginning, |n| {
         frame(PRIORITY, 0, stream(n) + 2, [0, 0, 0, 1, 16])
     }),
-    ("windows byte by byte", || beginning(&[]), |_| window(0, 1)),
+    ("window updates of one byte", || beginning(&[]), |_| window(0, 1)),
     (
-        "content byte by byte",
+        "window updates that permit one byte of a body",
         || [beginning(&[(INITIAL_WINDOW_SIZE, 1)]), get(1, "/large.bin")].concat(),
         |_| window(1, 1),
     ),
     ("unknown frames", open_beginning, |_| frame(0x77, 0, 0, "what")),
 ];
 
-/// A client that sends all it can while it reads, and returns the frames it received.
+/// Sends a flood and reads at the same time. Returns the GOAWAY frames that were received.
 fn attack(address: SocketAddr, flood: &Flood) -> Vec<Frame> {
     let (_, before, frames) = flood;
     let mut stream = TcpStream::connect(address).expect("a connection");
@@ -95,7 +95,7 @@ fn attack(address: SocketAddr, flood: &Flood) -> Vec<Frame> {
             let _ = writing.write_all(&before());
             for batch in 0..FRAMES / BATCH {
                 let bytes: Vec<u8> = (batch * BATCH..(batch + 1) * BATCH).flat_map(frames).collect();
-                // The server may have closed: then the flood was large enough.
+                // A failed write means that the server has closed the connection, as expected.
                 if writing.write_all(&bytes).is_err() {
                     return;
                 }
@@ -109,7 +109,7 @@ fn attack(address: SocketAddr, flood: &Flood) -> Vec<Frame> {
             match stream.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(size) => received.extend_from_slice(&buffer[..size]),
-                // The server closed with bytes of the flood unread.
+                // The server closed the connection before it had read the whole flood.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
                 Err(error) => panic!("{}: {error}", flood.0),
             }
@@ -128,8 +128,8 @@ fn start(limits: &str) -> Server {
     setup.start()
 }
 
-/// Sends requests from another client while the attack lasts.
-fn innocent(server: &Server, attack: impl FnOnce() + Send) {
+/// Runs `attack` while another client sends requests, which must succeed.
+fn with_other_client(server: &Server, attack: impl FnOnce() + Send) {
     thread::scope(|scope| {
         let attack = scope.spawn(attack);
         let mut innocent = server.connect();
@@ -143,7 +143,7 @@ fn innocent(server: &Server, attack: impl FnOnce() + Send) {
 }
 
 #[test]
-fn floods_end_only_their_own_connections() {
+fn a_flood_closes_only_its_own_connection() {
     let mut server = start("keep_alive = \"2s\"");
     let address = server.address();
     server.get("/page.bin");
@@ -154,13 +154,13 @@ fn floods_end_only_their_own_connections() {
     let before = server.memory();
     for flood in FLOODS {
         let name = flood.0;
-        innocent(&server, || {
+        with_other_client(&server, || {
             thread::scope(|scope| {
                 for _ in 0..ATTACKERS {
                     scope.spawn(|| {
                         let last = attack(address, flood);
                         let code = last.last().and_then(Frame::code);
-                        // A reset may overtake and discard the GOAWAY, but no other error code may arrive.
+                        // A TCP reset can discard the GOAWAY before it is read, but no other error code must arrive.
                         assert!(code.is_none_or(|code| code == ENHANCE_YOUR_CALM), "{name}: {last:?}");
                     });
                 }
@@ -182,14 +182,15 @@ fn floods_end_only_their_own_connections() {
 fn a_flood_gets_a_goaway_with_its_reason() {
     let server = start("");
     for flood in FLOODS {
-        // Small enough to be read completely after the frame that ends it, so that no reset discards the GOAWAY.
+        // The flood is short enough for the server to read all of it after its GOAWAY, so no TCP reset discards the
+        // GOAWAY.
         let mut stream = TcpStream::connect(server.address()).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("an option");
         let (name, before, frames) = flood;
         let mut bytes = before();
         let frames = (0..1_200).map(frames).take_while(|frame| {
             bytes.extend_from_slice(frame);
-            bytes.len() < LINGERED
+            bytes.len() < READ_AFTER_GOAWAY
         });
         assert!(frames.count() > 100, "{name}");
         stream.write_all(&bytes).expect("sent");
@@ -203,16 +204,16 @@ fn a_flood_gets_a_goaway_with_its_reason() {
     }
 }
 
-/// Streams whose windows stay closed hold little memory and are ended in time.
+/// Streams whose flow-control windows stay at zero use little memory and are reset after `send_stall`.
 #[test]
-fn closed_windows_hold_little_memory_and_time_out() {
+fn streams_with_closed_windows_use_little_memory_and_time_out() {
     let mut server = start("send_stall = \"1s\"\nkeep_alive = \"1s\"");
     let address = server.address();
     server.get("/page.bin");
     server.get("/large.bin");
     let before = server.memory();
     let mut clients = Vec::new();
-    // The missing path differs for each stream.
+    // The path that names no file differs for each stream.
     for path in ["/page.bin", "/large.bin", "/missing/"] {
         for attacker in 0..ATTACKERS {
             let mut stream = TcpStream::connect(address).expect("a connection");
@@ -221,23 +222,23 @@ fn closed_windows_hold_little_memory_and_time_out() {
                 "/missing/" => format!("{path}{attacker}/{number}{}", "/xxxxxxx".repeat(100)),
                 _ => path.to_owned(),
             };
-            let incoming: Vec<u8> = (0..128)
+            let requests: Vec<u8> = (0..128)
                 .flat_map(|number| get(self::stream(number), &path(number)))
                 .collect();
             stream.write_all(&beginning(&[(INITIAL_WINDOW_SIZE, 0)])).expect("sent");
-            stream.write_all(&incoming).expect("sent");
+            stream.write_all(&requests).expect("sent");
             clients.push(stream);
         }
     }
     let all = clients.len() as u64;
-    server.wait_for("all are there", |status| status.total >= all);
-    innocent(&server, || {
+    server.wait_for("all connections are accepted", |status| status.total >= all);
+    with_other_client(&server, || {
         for client in &mut clients {
             let mut received = Vec::new();
             client.read_to_end(&mut received).expect("an end");
             let (frames, _) = wire::frames(&received);
             let reset = frames.iter().filter(|frame| frame.kind == wire::RST_STREAM).count();
-            assert_eq!(reset, 128, "every stream is ended");
+            assert_eq!(reset, 128, "every stream must be reset");
             assert!(
                 frames
                     .iter()
@@ -245,7 +246,7 @@ fn closed_windows_hold_little_memory_and_time_out() {
             );
         }
     });
-    // 7,680 streams, a third of them of a file that is read piece by piece.
+    // These were 7,680 streams. A third of them requested a file that is read in pieces.
     let after = server.peak();
     assert!(
         after <= before + MEMORY_KIB,
@@ -254,21 +255,21 @@ fn closed_windows_hold_little_memory_and_time_out() {
     server.wait_for("connections close", |status| status.open == 0);
 }
 
-/// Bytes that the sockets between two programs hold when one writes and the other does not read.
-fn kernel_room() -> usize {
+/// Returns the number of bytes that the kernel buffers between two sockets when the receiver does not read.
+fn kernel_buffer_size() -> usize {
     let most = |name: &str| -> usize {
-        let message = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).expect("three numbers");
-        let most = message.split_whitespace().last().and_then(|most| most.parse().ok());
+        let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).expect("three numbers");
+        let most = text.split_whitespace().last().and_then(|most| most.parse().ok());
         most.expect("a number of bytes")
     };
     most("tcp_rmem") + most("tcp_wmem")
 }
 
-/// A client that writes forever and never reads: the server receives no more than a bound.
+/// The server must stop reading from a client that never reads its responses.
 #[test]
-fn a_client_that_never_reads_fills_no_memory() {
-    const TAKEN: usize = 8 << 20;
-    let most = kernel_room() + TAKEN;
+fn a_client_that_never_reads_does_not_fill_memory() {
+    const MAX_BUFFERED: usize = 8 << 20;
+    let most = kernel_buffer_size() + MAX_BUFFERED;
     let server = start("send_stall = \"2s\"");
     server.get("/page.bin");
     let before = server.memory();
@@ -277,7 +278,7 @@ fn a_client_that_never_reads_fills_no_memory() {
     let kinds: &[Kind] = &[
         ("requests", |n| get(stream(n), "/page.bin")),
         ("a body that is not read", |n| {
-            [post(stream(n), "/small.txt"), content(stream(n), &[b'x'; 100])].concat()
+            [post(stream(n), "/small.txt"), body_frames(stream(n), &[b'x'; 100])].concat()
         }),
         ("pings", |_| frame(PING, 0, 0, [0; 8])),
         ("settings", |_| frame(SETTINGS, 0, 0, "")),
@@ -290,7 +291,8 @@ fn a_client_that_never_reads_fills_no_memory() {
                 let mut sent = open_beginning();
                 let mut number = 0;
                 let mut all = 0;
-                // Until the server's timeout for the client's reading has passed.
+                // Writes fail once the server has closed the connection, because the client reads nothing for
+                // `send_stall`.
                 while stream.write_all(&sent).is_ok() {
                     all += sent.len();
                     assert!(
@@ -311,10 +313,10 @@ fn a_client_that_never_reads_fills_no_memory() {
     assert_eq!(server.get("/small.txt").body, SMALL);
 }
 
-/// A file truncated while it is sent ends its stream, or the connection if a frame had begun. The client never takes
-/// the part for the whole, because a frame header cannot be taken back.
+/// If a file is truncated while it is sent, the server resets its stream, or closes the connection if a frame header
+/// with the full length was already sent. The client can therefore not mistake the part for the whole file.
 #[test]
-fn a_file_truncated_while_sent_is_never_taken_for_whole() {
+fn a_file_truncated_while_sent_does_not_end_like_a_complete_one() {
     const SIZE: usize = 64 << 20;
     for (windows, beginning) in [("open", open_beginning()), ("as they come", beginning(&[]))] {
         let server = start("");
@@ -322,13 +324,13 @@ fn a_file_truncated_while_sent_is_never_taken_for_whole() {
         server.setup.sparse("cut.bin", SIZE as u64);
         let mut client = TcpStream::connect(server.address()).expect("a connection");
         client.set_read_timeout(Some(DEADLINE)).expect("an option");
-        let incoming = [beginning, get(1, "/cut.bin")].concat();
-        client.write_all(&incoming).expect("sent");
-        // A frame of it has arrived; by then the windows are closed or the socket is full.
+        let requests = [beginning, get(1, "/cut.bin")].concat();
+        client.write_all(&requests).expect("sent");
+        // A first frame has arrived, and the windows are exhausted or the socket is full.
         let (mut received, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
         while !wire::frames(&received).0.iter().any(|frame| frame.kind == DATA) {
             let size = client.read(&mut buffer).expect("a part of the file");
-            assert!(size > 0, "{windows}: an end");
+            assert!(size > 0, "{windows}: the connection was closed early");
             received.extend_from_slice(&buffer[..size]);
         }
         let file = OpenOptions::new().write(true).open(file);
@@ -344,8 +346,8 @@ fn a_file_truncated_while_sent_is_never_taken_for_whole() {
             }
         }
         let (frames, _) = wire::frames(&received);
-        let received = wire::content_of(&frames, 1).len();
-        assert!(received < SIZE, "{windows}: {received} bytes of a file cut short");
+        let received = wire::body_of(&frames, 1).len();
+        assert!(received < SIZE, "{windows}: {received} bytes of a truncated file");
         assert!(
             !frames.iter().any(Frame::ends_stream),
             "{windows}: the stream ended as if complete"

@@ -1,4 +1,4 @@
-//! Hostile clients and file systems: the server goes on, leaks nothing, and other clients do not notice.
+//! Hostile clients and file systems: the server continues to run, leaks nothing, and serves other clients.
 
 #[path = "../child/mod.rs"]
 mod child;
@@ -7,7 +7,7 @@ mod files;
 mod garbage;
 mod http2;
 mod slow;
-#[allow(dead_code)] // shared with tests that use more of it
+#[allow(dead_code)] // other tests use the rest of this shared module
 #[path = "../wire/mod.rs"]
 mod wire;
 

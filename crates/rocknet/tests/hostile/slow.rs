@@ -1,4 +1,5 @@
-//! Clients that send or read too little: they are closed, delay no other client, and fill no memory.
+//! Clients that send or read too slowly: their connections are closed, and they neither delay other clients nor fill
+//! memory.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -21,7 +22,7 @@ fn hundreds_of_slow_clients_are_closed_and_delay_no_other_client() {
     let kinds = [
         ("half a head", "GET /small.txt HTTP/1.1\r\nHo", Some("408")),
         (
-            "half of a content",
+            "half of a body",
             "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\nabc",
             None,
         ),
@@ -42,18 +43,18 @@ fn hundreds_of_slow_clients_are_closed_and_delay_no_other_client() {
         }
     }
     let all = slow.len() as u64;
-    server.wait_for("all are there", |status| status.total >= all);
+    server.wait_for("all connections are accepted", |status| status.total >= all);
     let mut innocent = server.connect();
-    let stalls = Stalls::watch();
+    let stalls = StallMonitor::watch();
     let began = Instant::now();
     let mut worst = Duration::ZERO;
     loop {
-        let incoming = Instant::now();
+        let sent_at = Instant::now();
         if let Ok(response) = innocent.try_get("/small.txt") {
             assert_eq!(response.body, SMALL);
-            worst = worst.max(incoming.elapsed());
+            worst = worst.max(sent_at.elapsed());
         } else {
-            panic!("the other client was cut");
+            panic!("the connection of the other client was closed");
         }
         if server.status().open <= 1 {
             break;
@@ -68,7 +69,7 @@ fn hundreds_of_slow_clients_are_closed_and_delay_no_other_client() {
     let stalled = stalls.longest();
     assert!(
         worst < Duration::from_secs(1) + stalled,
-        "the other client waited {worst:?}, and two threads for each other {stalled:?} at most"
+        "the other client waited {worst:?}, although the machine stalled threads for at most {stalled:?}"
     );
     for (name, status, mut client) in slow {
         if let Some(status) = status {
@@ -79,14 +80,14 @@ fn hundreds_of_slow_clients_are_closed_and_delay_no_other_client() {
     }
 }
 
-/// Two threads that exchange a byte, to measure how long the machine runs neither of them.
-struct Stalls {
+/// Two threads that exchange a byte. The longest exchange shows for how long a busy machine delays threads.
+struct StallMonitor {
     is_over: Arc<AtomicBool>,
     watching: thread::JoinHandle<Duration>,
 }
 
-impl Stalls {
-    fn watch() -> Stalls {
+impl StallMonitor {
+    fn watch() -> StallMonitor {
         let (mut here, mut there) = UnixStream::pair().expect("sockets");
         thread::spawn(move || {
             let mut byte = [0];
@@ -109,7 +110,7 @@ impl Stalls {
             }
             longest
         });
-        Stalls { is_over, watching }
+        StallMonitor { is_over, watching }
     }
 
     fn longest(self) -> Duration {
@@ -119,9 +120,9 @@ impl Stalls {
 }
 
 #[test]
-fn a_client_that_pipelines_and_never_reads_fills_no_memory() {
+fn a_client_that_pipelines_and_never_reads_does_not_fill_memory() {
     const CLIENTS: usize = 8;
-    // More than the kernel takes on both sides.
+    // More than the socket buffers of both sides.
     const MOST: usize = 32 << 20;
     let setup = Setup::new();
     setup.file("page.bin", vec![b'x'; 3_000]);
@@ -135,7 +136,7 @@ fn a_client_that_pipelines_and_never_reads_fills_no_memory() {
             .map(|_| {
                 scope.spawn(|| {
                     let mut stream = TcpStream::connect(address).expect("a connection");
-                    // A server that takes nothing for this long has stopped reading, as it must.
+                    // A write that takes this long means that the server has stopped reading, as it must.
                     stream
                         .set_write_timeout(Some(Duration::from_millis(500)))
                         .expect("an option");

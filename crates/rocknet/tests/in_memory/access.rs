@@ -1,4 +1,4 @@
-//! Access control over virtual time, and a reload while a password is verified.
+//! Access control: failed passwords over virtual time, and a reload while a password is verified.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,12 +15,14 @@ use crate::proxied::Dials;
 use crate::test_server::{TestClient, TestServer};
 use crate::wire;
 
-/// The password `secret`, and another, at the least cost of bcrypt.
+/// Hash of the password `secret`, with the lowest cost of bcrypt.
 const HASH: &str = "$2y$04$RwBnJOpDEQZiy2VKUT52Q.YEkrK.DMrhbaOu12VTXkM2GvfW0CUZW";
+/// Hash of another password.
 const OTHER: &str = "$apr1$abcd$vOB3WbpdYWRuiO5Ne74Jb1";
 
-/// `bob:secret`, and wrong passwords of the same user.
+/// Base64 form of `bob:secret`.
 const RIGHT: &str = "Ym9iOnNlY3JldA==";
+/// Credentials of the same user with wrong passwords.
 const WRONG: [&str; 10] = [
     "Ym9iOjA=", "Ym9iOjE=", "Ym9iOjI=", "Ym9iOjM=", "Ym9iOjQ=", "Ym9iOjU=", "Ym9iOjY=", "Ym9iOjc=", "Ym9iOjg=",
     "Ym9iOjk=",
@@ -38,7 +40,7 @@ fn fetch(server: &TestServer, password: &str) -> String {
 }
 
 #[test]
-fn a_client_that_guesses_passwords_waits_a_minute() {
+fn a_client_that_guesses_passwords_is_blocked_for_a_minute() {
     let now_ms = Arc::new(AtomicU64::new(1_000));
     let registries = Registries::simulated(TimeSource::Virtual(Arc::clone(&now_ms)), Arc::new(Dials));
     let site = format!("[site.\":0\"]\nauth = {{ bob = \"{HASH}\" }}\n");
@@ -65,15 +67,15 @@ fn a_client_that_guesses_passwords_waits_a_minute() {
     assert!(fetch(&server, WRONG[0]).starts_with("HTTP/1.1 401 "));
 }
 
-/// Occupies every thread of the pool until it is dropped.
-struct Busy {
-    // Dropped before the jobs, whose drop would cancel those that have not begun.
-    _ends: Vec<mpsc::Sender<()>>,
+/// Occupies every thread of the pool until the value is dropped.
+struct OccupiedPool {
+    // Must be dropped first: dropping a job that has not begun cancels it.
+    _senders: Vec<mpsc::Sender<()>>,
     _jobs: Vec<Job<()>>,
 }
 
-impl Busy {
-    fn new(server: &TestServer) -> Busy {
+impl OccupiedPool {
+    fn new(server: &TestServer) -> OccupiedPool {
         let start = |_| {
             let (send, received) = mpsc::channel::<()>();
             let job = server.worker.shared.pool.spawn(Priority::Low, move || {
@@ -81,10 +83,10 @@ impl Busy {
             });
             (send, job)
         };
-        // More jobs than the pool has threads.
+        // These are more jobs than the pool has threads.
         let (ends, jobs) = (0..8).map(start).unzip();
-        Busy {
-            _ends: ends,
+        OccupiedPool {
+            _senders: ends,
             _jobs: jobs,
         }
     }
@@ -114,7 +116,7 @@ fn a_reload_while_a_password_is_verified_takes_effect() {
     ] {
         for is_http2 in [false, true] {
             let server = TestServer::of("", &old, &[]);
-            let busy = Busy::new(&server);
+            let busy = OccupiedPool::new(&server);
             let mut client = match is_http2 {
                 false => server.connect(),
                 true => server.connect_http2(),
@@ -125,7 +127,7 @@ fn a_reload_while_a_password_is_verified_takes_effect() {
             };
             client.settle();
             assert_eq!(response_status(&client, is_http2), None, "{what}");
-            swap(&server, &new);
+            reload(&server, &new);
             drop(busy);
             client.run_until(|client| response_status(client, is_http2).is_some());
             assert_eq!(
@@ -137,14 +139,14 @@ fn a_reload_while_a_password_is_verified_takes_effect() {
     }
 }
 
-/// A request over HTTP/2 with the right password.
+/// Returns an HTTP/2 request with the right password.
 fn get_with_password() -> Vec<u8> {
     let password = format!("Basic {RIGHT}");
     wire::request(1, "GET", "/small.txt", &[("authorization", &password)], true)
 }
 
-/// Switches the worker to this configuration.
-fn swap(server: &TestServer, site: &str) {
+/// Replaces the configuration of the worker.
+fn reload(server: &TestServer, site: &str) {
     let folder = server.folder();
     let text = format!("[server]\nworkers = 1\n{site}root = \"{}\"\n", folder.display());
     let config = rocknet_config::parse(&text, &folder.join("rocknet.toml"), &System)
@@ -156,13 +158,13 @@ fn swap(server: &TestServer, site: &str) {
     server.worker.swap(&Arc::new(snapshot));
 }
 
-/// Status of the response, once it has arrived.
+/// Returns the status of the response, or `None` if no response has arrived.
 fn response_status(client: &TestClient, is_http2: bool) -> Option<u16> {
     if !is_http2 {
         return client.received().strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok();
     }
     let (frames, _) = wire::frames(&client.peer.received());
-    let content = wire::content_of(&frames, 1);
+    let content = wire::body_of(&frames, 1);
     let text = String::from_utf8_lossy(&content);
     match text.split_once("<main><b>") {
         Some((_, page)) => page.get(..3)?.parse().ok(),

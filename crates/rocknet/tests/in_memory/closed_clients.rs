@@ -1,4 +1,4 @@
-//! Clients that end their side or break the link before they have acknowledged everything they were sent.
+//! Clients that close their sending side or break the link before they have acknowledged all sent bytes.
 
 use std::io::ErrorKind;
 
@@ -7,21 +7,22 @@ use crate::test_server::{TestClient, TestServer};
 use crate::wire;
 
 const LIMITS: &str = "send_stall = \"20s\"";
-/// More than the kernel is trusted to deliver after the close.
-const MUCH: u64 = 100_000;
-const LITTLE: u64 = 60_000;
-/// More ticks than a connection may stay open for a client that takes nothing.
-const TICKS: u32 = 120;
+/// Unacknowledged bytes, more than the server leaves to the kernel when it closes a socket.
+const MANY_BYTES: u64 = 100_000;
+/// Unacknowledged bytes that the server leaves to the kernel when it closes a socket.
+const FEW_BYTES: u64 = 60_000;
+/// Maximum number of ticks of the test, longer than `send_stall`.
+const MAX_TICKS: u32 = 120;
 
 #[derive(Debug, Clone, Copy)]
 enum End {
-    /// The client ends its side.
+    /// The client closes its sending side.
     Orderly,
     /// The link fails, as TLS does when a record cannot be decrypted.
     Fault,
 }
 
-/// Has a client send one request, acknowledge all but `bytes`, and end.
+/// Connects a client that sends one request, acknowledges all but `bytes` of the response, and ends the connection.
 fn end_with(server: &TestServer, http2: bool, end: End, bytes: u64) -> TestClient {
     let mut client;
     if http2 {
@@ -45,9 +46,9 @@ fn end_with(server: &TestServer, http2: bool, end: End, bytes: u64) -> TestClien
     client
 }
 
-/// Ticks until the connection is over.
-fn ticks_left(server: &TestServer, client: &mut TestClient) -> u32 {
-    (0..TICKS)
+/// Returns the number of ticks until the connection is over.
+fn ticks_until_over(server: &TestServer, client: &mut TestClient) -> u32 {
+    (0..MAX_TICKS)
         .find(|_| {
             let is_over = client.is_over();
             if !is_over {
@@ -60,22 +61,22 @@ fn ticks_left(server: &TestServer, client: &mut TestClient) -> u32 {
 }
 
 #[test]
-fn a_connection_ends_soon_after_its_client_has_acknowledged_everything() {
+fn a_connection_closes_after_its_client_has_acknowledged_all_bytes() {
     let server = TestServer::new(LIMITS).warm();
     for http2 in [false, true] {
         for (end, bytes, is_over) in [
             (End::Orderly, 0, true),
-            (End::Orderly, LITTLE, true),
-            (End::Orderly, MUCH, false),
+            (End::Orderly, FEW_BYTES, true),
+            (End::Orderly, MANY_BYTES, false),
             (End::Fault, 0, true),
-            (End::Fault, LITTLE, false),
-            (End::Fault, MUCH, false),
+            (End::Fault, FEW_BYTES, false),
+            (End::Fault, MANY_BYTES, false),
         ] {
             let what = format!("HTTP/2 {http2}, {end:?}, {bytes}");
             let mut client = end_with(&server, http2, end, bytes);
             assert_eq!(client.is_over(), is_over, "{what}");
             client.peer.set_unacknowledged(0);
-            let ticks = ticks_left(&server, &mut client);
+            let ticks = ticks_until_over(&server, &mut client);
             assert!(ticks <= 1, "{what}: {ticks} ticks");
             assert!(!client.peer.is_reset(), "{what}");
         }
@@ -87,8 +88,8 @@ fn a_client_that_acknowledges_nothing_is_reset() {
     let server = TestServer::new(LIMITS).warm();
     for http2 in [false, true] {
         for end in [End::Orderly, End::Fault] {
-            let mut client = end_with(&server, http2, end, MUCH);
-            let ticks = ticks_left(&server, &mut client);
+            let mut client = end_with(&server, http2, end, MANY_BYTES);
+            let ticks = ticks_until_over(&server, &mut client);
             assert!(client.peer.is_reset(), "HTTP/2 {http2}, {end:?}: after {ticks} ticks");
         }
     }

@@ -1,10 +1,10 @@
-//! HTTP/2 with a client that writes and does not read: its frames are processed, its responses wait, and it fills no
-//! memory.
+//! HTTP/2 clients that write and do not read: their frames are processed, their responses wait, and the memory for them
+//! is bounded.
 
 use crate::test_server::{TestClient, TestServer};
 use crate::wire::{self, DATA, END_HEADERS, END_STREAM, Frame, HEADERS, PING, RST_STREAM};
 
-/// Bytes that a client may send on one stream before it has to read.
+/// Bytes that a client may send on a stream without a WINDOW_UPDATE from the server.
 const STREAM_WINDOW: usize = 256 * 1024;
 
 fn frames_received(client: &TestClient) -> Vec<Frame> {
@@ -17,7 +17,7 @@ fn has_end(client: &TestClient, stream: u32) -> bool {
         .any(|frame| frame.stream == stream && frame.ends_stream())
 }
 
-/// A client that has requested more than it reads: its new requests wait until it reads more.
+/// Returns a client whose link is full, so that its further requests wait until it reads more.
 fn blocked(server: &TestServer) -> TestClient {
     let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());
@@ -29,13 +29,13 @@ fn blocked(server: &TestServer) -> TestClient {
 }
 
 #[test]
-fn a_client_that_only_writes_is_processed() {
+fn frames_of_a_client_that_does_not_read_are_processed() {
     let server = TestServer::new("").warm();
     let mut client = blocked(&server);
     let before = client.peer.received().len();
     let content: Vec<u8> = (0..STREAM_WINDOW).map(|at| at as u8).collect();
     client.peer.send(&wire::post(3, "/echo"));
-    for piece in wire::content(3, &content).chunks(10_000) {
+    for piece in wire::body_frames(3, &content).chunks(10_000) {
         client.peer.send(piece);
         client.settle();
     }
@@ -44,11 +44,11 @@ fn a_client_that_only_writes_is_processed() {
         client.peer.send(&wire::get(stream, "/small.txt"));
     }
     client.peer.send(&wire::frame(PING, 0, 0, "whatever"));
-    // A request that is cancelled while it waits gets no response.
+    // A request that is reset while it waits gets no response.
     client.peer.send(&wire::rst(streams[50]));
     client.settle();
-    assert_eq!(client.peer.unread(), 0, "all of it is read");
-    assert_eq!(client.peer.received().len(), before, "and no response could be sent");
+    assert_eq!(client.peer.unread(), 0, "all input must be read");
+    assert_eq!(client.peer.received().len(), before, "no response can be sent");
     client.peer.accept_all();
     client.run_until(|client| {
         [1, 3]
@@ -57,10 +57,10 @@ fn a_client_that_only_writes_is_processed() {
             .all(|&stream| stream == streams[50] || has_end(client, stream))
     });
     let frames = frames_received(&client);
-    assert_eq!(wire::content_of(&frames, 1).len(), 70_000);
-    assert!(wire::content_of(&frames, 3) == content);
+    assert_eq!(wire::body_of(&frames, 1).len(), 70_000);
+    assert!(wire::body_of(&frames, 3) == content);
     for stream in streams.iter().filter(|&&stream| stream != streams[50]) {
-        assert_eq!(wire::content_of(&frames, *stream), b"Hello, world!", "{stream}");
+        assert_eq!(wire::body_of(&frames, *stream), b"Hello, world!", "{stream}");
     }
     assert!(frames.iter().all(|frame| frame.stream != streams[50]));
     assert!(
@@ -71,7 +71,7 @@ fn a_client_that_only_writes_is_processed() {
 }
 
 #[test]
-fn refusals_wait_as_well() {
+fn refusals_wait_until_the_client_reads() {
     let server = TestServer::new("body_size = \"10KB\"").warm();
     let mut client = blocked(&server);
     let long = wire::request(3, "POST", "/echo", &[("content-length", "10241")], false);
@@ -79,7 +79,7 @@ fn refusals_wait_as_well() {
         .peer
         .send(&long)
         .send(&wire::post(5, "/echo"))
-        .send(&wire::content(5, &[b'x'; 10_241]));
+        .send(&wire::body_frames(5, &[b'x'; 10_241]));
     let field = "x".repeat(20_000);
     let pieces = wire::block(&[
         (":method", "GET"),
@@ -98,7 +98,7 @@ fn refusals_wait_as_well() {
     client.peer.accept_all();
     client.run_until(|client| [1, 3, 5, 7].iter().all(|&stream| has_end(client, stream)));
     let frames = frames_received(&client);
-    // 413, 413 and 431, none of which is in the static table.
+    // The statuses are readable in the frames, because 413 and 431 are not in the static table of HPACK.
     for (stream, status) in [(3, "413"), (5, "413"), (7, "431")] {
         let head = frames
             .iter()
@@ -116,8 +116,8 @@ fn queued_heads_are_bounded() {
     let server = TestServer::new("").warm();
     let mut client = blocked(&server);
     let field = "x".repeat(4000);
-    let incoming: Vec<u32> = (0..120).map(|number| 3 + 2 * number).collect();
-    for &stream in &incoming {
+    let streams: Vec<u32> = (0..120).map(|number| 3 + 2 * number).collect();
+    for &stream in &streams {
         client
             .peer
             .send(&wire::request(stream, "GET", "/small.txt", &[("a", &field)], true));
@@ -126,14 +126,14 @@ fn queued_heads_are_bounded() {
     let unread = client.peer.unread();
     assert!(
         (120_000..=360_000).contains(&unread),
-        "256 KiB are kept, the rest is left: {unread}"
+        "at most 256 KiB must be read: {unread} bytes are unread"
     );
     client.peer.accept_all();
-    client.run_until(|client| incoming.iter().all(|&stream| has_end(client, stream)));
+    client.run_until(|client| streams.iter().all(|&stream| has_end(client, stream)));
 }
 
 #[test]
-fn a_client_that_never_reads_is_cut() {
+fn a_client_that_never_reads_is_disconnected() {
     let server = TestServer::new("send_stall = \"1s\"").warm();
     let mut client = blocked(&server);
     client.peer.send(&wire::get(3, "/small.txt"));
@@ -144,14 +144,14 @@ fn a_client_that_never_reads_is_cut() {
 }
 
 #[test]
-fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
+fn a_window_that_grows_byte_by_byte_is_not_used_and_times_out() {
     let server = TestServer::new("send_stall = \"1s\"").warm();
     let mut client = server.connect_http2();
     client
         .peer
         .send(&wire::beginning(&[(wire::INITIAL_WINDOW_SIZE, 1)]))
         .send(&wire::get(1, "/large.bin"));
-    client.run_until(|client| !wire::content_of(&frames_received(client), 1).is_empty());
+    client.run_until(|client| !wire::body_of(&frames_received(client), 1).is_empty());
     let pieces = |client: &TestClient| {
         frames_received(client)
             .iter()
@@ -159,13 +159,13 @@ fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
             .count()
     };
     assert_eq!(pieces(&client), 1);
-    // One byte less than the minimum useful window, once the first responses have been sent.
+    // The first responses use small windows. After them the window remains one byte below the minimum useful size.
     for _ in 0..63 + 15 {
         client.peer.send(&wire::window(1, 1));
         client.settle();
     }
     assert_eq!(pieces(&client), 64);
-    // A client that stays like this is given the time of one that takes nothing.
+    // `send_stall` applies to such a client as to a client that reads nothing.
     server.pass(3);
     assert!(
         frames_received(client.settle())
@@ -177,11 +177,11 @@ fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
     let frames = frames_received(&client);
     let reset = frames.iter().find(|frame| frame.kind == RST_STREAM);
     assert!(reset.is_some_and(|frame| frame.stream == 1), "{}", frames.len());
-    assert!(!client.is_over(), "other streams go on");
+    assert!(!client.is_over(), "other streams must continue");
 }
 
 #[test]
-fn a_client_that_ends_its_side_gets_the_queued_responses() {
+fn a_client_that_closes_its_sending_side_gets_the_queued_responses() {
     let server = TestServer::new("").warm();
     let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());
@@ -194,7 +194,7 @@ fn a_client_that_ends_its_side_gets_the_queued_responses() {
     assert!(!client.is_over());
     client.peer.accept_all();
     client.run_to_end();
-    assert_eq!(wire::content_of(&frames_received(&client), 1), b"Hello, world!");
+    assert_eq!(wire::body_of(&frames_received(&client), 1), b"Hello, world!");
 }
 
 #[test]
@@ -210,17 +210,17 @@ fn a_body_in_small_pieces_arrives_whole() {
     client.peer.send(&wire::frame(DATA, END_STREAM, 1, ""));
     client.run_until(|client| has_end(client, 1));
     let frames = frames_received(&client);
-    assert!(wire::content_of(&frames, 1) == (0..50_000).map(|at| at as u8).collect::<Vec<_>>());
+    assert!(wire::body_of(&frames, 1) == (0..50_000).map(|at| at as u8).collect::<Vec<_>>());
     assert!(frames.iter().all(|frame| frame.kind != RST_STREAM));
 }
 
-/// Requests 20 background files of 70 KB on a link that takes their heads and little more.
-fn blocked_by_bulk(server: &TestServer) -> TestClient {
+/// Returns a client that has requested 20 files of 70 KB with low priority, on a link that accepts only 20 KB.
+fn blocked_by_background(server: &TestServer) -> TestClient {
     let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());
     client.settle();
     client.peer.accept(20_000);
-    let requests = (0..BULK).map(|number| {
+    let requests = (0..BACKGROUND).map(|number| {
         let fields = [("priority", "u=5, i")];
         wire::request(1 + 2 * number, "GET", "/large.bin", &fields, true)
     });
@@ -229,63 +229,70 @@ fn blocked_by_bulk(server: &TestServer) -> TestClient {
     client
 }
 
-const BULK: u32 = 20;
+/// Number of background requests.
+const BACKGROUND: u32 = 20;
 
-/// Bytes that the client reads, in small steps, until the response of a stream has ended.
-fn taken_until_end(client: &mut TestClient, stream: u32) -> usize {
+/// Reads in small steps until the response of a stream has ended, and returns the number of bytes read.
+fn bytes_until_end(client: &mut TestClient, stream: u32) -> usize {
     let before = client.peer.received().len();
     while !has_end(client, stream) {
         client.peer.accept(2000);
         client.settle();
-        let taken = client.peer.received().len() - before;
-        assert!(taken < 70_000 * BULK as usize, "it comes after all others");
+        let read_bytes = client.peer.received().len() - before;
+        assert!(
+            read_bytes < 70_000 * BACKGROUND as usize,
+            "the response came after all others"
+        );
     }
     client.peer.received().len() - before
 }
 
 #[test]
-fn an_urgent_response_waits_for_little_of_the_background_responses() {
+fn an_urgent_response_precedes_most_of_the_background_responses() {
     let server = TestServer::new("").warm();
-    let mut client = blocked_by_bulk(&server);
-    // At the beginning, and once the link has taken some.
+    let mut client = blocked_by_background(&server);
+    // The second request comes after a part of the background responses was sent.
     for stream in [1001, 1003] {
         let urgent = wire::request(stream, "GET", "/small.txt", &[("priority", "u=0")], true);
         client.peer.send(&urgent);
         client.settle();
-        let taken = taken_until_end(&mut client, stream);
-        assert!(taken < 80_000, "{taken} bytes came before it: 64 KiB may");
+        let read_bytes = bytes_until_end(&mut client, stream);
+        assert!(
+            read_bytes < 80_000,
+            "{read_bytes} bytes were sent before the urgent response, more than 64 KiB"
+        );
     }
     client.peer.accept_all();
-    client.run_until(|client| (0..BULK).all(|number| has_end(client, 1 + 2 * number)));
+    client.run_until(|client| (0..BACKGROUND).all(|number| has_end(client, 1 + 2 * number)));
     let frames = frames_received(&client);
-    for number in 0..BULK {
-        assert_eq!(wire::content_of(&frames, 1 + 2 * number).len(), 70_000);
+    for number in 0..BACKGROUND {
+        assert_eq!(wire::body_of(&frames, 1 + 2 * number).len(), 70_000);
     }
 }
 
 #[test]
-fn a_late_urgent_response_waits_for_little() {
+fn a_late_urgent_response_precedes_most_of_the_background_responses() {
     let server = TestServer::new("").warm();
-    let mut client = blocked_by_bulk(&server);
+    let mut client = blocked_by_background(&server);
     let urgent = wire::request(1001, "POST", "/echo", &[("priority", "u=0")], false);
     client.peer.send(&urgent);
     client.settle();
-    // Its handler waits for the request body, and rounds become smaller.
+    // While the handler waits for the request body, the server reduces the size of its rounds.
     for _ in 0..50 {
         client.peer.accept(2000);
         client.settle();
     }
-    client.peer.send(&wire::content(1001, b"late"));
+    client.peer.send(&wire::body_frames(1001, b"late"));
     client.settle();
-    let taken = taken_until_end(&mut client, 1001);
+    let read_bytes = bytes_until_end(&mut client, 1001);
     assert!(
-        taken < 36_000,
-        "{taken} bytes came before it: 16 KiB may, and a round that was begun"
+        read_bytes < 36_000,
+        "{read_bytes} bytes were sent before the urgent response, more than 16 KiB and a round in progress"
     );
 }
 
 #[test]
-fn the_send_limit_is_set_only_on_connections_that_send_much() {
+fn the_send_limit_is_set_only_on_connections_that_send_large_bodies() {
     let server = TestServer::new("").warm();
     let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());
@@ -298,7 +305,7 @@ fn the_send_limit_is_set_only_on_connections_that_send_much() {
     client.peer.send(&wire::get(201, "/large.bin"));
     client.run_until(|client| has_end(client, 201));
     assert_eq!(client.peer.unsent_limit(), (Some(64 * 1024), 1));
-    // A connection error: the end of a TLS session must not wait for the limit.
+    // After a connection error the limit is removed, because the end of a TLS session must not wait for it.
     client.peer.send(&wire::frame(wire::DATA, 0, 0, b"x"));
     client.run_until(|client| client.peer.is_shut_down());
     assert_eq!(client.peer.unsent_limit(), (None, 2));

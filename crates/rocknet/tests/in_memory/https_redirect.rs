@@ -1,4 +1,4 @@
-//! Requests in the clear for a site with TLS: redirected to https://, except ACME challenges.
+//! Requests without TLS for a site that has TLS: they are redirected to `https://`, except ACME challenges.
 
 use crate::test_server::{TestClient, TestServer};
 use crate::wire;
@@ -81,16 +81,16 @@ fn requests_are_redirected_to_the_same_path_under_https() {
 }
 
 #[test]
-fn no_redirect_leads_to_a_closed_port_or_against_the_configuration() {
+fn requests_are_not_redirected_to_a_closed_port_or_if_disabled() {
     for (keys, with_certificate) in [(", redirect = false", true), ("", false)] {
         let server = server(keys, with_certificate);
         check(&server, "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n", "200");
     }
 }
 
-/// Anyone on the path could have inserted the field (RFC 6797 §7.2).
+/// HSTS is never sent without TLS, because an attacker on the path could have inserted the field (RFC 6797 §7.2).
 #[test]
-fn responses_in_the_clear_never_carry_hsts() {
+fn responses_without_tls_never_carry_hsts() {
     for (keys, with_certificate) in [
         ("", false),
         (", hsts = \"1d\"", false),
@@ -112,9 +112,9 @@ fn responses_in_the_clear_never_carry_hsts() {
     }
 }
 
-/// HTTP/2 requests may have to wait until the client reads what is queued: they are redirected all the same.
+/// HTTP/2 requests that wait until the client reads the queued responses are also redirected.
 #[test]
-fn queued_requests_are_redirected_too() {
+fn queued_requests_are_redirected() {
     let server = server("", true);
     let mut client = server.connect_http2();
     client.peer.send(&wire::open_beginning());
@@ -142,30 +142,30 @@ fn queued_requests_are_redirected_too() {
 }
 
 #[test]
-fn a_site_that_requires_client_certificates_is_never_served_in_the_clear() {
+fn a_site_that_requires_client_certificates_is_never_served_without_tls() {
     for with_certificate in [true, false] {
         let made = rcgen::generate_simple_self_signed(["ca.test".to_owned()]).expect("a certificate");
-        let server = demanding(with_certificate, &made.cert.pem());
+        let server = requiring_client_certificates(with_certificate, &made.cert.pem());
         for (request, expected) in [
             (
                 "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n",
                 "308 https://a.test:8443/small.txt",
             ),
-            // No host is known to redirect to.
+            // The request has no host, so there is no URL to redirect to.
             ("GET /small.txt HTTP/1.0\r\n\r\n", "403"),
         ] {
             check(&server, request, expected);
         }
     }
-    // Also without an authority that could be checked.
+    // The same applies if the file of client authorities is invalid.
     check(
-        &demanding(true, "nothing"),
+        &requiring_client_certificates(true, "nothing"),
         "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n",
         "308 https://a.test:8443/small.txt",
     );
 }
 
-fn demanding(with_certificate: bool, authority: &str) -> TestServer {
+fn requiring_client_certificates(with_certificate: bool, authority: &str) -> TestServer {
     let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
     let cert = if with_certificate {
         made.cert.pem()

@@ -1,4 +1,4 @@
-//! Connections from first byte to end: clients that wait or disconnect, handlers that panic, and workers that stop.
+//! Life cycle of connections: clients that wait or disconnect, handlers that panic, and workers that stop.
 
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
@@ -39,7 +39,7 @@ fn continue_100_is_sent_once_and_only_where_the_body_is_read() {
 }
 
 #[test]
-fn a_refusal_follows_a_100_continue_that_did_not_fit() {
+fn a_refusal_follows_a_100_continue_that_was_sent_in_part() {
     const REQUEST: &[u8] =
         b"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\nno size\r\n";
     let server = TestServer::new("").warm();
@@ -58,7 +58,7 @@ fn a_refusal_follows_a_100_continue_that_did_not_fit() {
 }
 
 #[test]
-fn a_client_that_disconnects_ends_only_its_connection() {
+fn a_client_that_disconnects_closes_only_its_connection() {
     let server = TestServer::new("").warm();
     let requests = requests(true);
     for cut in (0..requests.len()).step_by(3) {
@@ -84,7 +84,10 @@ fn a_client_that_disconnects_ends_only_its_connection() {
     }
     assert_eq!(server.worker.connections(), 0);
     assert_eq!(server.worker.counters.panics.get(), 0);
-    assert!(server.worker.wheel.is_empty(), "a deadline outlived its connection");
+    assert!(
+        server.worker.wheel.is_empty(),
+        "a deadline remains after its connection has closed"
+    );
 }
 
 #[test]
@@ -121,7 +124,7 @@ fn a_stopping_worker_serves_received_requests_and_closes_idle_connections() {
         client.settle();
     }
     waiting.peer.send(GET.as_bytes());
-    // A stop lets the event loop poll the sockets once more before it wakes the connections that seem idle.
+    // At a stop the event loop polls the sockets once more before it wakes idle connections.
     let runtime = Runtime::new(64).expect("a loop");
     runtime.block_on(async {
         server.worker.stop();
@@ -131,7 +134,7 @@ fn a_stopping_worker_serves_received_requests_and_closes_idle_connections() {
             }
             tokio::task::yield_now().await;
         }
-        panic!("a stop wakes no connection");
+        panic!("the stop did not wake the idle connection");
     });
     for client in [&mut idle, &mut waiting, &mut half] {
         client.settle();
@@ -170,7 +173,7 @@ fn a_head_is_sent_together_with_the_first_bytes_of_its_body() {
 }
 
 #[test]
-fn a_response_that_fails_at_once_is_seen_to_be_cut() {
+fn a_response_that_fails_immediately_is_cut() {
     let server = TestServer::new("").warm();
     for room in [None, Some(0), Some(10)] {
         let mut client = server.connect();
@@ -189,7 +192,7 @@ fn a_response_that_fails_at_once_is_seen_to_be_cut() {
             Some(room) => assert_eq!(received, "HTTP/1.1 200 OK\r\n"[..room]),
         }
     }
-    // No state is left that affects other connections.
+    // The failure must not affect other connections.
     let mut client = server.connect();
     client.peer.send(GET.as_bytes());
     client.settle();
@@ -219,18 +222,18 @@ fn a_client_that_resets_while_it_waits_ends_the_wait() {
 
 #[test]
 fn pipelined_bytes_before_a_response_are_bounded() {
-    const MUCH: usize = 100_000;
+    const MANY_BYTES: usize = 100_000;
     let server = TestServer::new("").warm();
     let head = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
     let mut client = server.connect();
     client.peer.send(head("/silent").as_bytes());
     client.settle();
-    client.peer.send(&[b'x'; MUCH]);
+    client.peer.send(&[b'x'; MANY_BYTES]);
     client.settle();
-    let taken = MUCH - client.peer.unread();
-    assert!((1..=16 * 1024).contains(&taken), "{taken} bytes");
+    let read_bytes = MANY_BYTES - client.peer.unread();
+    assert!((1..=16 * 1024).contains(&read_bytes), "{read_bytes} bytes");
 
-    // It is answered in its turn: the response for a path not requested before has to be waited for.
+    // Pipelined requests wait for the first response, which needs a lookup on disk, and are then served.
     let mut client = server.connect();
     client.peer.send(head("/never-requested").as_bytes());
     client.settle();
@@ -270,16 +273,17 @@ fn a_hanging_disk_times_out() {
 }
 
 #[test]
-fn a_response_delimited_by_the_close_is_cut_by_a_reset() {
+fn an_incomplete_response_without_framing_ends_with_a_reset() {
     let server = TestServer::new("answer_timeout = \"10s\"\nsend_stall = \"10s\"").warm();
     for (path, version, room, reset) in [
         ("/stops", "1.0", usize::MAX, true),
         ("/counts", "1.0", usize::MAX, false),
-        // The response is complete, and a part of it cannot be sent.
+        // The response is complete, but a part of it cannot be sent.
         ("/counts", "1.0", 100, true),
-        // Here the framing marks the cut.
+        // Chunked coding shows the client that the body was cut, so no reset is needed.
         ("/stops", "1.1", usize::MAX, false),
-        // Here it would, too, but the sent bytes would stay in the kernel for as long as the client likes.
+        // `Content-Length` shows the cut as well. Without a reset, though, the client could keep the unread bytes in
+        // the kernel forever.
         ("/small.txt", "1.0", 100, true),
     ] {
         let mut client = server.connect();
@@ -293,7 +297,7 @@ fn a_response_delimited_by_the_close_is_cut_by_a_reset() {
         assert!(client.is_over(), "{path}: {}", client.received());
         assert_eq!(client.peer.is_reset(), reset, "{path} over {version}, room for {room}");
     }
-    // A worker that ends closes its connections.
+    // A worker that exits drops its connections, which resets such a response.
     let mut client = server.connect();
     client.peer.send(b"GET /stops HTTP/1.0\r\n\r\n");
     client.settle();

@@ -1,4 +1,4 @@
-//! Connections without a socket: every split of the bytes gives the same responses, over virtual time.
+//! Connections without a socket, over virtual time: timeouts, limits, HTTP/2, and every split of the input.
 
 mod access;
 mod closed_clients;

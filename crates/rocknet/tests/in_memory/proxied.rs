@@ -1,4 +1,4 @@
-//! Proxying without a socket: balancing, retries, circuit breakers and queues, over virtual time.
+//! Proxying without a socket, over virtual time: balancing, retries, breakers and queues.
 
 use std::cell::RefCell;
 use std::io;
@@ -17,7 +17,7 @@ const FIRST: &str = "http://10.0.0.1:80";
 const SECOND: &str = "http://10.0.0.2:80";
 const GET: &str = "GET /x HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// The upstream ends of all links. They never leave the thread of their worker, which is the test's.
+/// Upstream ends of all links. They remain on the thread of the worker, which is the thread of the test.
 #[derive(Default)]
 struct Upstreams {
     /// Name of the upstream that refuses connections.
@@ -53,7 +53,7 @@ struct Proxied {
 
 impl Proxied {
     fn new(keys: &str) -> Proxied {
-        // Not 0, which means never in some places.
+        // The clock does not start at 0, because some fields use 0 for never.
         let uptime_ms = Arc::new(AtomicU64::new(1_000));
         let registries = Registries::simulated(TimeSource::Virtual(Arc::clone(&uptime_ms)), Arc::new(Dials));
         let proxy = format!("proxy = {{ to = [\"{FIRST}\", \"{SECOND}\"], balance = \"round_robin\", {keys} }}\n");
@@ -61,7 +61,7 @@ impl Proxied {
         Proxied { server, uptime_ms }
     }
 
-    /// Lets time pass, tick by tick.
+    /// Advances the clock and the timer wheel tick by tick.
     fn pass(&self, ms: u64) {
         let tick = u64::try_from(self.server.worker.wheel.tick_length().as_millis()).expect("a short tick");
         for _ in 0..ms.div_ceil(tick) {
@@ -70,7 +70,7 @@ impl Proxied {
         }
     }
 
-    /// A client that has sent a request.
+    /// Connects a client that sends a request.
     fn client(&self) -> TestClient {
         let mut client = self.server.connect();
         client.peer.send(GET.as_bytes());
@@ -78,7 +78,7 @@ impl Proxied {
         client
     }
 
-    /// Name of the upstream that serves a request from a new client.
+    /// Sends a request from a new client and returns the name of the upstream that responds.
     fn serving_upstream(&self) -> String {
         let mut client = self.client();
         let name = respond(&mut client);
@@ -95,7 +95,7 @@ impl Proxied {
     }
 }
 
-/// Name of the only upstream that has received a request.
+/// Returns the name of the only upstream that has received a request.
 fn chosen_upstream() -> Option<String> {
     UPSTREAMS.with_borrow(|all| {
         let open = all
@@ -104,12 +104,12 @@ fn chosen_upstream() -> Option<String> {
             .filter_map(|(name, peer)| Some((name, peer.as_ref()?)));
         let mut chosen = open.filter(|(_, peer)| !peer.received().is_empty());
         let name = chosen.next().map(|(name, _)| name.clone());
-        assert!(chosen.next().is_none(), "more than one");
+        assert!(chosen.next().is_none(), "more than one upstream received a request");
         name
     })
 }
 
-/// Has the upstream that received a request respond with its name.
+/// Makes the upstream that received a request respond with its name.
 fn respond(client: &mut TestClient) -> String {
     let name = chosen_upstream().expect("a request");
     UPSTREAMS.with_borrow(|all| {
@@ -147,12 +147,12 @@ fn a_failed_upstream_is_paused_and_then_probed_by_one_request() {
     let proxied = Proxied::new("fails = 1, fail_time = \"10s\"");
     assert_eq!(proxied.serving_in_turn(4), [FIRST, SECOND, FIRST, SECOND]);
     take_down(FIRST);
-    // The request that meets the failure is sent to the other upstream.
+    // The request whose connection was refused is sent to the other upstream.
     assert_eq!((proxied.serving_in_turn(4), refused()), (vec![SECOND.to_owned(); 4], 1));
     proxied.pass(9_500);
     assert_eq!((proxied.serving_in_turn(4), refused()), (vec![SECOND.to_owned(); 4], 1));
     proxied.pass(1_000);
-    // One request probes it, and the pause doubles.
+    // One request probes the upstream and fails, so the pause doubles.
     assert_eq!((proxied.serving_in_turn(4), refused()), (vec![SECOND.to_owned(); 4], 2));
     UPSTREAMS.with_borrow_mut(|all| all.down = None);
     proxied.pass(19_000);
@@ -170,7 +170,7 @@ fn a_failed_upstream_is_paused_and_then_probed_by_one_request() {
 fn requests_beyond_the_limit_wait_for_a_slot_or_their_timeout() {
     let proxied = Proxied::new("connections = 1, queue = \"2s\"");
     let mut first = proxied.client();
-    // Both are at their limit: the request of the second client is with the other upstream.
+    // Each upstream is at its limit with the request of one client.
     UPSTREAMS.with_borrow(|all| {
         all.dialed.iter().for_each(|(_, peer)| {
             assert!(!peer.as_ref().expect("a peer").take_received().is_empty());
@@ -185,7 +185,7 @@ fn requests_beyond_the_limit_wait_for_a_slot_or_their_timeout() {
     waits.settle();
     gives_up.settle();
     assert_eq!((waits.received(), gives_up.received()), (String::new(), String::new()));
-    // The slot of a finished request goes to the one that waited longest.
+    // The permit of a finished request passes to the request that has waited longest.
     assert_eq!(respond(&mut second), SECOND);
     waits.settle();
     assert_eq!(chosen_upstream().as_deref(), Some(SECOND));

@@ -1,31 +1,31 @@
-//! The same requests in every split of the input, with a stop at every byte of the output: the same bytes come out.
+//! The output of a connection does not depend on how its input is split or where its output is blocked.
 
 use crate::test_server::{TestClient, TestServer};
 
-/// Requests of every kind, one after the other; the last one ends the connection.
+/// Returns pipelined requests of every kind. The last request closes the connection.
 pub fn requests(large: bool) -> Vec<u8> {
     let mut all = Vec::new();
-    let mut say = |text: &str| all.extend_from_slice(text.as_bytes());
-    say("GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n");
-    say("HEAD /small.txt HTTP/1.1\r\nHost: h\r\n\r\n");
-    say("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 26\r\n\r\nabcdefghijklmnopqrstuvwxyz");
-    say("GET /missing HTTP/1.1\r\nHost: h\r\n\r\n");
-    say("GET /small.txt HTTP/1.1\r\nHost: h\r\nIf-None-Match: *\r\n\r\n");
-    say(
+    let mut add = |text: &str| all.extend_from_slice(text.as_bytes());
+    add("GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n");
+    add("HEAD /small.txt HTTP/1.1\r\nHost: h\r\n\r\n");
+    add("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 26\r\n\r\nabcdefghijklmnopqrstuvwxyz");
+    add("GET /missing HTTP/1.1\r\nHost: h\r\n\r\n");
+    add("GET /small.txt HTTP/1.1\r\nHost: h\r\nIf-None-Match: *\r\n\r\n");
+    add(
         "POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nHello\r\n8;a=b\r\n, chunks\r\n0\r\nX: y\r\n\r\n",
     );
-    say("POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nunwanted!");
-    say("PUT /small.txt HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
-    say("\r\nGET /small.txt HTTP/1.1\r\nHost: h\r\nRange: bytes=7-\r\n\r\n");
-    say("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n");
+    add("POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nunwanted!");
+    add("PUT /small.txt HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
+    add("\r\nGET /small.txt HTTP/1.1\r\nHost: h\r\nRange: bytes=7-\r\n\r\n");
+    add("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n");
     if large {
-        say("GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+        add("GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
     }
-    say("GET /small.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    add("GET /small.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
     all
 }
 
-/// Order in which the bytes of the input arrive.
+/// Form in which the link delivers a piece of the input.
 #[derive(Debug, Clone, Copy)]
 enum Arrival {
     Lent,
@@ -54,7 +54,7 @@ fn reference(server: &TestServer, requests: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn responses_are_the_expected_ones() {
+fn responses_to_unsplit_input_are_as_expected() {
     let server = TestServer::new("").warm();
     let received = reference(&server, &requests(true));
     let text = String::from_utf8_lossy(&received);
@@ -77,7 +77,11 @@ fn responses_are_the_expected_ones() {
         assert!(text.contains(expected), "{expected:?} is missing");
     }
     assert!(text.ends_with("Hello, world!"));
-    assert_eq!(text.matches("Hello, world!").count(), 2, "HEAD and 304 have no content");
+    assert_eq!(
+        text.matches("Hello, world!").count(),
+        2,
+        "responses to HEAD and with status 304 have no body"
+    );
 }
 
 #[test]
@@ -128,7 +132,10 @@ fn a_stop_at_any_byte_of_the_output_gives_the_same_output() {
             let mut client = fetch(&server, &requests, chunk, Arrival::Lent);
             client.peer.accept(stop);
             client.settle();
-            assert!(!client.is_over(), "over before its responses were read at {stop}");
+            assert!(
+                !client.is_over(),
+                "stop at {stop}: the connection is over before its responses were read"
+            );
             assert_eq!(client.peer.received().len(), stop);
             client.peer.accept_all();
             client.settle();
@@ -160,7 +167,10 @@ fn short_writes_and_small_windows_give_the_same_output() {
             client.peer.accept(window);
             client.settle();
             rounds += 1;
-            assert!(rounds < 1000, "step {step}, window {window}: never ends");
+            assert!(
+                rounds < 1000,
+                "step {step}, window {window}: the connection does not end"
+            );
         }
         assert!(*client.peer.received() == expected[..], "step {step}, window {window}");
     }

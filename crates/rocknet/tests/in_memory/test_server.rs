@@ -1,4 +1,4 @@
-//! A worker on the test's thread, with files and handlers, and connections to it that have no socket.
+//! Runs a worker on the thread of the test, with files, handlers, and simulated connections instead of sockets.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -32,10 +32,10 @@ use rocknet_io::link::Link;
 use rocknet_io::sim::{self, SimLink, SimPeer};
 use rocknet_proto::status::Status;
 
-/// Size of a file that is not kept in memory: it is sent piece by piece.
+/// Size of a file that is not cached in memory but sent in pieces.
 const LARGE: usize = 70_000;
 /// Time limit of a disk lookup, in real time.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Sends the request body back.
 struct Echo;
@@ -80,7 +80,7 @@ impl Handler for ReadsSlowly {
     }
 }
 
-/// Reads a request body whose client may pause, and responds after its end.
+/// Reads a request body without the limits on pauses of the client, and responds after the end of the body.
 struct LetsPause;
 
 impl Handler for LetsPause {
@@ -93,7 +93,7 @@ impl Handler for LetsPause {
     }
 }
 
-/// Starts a response and sends the given pieces: if the body does not end with them, the rest never comes.
+/// Starts a response and sends `pieces`. If `ends` is false, the body then stalls forever.
 #[derive(Clone, Copy)]
 struct StopsEarly {
     pieces: usize,
@@ -136,7 +136,7 @@ impl Stream for Fails {
     }
 }
 
-/// Panics, before or while it responds.
+/// Panics when it is called, or in the future that it returns.
 struct Panics {
     at_once: bool,
 }
@@ -148,7 +148,7 @@ impl Handler for Panics {
     }
 }
 
-/// Accepts any upgrade, and joins the client with a peer that reads everything and sends nothing.
+/// Accepts any upgrade and connects the client to a peer that reads everything.
 struct OpensTunnels;
 
 impl Handler for OpensTunnels {
@@ -167,7 +167,7 @@ impl Handler for OpensTunnels {
     }
 }
 
-/// A peer that, on receiving an `x`, sends more than a client takes at once.
+/// Tunnel to a peer that sends 100 KB for each `x` it receives.
 struct SendsMuch {
     splice: Splice<SimLink>,
     peer: SimPeer,
@@ -204,7 +204,7 @@ impl Wake for Woken {
     }
 }
 
-/// A worker on this thread, and the folder it serves.
+/// A worker on this thread, with the folder that it serves.
 pub struct TestServer {
     pub worker: Rc<Worker>,
     folder: tempfile::TempDir,
@@ -215,12 +215,13 @@ impl TestServer {
         TestServer::of(&format!("[limits]\n{limits}\n"), "[site.\":0\"]\n", &[])
     }
 
-    /// One site, by its header and keys, with further files beside the configuration.
+    /// Creates a worker for one site, given by its header and keys, with further files in the folder of the
+    /// configuration.
     pub fn of(before: &str, site: &str, files: &[(&str, &str)]) -> TestServer {
         TestServer::with(Registries::default(), before, site, files)
     }
 
-    /// The same with given registries.
+    /// Like `of`, with these registries.
     pub fn with(registries: Registries, before: &str, site: &str, files: &[(&str, &str)]) -> TestServer {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, content) in files {
@@ -282,7 +283,7 @@ impl TestServer {
         TestServer { worker, folder }
     }
 
-    /// Folder of its files and its configuration.
+    /// Folder of the files and the configuration.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -327,7 +328,7 @@ impl TestServer {
         self
     }
 
-    /// Lets time pass for this worker.
+    /// Advances the timer wheel of the worker.
     pub fn pass(&self, ticks: u32) {
         for _ in 0..ticks {
             self.worker.wheel.advance();
@@ -344,7 +345,7 @@ pub struct TestClient {
 }
 
 impl TestClient {
-    /// Runs until the connection waits for something external.
+    /// Polls the connection until it waits for an event.
     pub fn settle(&mut self) -> &mut TestClient {
         while self.woken.flag.swap(false, Ordering::AcqRel) {
             let Some(connection) = &mut self.connection else { break };
@@ -355,19 +356,19 @@ impl TestClient {
         self
     }
 
-    /// Runs until the connection is over, however long the disk takes.
+    /// Polls the connection until it is over, and waits for lookups on disk.
     pub fn run_to_end(&mut self) {
         self.run_until(TestClient::is_over);
     }
 
-    /// Runs until the condition holds, however long the disk takes.
-    pub fn run_until(&mut self, wanted: impl Fn(&TestClient) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !wanted(self.settle()) {
+    /// Polls the connection until the condition holds, and waits for lookups on disk.
+    pub fn run_until(&mut self, condition: impl Fn(&TestClient) -> bool) {
+        let deadline = Instant::now() + TIMEOUT;
+        while !condition(self.settle()) {
             let left = deadline.saturating_duration_since(Instant::now());
             assert!(
                 !left.is_zero(),
-                "not there yet: {:?}",
+                "the awaited condition did not hold in time: {:?}",
                 String::from_utf8_lossy(&self.peer.received())
             );
             thread::park_timeout(left);

@@ -1,4 +1,4 @@
-//! Worker-cache entries of paths whose controllers run on the worker: another request looks up nothing else.
+//! Worker-cache entries of paths whose controllers run on the worker: later requests skip the lookup of the route.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use crate::library;
 use crate::test_server::{TestClient, TestServer};
 use crate::wire;
 
-/// `before`: keys of the route `/hello`. Another controller is at `/missing`.
+/// Returns a server with a controller at `/hello`, whose route has the keys `before`, and another at `/missing`.
 fn server(before: &str) -> TestServer {
     let library = library::plain().display();
     let routes = format!(
@@ -19,15 +19,15 @@ fn server(before: &str) -> TestServer {
     TestServer::of(&routes, "[site.\":0\"]\n", &[])
 }
 
-/// Cached entry of a path.
-fn remembered(server: &TestServer, path: &str) -> Option<Rc<CachedEndpoint>> {
+/// Returns the cached endpoint of a path.
+fn cached_endpoint(server: &TestServer, path: &str) -> Option<Rc<CachedEndpoint>> {
     match server.worker.files.l1().get(0, path.as_bytes())? {
-        Hit::Endpoint(place) => Some(Rc::clone(place)),
+        Hit::Endpoint(endpoint) => Some(Rc::clone(endpoint)),
         Hit::Entry(_) => None,
     }
 }
 
-/// Response to a request line on a connection of its own.
+/// Sends a request on a new connection and returns the response.
 fn fetch(server: &TestServer, line: &str, more: &str) -> String {
     let mut client = server.connect();
     let request = format!("{line} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n{more}\r\n");
@@ -41,14 +41,14 @@ const HELLO: &str = "\r\n\r\nhello from one";
 #[test]
 fn a_controller_route_for_one_path_is_cached_by_the_worker() {
     let server = server("run_on = \"network\"");
-    assert!(remembered(&server, "/hello").is_none());
+    assert!(cached_endpoint(&server, "/hello").is_none());
     assert!(fetch(&server, "GET /hello", "").ends_with(HELLO));
-    let place = remembered(&server, "/hello").expect("a place");
-    assert_eq!(&*place.path, "/hello");
-    // A lookup of the routes would find the other controller, and no path for any at all.
+    let endpoint = cached_endpoint(&server, "/hello").expect("an endpoint");
+    assert_eq!(&*endpoint.path, "/hello");
+    // A lookup of the routes would find the other controller for the first path, and no endpoint for the second.
     for path in ["/missing", "/nowhere"] {
-        let lead = Hit::Endpoint(Rc::clone(&place));
-        server.worker.files.l1().insert(0, path.as_bytes(), lead);
+        let hit = Hit::Endpoint(Rc::clone(&endpoint));
+        server.worker.files.l1().insert(0, path.as_bytes(), hit);
         for query in ["", "?a=b"] {
             let response = fetch(&server, &format!("GET {path}{query}"), "");
             assert!(response.ends_with(HELLO), "{path}{query}: {response}");
@@ -56,7 +56,7 @@ fn a_controller_route_for_one_path_is_cached_by_the_worker() {
         let mut client = server.connect_http2();
         client.peer.send(&wire::open_beginning()).send(&wire::get(1, path));
         client.run_until(|client| content(client) == b"hello from one");
-        // The entry applies to requests without a body and with a method that reads.
+        // The entry applies only to requests with a safe method and without a body.
         let response = fetch(&server, &format!("POST {path}"), "");
         assert!(!response.ends_with(HELLO), "{path}: {response}");
         let response = fetch(&server, &format!("GET {path}"), "Content-Length: 0\r\n");
@@ -65,11 +65,11 @@ fn a_controller_route_for_one_path_is_cached_by_the_worker() {
 }
 
 fn content(client: &TestClient) -> Vec<u8> {
-    wire::content_of(&wire::frames(&client.peer.received()).0, 1)
+    wire::body_of(&wire::frames(&client.peer.received()).0, 1)
 }
 
 #[test]
-fn paths_that_clients_invent_are_not_cached() {
+fn arbitrary_paths_from_clients_are_not_cached() {
     let server = server("run_on = \"network\"");
     for (line, more) in [
         ("POST /hello", "Content-Length: 0\r\n"),
@@ -82,11 +82,11 @@ fn paths_that_clients_invent_are_not_cached() {
         let response = fetch(&server, line, more);
         assert!(response.ends_with(HELLO), "{line}: {response}");
         for path in ["/hello", "/%68ello", "//hello", "/below/1", "/below/"] {
-            assert!(remembered(&server, path).is_none(), "{path} after {line}");
+            assert!(cached_endpoint(&server, path).is_none(), "{path} after {line}");
         }
     }
     assert!(fetch(&server, "HEAD /hello", "").starts_with("HTTP/1.1 200 "));
-    assert!(remembered(&server, "/hello").is_some());
+    assert!(cached_endpoint(&server, "/hello").is_some());
 }
 
 #[test]
@@ -94,6 +94,6 @@ fn controllers_that_respond_later_are_not_cached() {
     let server = server("run_on = \"worker\"");
     for _ in 0..2 {
         assert!(fetch(&server, "GET /hello", "").ends_with(HELLO));
-        assert!(remembered(&server, "/hello").is_none());
+        assert!(cached_endpoint(&server, "/hello").is_none());
     }
 }

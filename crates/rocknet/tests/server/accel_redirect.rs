@@ -1,11 +1,12 @@
-//! Files that a script names in its response: sent as files are, and only from inside the roots of the site.
+//! Accel redirects: files that a script names in its response are sent like other files, and only from the roots of the
+//! site.
 
 use super::support::fastcgi::{Next, Peer, SOCKET, response, write_to};
 use super::support::{Folder, Running};
 
 const TEXT: &str = "0123456789";
 
-/// The script responds with the header fields of its query, `|` between them.
+/// Starts a server whose script responds with the header fields in its query, separated by `|`.
 fn started() -> (Running, Peer) {
     let folder = Folder::with(&[
         ("www/index.php", ""),
@@ -117,7 +118,7 @@ fn files_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
         ("X-Sendfile:FOLDERwww/plain.txt", &[], 200, &[], TEXT),
         ("X-Sendfile:FOLDERwww/sub+folder/a%b.txt", &[], 200, &[], TEXT),
         ("X-Sendfile:FOLDERprivate/inside/report.txt", &[], 200, &[], TEXT),
-        // Never a file from outside and never a hidden one; the site's error page is sent.
+        // Files outside the roots and hidden files are refused with the error page of the site.
         ("X-Accel-Redirect:/.secret", &[], 404, &[], TEXT),
         ("X-Accel-Redirect:/out.txt", &[], 404, &[], TEXT),
         ("X-Accel-Redirect:/../secret.txt", &[], 404, &[], TEXT),
@@ -152,7 +153,7 @@ fn files_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
             "{query}: {response:?}"
         );
     }
-    // The method of the request to the script does not matter.
+    // The file is sent regardless of the method of the request, without a body for HEAD.
     for (line, content) in [
         ("POST /?X-Accel-Redirect:/plain.txt", TEXT),
         ("HEAD /?X-Accel-Redirect:/plain.txt", ""),
@@ -161,7 +162,7 @@ fn files_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
         response.expect(line, 200, &["Content-Length: 10"]);
         assert_eq!(response.text(), content, "{line}");
     }
-    // Internal paths are refused to clients.
+    // Requests of clients for internal paths are refused.
     for path in ["/inside/report.txt", "/inside/", "/inside/none"] {
         assert_eq!(client.get(path).status, 404, "{path}");
     }

@@ -12,19 +12,20 @@ use super::support::fastcgi::{Next, Peer, SOCKET, response, write_to};
 use super::support::http2::Http2;
 use super::support::{DEADLINE, Folder, Running};
 
-/// Hashes of `secret`, at the lowest cost.
+/// bcrypt hash of the password `secret`, with the lowest cost.
 pub const SECRET: &str = "$2y$04$RwBnJOpDEQZiy2VKUT52Q.YEkrK.DMrhbaOu12VTXkM2GvfW0CUZW";
+/// Apache MD5 hash of the password `secret`.
 const OTHER_SECRET: &str = "$apr1$salta$B9BjV5iJxTOEigFCDPnZQ0";
 
 pub const SERVER: &str =
     "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
 
-/// `auth` for one user, `bob`, whose password is `secret`.
+/// Returns the key `auth` with the user `bob`, whose password is `secret`.
 pub fn auth() -> String {
     format!("auth = {{ bob = \"{SECRET}\" }}")
 }
 
-/// Authorization header field of a user and a password.
+/// Returns the `Authorization` header field for a user and a password.
 pub fn basic(user: &str, password: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::from("Authorization: Basic ");
@@ -69,7 +70,7 @@ pub fn over_http1(server: &Running, line: &str, fields: &[&str], body: &str) -> 
     }
 }
 
-/// Sends the same on a connection with HTTP/2.
+/// Sends a request on an HTTP/2 connection.
 pub fn over_http2(client: &mut Http2, line: &str, fields: &[&str], body: &str) -> AnyResponse {
     let (method, path) = line.split_once(' ').expect("a method and a path");
     let mut builder = Request::builder().method(method).uri(format!("http://localhost{path}"));
@@ -96,7 +97,7 @@ pub fn over_http2(client: &mut Http2, line: &str, fields: &[&str], body: &str) -
     }
 }
 
-/// Sends a request over both versions.
+/// Sends a request over HTTP/1.1 and over HTTP/2.
 pub fn fetch(server: &Running, line: &str, fields: &[&str], body: &str) -> [AnyResponse; 2] {
     let mut http2 = Http2::to(server.address());
     [
@@ -132,7 +133,7 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
             ),
         ),
         ("GET /net/a", 403, ("X-Site", "yes")),
-        // A direct request for the page is refused, though the page is sent with the error.
+        // The error page itself is protected: a direct request for it is refused.
         ("GET /page.html", 403, ("X-Site", "yes")),
     ] {
         for got in fetch(&server, line, &[], "") {
@@ -143,12 +144,12 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
             assert_eq!(got.text, "the page", "{line}");
         }
     }
-    // Ten guesses from this address: the next attempt is throttled, even with the right password.
+    // After ten wrong passwords from an address, every further attempt is refused, even with the right password.
     for number in 0..10 {
         let guess = basic("bob", &format!("guess {number}"));
         let got = over_http1(&server, "GET /in/a.txt", &[&guess], "");
         assert_eq!(got.status, 401, "{number}");
-        // A repeated wrong password does not count as another guess.
+        // A repeated wrong password is counted only once.
         let got = over_http1(&server, "GET /in/a.txt", &[&guess], "");
         assert!(got.status == 401 || number == 9, "{number}");
     }
@@ -159,7 +160,7 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
         let seconds: u64 = got.field("Retry-After").expect("a time").parse().expect("seconds");
         assert!((1..=60).contains(&seconds), "{seconds}");
     }
-    // A reload keeps the count of guesses, and the rest of the site stays open.
+    // A reload keeps the count of wrong passwords, and other routes of the site are still served.
     server.reload(&text).expect("a good configuration");
     assert_eq!(
         over_http1(&server, "GET /in/a.txt", &[&basic("bob", "secret")], "").status,
@@ -169,7 +170,7 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
 }
 
 #[test]
-fn only_one_field_with_the_right_credentials_is_accepted() {
+fn exactly_one_field_with_the_right_credentials_is_accepted() {
     let server = Running::start(folder(), &format!("{SERVER}{}", super::support::running::site(&auth())));
     let (right, other) = (basic("bob", "secret"), basic("ann", "secret"));
     for _ in 0..2 {
@@ -184,7 +185,7 @@ fn only_one_field_with_the_right_credentials_is_accepted() {
             (&["Authorization: Bearer abc"], 401),
             (&["Authorization: Basic"], 401),
             (&["Authorization: Basic ***"], 401),
-            // Applications differ in which of several fields they use.
+            // Several fields are refused, because applications differ in which one they use.
             (&[&right, &right], 401),
             (&[&right, &other], 401),
             (&[&other, &right], 401),
@@ -239,7 +240,7 @@ fn address_rules_apply_to_the_client_address() {
         ([127, 0, 0, 1], "/in/a.txt", &[][..], 403),
         ([127, 0, 0, 2], "/in/a.txt", &[], 200),
         ([127, 0, 0, 1], "/in/a.txt", &[named], 403),
-        // A trusted proxy names another client, one that is not allowed, or none.
+        // A trusted proxy forwards for a client that is allowed, for one that is not, or names no client.
         ([127, 0, 0, 3], "/in/a.txt", &[named], 200),
         (
             [127, 0, 0, 3],
@@ -254,7 +255,7 @@ fn address_rules_apply_to_the_client_address() {
         ([127, 0, 0, 2], "/page.html", &[], 200),
         ([127, 0, 0, 3], "/page.html", &[named], 403),
     ] {
-        // Twice: the second is answered by the worker cache.
+        // The second response comes from the worker cache.
         for _ in 0..2 {
             let mut client = from_address(&server, from);
             let response = client.fetch(&format!("GET {path}"), fields);
@@ -266,7 +267,7 @@ fn address_rules_apply_to_the_client_address() {
     }
 }
 
-/// A client at this address of the machine.
+/// Connects a client from this loopback address.
 fn from_address(server: &Running, from: [u8; 4]) -> super::support::Client {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -283,7 +284,7 @@ fn from_address(server: &Running, from: [u8; 4]) -> super::support::Client {
 }
 
 #[test]
-fn address_rules_apply_to_the_announced_address() {
+fn address_rules_apply_to_the_address_of_the_proxy_protocol() {
     let text = format!(
         "{SERVER}proxy_protocol = [\"127.0.0.0/8\"]\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
          route.\"/in/*\" = {{ allow = \"192.0.2.0/24\" }}\n"
@@ -300,7 +301,7 @@ fn address_rules_apply_to_the_announced_address() {
 }
 
 #[test]
-fn the_body_of_a_refused_request_is_bounded_and_the_connection_survives() {
+fn the_body_of_a_refused_request_is_bounded_and_the_connection_is_kept() {
     let keys = format!("limits = {{ body_size = 100 }}\n{}", auth());
     let server = Running::start(folder(), &format!("{SERVER}{}", super::support::running::site(&keys)));
     let right = basic("bob", "secret");
@@ -308,7 +309,7 @@ fn the_body_of_a_refused_request_is_bounded_and_the_connection_survives() {
     for (fields, length, status) in [
         (&[][..], 100, 401),
         (&[&*right][..], 100, 405),
-        // The first request with this password verifies it while the body waits.
+        // This password is not in the cache, so it is verified while the body waits.
         (&[&basic("bob", "wrong")], 100, 401),
         (&[], 101, 413),
     ] {
@@ -352,7 +353,7 @@ fn applications_get_the_user_and_not_the_password() {
     for (path, expected) in [
         ("/in/x", "bob|Basic||root".to_owned()),
         ("/app/x", "bob|Basic||root".to_owned()),
-        // Where the server verifies nothing, the application may.
+        // Routes without `auth` pass `Authorization` on, because the application may verify it.
         ("/free/x", format!("||{}|root", right.replace("Authorization: ", ""))),
         ("/x", format!("||{}|root", right.replace("Authorization: ", ""))),
     ] {
@@ -373,18 +374,21 @@ fn changes_of_the_user_file_take_effect() {
     let server = Running::start(folder, &text);
     let status = |user: &str| over_http1(&server, "GET /in/a.txt", &[&basic(user, "secret")], "").status;
     assert_eq!((status("bob"), status("ann")), (200, 401));
-    // Within a second without a reload, and at once with one.
+    // A change of the file takes effect within a second, or immediately at a reload.
     let file = server.folder.path("htpasswd");
     fs::write(&file, format!("bob:{SECRET}\ncat:{OTHER_SECRET}\n")).expect("a file");
     let started = Instant::now();
     while status("cat") != 200 {
-        assert!(started.elapsed() < DEADLINE, "a user that was added cannot enter");
+        assert!(
+            started.elapsed() < DEADLINE,
+            "a user that was added to the file is refused"
+        );
     }
     assert_eq!(status("bob"), 200);
     fs::write(&file, format!("dan:{OTHER_SECRET}\n")).expect("a file");
     server.reload(&text).expect("a good configuration");
     assert_eq!((status("bob"), status("cat"), status("dan")), (401, 401, 200));
-    // A reload of a configuration without the user has the same effect.
+    // A reload of a configuration without `auth` takes effect immediately.
     server
         .reload(&format!("{SERVER}{}", super::support::running::site("")))
         .expect("a good configuration");

@@ -1,5 +1,4 @@
-//! The access log of a site: one line for each response, true to what was sent, whatever the client put into its
-//! request.
+//! The access log of a site: one line for each response with what was sent, regardless of the contents of the request.
 
 use std::fs;
 
@@ -8,14 +7,14 @@ use super::support::running::Running;
 
 const LARGE: u64 = 64 << 20;
 
-/// Starts a server, runs `talk`, stops the server and returns the lines of its log.
-fn lines(format: &str, talk: impl FnOnce(&Running)) -> Vec<String> {
+/// Starts a server, runs `send_requests`, stops the server and returns the lines of its log.
+fn lines(format: &str, send_requests: impl FnOnce(&Running)) -> Vec<String> {
     let folder = Folder::with(&[("www/a.txt", "hello"), ("www/index.html", "<p>home")]);
     folder.sparse("www/large.bin", LARGE);
     let log = folder.path("access.log");
     let keys = format!("log = {{ access = \"{}\", format = \"{format}\" }}", log.display());
     let server = Running::site(folder, &keys);
-    talk(&server);
+    send_requests(&server);
     let (server, _folder) = server.take();
     server.stop();
     fs::read_to_string(&log)
@@ -26,8 +25,8 @@ fn lines(format: &str, talk: impl FnOnce(&Running)) -> Vec<String> {
 }
 
 #[test]
-fn every_response_has_a_line() {
-    let message = lines("combined", |server| {
+fn every_response_is_logged() {
+    let records = lines("combined", |server| {
         let mut client = server.connect();
         client.get("/a.txt").expect("from the disk", 200, &[]);
         client.get("/a.txt").expect("from memory", 200, &[]);
@@ -41,13 +40,13 @@ fn every_response_has_a_line() {
             .expect("a part", 206, &[]);
         assert_eq!(client.get("/large.bin").body.len() as u64, LARGE);
     });
-    let rest: Vec<&str> = message
+    let rest: Vec<&str> = records
         .iter()
         .map(|line| line.split_once("] ").expect("a time").1)
         .collect();
     assert!(
-        message.iter().all(|line| line.starts_with("127.0.0.1 - - [")),
-        "{message:?}"
+        records.iter().all(|line| line.starts_with("127.0.0.1 - - [")),
+        "{records:?}"
     );
     let missing = rest[3].split(' ').nth(4).and_then(|bytes| bytes.parse::<u64>().ok());
     assert!(
@@ -71,7 +70,7 @@ fn every_response_has_a_line() {
 }
 
 #[test]
-fn clients_are_those_named_by_trusted_proxies() {
+fn the_client_address_is_that_named_by_a_trusted_proxy() {
     for (server, fields, expected) in [
         ("", &["X-Forwarded-For: 192.0.2.1"][..], "127.0.0.1"),
         (
@@ -104,41 +103,41 @@ fn clients_are_those_named_by_trusted_proxies() {
         );
         let running = Running::start(folder, &text);
         let mut client = running.connect();
-        // From the disk, from memory, without the field, and with it again.
+        // The first response comes from disk and the others from the cache. The third request is without the field.
         for fields in [fields, fields, &[], fields] {
             client.fetch("GET /a.txt", fields).expect(server, 200, &[]);
         }
         drop(client);
         let (running, _folder) = running.take();
         running.stop();
-        let message = fs::read_to_string(&log).expect("an access log");
-        let clients: Vec<&str> = message.lines().filter_map(|line| line.split(' ').next()).collect();
+        let records = fs::read_to_string(&log).expect("an access log");
+        let clients: Vec<&str> = records.lines().filter_map(|line| line.split(' ').next()).collect();
         assert_eq!(clients, [expected, expected, "127.0.0.1", expected], "{server}");
     }
 }
 
 #[test]
 fn a_cut_response_is_logged_with_the_bytes_sent() {
-    let message = lines("common", |server| {
+    let records = lines("common", |server| {
         let mut client = server.connect();
         client.send("GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n");
         client.bytes(1000);
         drop(client);
         server.wait_until_idle();
     });
-    assert_eq!(message.len(), 1, "{message:?}");
-    let bytes = message[0]
+    assert_eq!(records.len(), 1, "{records:?}");
+    let bytes = records[0]
         .rsplit(' ')
         .next()
         .and_then(|bytes| bytes.parse::<u64>().ok());
     assert!(
-        message[0].contains("\" 200 ") && bytes >= Some(700) && bytes < Some(LARGE),
-        "{message:?}"
+        records[0].contains("\" 200 ") && bytes >= Some(700) && bytes < Some(LARGE),
+        "{records:?}"
     );
 }
 
 #[test]
-fn refused_requests_have_a_line_without_their_contents() {
+fn refused_requests_are_logged_without_their_contents() {
     let many = "X: y\r\n".repeat(200);
     let rows = [
         ("GET /a\u{7f} HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 400),
@@ -147,15 +146,15 @@ fn refused_requests_have_a_line_without_their_contents() {
         (format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n"), 431),
     ];
     for format in ["combined", "json"] {
-        let message = lines(format, |server| {
+        let records = lines(format, |server| {
             for (bytes, status) in &rows {
                 let mut client = server.connect();
                 client.send(bytes);
                 client.response().expect("refused", *status, &["Connection: close"]);
             }
         });
-        assert_eq!(message.len(), rows.len(), "{message:#?}");
-        for (line, (_, status)) in message.iter().zip(&rows) {
+        assert_eq!(records.len(), rows.len(), "{records:#?}");
+        for (line, (_, status)) in records.iter().zip(&rows) {
             let (start, end) = match format {
                 "json" => (
                     "\"client\":\"127.0.0.1\",\"user\":null,\"protocol\":\"\",\"tls\":null,\"method\":\"\",\"target\":\"\"",
@@ -177,7 +176,7 @@ fn refused_requests_have_a_line_without_their_contents() {
 }
 
 #[test]
-fn requests_for_no_site_are_in_the_log_of_the_first_site() {
+fn requests_without_a_site_are_logged_by_the_first_site() {
     let folder = Folder::with(&[("www/index.html", "home")]);
     let log = folder.path("access.log");
     let site = |name: &str| {
@@ -195,18 +194,18 @@ fn requests_for_no_site_are_in_the_log_of_the_first_site() {
     client.response().expect("no request", 400, &[]);
     let (server, _folder) = server.take();
     server.stop();
-    let message = fs::read_to_string(&log).expect("an access log");
-    let message: Vec<&str> = message
+    let records = fs::read_to_string(&log).expect("an access log");
+    let records: Vec<&str> = records
         .lines()
         .map(|line| line.split_once("] ").expect("a time").1)
         .collect();
-    assert_eq!(message.len(), 2, "{message:?}");
-    assert!(message[0].starts_with("\"GET /x HTTP/1.1\" 404 "), "{message:?}");
-    assert!(message[1].starts_with("\"-\" 400 "), "{message:?}");
+    assert_eq!(records.len(), 2, "{records:?}");
+    assert!(records[0].starts_with("\"GET /x HTTP/1.1\" 404 "), "{records:?}");
+    assert!(records[1].starts_with("\"-\" 400 "), "{records:?}");
 }
 
 #[test]
-fn a_response_that_is_not_read_is_logged_when_it_is_cut() {
+fn a_response_that_is_not_read_is_logged_when_it_times_out() {
     let folder = Folder::with(&[]);
     folder.sparse("www/large.bin", LARGE);
     let log = folder.path("access.log");
@@ -222,9 +221,9 @@ fn a_response_that_is_not_read_is_logged_when_it_is_cut() {
     server.wait_until_idle();
     let (server, _folder) = server.take();
     server.stop();
-    let message = fs::read_to_string(&log).expect("an access log");
+    let records = fs::read_to_string(&log).expect("an access log");
     assert!(
-        message.lines().count() == 1 && message.contains("\"GET /large.bin HTTP/1.1\" 200 "),
-        "{message:?}"
+        records.lines().count() == 1 && records.contains("\"GET /large.bin HTTP/1.1\" 200 "),
+        "{records:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! The access log as JSON: one record for every version of HTTP and every handler, and the durations that `status` shows.
+//! The access log as JSON: the same record for every version of HTTP and every handler, and the durations in `status`.
 
 use std::fs;
 use std::thread;
@@ -21,19 +21,19 @@ fn folder() -> Folder {
     Folder::with(&[("www/a.txt", "hello"), ("www/index.php", "<?php")])
 }
 
-/// Starts a site with further keys, runs `talk`, stops the server, and returns the lines of its log.
-fn lines(folder: Folder, keys: &str, mounts: Vec<Mount>, talk: impl FnOnce(&Running)) -> Vec<String> {
+/// Starts a site with further keys, runs `send_requests`, stops the server, and returns the lines of its log.
+fn lines(folder: Folder, keys: &str, mounts: Vec<Mount>, send_requests: impl FnOnce(&Running)) -> Vec<String> {
     let log = folder.path("access.log");
     let keys = format!("{keys}\nlog = {{ access = \"{}\", format = \"json\" }}", log.display());
     let server = Running::start_with(folder, &format!("{SERVER}{}", site(&keys)), mounts);
-    talk(&server);
+    send_requests(&server);
     let (server, _folder) = server.take();
     server.stop();
     let log = fs::read_to_string(&log).expect("an access log");
     log.lines().map(str::to_owned).collect()
 }
 
-/// Text of a member's value; no value in these tests contains a comma.
+/// Returns the text of a member's value. Works only for values without a comma.
 fn member<'l>(line: &'l str, name: &str) -> &'l str {
     let after = line.split_once(&format!("\"{name}\":"));
     let value = after.unwrap_or_else(|| panic!("{name} is missing in {line}")).1;
@@ -52,7 +52,7 @@ fn number(line: &str, name: &str) -> u64 {
     value.parse().unwrap_or_else(|_| panic!("{name} is {value} in {line}"))
 }
 
-/// Sends each request over HTTP/1.1 and then over HTTP/2: method, path and body.
+/// Sends each request, given by method, path and body, over HTTP/1.1 and then over HTTP/2.
 fn over_both(server: &Running, requests: &[(&str, &str, &[u8])]) {
     let mut first = server.connect();
     for (method, path, body) in requests {
@@ -145,14 +145,14 @@ fn every_version_and_handler_has_the_same_record() {
 }
 
 #[test]
-fn an_upstream_without_a_response_is_named() {
+fn an_upstream_that_does_not_respond_is_logged() {
     let upstream = Upstream::raw(drop);
-    let message = lines(folder(), &upstream.key(), Vec::new(), |server| {
+    let records = lines(folder(), &upstream.key(), Vec::new(), |server| {
         server.connect().get("/").expect("no response", 502, &[]);
     });
     let address = format!("\"{}\"", upstream.url());
     check(
-        &message[0],
+        &records[0],
         &[("status", "502"), ("upstream", &address), ("upstream_us", "null")],
     );
 }
@@ -168,7 +168,7 @@ fn a_response_that_was_cut_has_the_same_bytes_in_every_version() {
         );
         upstream::Next::Close
     });
-    let message = lines(folder(), &upstream.key(), Vec::new(), |server| {
+    let records = lines(folder(), &upstream.key(), Vec::new(), |server| {
         let mut client = server.connect();
         client.send("GET /cut HTTP/1.1\r\nHost: localhost\r\n\r\n");
         client.rest();
@@ -176,25 +176,25 @@ fn a_response_that_was_cut_has_the_same_bytes_in_every_version() {
         let (response, _) = client.start_request(client.request("GET", "/cut"), true);
         assert!(client.response(response).is_err(), "the response was not cut");
     });
-    assert_eq!(message.len(), 2, "{message:#?}");
-    for line in &message {
+    assert_eq!(records.len(), 2, "{records:#?}");
+    for line in &records {
         check(line, &[("status", "200"), ("bytes_sent", &SENT.to_string())]);
     }
 }
 
 #[test]
 fn durations_are_logged_and_added_up_for_status() {
-    const TAKES: Duration = Duration::from_millis(30);
+    const DURATION: Duration = Duration::from_millis(30);
     const READY: usize = 200;
     let (waits, mut waiting) = Deferred::new();
     let mut whole = Duration::ZERO;
-    let message = lines(folder(), "", vec![mount("/slow", waits)], |server| {
+    let records = lines(folder(), "", vec![mount("/slow", waits)], |server| {
         let mut client = server.connect();
         let begun = Instant::now();
         client.send("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let incoming = waiting.next();
-        // The duration that the handler takes.
-        thread::sleep(TAKES);
+        // The sleep is the duration of the handler.
+        thread::sleep(DURATION);
         incoming.response("slow");
         client.response();
         whole = begun.elapsed();
@@ -203,29 +203,30 @@ fn durations_are_logged_and_added_up_for_status() {
         }
         let durations = server.server().status().durations;
         let [site] = &durations[..] else {
-            panic!("one site had requests: {durations:?}");
+            panic!("exactly one site must have requests: {durations:?}");
         };
         assert_eq!((site.site.as_str(), site.responses), ("default", READY as u64 + 1));
         assert!(site.p50_us < 30_000 && site.p50_us <= site.p99_us, "{site:?}");
-        // All but two of 201 responses are within 99 %.
+        // The 99th percentile of 201 responses excludes the slow one.
         assert!(site.p99_us < 30_000, "{site:?}");
     });
-    let slow = number(&message[0], "duration_us");
+    let slow = number(&records[0], "duration_us");
     let whole = u64::try_from(whole.as_micros()).expect("a short time");
     assert!(slow >= 30_000 && slow <= whole, "{slow} of {whole}");
-    for ready in &message[2..] {
+    for ready in &records[2..] {
         assert!(number(ready, "duration_us") < 30_000, "{ready}");
     }
 }
 
 #[test]
-fn the_user_is_named_once_the_password_is_verified() {
+fn the_user_is_logged_only_if_the_password_was_verified() {
     let keys = format!("{}\nrule = [ {{ path = \"/gone\", respond = 410 }} ]", auth());
     let all = lines(folder(), &keys, Vec::new(), |server| {
         for (path, password) in [
             ("/a.txt", None),
             ("/a.txt", Some("wrong")),
-            // Verified in the pool, then by the cached verification, then by the worker cache.
+            // The pool verifies the first password. The second is found in the cache of verified passwords, and the
+            // third response comes from the worker cache.
             ("/a.txt", Some("secret")),
             ("/a.txt", Some("secret")),
             ("/a.txt", Some("secret")),

@@ -1,5 +1,5 @@
-//! FastCGI, SCGI and uwsgi applications over scripted peers: their variables, their responses, and the choice among
-//! several.
+//! FastCGI, SCGI and uwsgi applications, simulated by scripted peers: variables, responses, errors, and balancing over
+//! several applications.
 
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, mpsc};
@@ -23,7 +23,7 @@ fn folder() -> Folder {
     ])
 }
 
-/// An application at the socket `app.sock`, in the protocol of a key, whose responses begin with their head.
+/// Starts an application at the socket `app.sock` that speaks the protocol of `key`. `response` returns head and body.
 fn peer(
     key: &str,
     folder: &Folder,
@@ -55,7 +55,7 @@ fn peer_at(
     }
 }
 
-/// Responds with the variables, one on each line, and then the request body.
+/// Returns a response with the variables, one per line, followed by the request body.
 fn mirror(incoming: &ReceivedRequest) -> Vec<u8> {
     let mut text = String::from("Content-Type: text/plain\r\n\r\n");
     for (name, value) in &incoming.variables {
@@ -87,7 +87,7 @@ fn an_application_gets_every_request_below_its_route() {
             ("/app/index.html?x=1", "/app", "/index.html"),
             ("/app//a/./b/../c%20d", "/app", "/a/c d"),
             ("/app/wiki/Special:Search", "/app", "/wiki/Special:Search"),
-            // An encoded slash does not separate segments.
+            // An encoded slash does not separate path segments.
             ("/app/a%2Fb", "/app", "/a\\b"),
             ("/hook", "/hook", ""),
             ("/some.do", "", "/some.do"),
@@ -181,7 +181,7 @@ fn variables_come_from_the_request_and_the_configuration() {
             !text.contains("COOKIE") && !text.contains("HTTP_PROXY") && text.ends_with("\nbody"),
             "{text}"
         );
-        // The application gets the length, though the client did not send it.
+        // The application gets a length although the client sent chunks, because the body is spooled first.
         client.send(request("POST /", &["Transfer-Encoding: chunked"]) + "5\r\nhello\r\n0\r\n\r\n");
         let text = client.response().text();
         assert!(has(&text, "CONTENT_LENGTH=5") && text.ends_with("\nhello"), "{text}");
@@ -195,9 +195,9 @@ fn variables_come_from_the_request_and_the_configuration() {
 fn responses_are_forwarded_or_refused() {
     let long = format!("A: {}\r\n\r\n", "x".repeat(64 * 1024));
     let large = format!("Content-Type: text/x\r\n\r\n{}", "0123456789".repeat(100_000));
-    let message = format!("Content-Length: 1000000\r\n\r\n{}", "0123456789".repeat(100_000));
-    // Output of an application, and the response a client gets. Status lines of HTTP are parsed where such applications
-    // write them.
+    let with_length = format!("Content-Length: 1000000\r\n\r\n{}", "0123456789".repeat(100_000));
+    // A row has the output of an application, the expected status over FastCGI, the one over SCGI and uwsgi, header
+    // fields and the length of the body. Only SCGI and uwsgi applications can begin with an HTTP status line.
     let rows: Vec<(&str, u16, u16, &[&str], usize)> = vec![
         (
             "Content-Type: text/x\r\n\r\nhello",
@@ -219,7 +219,7 @@ fn responses_are_forwarded_or_refused() {
         ("HTTP/1.1 100 Continue\r\n\r\n", 502, 502, &[], usize::MAX),
         ("Content-Length: 3\r\n\r\nhello", 200, 200, &[], usize::MAX),
         (&large, 200, 200, &["Transfer-Encoding: chunked"], 1_000_000),
-        (&message, 200, 200, &["Content-Length: 1000000"], 1_000_000),
+        (&with_length, 200, 200, &["Content-Length: 1000000"], 1_000_000),
         (&long, 502, 502, &[], usize::MAX),
         ("no head at all", 502, 502, &[], usize::MAX),
         ("A: b\rSet-Cookie: c\r\n\r\n", 502, 502, &[], usize::MAX),
@@ -260,13 +260,13 @@ fn a_response_shorter_than_announced_is_cut() {
             _ => [&b"Content-Length: 500001\r\n\r\n"[..], &[b'x'; 500_000]].concat(),
         });
         let server = Running::site(folder, &format!("{key} = \"unix:app.sock\""));
-        // The response may or may not have begun when the application closes.
+        // The application can close before or after the response has begun, so the client gets a 502 or a cut response.
         let mut client = server.connect();
         client.send(request("GET /?small", &["Connection: close"]));
         let head = client.head();
         let is_cut = head.contains("Content-Length: 6\r\n") && client.rest().len() == 5;
         assert!(head.starts_with("HTTP/1.1 502") || is_cut, "{head}");
-        // The response has begun already: the client sees that it is shorter than announced.
+        // This response has begun, so the client gets fewer bytes than `Content-Length` says.
         let mut client = server.connect();
         client.send(request("GET /?large", &[]));
         assert!(client.head().contains("Content-Length: 500001\r\n"));
@@ -275,7 +275,7 @@ fn a_response_shorter_than_announced_is_cut() {
 }
 
 #[test]
-fn it_is_the_same_over_http2() {
+fn applications_get_the_same_requests_over_http2() {
     for key in KEYS {
         let folder = folder();
         let _peer = peer(key, &folder, mirror);
@@ -294,12 +294,12 @@ fn it_is_the_same_over_http2() {
 }
 
 #[test]
-fn errors_have_a_status_and_in_dev_mode_a_hint() {
+fn errors_get_a_status_and_in_dev_mode_a_hint() {
     const SERVER: &str = "[server]\nmode = \"MODE\"\nworkers = 1\nevents = { wait = \"20ms\" }\n";
     for mode in ["dev", "prod"] {
         for key in KEYS {
             let folder = folder();
-            // A slow application sends nothing until the server has given up.
+            // A slow application sends nothing until the server has responded with a timeout.
             let (given_up, slow) = mpsc::channel::<()>();
             let slow = Arc::new(Mutex::new(slow));
             let _peer = peer(key, &folder, move |incoming| {
@@ -315,7 +315,7 @@ fn errors_have_a_status_and_in_dev_mode_a_hint() {
                  [site.default.route.\"/no-file/*\"]\n{key} = \"unix:none.sock\"\n"
             );
             let server = Running::start(folder, &format!("{}{}", SERVER.replace("MODE", mode), site(&keys)));
-            for (path, status, cure) in [
+            for (path, status, hint) in [
                 ("/nobody/x", 502, "Nothing listens at 127.0.0.1"),
                 ("/no-file/x", 502, "Start the application"),
                 ("/?silent", 502, "before it responded"),
@@ -323,8 +323,8 @@ fn errors_have_a_status_and_in_dev_mode_a_hint() {
             ] {
                 let response = server.get(path);
                 assert_eq!(response.status, status, "{key} {path}: {response:?}");
-                let is_logged = response.text().contains(cure);
-                assert_eq!(is_logged, mode == "dev", "{key} {path}: {}", response.text());
+                let has_hint = response.text().contains(hint);
+                assert_eq!(has_hint, mode == "dev", "{key} {path}: {}", response.text());
             }
             drop(given_up);
         }
@@ -332,7 +332,7 @@ fn errors_have_a_status_and_in_dev_mode_a_hint() {
 }
 
 #[test]
-fn fields_too_large_for_a_protocol_are_431() {
+fn fields_too_large_for_a_protocol_get_431() {
     let fields: Vec<String> = (0..3)
         .map(|number| format!("X-{number}: {}", "x".repeat(22_000)))
         .collect();
@@ -351,12 +351,12 @@ fn fields_too_large_for_a_protocol_are_431() {
 }
 
 #[test]
-fn connections_are_kept_where_configured() {
+fn connections_are_kept_if_configured() {
     for (keep, expected) in [("", 6), (", keep = 2", 2)] {
         let folder = folder();
         let peer = peer("fastcgi", &folder, mirror);
         let server = Running::site(folder, &format!("fastcgi = {{ to = \"unix:app.sock\"{keep} }}"));
-        // Connections are kept for a second: a longer pause of a busy machine proves nothing.
+        // Idle connections are kept for one second. If a busy machine pauses for longer, the attempt is repeated.
         let found = (0..50).find_map(|_| {
             let (begun, before) = (std::time::Instant::now(), peer.connections());
             let mut client = server.connect();
@@ -370,7 +370,7 @@ fn connections_are_kept_where_configured() {
 }
 
 #[test]
-fn several_applications_share_the_load_and_replace_a_failed_one() {
+fn requests_are_balanced_and_a_failed_application_is_skipped() {
     for key in KEYS {
         let folder = folder();
         let name = |name: &'static str| move |_: &ReceivedRequest| format!("A: b\r\n\r\n{name}").into_bytes();
@@ -388,13 +388,13 @@ fn several_applications_share_the_load_and_replace_a_failed_one() {
                 other => panic!("{key}: {other}"),
             }
         }
-        // Two requests were sent to another application in place of the one that is gone; since then it is out of
-        // rotation.
+        // Two requests failed over from the missing application to another one. Then the missing application was out
+        // of rotation.
         assert!(counts[0] >= 18 && counts[1] >= 18, "{key}: {counts:?}");
     }
 }
 
-/// Serves connections one after the other, each to its end, as a single-process application does.
+/// Starts an application that serves one connection at a time until it is closed, as a single process does.
 fn one_at_a_time(socket: &std::path::Path) {
     let alone = Arc::new(Mutex::new(()));
     Peer::raw(socket, move |mut stream| {
@@ -410,7 +410,7 @@ fn one_at_a_time(socket: &std::path::Path) {
 }
 
 #[test]
-fn kept_connections_starve_no_client() {
+fn kept_connections_do_not_starve_clients() {
     let folder = folder();
     one_at_a_time(&folder.path("app.sock"));
     let server = Running::site(
@@ -418,7 +418,7 @@ fn kept_connections_starve_no_client() {
         "fastcgi = { to = \"unix:app.sock\", keep = 8 }\nlimits = { answer_timeout = \"10s\" }",
     );
     let address = server.address();
-    // More clients than processes, each sending requests again and again.
+    // More clients than application processes send requests continuously.
     let clients: Vec<_> = (0..6)
         .map(|_| {
             std::thread::spawn(move || {
@@ -428,7 +428,7 @@ fn kept_connections_starve_no_client() {
         })
         .collect();
     for client in clients {
-        assert!(client.join().expect("a client"), "a client was left waiting");
+        assert!(client.join().expect("a client"), "a client got no response");
     }
 }
 
@@ -441,13 +441,13 @@ fn a_connection_kept_by_one_worker_serves_another() {
         folder,
         &format!("[server]\nworkers = 3\nevents = {{ wait = \"20ms\" }}\n{keys}"),
     );
-    // The kernel spreads connections over the workers; an open connection keeps each worker awake.
-    let mut stays: Vec<_> = (0..12).map(|_| server.connect()).collect();
-    // They send requests in turn, so a second connection is not needed. One is opened only if the first was closed
-    // after an idle second, or because a server of another test in this process was idle.
+    // The kernel distributes connections over the workers. An open connection keeps its worker awake.
+    let mut clients: Vec<_> = (0..12).map(|_| server.connect()).collect();
+    // The clients send requests one after the other, so one connection to the application suffices. A further one is
+    // opened only if the first was closed after an idle second, or because another server in this process was idle.
     let has_sufficed = (0..20).fold(false, |has_sufficed, _| {
         let before = peer.connections();
-        for client in &mut stays {
+        for client in &mut clients {
             assert_eq!(client.get("/x").status, 200);
         }
         has_sufficed | (peer.connections() <= before + 1)
@@ -455,9 +455,9 @@ fn a_connection_kept_by_one_worker_serves_another() {
     assert!(has_sufficed, "{} connections", peer.connections());
 }
 
-/// A body in small pieces, each sent by itself, and together more than a socket holds.
+/// The body is sent in small pieces that together exceed the socket buffers.
 #[test]
-fn an_application_that_reads_late_gets_everything_in_order() {
+fn an_application_that_reads_late_gets_the_whole_body_in_order() {
     let content: Vec<u8> = (0..400_000).map(|at| (at / 7 % 251) as u8).collect();
     let length = format!("Content-Length: {}", content.len());
     for key in KEYS {

@@ -1,4 +1,4 @@
-//! Installed applications: Python in uWSGI by each of the three protocols, and fcgiwrap with one process.
+//! Real applications: Python in uWSGI over FastCGI, SCGI and uwsgi, and fcgiwrap with one process.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::support::client::request;
 use super::support::{DEADLINE, Folder, Running};
 
-/// A program and its child processes, killed with the test.
+/// A program with its child processes. They are killed when the value is dropped.
 struct Program(Child);
 
 impl Program {
@@ -31,7 +31,7 @@ impl Drop for Program {
     }
 }
 
-/// Waits until an application listens there.
+/// Waits until an application listens at `socket`.
 fn wait_for(socket: &Path) {
     let deadline = Instant::now() + DEADLINE;
     while UnixStream::connect(socket).is_err() {
@@ -66,7 +66,7 @@ def application(environ, start_response):
     return [body.encode()]
 "#;
 
-/// uWSGI with the application above, at a socket for each protocol.
+/// Starts uWSGI with the application [`APP`] at a socket for each protocol.
 fn uwsgi(folder: &Folder) -> Program {
     folder.write("app.py", APP);
     let path = |name: &str| folder.path(name).display().to_string();
@@ -102,7 +102,7 @@ fn uwsgi(folder: &Folder) -> Program {
             _ => panic!("uWSGI exited: {output}"),
         }
     }
-    // Its later output needs a reader, or it would block.
+    // uWSGI would block if nothing read its further output.
     thread::spawn(move || lines.for_each(drop));
     program
 }
@@ -155,7 +155,7 @@ fn python_responds_over_each_protocol() {
 }
 
 #[test]
-fn a_request_beyond_the_buffer_of_uwsgi_is_502_with_a_hint_in_dev_mode() {
+fn a_request_beyond_the_buffer_of_uwsgi_gets_502_and_in_dev_mode_a_hint() {
     let folder = Folder::with(&[("www/index.html", "home")]);
     let _uwsgi = uwsgi(&folder);
     let site = super::support::running::site("uwsgi = \"unix:uwsgi.sock\"");
@@ -199,7 +199,7 @@ fn fcgiwrap_runs_what_params_name() {
     }
     client.send(request("POST /x", &["Content-Length: 5"]) + "hello");
     assert_eq!(client.response().text(), "/x\nhello");
-    // It has one process: concurrent requests take turns.
+    // fcgiwrap has one process, so concurrent requests wait for one another.
     let address = server.address();
     let clients: Vec<_> = (0..4)
         .map(|_| {

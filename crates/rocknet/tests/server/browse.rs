@@ -1,4 +1,4 @@
-//! Directory listings: as a page, as JSON, and in the requested order.
+//! Directory listings as a page and as JSON, and their order.
 
 use serde_json::Value;
 
@@ -119,7 +119,7 @@ fn programs_get_json_listings() {
         (&folder["type"], &folder["size"], &folder["url"]),
         (&"directory".into(), &Value::Null, &"./folder/".into())
     );
-    // Listed names can be requested.
+    // The URLs in the listing lead to the files.
     for name in ["<b>&\".txt", "a b#?.txt"] {
         let url = entry(name).expect("the entry")["url"]
             .as_str()

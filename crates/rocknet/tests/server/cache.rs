@@ -1,4 +1,4 @@
-//! The file cache: changes on disk show within a second, and memory is bounded.
+//! The file cache: changes on disk take effect within a second, and memory and open files are bounded.
 
 use std::fs;
 use std::sync::Arc;
@@ -14,31 +14,31 @@ use rocknet_config::model::Settings;
 use super::support::client::request;
 use super::support::{DEADLINE, Folder, Running};
 
-/// Documented bound: a request sent this long after a change gets the new state.
-const SHOWS_WITHIN: Duration = Duration::from_secs(1);
-/// A request that takes this long shows that the machine did not run the server, whose clock stood still as well.
+/// Documented bound: a request that is sent this long after a change gets the new state.
+const MAX_DELAY: Duration = Duration::from_secs(1);
+/// A request that takes this long shows that a busy machine did not run the server, so its result is ignored.
 const STALL: Duration = Duration::from_millis(100);
 
-/// Sends requests until the response is the new one, which it must be for a request sent a second after the change.
+/// Sends requests until `is_new` returns true. Fails if a request sent a second after the change gets the old response.
 #[track_caller]
-fn shows(what: &str, mut is_new: impl FnMut() -> bool) {
+fn wait_until_new(what: &str, mut is_new: impl FnMut() -> bool) {
     let changed = Instant::now();
     loop {
-        let incoming = Instant::now();
+        let sent_at = Instant::now();
         if is_new() {
             return;
         }
-        let is_broken = incoming - changed >= SHOWS_WITHIN && incoming.elapsed() < STALL;
+        let is_broken = sent_at - changed >= MAX_DELAY && sent_at.elapsed() < STALL;
         assert!(
             !is_broken && changed.elapsed() < DEADLINE,
             "{what}: still the old response after {:?}",
-            incoming - changed
+            sent_at - changed
         );
         std::thread::park_timeout(Duration::from_millis(10));
     }
 }
 
-/// Requests `path` before a change and after it, until the response is the new one.
+/// Requests `path`, makes a change, and requests `path` until the response is the new one.
 #[track_caller]
 fn check(what: &str, path: &str, before: (u16, &str), change: &Change, after: (u16, &str)) {
     let folder = Folder::with(&[
@@ -55,18 +55,18 @@ fn check(what: &str, path: &str, before: (u16, &str), change: &Change, after: (u
     let mut fetch = || {
         let response = client.get(path);
         let start = response.text().chars().take(6).collect::<String>();
-        let message = if response.status == 200 { start } else { String::new() };
-        (response.status, message)
+        let text = if response.status == 200 { start } else { String::new() };
+        (response.status, text)
     };
     for _ in 0..3 {
         let (status, text) = fetch();
         assert_eq!((status, &*text), before, "{what}: before");
     }
     change(&server.folder);
-    shows(what, || {
+    wait_until_new(what, || {
         let (status, text) = fetch();
         let is_new = (status, &*text) == after;
-        // A request may see a change of several steps between two of them.
+        // If the change has several steps, a request between two of them can get a 404.
         assert!(
             is_new || (status, &*text) == before || status == 404,
             "{what}: neither old nor new: {status} {text}"
@@ -75,7 +75,7 @@ fn check(what: &str, path: &str, before: (u16, &str), change: &Change, after: (u
     });
 }
 
-/// Change made to the folder.
+/// Function that changes the folder.
 type Change = fn(&Folder);
 type Row = (
     &'static str,
@@ -85,7 +85,7 @@ type Row = (
     (u16, &'static str),
 );
 
-/// Runs all rows at once, because each waits for most of a second.
+/// Runs all rows in parallel, because each row mostly waits for up to a second.
 #[track_caller]
 fn check_all(rows: &[Row]) {
     std::thread::scope(|scope| {
@@ -96,7 +96,7 @@ fn check_all(rows: &[Row]) {
 }
 
 #[test]
-fn changed_files_show() {
+fn changed_files_are_served() {
     check_all(&[
         (
             "content",
@@ -113,17 +113,17 @@ fn changed_files_show() {
             (200, "222222"),
         ),
         (
-            "put in its place",
+            "replaced by another file",
             "/a.txt",
             (200, "first"),
-            |f| put(f, "second", "www/a.txt"),
+            |f| replace_file(f, "second", "www/a.txt"),
             (200, "second"),
         ),
         (
             "shorter",
             "/large.txt",
             (200, "111111"),
-            |f| put(f, "x", "www/large.txt"),
+            |f| replace_file(f, "x", "www/large.txt"),
             (200, "x"),
         ),
         (
@@ -137,8 +137,8 @@ fn changed_files_show() {
     ]);
 }
 
-/// Writes a file elsewhere and moves it into place in one step.
-fn put(folder: &Folder, content: &str, name: &str) {
+/// Writes a file under another name and renames it to `name`.
+fn replace_file(folder: &Folder, content: &str, name: &str) {
     folder.write("new", content);
     folder.rename("new", name);
 }
@@ -150,7 +150,7 @@ fn relink(folder: &Folder) {
 }
 
 #[test]
-fn created_and_removed_files_show() {
+fn created_and_removed_files_take_effect() {
     check_all(&[
         (
             "deleted",
@@ -181,21 +181,21 @@ fn created_and_removed_files_show() {
             (200, "second"),
         ),
         (
-            "an index that comes",
+            "an index that is created",
             "/new/",
             (404, ""),
             |f| f.write("www/new/b.txt", "second"),
             (200, "second"),
         ),
         (
-            "an index that goes",
+            "an index that is removed",
             "/folder/",
             (200, "first"),
             |f| f.remove("www/folder/b.txt"),
             (404, ""),
         ),
         (
-            "a folder that comes",
+            "a folder that is created",
             "/new",
             (404, ""),
             |f| f.write("www/new/b.txt", "second"),
@@ -228,7 +228,7 @@ fn to_folder(folder: &Folder) {
 }
 
 #[test]
-fn replaced_folders_show() {
+fn replaced_folders_take_effect() {
     check_all(&[
         (
             "a folder of the site",
@@ -245,14 +245,14 @@ fn replaced_folders_show() {
             (200, "second"),
         ),
         (
-            "the folder of the site, for what it had not",
+            "the folder of the site, for a file that was missing",
             "/new.txt",
             (404, ""),
             replace_root,
             (200, "second"),
         ),
         (
-            "the folder of the site, gone",
+            "the folder of the site, for a file that was removed",
             "/a.txt",
             (200, "first"),
             |f| f.rename("www", "gone"),
@@ -272,13 +272,14 @@ fn replace_root(folder: &Folder) {
     folder.rename("other-www", "www");
 }
 
-/// The announced length cannot be sent any more: the client must see the cut, and soon get the file as it is.
+/// The length in the response head can no longer be sent, so the response must be cut. Later requests get the truncated
+/// file.
 #[test]
-fn a_file_truncated_in_place() {
+fn a_file_truncated_in_place_is_cut_and_then_served_shorter() {
     let server = Running::site(Folder::with(&[("www/large.txt", &"1".repeat(100_000))]), "");
     assert_eq!(server.get("/large.txt").body.len(), 100_000);
     server.folder.write("www/large.txt", "22");
-    shows("the length", || {
+    wait_until_new("the length", || {
         let mut client = server.connect();
         client.send(request("GET /large.txt", &["Connection: close"]));
         let head = client.head();
@@ -296,43 +297,43 @@ fn a_file_truncated_in_place() {
 }
 
 #[test]
-fn precompressed_files_follow_the_file() {
+fn precompressed_files_are_used_only_if_they_match_the_file() {
     let folder = Folder::with(&[("www/a.txt", &"first ".repeat(1000))]);
     let server = Running::site(folder, "");
     let mut client = server.connect();
     let mut fetch = || client.fetch("GET /a.txt", &["Accept-Encoding: gzip"]);
     let first = fetch().field("ETag").map(str::to_owned);
     server.folder.write("www/a.txt.gz", "beside");
-    shows("the form beside it", || fetch().text() == "beside");
+    wait_until_new("the form beside it", || fetch().text() == "beside");
     server.folder.remove("www/a.txt.gz");
     server.folder.write("www/a.txt", "second ".repeat(1000));
-    shows("no form beside it", || fetch().text() != "beside");
+    wait_until_new("no form beside it", || fetch().text() != "beside");
     let response = fetch();
     response.expect("after all", 200, &["Content-Encoding: gzip", "Vary: Accept-Encoding"]);
     assert_ne!(response.field("ETag").map(str::to_owned), first);
 }
 
 #[test]
-fn a_folder_may_be_created_after_the_start() {
+fn a_root_can_be_created_after_the_start() {
     let server = Running::site(Folder::with(&[]), "");
     server.get("/a.txt").expect("no folder yet", 404, &[]);
     server.folder.write("www/a.txt", "there");
     let mut client = server.connect();
-    shows("the folder", || client.get("/a.txt").text() == "there");
+    wait_until_new("the folder", || client.get("/a.txt").text() == "there");
 }
 
-/// A worker without connections has no ticks, and must not keep open a file that was replaced long ago.
+/// An idle worker has no timer ticks, but must still close a file that was replaced.
 #[cfg(target_os = "linux")]
 #[test]
-fn an_idle_worker_holds_no_open_files() {
+fn an_idle_worker_closes_replaced_files() {
     let folder = Folder::with(&[("www/large.bin", &"1".repeat(100_000))]);
     let text = "[site.default]\nroot = \"www\"\nlisten = [\"127.0.0.1:0\", \"127.0.0.2:0\"]\n";
     let server = Running::start(folder, text);
     let addresses = server.addresses();
     assert_eq!(super::support::Client::to(addresses[0]).get("/large.bin").body[0], b'1');
-    put(&server.folder, &"2".repeat(100_000), "www/large.bin");
+    replace_file(&server.folder, &"2".repeat(100_000), "www/large.bin");
     let mut other = super::support::Client::to(addresses[1]);
-    shows("the content", || other.get("/large.bin").body[0] == b'2');
+    wait_until_new("the content", || other.get("/large.bin").body[0] == b'2');
     let path = server.folder.path("www/large.bin (deleted)");
     let is_held = || {
         let open = fs::read_dir("/proc/self/fd").expect("a list of descriptors");
@@ -348,14 +349,14 @@ fn an_idle_worker_holds_no_open_files() {
 
 #[test]
 fn open_files_are_bounded() {
-    const MOST: u64 = 8;
+    const MAX_OPEN: u64 = 8;
     const FILES: usize = 30;
     let folder = Folder::with(&[("www/small.txt", "small")]);
     for number in 0..FILES {
         folder.sparse(&format!("www/{number}.bin"), 100_000);
     }
     let pool = Pool::new(2);
-    let cache = FileCache::with_max_files(64 << 20, MOST, pool.clone()).expect("a cache");
+    let cache = FileCache::with_max_files(64 << 20, MAX_OPEN, pool.clone()).expect("a cache");
     let settings = Settings {
         root: Some(folder.path("www")),
         ..Settings::default()
@@ -369,22 +370,28 @@ fn open_files_are_bounded() {
     let mut entries = Vec::new();
     for number in 0..FILES {
         entries.push(look_up(&format!("/{number}.bin")));
-        // The cache thread counts after its response, so the next response shows the count.
+        // The cache thread updates the count after its response, so a second lookup ensures that the count is current.
         look_up("/small.txt");
         let files = cache.status().files.load(Ordering::Relaxed);
-        assert!(files <= MOST, "{files} files are open at number {number}");
+        assert!(files <= MAX_OPEN, "{files} files are open at number {number}");
     }
     let kept: Vec<usize> = (0..FILES).filter(|number| !entries[*number].is_retired()).collect();
     assert_eq!(
         kept,
-        (FILES - MOST as usize..FILES).collect::<Vec<_>>(),
-        "the oldest go first"
+        (FILES - MAX_OPEN as usize..FILES).collect::<Vec<_>>(),
+        "the entries that were used least recently must be evicted"
     );
-    assert!(!small.is_retired(), "what holds no file does not count");
+    assert!(
+        !small.is_retired(),
+        "an entry without an open file must not be evicted for the limit on open files"
+    );
 
-    // A new configuration closes everything that the old one held open.
+    // A new configuration closes all files of the old one.
     cache.retain_trees([tree.id + 1].into(), 64 << 20);
-    assert!(look_up("/0.bin").is_retired(), "kept for a configuration that is gone");
+    assert!(
+        look_up("/0.bin").is_retired(),
+        "an entry of the old configuration was kept"
+    );
     assert!(look_up("/0.bin").is_retired() && entries.iter().all(|entry| entry.is_retired()));
     assert_eq!(cache.status().files.load(Ordering::Relaxed), 0);
     assert_eq!(cache.status().bytes.load(Ordering::Relaxed), 0);
@@ -422,11 +429,11 @@ fn memory_is_bounded() {
     }
     assert!(
         cache.status().entries.load(Ordering::Relaxed) > 10,
-        "nothing is kept at all"
+        "the cache stores nothing"
     );
     pool.stop(Duration::from_secs(1));
 
-    // The same through a server: a file that does not fit is served all the same, with and without a cache.
+    // A server also serves files that do not fit into the cache, and files without a cache.
     for memory in ["1MiB", "64KiB", "0"] {
         let text = format!("[cache]\nmemory = \"{memory}\"\n{}", super::support::running::site(""));
         let copy = Folder::with(&[]);

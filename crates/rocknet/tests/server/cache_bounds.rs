@@ -1,4 +1,4 @@
-//! The exact bounds of the cache: the largest file kept in memory, and the bytes of all files.
+//! Exact limits of the cache: the size of the largest cached file, and the bytes of all entries.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::support::Folder;
 
-/// A cache of one tree, queried on the test's thread.
+/// A cache of one tree, used on the thread of the test.
 struct TestCache {
     cache: FileCache,
     tree: Arc<Tree>,
@@ -60,7 +60,7 @@ impl Drop for TestCache {
 }
 
 #[test]
-fn the_largest_file_in_memory() {
+fn files_up_to_the_size_limit_are_kept_in_memory() {
     const MAX_FILE: u64 = 1000;
     let folder = Folder::with(&[]);
     for size in [MAX_FILE, MAX_FILE + 1] {
@@ -72,7 +72,7 @@ fn the_largest_file_in_memory() {
 }
 
 #[test]
-fn the_bytes_of_all_entries() {
+fn entries_are_evicted_only_beyond_the_memory_limit() {
     let folder = Folder::with(&[("a.bin", "same size"), ("b.bin", "same size")]);
     let both = {
         let cache = TestCache::new(&folder.path(""), 1 << 20, 1000);
@@ -81,19 +81,23 @@ fn the_bytes_of_all_entries() {
             .iter()
             .sum::<u64>()
     };
-    for (memory, gone) in [(both, false), (both - 1, true)] {
+    for (memory, is_evicted) in [(both, false), (both - 1, true)] {
         let cache = TestCache::new(&folder.path(""), memory, 1000);
         let first = cache.look_up("/a.bin");
         cache.look_up("/b.bin");
         cache.settle();
-        assert_eq!(first.is_retired(), gone, "{memory} bytes for two entries of {both}");
+        assert_eq!(
+            first.is_retired(),
+            is_evicted,
+            "{memory} bytes for two entries of {both}"
+        );
     }
 }
 
-/// Address of an entry's contents in memory.
+/// Returns the status of an entry and the address of its body in memory.
 fn content(entry: &Entry) -> (u16, *const u8) {
     let Found::Asset(asset) = &entry.found else {
-        panic!("no content")
+        panic!("the entry has no file")
     };
     match &asset.plain.content {
         Content::Memory(bytes) => (asset.status.code(), bytes.as_ptr()),
@@ -102,7 +106,7 @@ fn content(entry: &Entry) -> (u16, *const u8) {
 }
 
 #[test]
-fn invented_paths_share_one_entry() {
+fn paths_of_missing_files_share_one_body() {
     let folder = Folder::with(&[("404.html", "not here"), ("index.html", "the page")]);
     let plain = Settings::default();
     let rows = [
@@ -126,9 +130,13 @@ fn invented_paths_share_one_entry() {
         let cache = TestCache::with(&folder.path(""), 1 << 20, 1000, settings);
         let (one, two) = (cache.look_up("/nowhere"), cache.look_up("/elsewhere"));
         assert_eq!(content(&one).0, status);
-        assert_eq!(content(&one), content(&two), "one copy serves both, status {status}");
+        assert_eq!(
+            content(&one),
+            content(&two),
+            "both paths must share one body, status {status}"
+        );
     }
-    // A page that has changed is read again.
+    // An error page is read again after it has changed.
     let settings = Settings {
         errors: [(404, "/404.html".to_owned())].into(),
         ..Settings::default()

@@ -1,5 +1,5 @@
-//! Disk lookups of the file cache: a worker does those that the kernel can serve from memory or its ring completes; a
-//! thread of the pool does the rest.
+//! Lookups of the file cache on disk: a worker makes them itself if the kernel has the data in memory or io_uring reads
+//! it. Otherwise a thread of the pool makes them.
 
 use std::fs::File;
 use std::path::Path;
@@ -39,7 +39,7 @@ impl TestCache {
             pool,
             runtime,
         };
-        // The folder itself is opened by a thread at the first lookup.
+        // A thread opens the folder itself at the first lookup.
         cache.look_up("/");
         cache
     }
@@ -50,7 +50,7 @@ impl TestCache {
         self.runtime.block_on(found).expect("an entry")
     }
 
-    /// Jobs that were given to threads, finished or not.
+    /// Returns the number of jobs that the pool has received, finished or not.
     fn jobs(&self) -> u64 {
         let counts = self.pool.stats().by_priority;
         let all = counts
@@ -70,44 +70,48 @@ fn content(entry: &Entry) -> &[u8] {
     match &entry.found {
         Found::Asset(asset) => match &asset.plain.content {
             Content::Memory(bytes) => bytes,
-            Content::File(_) => panic!("it is no small file"),
+            Content::File(_) => panic!("the file is not cached in memory"),
         },
         _ => panic!("no sendable file was found"),
     }
 }
 
-/// Attempts to drop pages, because the kernel keeps those in use at that moment.
-const FORGETS: usize = 100;
+/// Maximum number of attempts to drop pages, because the kernel keeps pages that are in use.
+const DROP_ATTEMPTS: usize = 100;
 
-/// Drops the file's pages from the kernel's memory. Returns false if the file system keeps them or cannot report it.
-fn forget(path: &Path) -> bool {
-    (0..FORGETS).any(|_| try_to_forget(path))
+/// Drops a file from the page cache. Returns false if the file system keeps the pages or cannot report whether it does.
+fn drop_pages(path: &Path) -> bool {
+    (0..DROP_ATTEMPTS).any(|_| try_to_drop_pages(path))
 }
 
-fn try_to_forget(path: &Path) -> bool {
+fn try_to_drop_pages(path: &Path) -> bool {
     let file = File::open(path).expect("a file");
     file.sync_all().expect("a disk");
     fadvise(&file, 0, None, Advice::DontNeed).expect("advice");
     let length = file.metadata().expect("it is there").len();
-    let is_forgotten = file::read_at_most_resident(&file, length as usize)
+    let is_dropped = file::read_at_most_resident(&file, length as usize)
         .expect("a read")
         .is_none();
-    // The lookup may have made the kernel read ahead.
+    // The read may have started a read-ahead of the kernel.
     fadvise(&file, 0, None, Advice::DontNeed).expect("advice");
-    is_forgotten
+    is_dropped
 }
 
-/// Attempts that must need no thread. In some of them one may be needed all the same: while names change nearby, the
-/// kernel may be unable to tell what it has in memory.
+/// Number of attempts that must use no thread.
 const TRIES: usize = 20;
-const EXCUSED: usize = 1;
+/// Number of attempts that may use a thread: while names change in the same folder, the kernel can fail to answer from
+/// memory.
+const MAX_WITH_THREAD: usize = 1;
 
-/// Asserts that lookups need no thread. `attempt` returns the number of jobs given to threads.
+/// Asserts that lookups use no thread. `attempt` returns the number of jobs that the pool received.
 #[track_caller]
 fn assert_no_thread(attempt: impl FnMut() -> u64) {
     let jobs: Vec<u64> = std::iter::repeat_with(attempt).take(TRIES).collect();
     let with_thread = jobs.iter().filter(|&&jobs| jobs > 0).count();
-    assert!(with_thread <= EXCUSED, "jobs of threads: {jobs:?}");
+    assert!(
+        with_thread <= MAX_WITH_THREAD,
+        "jobs of the pool in each attempt: {jobs:?}"
+    );
 }
 
 const PAGE: &str = "<!doctype html><title>A page</title>";
@@ -122,9 +126,9 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn files_in_memory_need_no_thread() {
+fn files_in_memory_are_read_without_a_thread() {
     let folder = folder();
-    // Looks each name up once, so that the kernel knows that it exists or not.
+    // Each name is looked up once, so that the kernel has it in memory.
     for name in [
         "sub/a.txt",
         "sub/a.txt.br",
@@ -155,7 +159,7 @@ fn files_in_memory_need_no_thread() {
 fn files_on_disk_are_read_by_a_thread_without_io_uring() {
     let folder = folder();
     let cache = TestCache::new(&folder.path(""), Runtime::new(64).expect("a runtime"));
-    if !forget(&folder.path("sub/a.txt")) {
+    if !drop_pages(&folder.path("sub/a.txt")) {
         skip(Need::EvictableFiles, "the temporary folder keeps all in memory");
         return;
     }
@@ -173,11 +177,11 @@ fn files_on_disk_are_read_by_io_uring() {
     let folder = folder();
     let long = vec![b'x'; 500_000];
     std::fs::write(folder.path("long.txt"), &long).expect("a file");
-    let is_forgotten = || {
+    let is_dropped = || {
         let names = ["sub/a.txt", "long.txt", "style.css", "style.css.br"];
-        names.iter().all(|name| forget(&folder.path(name)))
+        names.iter().all(|name| drop_pages(&folder.path(name)))
     };
-    if !is_forgotten() {
+    if !is_dropped() {
         skip(Need::EvictableFiles, "the temporary folder keeps all in memory");
         return;
     }
@@ -185,12 +189,15 @@ fn files_on_disk_are_read_by_io_uring() {
     let attempt = || {
         let cache = TestCache::new(&folder.path(""), Runtime::with_io_uring(64).expect("a ring"));
         let before = cache.jobs();
-        assert!(is_forgotten(), "the file system keeps in memory what it dropped before");
+        assert!(
+            is_dropped(),
+            "the file system keeps pages in memory that it dropped before"
+        );
         assert_eq!(content(&cache.look_up("/sub/a.txt")), b"text");
         assert_eq!(content(&cache.look_up("/long.txt")), long);
         let styled = cache.look_up("/style.css");
         assert!(matches!(&styled.found, Found::Asset(asset) if asset.has_precompressed));
-        // Names never looked up before are no more in memory than file contents are.
+        // A name that was never looked up is not in memory either.
         number += 1;
         let missing = cache.look_up(&format!("/never/named/before{number}.html"));
         assert!(matches!(&missing.found, Found::Asset(asset) if asset.status.code() == 404));

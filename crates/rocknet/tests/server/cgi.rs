@@ -1,4 +1,4 @@
-//! CGI: which programs are run, which variables they get, what they may write, and how they end.
+//! CGI programs: which files are run, their variables and output, and when they are killed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -71,7 +71,7 @@ fn folder() -> Folder {
 
 const CGI: &str = "cgi = \"/cgi-bin\"\nlimits = { answer_timeout = \"2s\" }\nfallback = \"/cgi-bin/data.txt\"";
 
-fn gone(pid: Pid) -> bool {
+fn has_exited(pid: Pid) -> bool {
     let deadline = Instant::now() + DEADLINE;
     while test_kill_process(pid).is_ok() && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(5));
@@ -118,7 +118,7 @@ fn only_programs_are_run() {
         ("/cgi-bin/sub", 404, &[], ""),
         ("/cgi-bin/none.sh", 404, &[], ""),
         ("/", 200, &[], "home"),
-        // Files of the folder are not served by another path either.
+        // Files in the program folder are not served as a fallback either.
         ("/no/such/page", 403, &[], ""),
     ] {
         let response = client.get(path);
@@ -135,7 +135,7 @@ fn only_programs_are_run() {
 }
 
 #[test]
-fn a_program_gets_the_variables_of_its_request_alone() {
+fn a_program_gets_only_the_variables_of_its_request() {
     let server = Running::site(folder(), CGI);
     let fields = [
         "Proxy: http://evil",
@@ -163,7 +163,7 @@ fn a_program_gets_the_variables_of_its_request_alone() {
     for name in ["HTTP_PROXY=", "AUTHORIZATION", "HOME=", "CARGO", "PATH_INFO"] {
         assert!(!text.contains(name), "{name} in {text}");
     }
-    // Three pipes, and a descriptor the program opened itself to list the others.
+    // The program has three pipes, and a descriptor that it opened itself to list its descriptors.
     let text = server.get("/cgi-bin/fds.py").text();
     assert_eq!(text, "[0, 1, 2, 3]\n");
 }
@@ -181,14 +181,14 @@ fn bodies_stream_both_ways() {
 }
 
 #[test]
-fn it_ends_with_its_client_or_its_timeout() {
+fn a_program_is_killed_at_a_disconnect_or_timeout() {
     let server = Running::site(folder(), CGI);
-    // The shell, and a program that it has started.
+    // The program prints the pid of its shell and of a program that the shell has started.
     let mut client = server.connect();
     client.send(request("GET /cgi-bin/pid.sh", &[]));
     client.head();
     let mut text = String::new();
-    // The lines that are not chunk sizes.
+    // Numbers above 9 are pids; smaller ones are chunk sizes.
     let pids = |text: &str| -> Vec<Pid> {
         let words = text
             .split_inclusive('\n')
@@ -202,7 +202,7 @@ fn it_ends_with_its_client_or_its_timeout() {
     assert_eq!(pids.len(), 2, "{text}");
     drop(client);
     for pid in pids {
-        assert!(gone(pid), "{pid:?} still runs");
+        assert!(has_exited(pid), "{pid:?} still runs");
     }
     let begun = Instant::now();
     assert_eq!(server.get("/cgi-bin/slow-head.sh").status, 504);
@@ -210,7 +210,7 @@ fn it_ends_with_its_client_or_its_timeout() {
 }
 
 #[test]
-fn it_is_the_same_over_http2() {
+fn programs_get_the_same_requests_over_http2() {
     let server = Running::start(
         folder(),
         &format!(
@@ -226,12 +226,12 @@ fn it_is_the_same_over_http2() {
     }
 }
 
-/// Limits of one program and of one folder of programs, tested from both sides.
+/// Each limit is tested with a program just within it and a program beyond it.
 #[test]
-fn the_limits_of_a_folder_are_those_of_its_table() {
+fn each_folder_has_the_limits_of_its_table() {
     let folder = folder();
     let bytes = |count: usize| format!("{SHELL}head -c {count} /dev/zero");
-    // The header fields of `SHELL` and the empty line have 28 bytes.
+    // The head that `SHELL` prints has 28 bytes.
     for (name, text) in [
         ("fits.sh", bytes(4096 - 28)),
         ("beyond.sh", bytes(4096 - 27)),
@@ -262,7 +262,7 @@ fn the_limits_of_a_folder_are_those_of_its_table() {
     assert!(!client.rest().ends_with(b"0\r\n\r\n"), "a cut response looks complete");
 
     assert_eq!(server.get("/cgi-bin/quick.sh").text(), "done\n");
-    // The only slot is taken, and released when its program is killed.
+    // The only slot is in use until its program is killed.
     let begun = Instant::now();
     let mut client = server.connect();
     client.send(request("GET /cgi-bin/long.sh", &["Connection: close"]));

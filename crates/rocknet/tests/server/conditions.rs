@@ -1,4 +1,4 @@
-//! Conditional requests (RFC 9110 §13): each condition, and their precedence.
+//! Conditional requests (RFC 9110 §13): each condition, and the order of their evaluation.
 
 use rocknet_proto::semantics::date;
 
@@ -97,5 +97,5 @@ fn future_modification_dates_are_capped() {
         .expect("unchanged", 304, &[]);
 }
 
-/// 2100-01-01.
+/// Unix time of 2100-01-01.
 const FAR_FUTURE: u64 = 4_102_444_800;

@@ -1,4 +1,4 @@
-//! Bodies of requests and responses: read or not, with a length or in chunks, with and without a 100 (Continue).
+//! Request and response bodies: with a length or in chunks, read or discarded, and with 100 (Continue).
 
 use super::framing::server;
 use super::support::client::request;
@@ -17,19 +17,19 @@ fn an_unread_body_is_discarded() {
             .response()
             .expect("POST to a file", 405, &["Allow: GET, HEAD, OPTIONS", "!Connection"]);
         client.send(request("GET /a.txt", fields) + content);
-        assert_eq!(client.response().text(), "a", "GET with content");
+        assert_eq!(client.response().text(), "a", "GET with a body");
     }
-    // In pieces, with the response sent before the body has come.
+    // The response is sent before the body arrives, which is then discarded.
     client.send(request("POST /a.txt", &["Content-Length: 200000"]));
-    client.response().expect("before the content", 405, &[]);
+    client.response().expect("before the body", 405, &[]);
     for _ in 0..20 {
         client.send([b'x'; 10_000]);
     }
     assert_eq!(client.get("/a.txt").text(), "a", "after 200 kB");
 
-    // Too much: the connection is closed.
+    // A body that is too long to be discarded closes the connection.
     client.send(request("POST /a.txt", &["Content-Length: 100000000"]));
-    client.response().expect("before much content", 405, &[]);
+    client.response().expect("before a long body", 405, &[]);
     for _ in 0..200 {
         client.send_anyway([b'x'; 10_000]);
     }
@@ -91,14 +91,14 @@ fn continue_100_is_sent_before_a_body_that_is_read() {
         client.send("hello");
         assert_eq!(client.response().text(), "hello");
     }
-    // A client that sends its body without waiting needs no 100, but may get one.
+    // A client that sends its body without waiting needs no 100, but can get one.
     client.send(request("POST /echo/x", &fields) + "hello");
     let mut response = client.response();
     if response.status == 100 {
         response = client.response();
     }
     assert_eq!(response.text(), "hello");
-    // The body is not read: no 100 is sent, and the client may withhold its body; then the connection cannot go on.
+    // If the body is not read, no 100 is sent and the connection is closed, because the client may never send its body.
     client.send(request("POST /a.txt", &fields));
     client
         .response()
@@ -124,7 +124,7 @@ fn a_body_without_a_length_is_framed_for_the_version() {
             &["Transfer-Encoding: chunked", "!Content-Length", "!Connection"],
         );
         let gzip = response.body;
-        // HTTP/1.0 has no chunks: the end of the connection ends the body.
+        // HTTP/1.0 has no chunked coding, so the end of the connection ends the body.
         for fields in ["", "Connection: keep-alive\r\n"] {
             let mut old = server.connect();
             old.send(format!(

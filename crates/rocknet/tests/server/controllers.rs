@@ -1,4 +1,4 @@
-//! Controllers: C libraries that are loaded, called, replaced under a running server, and misbehave.
+//! Controllers in C libraries: requests and responses, reloads with a replaced library, and misbehaving code.
 
 mod examples;
 mod isolated;
@@ -11,13 +11,13 @@ use super::support::client::request;
 use super::support::http2::Http2;
 use super::support::{DEADLINE, Folder, Running, library};
 
-/// A site whose routes are the controllers of a library: in the pool, below `/n` on the connection's thread, and below
-/// `/i` in a process of their own.
+/// Returns a site whose routes are the controllers of a library. They run in the pool, below `/n` on the worker's
+/// thread, and below `/i` in an isolated process.
 fn site(library: &str, names: &[&str]) -> String {
     site_below(&PREFIXES, library, names)
 }
 
-/// The same below some of these paths.
+/// Like [`site`], with the routes below these prefixes.
 fn site_below(prefixes: &[&str], library: &str, names: &[&str]) -> String {
     let mut text = String::from("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n");
     for (name, prefix) in names
@@ -54,7 +54,7 @@ fn path_text(path: &Path) -> String {
 const PREFIXES: [&str; 3] = ["", "/n", "/i"];
 
 #[test]
-fn a_controller_responds_wherever_it_runs_and_over_either_version() {
+fn a_controller_responds_on_every_thread_and_over_every_version() {
     let server = start();
     let mut client = server.connect();
     let mut http2 = Http2::to(server.address());
@@ -81,9 +81,9 @@ fn a_controller_responds_wherever_it_runs_and_over_either_version() {
             (response.status.as_u16(), &response.content[..]),
             (200, &b"hello from one"[..])
         );
-        // Files are served beside them.
+        // Files are also served.
         assert_eq!(client.get("/").text(), "a page");
-        // An error without a body gets the error page.
+        // An error status without a body gets the error page.
         let missing = client.get(&format!("{prefix}/missing/"));
         missing.expect(prefix, 404, &["Content-Type: text/html; charset=utf-8"]);
     }
@@ -145,7 +145,7 @@ fn a_controller_sees_its_request() {
 }
 
 #[test]
-fn request_bodies_come_whole_up_to_the_limit() {
+fn request_bodies_arrive_complete_up_to_the_limit() {
     let server = start();
     let mut http2 = Http2::to(server.address());
     for prefix in PREFIXES {
@@ -169,10 +169,14 @@ fn request_bodies_come_whole_up_to_the_limit() {
             request(&format!("POST {path}"), &["Transfer-Encoding: chunked"]) + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
         );
         assert_eq!(client.response().text(), "abcde");
-        // Byte by byte, at the pace of the client.
+        // A body that arrives byte by byte blocks no other request.
         client.send(request(&format!("POST {path}"), &["Content-Length: 5"]));
         for byte in ["1", "2", "3", "4", "5"] {
-            assert_eq!(server.get("/").text(), "a page", "other requests are served meanwhile");
+            assert_eq!(
+                server.get("/").text(),
+                "a page",
+                "other requests must be served meanwhile"
+            );
             client.send(byte);
         }
         assert_eq!(client.response().text(), "12345");
@@ -180,7 +184,7 @@ fn request_bodies_come_whole_up_to_the_limit() {
 }
 
 #[test]
-fn a_misbehaving_controller_affects_its_own_response_alone() {
+fn a_misbehaving_controller_affects_only_its_own_response() {
     let server = start();
     let mut client = server.connect();
     for prefix in PREFIXES {
@@ -235,7 +239,8 @@ fn request_bodies_of_any_length_are_read_in_pieces() {
             let response = http2.send(http2.request("POST", &path), &content).expect("a response");
             assert_eq!(String::from_utf8_lossy(&response.content), text);
         }
-        // One controller refuses before it has read any of the body, and one fails in the middle of it.
+        // The controller refuses the first request before it reads the body, and fails in the middle of the second
+        // body.
         client.send(request(&format!("POST {path}"), &["Content-Length: 5", "X-Refuse: 1"]));
         assert_eq!(client.response().status, 403);
         client.send("12345");
@@ -263,8 +268,8 @@ fn response_bodies_of_any_length_are_sent_in_pieces() {
             assert!(http2.get(&path).content == expected, "{path} over HTTP/2");
             assert_eq!(client.fetch(&format!("HEAD {path}"), &[]).status, 200);
         }
-        // The controller breaks off, or reports having written more than the buffer holds: the response is cut, so that
-        // the client notices.
+        // The controller aborts, or reports that it has written more than the size of the buffer. The response is cut,
+        // so that the client can detect the failure.
         for size in [-1, -2] {
             let path = format!("{prefix}/give/?{size}");
             let mut client = server.connect();
@@ -280,8 +285,8 @@ fn response_bodies_of_any_length_are_sent_in_pieces() {
     }
 }
 
-/// A library that records its initialisation, its end, and the end of each request.
-fn marked(folder: &Folder, name: &str, word: &str, more: &[&str]) {
+/// Builds a library that records its initialisation, its release, and the end of each request in the file `marks`.
+fn build_recording_library(folder: &Folder, name: &str, word: &str, more: &[&str]) {
     let marks = format!("MARKS=\"{}\"", folder.path("marks").display());
     let word = format!("WORD=\"{word}\"");
     let definitions: Vec<&str> = [marks.as_str(), word.as_str()]
@@ -291,9 +296,9 @@ fn marked(folder: &Folder, name: &str, word: &str, more: &[&str]) {
     library::put(folder, name, &definitions);
 }
 
-/// Waits until these records exist, in this order.
+/// Waits until the file `marks` contains exactly these records.
 #[track_caller]
-fn marks(folder: &Folder, expected: &[&str]) {
+fn wait_for_marks(folder: &Folder, expected: &[&str]) {
     let started = Instant::now();
     loop {
         let found = fs::read_to_string(folder.path("marks")).unwrap_or_default();
@@ -307,68 +312,68 @@ fn marks(folder: &Folder, expected: &[&str]) {
 }
 
 #[test]
-fn a_request_ends_for_its_controller_after_a_disconnect() {
+fn a_controller_is_notified_when_its_client_disconnects() {
     for prefix in PREFIXES {
         let folder = Folder::with(&[("www/index.html", "a page")]);
-        marked(&folder, "l.so", "m", &[]);
+        build_recording_library(&folder, "l.so", "m", &[]);
         let server = Running::start(folder, &site_below(&[prefix], "l.so", &["give", "count"]));
-        // In the middle of an endless response body, and of a request body that does not come.
+        // The clients disconnect in the middle of a huge response body, and of a request body.
         let mut client = server.connect();
         client.send(request(&format!("GET {prefix}/give/?9000000000"), &[]));
         client.bytes(100_000);
         drop(client);
-        marks(&server.folder, &["init m", "end m"]);
+        wait_for_marks(&server.folder, &["init m", "end m"]);
         let mut client = server.connect();
         client.send(request(&format!("POST {prefix}/count/"), &["Content-Length: 5"]) + "12");
         assert_eq!(server.get("/").text(), "a page");
         drop(client);
-        marks(&server.folder, &["init m", "end m", "end m"]);
+        wait_for_marks(&server.folder, &["init m", "end m", "end m"]);
         let folder = server.take();
         folder.0.stop();
-        marks(&folder.1, &["init m", "end m", "end m", "drop m"]);
+        wait_for_marks(&folder.1, &["init m", "end m", "end m", "drop m"]);
     }
 }
 
 #[test]
 fn a_reload_loads_a_changed_library_and_keeps_the_old_one_for_its_requests() {
     for (prefix, other) in [("", "/n"), ("/i", "/i")] {
-        changes_at(prefix, other);
+        check_replacement(prefix, other);
     }
 }
 
-/// `other`: another path that uses the same library.
-fn changes_at(prefix: &str, other: &str) {
+/// Replaces the library of the controllers below `prefix`. `other` is another prefix that uses the same library.
+fn check_replacement(prefix: &str, other: &str) {
     let folder = Folder::with(&[("www/index.html", "a page")]);
-    marked(&folder, "l.so", "first", &[]);
+    build_recording_library(&folder, "l.so", "first", &[]);
     let prefixes: &[&str] = if prefix == other { &[prefix] } else { &[prefix, other] };
     let text = site_below(prefixes, "l.so", &["hello", "give"]);
     let server = Running::start(folder, &text);
     let mut client = server.connect();
     assert_eq!(client.get(&format!("{prefix}/hello/")).text(), "hello from first");
-    // A reload without a change keeps the library and all its state.
+    // A reload keeps a library that has not changed, with all its state.
     server.reload(&text).expect("a reload");
     assert_eq!(client.get(&format!("{prefix}/hello/")).text(), "hello from first");
     let mut slow = server.connect();
     slow.send(request(&format!("GET {prefix}/give/?9000000"), &[]));
     slow.head();
-    // Overwritten in place: the running library does not run on this file.
-    marked(&server.folder, "new.so", "second", &[]);
+    // Overwriting the file in place is harmless, because the server runs a private copy.
+    build_recording_library(&server.folder, "new.so", "second", &[]);
     let new = fs::read(server.folder.path("new.so")).expect("a library");
     server.folder.write("l.so", &new);
     assert_eq!(client.get(&format!("{prefix}/hello/")).text(), "hello from first");
     server.reload(&text).expect("a reload");
     eventually("hello from second", || client.get(&format!("{prefix}/hello/")).text());
-    marks(&server.folder, &["init first", "init second"]);
+    wait_for_marks(&server.folder, &["init first", "init second"]);
     assert_eq!(client.get(&format!("{other}/hello/")).text(), "hello from second");
     let body = slow.rest_of_chunks();
     assert_eq!(body, 6 + 9_000_000, "started before the reload");
-    marks(
+    wait_for_marks(
         &server.folder,
         &["init first", "init second", "end first", "drop first"],
     );
     let folder = server.take();
     folder.0.stop();
-    marks(
+    wait_for_marks(
         &folder.1,
         &["init first", "init second", "end first", "drop first", "drop second"],
     );
@@ -387,7 +392,7 @@ fn eventually(expected: &str, mut fetch: impl FnMut() -> String) {
 }
 
 #[test]
-fn a_library_of_a_later_minor_version_loads() {
+fn a_library_of_a_later_minor_version_is_loaded() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     library::put(&folder, "l.so", &["LATER"]);
     let server = Running::start(folder, &site("l.so", &["hello", "echo"]));
@@ -412,7 +417,7 @@ fn an_invalid_controller_is_refused_with_its_span_and_changes_nothing() {
     ] {
         library::put(&folder, name, &[definition]);
     }
-    marked(&folder, "fails.so", "fails", &["FAILS"]);
+    build_recording_library(&folder, "fails.so", "fails", &["FAILS"]);
     let good = site("good.so", &["hello"]);
     let server = Running::start(folder, &good);
     let all = [
@@ -454,10 +459,10 @@ fn an_invalid_controller_is_refused_with_its_span_and_changes_nothing() {
         let error = found.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(expected), "{controller} at start: {error}");
     }
-    marks(&server.folder, &["init fails"; 4]);
+    wait_for_marks(&server.folder, &["init fails"; 4]);
 }
 
-/// The worker caches the controller of a route for one path, but nothing of the request.
+/// The worker caches the controller of a route for one path, but no response.
 #[test]
 fn a_route_for_one_path_calls_its_controller_each_time() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
@@ -500,7 +505,7 @@ fn a_route_for_one_path_calls_its_controller_each_time() {
             &["Content-Type: text/html; charset=utf-8"],
         );
     }
-    // Another configuration, and another library.
+    // The reload changes both the configuration and the library.
     library::put(&server.folder, "a.so", &["WORD=\"two\""]);
     server
         .reload(&site("run_on = \"network\""))

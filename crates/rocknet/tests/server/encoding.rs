@@ -1,10 +1,10 @@
-//! Content codings: precompressed files beside others, and responses compressed on the way.
+//! Content codings: precompressed files, and responses that the server compresses.
 
 use std::io::Read;
 
 use super::support::{Client, Folder, ReceivedResponse, Running};
 
-/// Text of this many bytes that compresses well.
+/// Returns a text of at least `size` bytes that compresses well.
 fn text(size: usize) -> String {
     let mut text = String::new();
     while text.len() < size {
@@ -53,7 +53,7 @@ fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, co
     assert_eq!(response.field("Content-Encoding").unwrap_or_default(), coding, "{what}");
     assert!(
         decode(&response, &what) == content.as_bytes(),
-        "{what}: decodes to something else"
+        "{what}: the decoded body differs"
     );
     let etag = response.field("ETag").expect("a tag").to_owned();
     let suffix = match coding {
@@ -72,7 +72,7 @@ fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, co
         );
     }
 
-    // HEAD and 304 have the same validators.
+    // Responses to HEAD and with status 304 have the same validators.
     let tag = format!("ETag: {etag}");
     let head = client.fetch(&format!("HEAD {path}"), &fields);
     head.expect(&what, 200, &[&tag, "Vary: Accept-Encoding"]);
@@ -91,7 +91,7 @@ fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, co
 }
 
 #[test]
-fn the_coding_follows_accept_encoding() {
+fn the_coding_is_chosen_by_accept_encoding() {
     let (small, large) = (text(10_000), text(300_000));
     let server = Running::site(
         Folder::with(&[("www/small.txt", &small), ("www/large.txt", &large)]),
@@ -154,7 +154,7 @@ fn each_coding_has_its_own_entity_tag() {
 }
 
 #[test]
-fn some_things_are_never_encoded() {
+fn some_responses_are_never_compressed() {
     let folder = Folder::with(&[
         ("www/1023.txt", &text(1023)),
         ("www/1024.txt", &text(1024)),
@@ -226,7 +226,7 @@ fn ranges_apply_to_the_identity_coding() {
                 .field("ETag")
                 .expect("a tag")
         );
-        // A range of another representation would corrupt the client's copy.
+        // A range of another coding would corrupt the copy of the client, so the whole response is sent.
         let response = client.fetch(&line, &["Accept-Encoding: br", "Range: bytes=100-199", &br]);
         response.expect(path, 200, &["!Content-Range"]);
     }
@@ -259,7 +259,7 @@ fn precompressed_files_are_used() {
         ("/all.txt", "zstd, gzip", Some("zstd"), Some("zstd beside")),
         ("/all.txt", "gzip", Some("gzip"), Some("gzip beside")),
         ("/all.txt", "identity", None, Some(&*plain)),
-        // Precompressed files take precedence over responses compressed on the way.
+        // Precompressed files take precedence over compression by the server.
         ("/gzip.txt", "br, gzip", Some("gzip"), Some("gzip beside")),
         ("/gzip.txt", "br", Some("br"), None),
         ("/tiny.txt", "br", Some("br"), Some("br beside")),

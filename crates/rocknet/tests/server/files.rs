@@ -1,16 +1,16 @@
-//! Files of a folder: existence, methods and media types.
+//! Serves files of a folder: index files, hidden files, links, methods and media types.
 
 use std::os::unix::net::UnixListener;
 
 use super::support::{Client, Folder, Running};
 
-/// Modification time of `digits.txt`, and a second before and after it.
+/// Modification time of `digits.txt`. The constants below are its HTTP date, and the dates a second earlier and later.
 pub const CHANGED: u64 = 1_700_000_000;
 pub const CHANGED_TEXT: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
 pub const BEFORE: &str = "Tue, 14 Nov 2023 22:13:19 GMT";
 pub const AFTER: &str = "Tue, 14 Nov 2023 22:13:21 GMT";
 
-/// A request line and its fields; the status, the header fields and the body of the response.
+/// Request line and fields, and the expected status, header fields and body of the response.
 pub type Row<'a> = (&'a str, &'a [&'a str], u16, &'a [&'a str], Option<&'a str>);
 
 #[track_caller]
@@ -27,7 +27,7 @@ pub fn check(client: &mut Client, rows: &[Row<'_>]) {
     }
 }
 
-/// A site with a file of ten bytes and an empty one.
+/// Returns the folder of a site with a file of ten bytes and an empty file.
 pub fn digits() -> Folder {
     let folder = Folder::with(&[
         ("www/digits.txt", "0123456789"),
@@ -176,7 +176,7 @@ fn only_regular_files_are_opened() {
 }
 
 #[test]
-fn methods() {
+fn only_supported_methods_are_allowed() {
     let server = Running::site(digits(), "");
     let allow = "Allow: GET, HEAD, OPTIONS";
     check(
@@ -203,7 +203,7 @@ fn methods() {
 }
 
 #[test]
-fn media_types_follow_the_suffix() {
+fn media_types_are_derived_from_the_suffix() {
     let rows = [
         ("a.html", "text/html; charset=utf-8"),
         ("a.css", "text/css; charset=utf-8"),

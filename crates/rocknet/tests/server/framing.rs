@@ -1,4 +1,4 @@
-//! Message framing: smuggling refused, pipelined requests in order, and the end of connections.
+//! Message framing of HTTP/1: request smuggling, pipelining, and the end of connections.
 
 use super::support::client::request;
 use super::support::handlers::{Echo, Panics};
@@ -15,7 +15,7 @@ pub fn server() -> Running {
     )
 }
 
-/// Bytes after a refused request on its connection: no response to them may come.
+/// Request after a refused request on the same connection. It must get no response.
 const SMUGGLED: &str = "GET /a.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[test]
@@ -81,7 +81,7 @@ fn smuggling_is_refused_and_the_connection_closed() {
     ] {
         check(&format!("{bytes:?}"), bytes, status);
     }
-    // An HTTP/2 client would not understand an HTTP/1 response.
+    // An HTTP/2 preface gets no response, because the client would not understand HTTP/1.
     let mut client = server.connect();
     client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     client.assert_closed("the preface of HTTP/2");
@@ -131,7 +131,7 @@ fn a_hundred_pipelined_requests_get_responses_in_order() {
         3 => ("OPTIONS /b.txt", 204, ""),
         _ => ("GET /b.txt", 200, "bb"),
     };
-    // Nothing is cached at first, and everything from the second round on.
+    // In the first round nothing is cached; from the second round on everything is.
     let mut client = server.connect();
     for round in 0..3 {
         let all: String = (0..100).map(|number| request(row(number).0, &[])).collect();
@@ -146,7 +146,7 @@ fn a_hundred_pipelined_requests_get_responses_in_order() {
             );
         }
     }
-    // Bodies between requests, and the same bytes one by one.
+    // The requests have bodies, and are sent in one write and in small pieces.
     let mut all = String::new();
     for number in 0..20 {
         all.push_str(&request("POST /echo/x", &[&format!("Content-Length: {}", number % 3)]));
@@ -169,7 +169,7 @@ fn a_hundred_pipelined_requests_get_responses_in_order() {
 }
 
 #[test]
-fn large_pipelined_responses_come_in_order() {
+fn large_pipelined_responses_arrive_in_order() {
     let server = server();
     server.folder.write("www/large.bin", vec![7; 300_000]);
     server.folder.write("www/medium.bin", vec![9; 40_000]);
@@ -244,7 +244,7 @@ fn a_half_closed_client_still_gets_its_responses() {
         for _ in 0..requests {
             assert_eq!(client.response().text(), "a");
         }
-        client.assert_closed("everything was sent");
+        client.assert_closed("all responses were sent");
     }
     let mut client = server.connect();
     client.send("GET /a.txt HTTP/1.1\r\nHost: loc");
@@ -260,8 +260,8 @@ fn requests_after_a_close_are_discarded_without_harm() {
         let mut client = server.connect();
         let last = request(&format!("GET {path}"), &["Connection: close"]);
         client.send(last + &request("GET /b.txt", &[]).repeat(3));
-        // A reset caused by these bytes would discard the response. A small response may have been sent, and the socket
-        // closed, before they come.
+        // Without lingering, these bytes would cause a reset, which would discard the response. They are sent only
+        // during a large response: after a small one the socket may already be closed.
         if size > 1 {
             client.send_anyway(request("GET /b.txt", &[]).repeat(20_000));
         }
@@ -288,7 +288,7 @@ fn clients_that_disconnect_midway_leave_no_resources() {
         "POST /a.txt HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhell",
         "GET / HTTP/1.1\r\nbad\r\n\r\n",
     ] {
-        // More bodies than would fit if any were kept.
+        // The bodies together exceed the limit, so none of them must be kept.
         for _ in 0..5 {
             let mut client = server.connect();
             client.send(bytes);
@@ -299,7 +299,7 @@ fn clients_that_disconnect_midway_leave_no_resources() {
 }
 
 #[test]
-fn garbage_is_survived() {
+fn garbage_does_not_affect_later_requests() {
     let server = server();
     let mut innocent = server.connect();
     let mut state = 0x2026_u64;
@@ -343,7 +343,7 @@ fn garbage_is_survived() {
 }
 
 #[test]
-fn a_panic_ends_one_exchange_alone() {
+fn a_panic_ends_only_one_exchange() {
     let server = server();
     let mut innocent = server.connect();
     for path in ["/panics/now", "/panics/later"] {

@@ -1,14 +1,16 @@
-//! `Upgrade: h2c`: a valid upgrade request becomes stream 1, and an invalid one does not.
+//! `Upgrade: h2c`: a valid upgrade request becomes stream 1; an invalid one gets an HTTP/1 response.
 
 use std::process::Command;
 
 use super::support::{Folder, Running};
 use crate::wire::{self, GOAWAY, SETTINGS};
 
-/// HTTP2-Settings without a value, with a window of 100 bytes, and with an invalid window.
-const NONE: &str = "";
+/// Value of `HTTP2-Settings` without a setting.
+const NO_SETTINGS: &str = "";
+/// Value of `HTTP2-Settings` with an initial window of 100 bytes.
 const WINDOW: &str = "AAQAAABk";
-const WRONG: &str = "AASAAAAA";
+/// Value of `HTTP2-Settings` with an invalid initial window.
+const INVALID_WINDOW: &str = "AASAAAAA";
 
 fn start(keys: &str) -> Running {
     let folder = Folder::with(&[("www/a.txt", "a")]);
@@ -29,8 +31,8 @@ fn upgrade_request(path: &str, settings: &str) -> String {
 fn the_request_becomes_stream_1() {
     let server = start("h2c_upgrade = true");
     for (path, settings, more, expected) in [
-        ("/a.txt", NONE, 0, &b"a"[..]),
-        // The window applies to the first stream too.
+        ("/a.txt", NO_SETTINGS, 0, &b"a"[..]),
+        // The initial window also applies to stream 1.
         ("/large.bin", WINDOW, 0, &[b'x'; 100]),
         ("/large.bin", WINDOW, 900, &[b'x'; 1000]),
     ] {
@@ -43,18 +45,19 @@ fn the_request_becomes_stream_1() {
         if more > 0 {
             client.send(wire::window(1, more));
         }
-        // Another stream beside it: its response, and the end after it, prove that nothing more is to come.
+        // The test waits for the response to a further stream and for the end of the connection, so that all frames of
+        // stream 1 have arrived.
         client.send(wire::get(3, "/a.txt"));
         client.send(wire::frame(GOAWAY, 0, 0, [0; 8]));
         let mut received = Vec::new();
         loop {
             let (frames, _) = wire::frames(&received);
-            let first = wire::content_of(&frames, 1);
+            let first = wire::body_of(&frames, 1);
             let others = frames.iter().any(|frame| frame.stream == 3 && frame.ends_stream());
             if others && first.len() >= expected.len() {
                 assert_eq!(first, expected, "{path}");
-                assert_eq!(wire::content_of(&frames, 3), b"a");
-                assert_eq!(frames[0].kind, SETTINGS, "its preface goes first");
+                assert_eq!(wire::body_of(&frames, 3), b"a");
+                assert_eq!(frames[0].kind, SETTINGS, "the preface of the server must come first");
                 break;
             }
             received.extend_from_slice(&client.bytes(1));
@@ -65,11 +68,11 @@ fn the_request_becomes_stream_1() {
 #[test]
 fn other_upgrade_requests_get_an_http_1_response() {
     let server = start("h2c_upgrade = true");
-    let good = upgrade_request("/a.txt", NONE);
+    let good = upgrade_request("/a.txt", NO_SETTINGS);
     for (what, request) in [
         ("another protocol", good.replace("h2c", "h3c")),
         (
-            "settings that Connection does not name",
+            "a `Connection` field without HTTP2-Settings",
             good.replace("Upgrade, HTTP2-Settings", "Upgrade"),
         ),
         ("no settings", good.replace("HTTP2-Settings: \r\n", "")),
@@ -78,7 +81,7 @@ fn other_upgrade_requests_get_an_http_1_response() {
             good.replace("HTTP2-Settings: \r\n", "HTTP2-Settings: \r\nHTTP2-Settings: \r\n"),
         ),
         ("half a setting", upgrade_request("/a.txt", "AAQA")),
-        ("a setting that cannot be", upgrade_request("/a.txt", WRONG)),
+        ("an invalid setting", upgrade_request("/a.txt", INVALID_WINDOW)),
         ("no base64url", upgrade_request("/a.txt", "AAQAAA+k")),
         ("HTTP/1.0", good.replace("HTTP/1.1\r\n", "HTTP/1.0\r\n")),
     ] {
@@ -93,14 +96,14 @@ fn other_upgrade_requests_get_an_http_1_response() {
 }
 
 #[test]
-fn it_is_off_by_default() {
+fn the_upgrade_is_off_by_default() {
     for keys in ["", "h2c = true"] {
         let server = start(keys);
         let mut client = server.connect();
-        client.send(upgrade_request("/a.txt", NONE));
+        client.send(upgrade_request("/a.txt", NO_SETTINGS));
         assert_eq!(client.response().status, 200, "{keys}");
     }
-    // The key alone does not let a client begin with HTTP/2.
+    // `h2c_upgrade` does not permit connections that begin with HTTP/2.
     let server = start("h2c_upgrade = true");
     let mut client = server.connect();
     client.send(wire::beginning(&[]));
@@ -112,7 +115,7 @@ fn it_is_off_by_default() {
 }
 
 #[test]
-fn curl_and_nghttp_can_use_it() {
+fn curl_and_nghttp_can_upgrade() {
     let server = start("h2c_upgrade = true");
     let url = format!("http://{}/a.txt", server.address());
     for (program, arguments, expected) in [

@@ -1,4 +1,4 @@
-//! HTTP/2 in the clear: the same sites and handlers, and many streams on one connection.
+//! HTTP/2 without TLS: the same sites and handlers as HTTP/1.1, and many streams on one connection.
 
 use http::StatusCode;
 
@@ -95,20 +95,20 @@ fn bodies_flow_both_ways() {
 fn streams_do_not_wait_for_each_other() {
     let (waits, mut waiting) = Deferred::new();
     let server = start("", vec![mount("/wait/", waits)]);
-    // Windows that fit all responses, because this client reads one after the other.
+    // The windows are large enough for all responses, because this client reads one response after the other.
     let mut windows = h2::client::Builder::new();
     windows
         .initial_window_size(1 << 20)
         .initial_connection_window_size(1 << 25);
     let mut client = Http2::with(server.address(), &windows);
     let (slow, _) = client.start_request(client.request("GET", "/wait/1"), true);
-    let incoming: Vec<_> = (0..100)
+    let responses: Vec<_> = (0..100)
         .map(|number| {
             let path = if number % 2 == 0 { "/cached" } else { "/large" };
             (path, client.start_request(client.request("GET", path), true).0)
         })
         .collect();
-    for (path, response) in incoming {
+    for (path, response) in responses {
         let length = if path == "/cached" { 40_000 } else { 300_000 };
         assert_eq!(
             client.response(response).expect("a response").content.len(),
@@ -120,7 +120,7 @@ fn streams_do_not_wait_for_each_other() {
     assert_eq!(client.response(slow).expect("a response").content, b"at last");
 }
 
-/// Sizes around the limit for files in memory, the frame size, and the piece sent from a file.
+/// The sizes are near the limits for a cached file, a frame, and a piece of a file.
 #[test]
 fn large_files_arrive_whole_through_any_window() {
     let server = start("", Vec::new());
@@ -130,7 +130,7 @@ fn large_files_arrive_whole_through_any_window() {
     for size in sizes {
         server.folder.write(&format!("www/{size}"), content(size));
     }
-    // Windows that allow a piece too small to be sent from its file, one frame, and everything at once.
+    // The windows allow a piece too small to be sent directly from the file, one frame, or the whole file.
     for window in [5_000, 16_384, 65_535, 1 << 22] {
         let mut windows = h2::client::Builder::new();
         windows
@@ -167,7 +167,7 @@ fn large_files_arrive_whole_through_any_window() {
 }
 
 #[test]
-fn a_body_beyond_the_limit_is_refused_on_its_stream_alone() {
+fn a_body_beyond_the_limit_is_refused_only_on_its_stream() {
     let server = start("[limits]\nbody_size = \"100KB\"", vec![mount("/echo/", Echo)]);
     let mut client = Http2::to(server.address());
     let announced = client.request("POST", "/echo/x").header("content-length", "200000");
@@ -179,7 +179,7 @@ fn a_body_beyond_the_limit_is_refused_on_its_stream_alone() {
 }
 
 #[test]
-fn a_panic_ends_its_stream_alone() {
+fn a_panic_ends_only_its_stream() {
     let server = start("", vec![mount("/panic/", Panics)]);
     let mut client = Http2::to(server.address());
     for path in ["/panic/now", "/panic/later"] {
@@ -189,7 +189,7 @@ fn a_panic_ends_its_stream_alone() {
 }
 
 #[test]
-fn a_reset_stream_is_not_waited_for() {
+fn a_reset_stream_cancels_its_handler() {
     let (waits, mut waiting) = Deferred::new();
     let server = start("", vec![mount("/wait/", waits)]);
     let mut client = Http2::to(server.address());
@@ -197,13 +197,13 @@ fn a_reset_stream_is_not_waited_for() {
     let incoming = waiting.next();
     stream.send_reset(h2::Reason::CANCEL);
     drop(response);
-    // The connection goes on, and its response shows that the reset was read.
+    // The connection still works, and the response shows that the server has read the reset.
     assert_eq!(client.get("/a.txt").content, b"a");
-    assert!(!incoming.response("too late"), "the handler was notified");
+    assert!(!incoming.response("too late"), "the handler must be cancelled");
 }
 
 #[test]
-fn a_response_timeout_is_503_on_its_stream() {
+fn a_response_timeout_gets_503_on_its_stream() {
     let (waits, mut waiting) = Deferred::new();
     let server = start("[limits]\nanswer_timeout = \"100ms\"", vec![mount("/wait/", waits)]);
     let mut client = Http2::to(server.address());
@@ -219,11 +219,15 @@ fn idle_connections_get_a_goaway() {
     let server = start("[limits]\nkeep_alive = \"100ms\"", Vec::new());
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/a.txt").content, b"a");
-    assert_eq!(client.end(), None, "GOAWAY with NO_ERROR, then the end");
+    assert_eq!(
+        client.end(),
+        None,
+        "the connection must be closed with GOAWAY and NO_ERROR"
+    );
 }
 
 #[test]
-fn a_stop_lets_responses_finish() {
+fn a_stop_completes_responses_in_progress() {
     let (waits, mut waiting) = Deferred::new();
     let server = start("", vec![mount("/wait/", waits)]);
     let mut client = Http2::to(server.address());
@@ -232,7 +236,10 @@ fn a_stop_lets_responses_finish() {
     let stopping = std::thread::spawn(move || server.stop());
     assert!(incoming.response("in time"));
     assert_eq!(client.response(response).expect("a response").content, b"in time");
-    assert!(stopping.join().expect("no panic"), "no connection was cut");
+    assert!(
+        stopping.join().expect("no panic"),
+        "no connection may be cut by the stop"
+    );
 }
 
 #[test]
@@ -242,10 +249,9 @@ fn http_1_works_on_the_same_port() {
     for preface in ["PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "GARBAGE INSTEAD OF-IT\r\n\r\n"] {
         let mut client = server.connect();
         client.send(preface);
-        client.assert_closed("a preface that is none");
+        client.assert_closed("an invalid preface");
     }
-    // Bytes that are not a preface, however they begin, get the response of a server without HTTP/2, sent in one piece
-    // or bytewise.
+    // Input that is not the preface is handled as HTTP/1, even if it begins like the preface and arrives byte by byte.
     for (line, status) in [
         ("GET / ", 400),
         ("GET / FOO", 400),
@@ -275,12 +281,12 @@ fn http_1_works_on_the_same_port() {
     assert_eq!(
         client.response().status,
         505,
-        "a version that is none of ours, of a client that may read HTTP/1"
+        "an unsupported version gets an HTTP/1 response"
     );
 }
 
 #[test]
-fn an_incomplete_preface_has_the_header_timeout() {
+fn an_incomplete_preface_times_out_like_a_head() {
     let server = start("[limits]\nheader_timeout = \"600ms\"", Vec::new());
     for line in ["P", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r", "PRIX", "GET / HTTP/1.1\r\n"] {
         let began = std::time::Instant::now();

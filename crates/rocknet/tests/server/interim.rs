@@ -1,5 +1,4 @@
-//! Interim responses: those sent by a handler reach the client before the final response, in every version that has
-//! them.
+//! Interim responses: hints that a handler sends reach the client before the final response, over HTTP/1.1 and HTTP/2.
 
 use std::process::Command;
 use std::thread;
@@ -16,7 +15,7 @@ use rocknet::response::FieldList;
 
 const SERVER: &str = "[server]\nworkers = 1\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
 
-/// Sends this many hints, each after the previous one was taken, and responds when the test allows it.
+/// Sends this number of early hints, one after the other, and responds when the test triggers the response.
 struct SendsHints(u8, Deferred);
 
 impl Handler for SendsHints {
@@ -45,11 +44,11 @@ fn start(count: u8) -> (Running, PendingRequests) {
     (Running::start_with(folder, &text, mounts), waiting)
 }
 
-/// The second hint has a field that cannot be encoded: it is left out, and the others are sent.
+/// Expected hints. The second hint is not sent, because it has a field that cannot be encoded.
 const HINTS: [&str; 2] = ["</0.css>; rel=preload", "</2.css>; rel=preload"];
 
 #[test]
-fn over_http_1_1_hints_precede_the_response() {
+fn hints_precede_the_response_over_http_1_1() {
     let (server, mut waiting) = start(3);
     let mut client = server.connect();
     client.send(request("GET /tells/x", &[]) + &request("GET /a.txt", &[]));
@@ -57,14 +56,14 @@ fn over_http_1_1_hints_precede_the_response() {
         let head = client.head();
         assert_eq!(head, format!("HTTP/1.1 103 Early Hints\r\nLink: {link}\r\n\r\n"));
     }
-    // All hints arrived before the response existed.
+    // All hints have arrived before the handler responds.
     assert!(waiting.next().response("at last"));
     assert_eq!(client.response().text(), "at last");
-    assert_eq!(client.response().text(), "a", "the request after it");
+    assert_eq!(client.response().text(), "a", "the pipelined request");
 }
 
 #[test]
-fn over_http_1_0_no_hints_are_sent() {
+fn no_hints_are_sent_over_http_1_0() {
     let (server, mut waiting) = start(3);
     let mut client = server.connect();
     client.send("GET /tells/x HTTP/1.0\r\nHost: h\r\n\r\n");
@@ -77,17 +76,17 @@ fn over_http_1_0_no_hints_are_sent() {
 }
 
 #[test]
-fn over_http_2_hints_precede_the_response() {
+fn hints_precede_the_response_over_http_2() {
     for push in [false, true] {
         let (server, mut waiting) = start(3);
         let mut builder = h2::client::Builder::new();
         builder.enable_push(push);
         let mut client = Http2::with(server.address(), &builder);
-        let answered = thread::spawn(move || waiting.next().response("at last"));
+        let responder = thread::spawn(move || waiting.next().response("at last"));
         let page = client.page(client.request("GET", "/tells/x"));
-        assert!(answered.join().expect("no panic"));
-        let message = HINTS.map(|link| (103, link.to_owned()));
-        assert_eq!(page.hints, message, "push: {push}");
+        assert!(responder.join().expect("no panic"));
+        let expected = HINTS.map(|link| (103, link.to_owned()));
+        assert_eq!(page.hints, expected, "push: {push}");
         assert_eq!(page.response.content, b"at last");
         assert_eq!(client.get("/a.txt").content, b"a");
     }
@@ -98,7 +97,7 @@ fn the_number_of_hints_is_bounded() {
     let (server, mut waiting) = start(MAX_INTERIM_RESPONSES + 5);
     let mut client = server.connect();
     client.send(request("GET /tells/x", &[]));
-    // One of them cannot be encoded, and counts nevertheless.
+    // The hint that cannot be encoded counts as well.
     for _ in 1..MAX_INTERIM_RESPONSES {
         assert!(client.head().starts_with("HTTP/1.1 103 "));
     }

@@ -1,4 +1,4 @@
-//! HTTP/2 over a slow socket: a high-priority response that is requested late waits for few bytes of the others.
+//! HTTP/2 over a slow link: a late response of high priority is sent before most of the other responses.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,18 +12,19 @@ use super::support::{DEADLINE, Folder, Running};
 use super::wire::{self, Frame};
 
 const SERVER: &str = "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\n";
-const BULK: u32 = 20;
+const BACKGROUND: u32 = 20;
 const LENGTH: usize = 1 << 20;
-/// Receive buffer of the client; Linux doubles it.
-const RECEIVE: usize = 16 << 10;
-/// Bytes the client reads at a time before it pauses: about 10 Mbit/s.
+/// Receive buffer of the client in bytes. Linux doubles this value.
+const RECEIVE_BUFFER: usize = 16 << 10;
+/// Bytes that the client reads before each pause, about 10 Mbit/s.
 const STEP: usize = 16 << 10;
+/// Pause of the client between two reads.
 const PAUSE: Duration = Duration::from_millis(12);
-/// Bytes after which the link is known to be slow.
-const BEFORE: usize = 600_000;
-/// Bytes that may precede the late response: the two buffers, the bound for an unmeasured link, and the same again for
-/// the packet that the kernel begins below it.
-const MOST: usize = 2 * RECEIVE + 3 * (64 << 10);
+/// Bytes after which the server has measured the link as slow.
+const MEASURED_AFTER: usize = 600_000;
+/// Maximum number of bytes before the late response: the doubled receive buffer, the send budget of an unmeasured link,
+/// and reserve for packets that the kernel has already begun.
+const MAX_BEFORE: usize = 2 * RECEIVE_BUFFER + 3 * (64 << 10);
 
 /// A client that reads slowly.
 struct Slow {
@@ -34,7 +35,7 @@ struct Slow {
 impl Slow {
     fn to(address: SocketAddr) -> Slow {
         let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
-        sockopt::set_socket_recv_buffer_size(&socket, RECEIVE).expect("an option");
+        sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER).expect("an option");
         rustix::net::connect(&socket, &address).expect("connected");
         let socket = TcpStream::from(socket);
         socket.set_read_timeout(Some(DEADLINE)).expect("an option");
@@ -53,7 +54,7 @@ impl Slow {
         let got = self.socket.read(&mut buffer).expect("received");
         assert!(got > 0, "the server closed");
         self.received.extend_from_slice(&buffer[..got]);
-        // Simulates the link; it waits for nothing.
+        // The pause simulates the bandwidth of the link. It does not wait for an event.
         sleep(PAUSE);
     }
 
@@ -63,27 +64,30 @@ impl Slow {
 }
 
 #[test]
-fn a_late_response_of_high_priority_waits_for_little() {
+fn a_late_response_of_high_priority_precedes_most_others() {
     let folder = Folder::with(&[("www/small.txt", "small")]);
     folder.write("www/bulk.bin", vec![b'x'; LENGTH]);
     let server = Running::start(folder, &format!("{SERVER}{}", site("")));
     let mut client = Slow::to(server.address());
     client.send(&wire::open_beginning());
-    for number in 0..BULK {
+    for number in 0..BACKGROUND {
         let request = wire::request(1 + 2 * number, "GET", "/bulk.bin", &[("priority", "u=5, i")], true);
         client.send(&request);
     }
-    while client.received.len() < BEFORE {
+    while client.received.len() < MEASURED_AFTER {
         client.step();
     }
     let before = client.received.len();
-    let late = 1 + 2 * BULK;
+    let late = 1 + 2 * BACKGROUND;
     client.send(&wire::request(late, "GET", "/small.txt", &[("priority", "u=0")], true));
     let has_ended = |frame: &Frame| frame.stream == late && frame.ends_stream();
     while !client.frames().iter().any(has_ended) {
         client.step();
         let waited = client.received.len() - before;
-        assert!(waited <= MOST, "{waited} bytes came before it");
+        assert!(
+            waited <= MAX_BEFORE,
+            "{waited} bytes were sent before the late response"
+        );
     }
-    assert_eq!(wire::content_of(&client.frames(), late), b"small");
+    assert_eq!(wire::body_of(&client.frames(), late), b"small");
 }

@@ -1,4 +1,4 @@
-//! Limits, each tested from both sides: what is just allowed goes on, and more is refused with a status of its own.
+//! Limits of requests and connections. Each is tested at the limit and just beyond it.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ fn server(limits: &str) -> Running {
     Running::start_with(folder, &text, vec![mount("/echo/", Echo)])
 }
 
-/// Sends bytes and reads the response. The connection goes on below 400 and is closed above.
+/// Sends bytes and asserts the status. The connection must be kept below status 400, and closed otherwise.
 #[track_caller]
 fn check(server: &Running, what: &str, bytes: impl AsRef<[u8]>, status: u16) {
     let mut client = server.connect();
@@ -21,21 +21,21 @@ fn check(server: &Running, what: &str, bytes: impl AsRef<[u8]>, status: u16) {
     let response = client.response();
     if status < 400 {
         response.expect(what, status, &["!Connection"]);
-        assert_eq!(client.get("/").text(), "root", "{what}: the bytes after it");
+        assert_eq!(client.get("/").text(), "root", "{what}: the next request");
     } else {
         response.expect(what, status, &["Connection: close"]);
         client.assert_closed(what);
     }
 }
 
-/// A request for `/` whose head has exactly this many bytes.
+/// Returns a request for `/` whose head has exactly `size` bytes.
 fn head_of(size: usize) -> String {
     let empty = request("GET /", &["X: "]).len();
     request("GET /", &[&format!("X: {}", "x".repeat(size - empty))])
 }
 
 #[test]
-fn head_sizes() {
+fn head_sizes_are_limited() {
     let defaults = server("");
     let small = server("header_size = \"2KiB\"\nheader_fields = 8\ntarget_size = 100");
     for (server, size, fields, target) in [(&defaults, 16 * 1024, 100, 8 * 1024), (&small, 2048, 8, 100)] {
@@ -51,7 +51,7 @@ fn head_sizes() {
         check(server, "a target as long as may be", line(target), 200);
         check(server, "a byte more", line(target + 1), 414);
     }
-    // An endless target is distinguished from endless fields.
+    // A target that is too long has another status than fields that are too long.
     check(
         &small,
         "a target that does not end",
@@ -61,7 +61,7 @@ fn head_sizes() {
 }
 
 #[test]
-fn body_sizes() {
+fn body_sizes_are_limited() {
     let server = server("body_size = 1000");
     let by_length = |size: usize| request("POST /echo/x", &[&format!("Content-Length: {size}")]) + &"x".repeat(size);
     let chunked = |size: usize| {
@@ -99,13 +99,13 @@ fn body_sizes() {
 }
 
 #[test]
-fn header_timeout() {
+fn an_incomplete_head_times_out() {
     let server = server("header_timeout = \"300ms\"\nkeep_alive = \"20s\"");
-    // No byte at all: there is no request to respond to.
+    // A client that sends no byte gets no response, because there is no request.
     let started = Instant::now();
     server.connect().assert_closed("nothing is sent");
     assert!(started.elapsed() >= Duration::from_millis(300), "closed too early");
-    // Half a head, also after a whole request, also in trickles: the timeout covers all of it.
+    // The timeout covers the whole head, even if its bytes keep arriving, and also for a second request.
     for first in ["", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {
         let mut client = server.connect();
         client.send(first);
@@ -118,7 +118,7 @@ fn header_timeout() {
         client.assert_closed("half a head");
         assert!(taken >= Duration::from_millis(200), "after {taken:?}");
     }
-    // In time, in however many pieces: far more time than that takes on a busy machine.
+    // A head in many pieces is accepted within the timeout, which is ample for a busy machine.
     let server = self::server("header_timeout = \"10s\"");
     let mut client = server.connect();
     for byte in request("GET /", &[]).bytes() {
@@ -127,22 +127,22 @@ fn header_timeout() {
     client.response().expect("a head in pieces", 200, &[]);
 }
 
-/// Sends a byte now and then until something comes back. Returns the duration.
+/// Sends a byte every 40 ms until the server responds or closes. Returns the duration.
 fn trickle(client: &mut Client) -> Duration {
     let started = Instant::now();
     while !client.has_something_within(Duration::from_millis(40)) {
         client.send_anyway("x");
-        assert!(started.elapsed() < DEADLINE, "a trickle keeps it waiting");
+        assert!(started.elapsed() < DEADLINE, "single bytes extend the timeout");
     }
     started.elapsed()
 }
 
-/// Acts at regular intervals. Returns the duration.
+/// Calls `act` at regular intervals. Returns the duration of all calls.
 fn pace(every: Duration, times: u32, mut act: impl FnMut()) -> Duration {
     let started = Instant::now();
     for turn in 1..=times {
         act();
-        // The slow pace is what the test is about; it waits for nothing.
+        // The sleep sets the pace of the client. It does not wait for an event.
         while let Some(rest) = (every * turn)
             .checked_sub(started.elapsed())
             .filter(|rest| !rest.is_zero())
@@ -154,8 +154,8 @@ fn pace(every: Duration, times: u32, mut act: impl FnMut()) -> Duration {
 }
 
 #[test]
-fn body_timeout() {
-    // Each second must bring a thousand bytes. A busy machine may stand still for much of one.
+fn a_slow_body_times_out() {
+    // A client must send 1000 bytes per second. The rates leave room for pauses of a busy machine.
     let server = server("body_idle = \"1s\"\nbody_rate = \"1000B/s\"");
     for (fields, start) in [
         (["Content-Length: 5000"], "hello"),
@@ -170,29 +170,29 @@ fn body_timeout() {
     client.send(request("POST /echo/x", &["Content-Length: 5000"]));
     trickle(&mut client);
     client.response().expect("a trickle", 408, &["Connection: close"]);
-    // Fast enough, and longer than the timeout for a silent client.
+    // The client is fast enough, and the transfer takes longer than `body_idle`.
     let mut client = server.connect();
     client.send(request("POST /echo/x", &["Content-Length: 5000"]));
     let taken = pace(Duration::from_millis(120), 10, || client.send([b'x'; 500]));
     assert!(taken >= Duration::from_millis(1200));
     let response = client.response();
-    assert_eq!((response.status, response.body.len()), (200, 5000), "steady content");
+    assert_eq!((response.status, response.body.len()), (200, 5000), "a steady body");
 }
 
 #[test]
-fn timeout_of_an_unread_body() {
+fn an_unread_body_times_out() {
     let server = server("body_idle = \"200ms\"");
     let mut client = server.connect();
     client.send(request("POST /", &["Content-Length: 5000"]) + "hello");
     client.response().expect("unwanted", 405, &[]);
-    client.assert_closed("the rest does not come");
+    client.assert_closed("the rest of the body is missing");
 }
 
 #[test]
-fn keep_alive_timeout() {
+fn an_idle_connection_times_out() {
     let quick = server("keep_alive = \"1s\"\nheader_timeout = \"20s\"");
     let mut client = quick.connect();
-    // Each pause is short beside the timeout, and all together are longer.
+    // Each pause is shorter than the timeout, and all pauses together are longer.
     for _ in 0..6 {
         assert_eq!(client.get("/").text(), "root");
         pace(Duration::from_millis(200), 1, || {});
@@ -201,7 +201,7 @@ fn keep_alive_timeout() {
     client.assert_closed("idle");
     let taken = started.elapsed();
     assert!(taken < DEADLINE / 2, "after {taken:?}");
-    // No keep-alive at all: each response closes the connection.
+    // Without keep-alive each response closes the connection.
     let none = server("keep_alive = \"0s\"");
     let mut client = none.connect();
     client
@@ -211,20 +211,23 @@ fn keep_alive_timeout() {
 }
 
 #[test]
-fn send_timeout() {
+fn a_client_that_does_not_read_times_out() {
     let server = server("send_stall = \"300ms\"\nconnections = 1");
     server.folder.sparse("www/large.bin", 64 << 20);
     let mut stalled = server.connect();
     stalled.send(request("GET /large.bin", &[]));
     stalled.head();
-    // The limit is one connection: the next is served once the stalled one was cut.
+    // Only one connection is permitted, so the next one is served when the stalled one has been closed.
     assert_eq!(server.get("/").text(), "root");
     let rest = stalled.rest().len();
-    assert!(rest < 64 << 20, "{rest} bytes came though they were not read");
+    assert!(
+        rest < 64 << 20,
+        "{rest} bytes were received from a connection that should have been closed"
+    );
 }
 
 #[test]
-fn a_slow_but_steady_reader_gets_everything() {
+fn a_slow_but_steady_reader_gets_the_whole_response() {
     const SIZE: usize = 24 << 20;
     const TURNS: usize = 16;
     let server = server("send_stall = \"1s\"");
@@ -235,12 +238,15 @@ fn a_slow_but_steady_reader_gets_everything() {
     let taken = pace(Duration::from_millis(80), TURNS as u32, || {
         client.bytes(SIZE / TURNS);
     });
-    assert!(taken > Duration::from_secs(1), "not slow at all");
+    assert!(
+        taken > Duration::from_secs(1),
+        "the transfer was too fast for this test"
+    );
     assert_eq!(client.get("/").text(), "root");
 }
 
 #[test]
-fn maximum_age_of_a_connection() {
+fn a_connection_is_closed_at_its_maximum_age() {
     let server = server("connection_age = \"1s\"");
     let mut client = server.connect();
     let started = Instant::now();
@@ -250,31 +256,34 @@ fn maximum_age_of_a_connection() {
     loop {
         let response = client.get("/");
         if response.field("Connection") == Some("close") {
-            assert!(started.elapsed() >= Duration::from_millis(900), "too early");
+            assert!(
+                started.elapsed() >= Duration::from_millis(900),
+                "the connection was closed too early"
+            );
             break;
         }
-        assert!(started.elapsed() < DEADLINE, "never closed");
+        assert!(started.elapsed() < DEADLINE, "the connection was not closed");
         std::thread::park_timeout(Duration::from_millis(20));
     }
     client.assert_closed("an old connection");
 }
 
 #[test]
-fn number_of_connections() {
+fn connections_beyond_the_limit_wait() {
     let server = server("connections = 3");
     let mut open: Vec<Client> = (0..3).map(|_| server.connect()).collect();
     for client in &mut open {
         assert_eq!(client.get("/").text(), "root");
     }
-    // The kernel accepts a fourth; the server lets it wait.
+    // The kernel completes a fourth connection, but the server does not accept it.
     let mut waiting = server.connect();
     waiting.send(request("GET /", &[]));
     for client in &mut open {
-        assert_eq!(client.get("/").text(), "root", "open connections survive");
+        assert_eq!(client.get("/").text(), "root", "open connections must still be served");
     }
     assert!(
         !waiting.has_something_within(Duration::from_millis(100)),
-        "served beyond the limit"
+        "a connection beyond the limit was served"
     );
     drop(open.pop());
     assert_eq!(waiting.response().text(), "root");

@@ -1,4 +1,4 @@
-//! Tests of the server over real sockets and real files, one subject a file.
+//! Tests of the server over real sockets and files. Each file covers one subject.
 
 mod accel_redirect;
 mod access;
@@ -61,7 +61,7 @@ mod support;
 mod tunnels;
 mod two_servers;
 mod websocket;
-#[allow(dead_code)] // shared with tests that use more of it
+#[allow(dead_code)] // other tests use the rest of this shared module
 #[path = "../wire/mod.rs"]
 mod wire;
 mod workers;

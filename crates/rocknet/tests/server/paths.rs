@@ -1,4 +1,4 @@
-//! Paths that try to leave the root, in every spelling: never a file from outside, and the right status.
+//! Paths that try to leave the root in every encoding: no file outside the root is sent, and the status is correct.
 
 use super::support::{Client, Folder, Running};
 
@@ -11,13 +11,13 @@ fn check(client: &mut Client, rows: &[(&str, u16)]) {
         let response = client.fetch(&format!("GET {target}"), &[]);
         assert!(
             !response.text().contains(SECRET),
-            "{target}: content from outside: {response:?}"
+            "{target}: a file outside the root was sent: {response:?}"
         );
         response.expect(target, *status, &["!Connection"]);
         let location = response.field("Location").unwrap_or_default();
         assert!(
             !location.starts_with("//") && !location.contains("://"),
-            "{target}: leads to {location}"
+            "{target}: redirects to {location}"
         );
     }
 }
@@ -52,7 +52,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn nothing_outside_the_root_is_reached() {
+fn no_file_outside_the_root_is_served() {
     let server = Running::site(folder(), "");
     check(
         &mut server.connect(),
@@ -69,22 +69,22 @@ fn nothing_outside_the_root_is_reached() {
             ("/a/b/../../../secret.txt", 400),
             ("//../secret.txt", 400),
             ("/./../secret.txt", 400),
-            // Decoded once: the result is a name.
+            // Paths are decoded only once, so these are file names.
             ("/%252e%252e/secret.txt", 404),
             ("/%252e%252e%252fsecret.txt", 404),
             ("/a%252Fb", 200),
-            // An encoded slash does not separate segments.
+            // An encoded slash does not separate path segments.
             ("/..%2fsecret.txt", 404),
             ("/%2e%2e%2fsecret.txt", 404),
             ("/a%2fb%2ffile.txt", 404),
             ("/a%2Fb/file.txt", 404),
-            // Backslashes do not separate segments, and are not part of a name.
+            // Backslashes do not separate segments, and file names must not contain them.
             ("/..\\secret.txt", 404),
             ("/..%5csecret.txt", 404),
             ("/a\\b\\file.txt", 404),
             ("/back\\slash.txt", 404),
             ("/back%5Cslash.txt", 404),
-            // Overlong and wide forms are not UTF-8, or are plain names.
+            // Overlong encodings are not UTF-8, and full-width characters are ordinary file names.
             ("/%c0%ae%c0%ae/secret.txt", 404),
             ("/%c0%afsecret.txt", 404),
             ("/%e0%80%ae%e0%80%ae/secret.txt", 404),
@@ -193,7 +193,7 @@ fn length_and_depth_are_bounded() {
 }
 
 #[test]
-fn a_link_swapped_during_requests_discloses_nothing() {
+fn a_link_swapped_during_requests_does_not_escape_the_root() {
     let folder = folder();
     folder.link("www/swap", "a");
     let server = Running::start(
@@ -215,10 +215,13 @@ fn a_link_swapped_during_requests_discloses_nothing() {
         });
         let mut client = server.connect();
         for turn in 0..300 {
-            // A new name each time, so that nothing is cached.
+            // Each path is new, so that no response is cached.
             let response = client.get(&format!("/swap/{}secret.txt", "./".repeat(turn % 100)));
-            assert!(!response.text().contains(SECRET), "content from outside: {response:?}");
-            response.expect("a link swapped", 404, &[]);
+            assert!(
+                !response.text().contains(SECRET),
+                "a file outside the root was sent: {response:?}"
+            );
+            response.expect("a swapped link", 404, &[]);
         }
         drop(done);
     });

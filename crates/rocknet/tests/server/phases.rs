@@ -1,4 +1,4 @@
-//! The phases after a handler: every response has the fields of its route and the page for its error.
+//! Phases after the handler: every response has the fields of its route, its error page and its content coding.
 
 use http::Request;
 use rocknet::exchange::Exchange;
@@ -68,14 +68,14 @@ fn every_response_has_the_fields_and_the_page_of_its_route() {
         ("www/inside/a.html", "a file"),
     ]);
     let _peer = Peer::start(&folder.path(SOCKET), |_, stream| {
-        // Sends nothing until the server has closed.
+        // The application sends nothing until the server closes the connection.
         let _ = record(stream);
         Next::Close
     });
     let server = Running::start_with(folder, SITE, vec![mount("/panic/", Panics)]);
     for (method, path, body, status, site, has_page) in [
         ("GET", "/a.html", 0, 200, "yes", false),
-        // Twice: the second is answered by the worker cache.
+        // The second response comes from the worker cache.
         ("GET", "/a.html", 0, 200, "yes", false),
         ("GET", "/old", 0, 308, "yes", false),
         ("GET", "/missing", 0, 404, "yes", true),

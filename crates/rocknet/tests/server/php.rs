@@ -1,5 +1,5 @@
-//! PHP over FastCGI with a scripted peer: which paths are run, which variables a script gets, and how its response is
-//! sent.
+//! PHP over FastCGI, simulated by a scripted peer: which paths run a script, the variables of the script, and its
+//! response.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn folder() -> Folder {
     ])
 }
 
-/// Responds with the variables, one on each line, and then the request body.
+/// Returns a response with the variables, one per line, followed by the request body.
 fn mirror(incoming: &ReceivedRequest) -> Vec<u8> {
     let mut text = String::from("Content-Type: text/plain\r\n\r\n");
     for (name, value) in &incoming.variables {
@@ -50,7 +50,7 @@ fn mirrored() -> (Running, Peer) {
 fn paths_lead_to_scripts_files_and_the_front_controller() {
     let (server, _peer) = mirrored();
     let mut client = server.connect();
-    // Twice: the worker cache gives the same.
+    // The second responses come from the worker cache.
     for _ in 0..2 {
         for (path, script, path_info) in [
             ("/", "/index.php", None),
@@ -110,7 +110,7 @@ fn paths_lead_to_scripts_files_and_the_front_controller() {
             };
             assert_eq!(response.status, status, "{path}: {response:?}");
             assert!(content.is_empty() || response.text() == content, "{path}: {response:?}");
-            assert!(!response.text().contains("<?php"), "{path}: the source");
+            assert!(!response.text().contains("<?php"), "{path}: the source was sent");
             assert!(
                 !response.text().contains("SCRIPT_NAME=/uploads"),
                 "{path}: the script was run"
@@ -150,9 +150,9 @@ fn routes_and_other_keys_apply() {
     for (path, status, content) in [
         ("/", 200, "SCRIPT_NAME=/a.php\n"),
         ("/nothing", 200, "SCRIPT_NAME=/app.php\n"),
-        // Scripts are plain files where no route runs them.
+        // Scripts are served as files if their route does not run PHP.
         ("/b/index.php", 200, "<?php secret"),
-        // An error page is a file, and never the source of a script.
+        // If an error page is a script, the built-in page is sent instead of its source.
         ("/UPPER.PHP", 403, "<h1>"),
         ("/none/x", 404, "<h1>"),
     ] {
@@ -160,7 +160,7 @@ fn routes_and_other_keys_apply() {
         assert_eq!(response.status, status, "{path}: {response:?}");
         assert!(response.text().contains(content), "{path}: {}", response.text());
     }
-    // A removed script is soon not found.
+    // After its removal a script is not found.
     server.folder.remove("www/a.php");
     server.folder.write("www/a.php", "<?php other");
     assert_eq!(server.get("/a.php").status, 200);
@@ -171,7 +171,7 @@ fn routes_and_other_keys_apply() {
 }
 
 #[test]
-fn a_script_gets_the_variables_of_its_request_alone() {
+fn a_script_gets_only_the_variables_of_its_request() {
     let (server, _peer) = mirrored();
     let fields = [
         "Host: Example.com:81",
@@ -226,7 +226,7 @@ fn a_script_gets_the_variables_of_its_request_alone() {
         assert!(!text.contains(name), "{name} is in {text}");
     }
     assert!(text.ends_with("\nbody"), "{text}");
-    // The absolute form, as proxies get it.
+    // The target is in absolute form, as for a proxy.
     client.send("GET http://h/x/y?z HTTP/1.1\r\nHost: h\r\n\r\n");
     let text = client.response().text();
     assert!(
@@ -240,7 +240,7 @@ fn responses_are_forwarded_or_refused() {
     let cookies = "Set-Cookie: x\r\n".repeat(256);
     let long = format!("A: {}\r\n\r\n", "x".repeat(64 * 1024));
     let large = format!("Content-Type: text/x\r\n\r\n{}", "0123456789".repeat(100_000));
-    // Output of a script, and the response a client gets.
+    // A row has the output of a script and the expected response to the client.
     let rows: Vec<(String, u16, Vec<&'static str>, usize)> = vec![
         (
             "Content-Type: text/x\r\n\r\nhello".into(),
@@ -303,7 +303,7 @@ fn responses_are_forwarded_or_refused() {
             *length == usize::MAX || response.body.len() == *length,
             "{start:?}: {response:?}"
         );
-        // A response to HEAD has no body, and the connection goes on.
+        // A response to HEAD has no body, and the connection is kept.
         assert_eq!(
             client.fetch(&format!("HEAD /a.php?{number}"), &[]).status,
             *status,
@@ -324,7 +324,7 @@ fn scripts_get_the_length_of_the_body() {
         text.contains("CONTENT_LENGTH=5000000\n") && text.ends_with(&large),
         "{response:?}"
     );
-    // The length of a chunked body is known when it is complete.
+    // The script gets the length of a chunked body, because it starts when the body is complete.
     for size in [0, 5, 64 * 1024, 64 * 1024 + 1] {
         let content = "x".repeat(size);
         let chunk = if size == 0 {
@@ -346,7 +346,7 @@ fn scripts_get_the_length_of_the_body() {
 }
 
 #[test]
-fn responses_are_streamed_and_request_bodies_come_whole() {
+fn responses_are_streamed_and_request_bodies_are_spooled() {
     let folder = folder();
     let (received, receiver) = mpsc::channel();
     let (go, goes) = mpsc::channel::<()>();
@@ -369,11 +369,11 @@ fn responses_are_streamed_and_request_bodies_come_whole() {
     let server = Running::site(folder, PHP);
     let mut client = server.connect();
     client.send(request("POST /a.php", &["Content-Length: 10"]) + "01234");
-    // The script sees nothing of it before the client has sent all.
+    // The script gets the request only when the client has sent the whole body.
     assert_eq!(server.get("/pic.jpg").text(), "a picture");
     assert!(receiver.try_recv().is_err());
     client.send("56789");
-    assert_eq!(receiver.recv().expect("content"), b"0123456789");
+    assert_eq!(receiver.recv().expect("a body"), b"0123456789");
     assert!(client.head().starts_with("HTTP/1.1 200"));
     assert_eq!(client.bytes(10), b"5\r\nfirst\r\n");
     go.send(()).expect("a peer");
@@ -394,7 +394,7 @@ fn connections_are_kept_and_replaced() {
         }
     });
     let server = Running::site(folder, PHP);
-    // Connections are kept for a second: a longer pause of a busy machine proves nothing.
+    // Idle connections are kept for one second. If a busy machine pauses for longer, the attempt is repeated.
     let found = (0..TRIES).find_map(|_| {
         let (begun, before) = (Instant::now(), peer.connections());
         let mut client = server.connect();
@@ -402,10 +402,10 @@ fn connections_are_kept_and_replaced() {
             "GET /a.php",
             "GET /b/",
             "GET /nothing",
-            // A request that must not be sent twice gets a new connection, which is then kept like any other.
+            // A request that must not be sent twice gets a new connection, which is kept afterwards.
             "POST /a.php",
             "GET /a.php?close",
-            // The other end has closed or closes at this moment: no client notices.
+            // The application has closed the kept connection, so the request is sent again on a new one.
             "GET /a.php?close",
             "GET /a.php",
             "GET /a.php?close",
@@ -414,16 +414,18 @@ fn connections_are_kept_and_replaced() {
             assert_eq!(client.fetch(line, &[]).text(), "hello", "{line}");
             peer.connections() - before
         });
-        (begun.elapsed() < KEPT).then_some(counts)
+        (begun.elapsed() < MAX_DURATION).then_some(counts)
     });
     assert_eq!(found, Some([1, 1, 1, 2, 2, 3, 4, 4]));
 }
 
+/// Maximum number of attempts.
 const TRIES: usize = 50;
-const KEPT: Duration = Duration::from_millis(900);
+/// Maximum duration of an attempt, shorter than the time for which idle connections are kept.
+const MAX_DURATION: Duration = Duration::from_millis(900);
 
 #[test]
-fn errors_have_a_status_and_in_dev_mode_a_hint() {
+fn errors_get_a_status_and_in_dev_mode_a_hint() {
     const SERVER: &str = "[server]\nmode = \"MODE\"\nworkers = 1\nevents = { wait = \"20ms\" }\n";
     for mode in ["dev", "prod"] {
         let folder = folder();
@@ -477,7 +479,7 @@ fn a_missing_response_times_out() {
         if incoming.variable("QUERY_STRING") == "half" {
             write_to(stream, stdout(b"A: b\r\n"));
         }
-        // Sends nothing more until the server has closed.
+        // The application sends nothing more until the server closes the connection.
         let _ = record(stream);
         Next::Close
     });
@@ -500,7 +502,7 @@ fn a_missing_response_times_out() {
 }
 
 #[test]
-fn a_response_that_breaks_off_is_cut() {
+fn an_incomplete_response_is_cut() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |_, stream| {
         write_to(stream, stdout(b"A: b\r\n\r\nhello"));
@@ -510,11 +512,11 @@ fn a_response_that_breaks_off_is_cut() {
     let mut client = server.connect();
     client.send(request("GET /a.php", &[]));
     assert!(client.head().starts_with("HTTP/1.1 200"));
-    assert_eq!(client.rest(), b"5\r\nhello\r\n", "without the last chunk");
+    assert_eq!(client.rest(), b"5\r\nhello\r\n", "the last chunk must be missing");
 }
 
 #[test]
-fn a_disconnect_ends_the_script() {
+fn a_disconnect_of_the_client_aborts_the_script() {
     let folder = folder();
     let (report, reports) = mpsc::channel();
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
@@ -534,7 +536,7 @@ fn a_disconnect_ends_the_script() {
 }
 
 #[test]
-fn it_works_over_http2() {
+fn scripts_are_served_over_http2() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         write_to(stream, response(&mirror(incoming)));

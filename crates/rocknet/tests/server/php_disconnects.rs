@@ -1,4 +1,4 @@
-//! Applications that close at any byte of their response, and clients that disconnect in the middle of one.
+//! Applications that close the connection at any byte of their response, and clients that disconnect during a response.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -21,7 +21,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
+fn a_response_that_ends_early_is_an_error_or_detectably_cut() {
     let whole = response(b"Content-Type: text/x\r\nX-A: b\r\n\r\nhello");
     let with_more = [stderr(b"a complaint"), whole.clone()].concat();
     for sent in [whole, with_more] {
@@ -38,9 +38,9 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
             client.send(request(&format!("GET /a.php?{limit}"), &["Connection: close"]));
             let got = String::from_utf8_lossy(&client.rest()).into_owned();
             let (head, content) = got.split_once("\r\n\r\n").unwrap_or((&got, ""));
-            let is_logged = head.contains("Content-Length: 5");
+            let has_length = head.contains("Content-Length: 5");
             let is_whole = head.starts_with("HTTP/1.1 200 ")
-                && (is_logged && content == "hello" || !is_logged && content.ends_with("0\r\n\r\n"));
+                && (has_length && content == "hello" || !has_length && content.ends_with("0\r\n\r\n"));
             assert_eq!(is_whole, limit == length, "{limit} of {length}: {got:?}");
             let is_cut = head.starts_with("HTTP/1.1 200 ");
             assert!(is_cut || head.starts_with("HTTP/1.1 502 "), "{limit}: {got:?}");
@@ -57,7 +57,7 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
 }
 
 #[test]
-fn a_reset_stream_ends_its_script() {
+fn a_reset_stream_aborts_its_script() {
     let folder = folder();
     let (report, reports) = mpsc::channel();
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
@@ -68,13 +68,14 @@ fn a_reset_stream_ends_its_script() {
         }
         let _ = report.send("requested");
         write_to(&mut stream, stdout(b"X-A: b\r\n\r\n"));
-        // More than all buffers in between hold.
+        // The application sends until the connection is closed, because no buffer is large enough for an endless
+        // response.
         while stream.write_all(&stdout(&[b'x'; 60_000])).is_ok() {}
         let _ = report.send("disconnected");
     });
     let server = start(folder);
     let mut client = TcpStream::connect(server.address()).expect("a connection");
-    // Reads what comes, because otherwise the connection would wait for that before it reads another request.
+    // A thread reads the responses, because the server reads no further request while its output is blocked.
     let mut taker = client.try_clone().expect("a socket");
     let taking = std::thread::spawn(move || std::io::copy(&mut taker, &mut std::io::sink()));
     for stream in [1, 3, 5] {
@@ -83,8 +84,8 @@ fn a_reset_stream_ends_its_script() {
         } else {
             Vec::new()
         };
-        let incoming = [beginning, wire::get(stream, "/a.php")].concat();
-        client.write_all(&incoming).expect("to be sent");
+        let bytes = [beginning, wire::get(stream, "/a.php")].concat();
+        client.write_all(&bytes).expect("to be sent");
         assert_eq!(reports.recv_timeout(DEADLINE), Ok("requested"));
         client.write_all(&wire::rst(stream)).expect("to be sent");
         assert_eq!(reports.recv_timeout(DEADLINE), Ok("disconnected"), "{stream}");

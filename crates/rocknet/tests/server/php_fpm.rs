@@ -1,4 +1,4 @@
-//! Installed PHP: php-fpm of the system in a folder of the test's own, with scripts that use it.
+//! Runs the installed php-fpm in a temporary folder and requests scripts through it.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -13,16 +13,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::support::client::request;
 use super::support::{Folder, Running};
 
-/// php-fpm in the foreground, ended with the test.
+/// php-fpm in the foreground. It is stopped when the value is dropped.
 struct Fpm(Child);
 
 impl Fpm {
-    /// Returns when it accepts connections.
+    /// Starts php-fpm and returns when it accepts connections.
     fn start(folder: &Folder) -> Fpm {
         let path = |name: &str| folder.path(name).display().to_string();
         let user = String::from_utf8(Command::new("id").arg("-un").output().expect("id").stdout).expect("a name");
         let user = user.trim();
-        // Only root may name a user, and has to.
+        // php-fpm requires a user in its configuration if it runs as root, and ignores one otherwise.
         let owner = if user == "root" {
             format!("user = {user}\n")
         } else {
@@ -56,18 +56,18 @@ impl Fpm {
                 _ => panic!("php-fpm exited: {output}"),
             }
         }
-        // Its later output needs a reader, or it would block.
+        // php-fpm would block if nothing read its further output.
         thread::spawn(move || lines.for_each(drop));
         Fpm(child)
     }
 
-    /// Returns when it and its processes have exited.
+    /// Stops php-fpm and returns when all its processes have exited.
     fn stop(self) {}
 }
 
 impl Drop for Fpm {
     fn drop(&mut self) {
-        // Killed, it would leave its processes behind.
+        // On SIGKILL it would leave its child processes running.
         if let Some(pid) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::TERM);
         }
@@ -83,8 +83,8 @@ fn program() -> PathBuf {
         .to_path_buf()
 }
 
-/// Less than RockNet's own timeout.
-const WAITED_FOR: Duration = Duration::from_secs(2);
+/// Shorter than the time for which RockNet waits for php-fpm.
+const WAIT: Duration = Duration::from_secs(2);
 const PHP: &str = "php = \"unix:php.sock\"";
 
 fn folder() -> Folder {
@@ -119,7 +119,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn scripts_run() {
+fn scripts_are_run() {
     let folder = folder();
     let _fpm = Fpm::start(&folder);
     let server = Running::site(folder, PHP);
@@ -158,12 +158,13 @@ fn scripts_run() {
 }
 
 #[test]
-fn more_clients_than_processes_take_turns() {
+fn more_clients_than_processes_are_all_served() {
     let folder = folder();
     let _fpm = Fpm::start(&folder);
     let server = Running::site(folder, &format!("{PHP}\nlimits = {{ answer_timeout = \"15s\" }}"));
     let address = server.address();
-    // If connections were kept while others wait, two clients would hold them and no other would be served.
+    // Connections must not be kept while requests wait: otherwise two clients would use both processes, and no other
+    // client would be served.
     let clients: Vec<_> = (0..8)
         .map(|_| {
             thread::spawn(move || {
@@ -173,12 +174,12 @@ fn more_clients_than_processes_take_turns() {
         })
         .collect();
     for client in clients {
-        assert!(client.join().expect("a client"), "a client was left waiting");
+        assert!(client.join().expect("a client"), "a client got no response");
     }
 }
 
 #[test]
-fn bodies_arrive() {
+fn request_bodies_arrive_complete() {
     let folder = folder();
     let _fpm = Fpm::start(&folder);
     let server = Running::site(folder, PHP);
@@ -193,7 +194,7 @@ fn bodies_arrive() {
         client.send(request("POST /form.php", &[form, framing]) + content);
         assert_eq!(client.response().text(), "hello7", "{framing}");
     }
-    // 50 MB, which PHP keeps and no other part does.
+    // The upload has 50 MB. Only PHP stores it as a whole.
     let file: Vec<u8> = (0..50_000_000_u32)
         .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
@@ -229,12 +230,12 @@ fn a_restart_of_php_loses_no_request() {
     client.get("/dies.php").expect("killed", 502, &[]);
     assert_eq!(client.get("/").text(), "front /");
     fpm.stop();
-    // Requested while php-fpm is down: the request waits, though not as long as a very busy machine may need to start
-    // it.
+    // The request is sent while php-fpm is down, and waits for its start. On a very busy machine the start can take
+    // longer than the wait.
     let begun = Instant::now();
     client.send(request("GET /back", &[]));
     let _fpm = Fpm::start(&server.folder);
-    let (in_time, response) = (begun.elapsed() < WAITED_FOR, client.response());
+    let (in_time, response) = (begun.elapsed() < WAIT, client.response());
     assert!(
         response.text() == "front /back" || !in_time && response.status == 502,
         "in time: {in_time}; {response:?}"
@@ -245,8 +246,8 @@ fn a_restart_of_php_loses_no_request() {
 }
 
 #[test]
-fn scripts_run_over_tcp() {
-    // php-cgi inherits a listening socket, so the kernel chooses the port.
+fn scripts_are_run_over_tcp() {
+    // php-cgi inherits a listening socket, so that the kernel can choose the port.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("its address").port();
     let mut php = Command::new("/usr/bin/php-cgi8.2")

@@ -1,4 +1,4 @@
-//! PHP started by RockNet: found, run as another user than root, shared, restarted, replaced and ended.
+//! php-fpm started by RockNet: the version, its user, sharing between sites, restarts after a crash, and reloads.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use super::support::running::site;
 use super::support::{DEADLINE, Folder, Running};
 
-/// Scripts that their user can read, and a state folder beside them.
+/// Returns a folder with scripts that their user can read.
 fn folder() -> Folder {
     let folder = Folder::with(&[
         ("www/index.php", "<?php echo 'front ', $_SERVER['REQUEST_URI'];"),
@@ -51,7 +51,7 @@ fn pid(server: &Running, path: &str) -> Pid {
         .unwrap_or_else(|| panic!("a number: {text}"))
 }
 
-fn gone(pid: Pid) -> bool {
+fn has_exited(pid: Pid) -> bool {
     let deadline = Instant::now() + DEADLINE;
     while test_kill_process(pid).is_ok() && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(5));
@@ -74,7 +74,7 @@ fn the_newest_php_is_found_and_runs_without_privileges() {
     let master = pid(&server, "/master.php");
     let folder = server.take();
     assert!(folder.0.stop());
-    assert!(gone(master));
+    assert!(has_exited(master));
     assert_eq!(fs::read_dir(folder.1.path("state/php")).expect("a folder").count(), 0);
 }
 
@@ -95,8 +95,8 @@ fn sites_share_one_php_fpm_which_is_restarted_when_killed() {
     for _ in 0..2 {
         let (master, process) = (pid(&server, "/master.php"), pid(&server, "/pid.php"));
         kill_process(master, Signal::KILL).expect("it to exist");
-        // Its processes do not outlive it.
-        assert!(gone(process));
+        // The child processes of php-fpm exit with it.
+        assert!(has_exited(process));
         let next = pid(&server, "/master.php");
         assert!(next != master && is_master(next), "{next:?} after {master:?}");
     }
@@ -107,7 +107,7 @@ fn is_master(pid: Pid) -> bool {
     line.starts_with(b"php-fpm: master")
 }
 
-/// Ends the threads of a test, including one that fails.
+/// Sets the stop flag of the threads of a test when it is dropped, even if the test panics.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -116,24 +116,24 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Requests of all kinds while php-fpm is killed again and again: started ones get their response, the others wait.
+/// Requests are sent while php-fpm is killed repeatedly. Requests in progress get a response, and the others wait.
 #[test]
-fn no_request_is_lost_while_it_is_killed() {
+fn no_request_is_lost_while_php_fpm_is_killed() {
     let server = started("php = \"auto\"");
     let mut last = pid(&server, "/master.php");
     let is_over = AtomicBool::new(false);
     let fetch = |line: &str, content: &str| {
-        let mut incoming = 0;
+        let mut requests = 0;
         while !is_over.load(Ordering::Relaxed) {
             let mut client = server.connect();
             let length = format!("Content-Length: {}", content.len());
             client.send(super::support::client::request(line, &[&length]));
             client.send(content);
             let response = client.response();
-            assert_eq!(response.status, 200, "{line} after {incoming}: {response:?}");
-            incoming += 1;
+            assert_eq!(response.status, 200, "{line} after {requests}: {response:?}");
+            requests += 1;
         }
-        incoming
+        requests
     };
     thread::scope(|scope| {
         let clients = [
@@ -144,11 +144,11 @@ fn no_request_is_lost_while_it_is_killed() {
         let over = StopOnDrop(&is_over);
         for _ in 0..8 {
             kill_process(last, Signal::KILL).expect("it to exist");
-            assert!(gone(last));
-            // A process of the previous php-fpm may respond meanwhile; it has another parent.
+            assert!(has_exited(last));
+            // A child of the previous php-fpm can still respond. Its parent is no longer a php-fpm.
             let deadline = Instant::now() + DEADLINE;
             while !is_master(last) {
-                assert!(Instant::now() < deadline, "another master");
+                assert!(Instant::now() < deadline, "no new master process was started");
                 last = pid(&server, "/master.php");
             }
         }
@@ -160,7 +160,7 @@ fn no_request_is_lost_while_it_is_killed() {
 }
 
 #[test]
-fn a_reload_keeps_replaces_or_ends_php_fpm() {
+fn a_reload_keeps_replaces_or_stops_php_fpm() {
     let server = started("php = \"auto\"");
     let first = pid(&server, "/master.php");
     let reload = |server_keys: &str, keys: &str| {
@@ -169,7 +169,7 @@ fn a_reload_keeps_replaces_or_ends_php_fpm() {
     };
     reload("", "php = \"auto\"\nbrowse = true");
     assert_eq!(pid(&server, "/master.php"), first);
-    // A request in progress is finished by the old php-fpm.
+    // The old php-fpm completes a request in progress.
     let mut client = server.connect();
     client.send(super::support::client::request("GET /slow.php", &[]));
     assert_eq!(server.get("/sizes.php").text(), "104857600 ");
@@ -178,16 +178,16 @@ fn a_reload_keeps_replaces_or_ends_php_fpm() {
     assert_ne!(second, first);
     assert_eq!(server.get("/sizes.php").text(), "104857600 on");
     assert_eq!(client.response().text(), "begun done");
-    assert!(gone(first));
+    assert!(has_exited(first));
     reload("", "php = false");
-    assert!(gone(second));
+    assert!(has_exited(second));
     assert!(server.get("/uid.php").text().contains("posix_getuid"));
     reload("", "php = \"auto\"");
     assert_ne!(pid(&server, "/master.php"), second);
 }
 
 #[test]
-fn a_missing_version_is_reported_at_once() {
+fn a_missing_version_is_reported_immediately() {
     let text = SERVER.replace("workers", "mode = \"dev\"\nworkers");
     let server = Running::start(folder(), &format!("{text}{}", site("php = \"1.9\"")));
     let begun = Instant::now();
@@ -201,7 +201,7 @@ fn a_missing_version_is_reported_at_once() {
     assert!(begun.elapsed() < DEADLINE);
 }
 
-/// Only where the tests run as root, because only root can run scripts as other users.
+/// Skipped unless the tests run as root, because only root can run scripts as other users.
 #[test]
 fn each_site_has_its_own_user() {
     let folder = folder();
@@ -258,5 +258,5 @@ fn each_site_has_its_own_user() {
         let host = format!("Host: {host}");
         server.connect().fetch("GET /master.php", &[&host]).text()
     });
-    assert_eq!(masters[0], masters[1], "sites of one user share one");
+    assert_eq!(masters[0], masters[1], "sites of the same user must share a php-fpm");
 }

@@ -1,4 +1,4 @@
-//! Proxied requests: what upstreams receive, and what comes back from them, over HTTP/1.1 and HTTP/2.
+//! Proxied requests over HTTP/1.1 and HTTP/2: the request that the upstream receives, and the response to the client.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -118,7 +118,7 @@ fn requests_are_rewritten_for_the_upstream() {
             assert_eq!(incoming.field(name), None, "{line}");
         }
     }
-    assert_eq!(upstream.connections(), 1, "one connection was enough");
+    assert_eq!(upstream.connections(), 1, "the connection must be reused");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn responses_are_forwarded_unchanged() {
             "abc",
         ),
         (
-            "chunked whole",
+            "chunked in one write",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1;x=y\r\nc\r\n0\r\n\r\n",
             200,
             &["Content-Length: 3"],
@@ -146,7 +146,7 @@ fn responses_are_forwarded_unchanged() {
             "",
         ),
         (
-            "an error of its own",
+            "an error page of the upstream",
             "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nmine",
             404,
             &[],
@@ -200,7 +200,7 @@ fn responses_are_forwarded_unchanged() {
         }
         assert_eq!(upstream.connections(), 1, "{name}");
     }
-    // Until the end of the connection, from upstreams of both versions.
+    // The upstream closes the connection after these responses.
     for output in [
         "HTTP/1.1 200 OK\r\n\r\nabc",
         "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc",
@@ -220,7 +220,7 @@ fn responses_are_forwarded_unchanged() {
 }
 
 #[test]
-fn responses_without_a_body() {
+fn responses_without_a_body_are_forwarded() {
     let upstream = Upstream::responding_with("HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n");
     let server = proxied(&upstream, "");
     let mut client = server.connect();
@@ -271,7 +271,7 @@ fn request_bodies_are_streamed() {
         assert_eq!(upstream.last().content.len(), length);
         assert_eq!(upstream.last().field("Expect"), None);
     }
-    // The same over HTTP/2, where a length may be given or not.
+    // Bodies over HTTP/2 are sent with and without a length.
     let text = format!(
         "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n{}\n",
         upstream.key()
@@ -302,19 +302,19 @@ fn request_bodies_are_streamed() {
 }
 
 #[test]
-fn large_responses_stream_in_both_versions() {
+fn large_responses_are_streamed_over_both_versions() {
     const SIZE: usize = 5_000_000;
     for head in [
         format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n"),
         "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_owned(),
     ] {
-        let is_logged = head.contains("Length");
+        let has_length = head.contains("Length");
         let upstream = Upstream::start(move |_, stream| {
             write_to(stream, &head);
             for _ in 0..SIZE / 1000 {
                 write_to(stream, [b'z'; 1000]);
             }
-            if is_logged { Next::Keep } else { Next::Close }
+            if has_length { Next::Keep } else { Next::Close }
         });
         let text = format!(
             "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n{}\n",
@@ -325,18 +325,18 @@ fn large_responses_stream_in_both_versions() {
         let mut client = server.connect();
         for _ in 0..2 {
             let response = client.get("/");
-            assert_eq!(response.field("Content-Length"), is_logged.then_some(&*length));
+            assert_eq!(response.field("Content-Length"), has_length.then_some(&*length));
             assert!(response.body.len() == SIZE && response.body.iter().all(|byte| *byte == b'z'));
         }
         let mut client = Http2::to(server.address());
         let response = client.get("/");
         assert_eq!(response.content.len(), SIZE);
-        let message = response
+        let content_length = response
             .fields
             .get("content-length")
             .and_then(|length| length.to_str().ok());
-        assert_eq!(message, is_logged.then_some(&*length));
-        assert_eq!(upstream.connections(), if is_logged { 1 } else { 3 });
+        assert_eq!(content_length, has_length.then_some(&*length));
+        assert_eq!(upstream.connections(), if has_length { 1 } else { 3 });
     }
 }
 
@@ -351,7 +351,7 @@ fn events_are_not_buffered() {
         );
         for number in 0..3 {
             write_to(stream, format!("8\r\ndata: {number}\n\r\n"));
-            // The next piece is sent when the last was seen.
+            // The next event is sent when the client has received this one.
             let _ = wanted.lock().expect("one reader").recv();
         }
         write_to(stream, "0\r\n\r\n");
@@ -367,7 +367,7 @@ fn events_are_not_buffered() {
     }
     assert_eq!(client.bytes(5), b"0\r\n\r\n");
     drop(more);
-    assert_eq!(client.get("/x").status, 200, "the connection goes on");
+    assert_eq!(client.get("/x").status, 200, "the connection must be kept");
 }
 
 #[test]
@@ -422,7 +422,7 @@ fn interim_responses_precede_the_response() {
 }
 
 #[test]
-fn routes_rank_by_specificity() {
+fn the_most_specific_route_is_used() {
     let (one, two) = (
         Upstream::responding_with(ok("one")),
         Upstream::responding_with(ok("two")),
@@ -443,7 +443,7 @@ fn routes_rank_by_specificity() {
         assert_eq!(server.get(path).text(), content, "{path}");
     }
     assert_eq!(server.get("/api/files/a.txt").status, 404);
-    // A rule rewrites the path, and the upstream gets the rewritten one.
+    // The upstream gets the path that a rule has rewritten.
     let keys = format!(
         "{}\n[[site.default.rule]]\npath = \"/old/*\"\nrewrite = \"/new/{{*}}\"\n",
         one.key()
@@ -451,7 +451,7 @@ fn routes_rank_by_specificity() {
     let server = Running::site(folder(), &keys);
     assert_eq!(server.get("/old/x?y=1").text(), "one");
     assert_eq!(one.last().line, "GET /new/x?y=1 HTTP/1.1");
-    // Files of a site with one proxied route.
+    // A site with a proxied route also serves files.
     let keys = format!("[site.default.route.\"/api/*\"]\n{}\n", one.key());
     let server = Running::site(folder(), &keys);
     for (path, content) in [("/", "a page"), ("/a.txt", "a file"), ("/api/", "one")] {
@@ -512,12 +512,12 @@ fn unix_socket_upstreams_are_reached() {
 }
 
 #[test]
-fn a_disconnect_ends_the_request() {
+fn a_disconnect_of_the_client_closes_the_upstream_connection() {
     let (arrived, arrivals) = mpsc::channel();
     let (gone, ended) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
         let (mut buffer, mut incoming) = ([0; 4096], Vec::new());
-        // The connection ends, or is reset, when the response is no longer needed.
+        // The proxy closes or resets the connection when the response is no longer needed.
         while let Ok(count @ 1..) = stream.read(&mut buffer) {
             incoming.extend_from_slice(&buffer[..count]);
             if incoming.ends_with(b"12345") || incoming.starts_with(b"GET ") && incoming.ends_with(b"\r\n\r\n") {
@@ -527,8 +527,8 @@ fn a_disconnect_ends_the_request() {
         let _ = gone.send(());
     });
     let server = proxied(&upstream, "");
-    // In the middle of a request, and after a whole one, where the server might still read and waits a few seconds. The
-    // server's timeouts are longer than the deadline: it has to notice the close.
+    // The client disconnects in the middle of a request, and after a whole request. The timeouts of the server are
+    // longer than the deadline of the test, so the server has to detect the close.
     for output in [
         request("POST /", &["Content-Length: 10"]) + "12345",
         request("GET /", &[]),
@@ -536,9 +536,15 @@ fn a_disconnect_ends_the_request() {
         let mut client = server.connect();
         client.send(&output);
         arrivals.recv_timeout(DEADLINE).expect("everything that was sent");
-        assert!(ended.try_recv().is_err(), "ended before the client left: {output}");
+        assert!(
+            ended.try_recv().is_err(),
+            "the upstream connection was closed before the client disconnected: {output}"
+        );
         drop(client);
-        assert!(ended.recv_timeout(DEADLINE).is_ok(), "still open: {output}");
+        assert!(
+            ended.recv_timeout(DEADLINE).is_ok(),
+            "the upstream connection is still open: {output}"
+        );
     }
 }
 

@@ -10,19 +10,19 @@ use super::support::client::request;
 use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{Client, DEADLINE};
 
-/// An upstream that responds with its name while it is healthy, and otherwise closes each connection without a
-/// response.
+/// Starts an upstream that responds with its name while the returned flag is true, and otherwise closes each connection
+/// without a response.
 fn switchable(name: &'static str) -> (Upstream, Arc<AtomicBool>) {
-    let is_well = Arc::new(AtomicBool::new(true));
-    let well = Arc::clone(&is_well);
+    let is_healthy = Arc::new(AtomicBool::new(true));
+    let healthy = Arc::clone(&is_healthy);
     let upstream = Upstream::start(move |_, stream: &mut TcpStream| {
-        if !well.load(Ordering::SeqCst) {
+        if !healthy.load(Ordering::SeqCst) {
             return Next::Close;
         }
         write_to(stream, ok(name));
         Next::Keep
     });
-    (upstream, is_well)
+    (upstream, is_healthy)
 }
 
 fn with_backup(share: &[&Upstream], backup: &Upstream) -> String {
@@ -33,7 +33,7 @@ fn with_backup(share: &[&Upstream], backup: &Upstream) -> String {
     format!("[{share}{{ url = \"{}\", backup = true }}]", backup.url())
 }
 
-fn all(client: &mut Client, count: usize, expected: &str) {
+fn expect_all(client: &mut Client, count: usize, expected: &str) {
     for _ in 0..count {
         assert_eq!(client.get("/").text(), expected);
     }
@@ -42,7 +42,7 @@ fn all(client: &mut Client, count: usize, expected: &str) {
 #[test]
 fn a_backup_is_used_only_while_no_other_upstream_is_available() {
     for balance in ["random_two", "round_robin", "least_conn", "ip_hash", "uri"] {
-        let ((one, one_is_well), (two, two_is_well)) = (switchable("share"), switchable("share"));
+        let ((one, one_is_healthy), (two, two_is_healthy)) = (switchable("share"), switchable("share"));
         let backup = Upstream::responding_with(ok("backup"));
         let to = with_backup(&[&one, &two], &backup);
         let server = balanced(
@@ -50,21 +50,21 @@ fn a_backup_is_used_only_while_no_other_upstream_is_available() {
             &format!("balance = \"{balance}\", fails = 1, fail_time = \"500ms\""),
         );
         let mut client = server.connect();
-        all(&mut client, 30, "share");
-        // It is not needed while another upstream is available, not even for a retry.
-        one_is_well.store(false, Ordering::SeqCst);
-        all(&mut client, 30, "share");
-        two_is_well.store(false, Ordering::SeqCst);
-        // An upstream marked as failed is tried once more at most, and not by a connection that was open.
+        expect_all(&mut client, 30, "share");
+        // The backup gets no request while another upstream is available, not even a retry.
+        one_is_healthy.store(false, Ordering::SeqCst);
+        expect_all(&mut client, 30, "share");
+        two_is_healthy.store(false, Ordering::SeqCst);
+        // Both upstreams are tried and taken out of rotation, which can cost a client a 502. Then the backup is used.
         until(&mut client, |status, text| {
             assert!(status == 200 || status == 502, "{status}");
             text == "backup"
         });
         let found = (0..20).filter(|_| client.get("/").text() == "backup").count();
         assert!(found >= 18, "{balance}: {found} of 20");
-        one_is_well.store(true, Ordering::SeqCst);
+        one_is_healthy.store(true, Ordering::SeqCst);
         until(&mut client, |_, text| text == "share");
-        all(&mut client, 10, "share");
+        expect_all(&mut client, 10, "share");
     }
 }
 
@@ -75,23 +75,23 @@ fn a_request_refused_by_the_only_upstream_goes_to_the_backup() {
         "[\"http://127.0.0.1:1\", {{ url = \"{}\", backup = true }}]",
         backup.url()
     );
-    // No upstream is ever paused: each request finds out for itself.
+    // No upstream is ever paused, so each request tries the upstream first.
     let server = balanced(&to, "fails = 0");
     let mut client = server.connect();
-    all(&mut client, 5, "backup");
+    expect_all(&mut client, 5, "backup");
     assert_eq!(
         client.fetch("POST /", &[]).text(),
         "backup",
-        "no upstream can have received it"
+        "no upstream has received the request, so it can be sent to the backup"
     );
 }
 
 #[test]
 fn health_checks_switch_to_the_backup_and_back() {
-    let is_well = Arc::new(AtomicBool::new(true));
-    let well = Arc::clone(&is_well);
+    let is_healthy = Arc::new(AtomicBool::new(true));
+    let healthy = Arc::clone(&is_healthy);
     let share = Upstream::start(move |incoming, stream: &mut TcpStream| {
-        let is_ill = incoming.line.starts_with("GET /up ") && !well.load(Ordering::SeqCst);
+        let is_ill = incoming.line.starts_with("GET /up ") && !healthy.load(Ordering::SeqCst);
         write_to(
             stream,
             match is_ill {
@@ -106,17 +106,17 @@ fn health_checks_switch_to_the_backup_and_back() {
     let server = balanced(&with_backup(&[&share], &backup), &format!("{health}, sticky = \"at\""));
     let mut client = server.connect();
     until(&mut client, |_, text| text == "share");
-    is_well.store(false, Ordering::SeqCst);
+    is_healthy.store(false, Ordering::SeqCst);
     until(&mut client, |status, text| {
         assert_eq!(status, 200);
         text == "backup"
     });
     let cookie = client.get("/").field("Set-Cookie").expect("a cookie").to_owned();
     let cookie = format!("Cookie: {}", cookie.split(';').next().expect("a pair"));
-    is_well.store(true, Ordering::SeqCst);
+    is_healthy.store(true, Ordering::SeqCst);
     until(&mut client, |_, text| text == "share");
-    all(&mut client, 10, "share");
-    // A client with a cookie for the backup stays with it.
+    expect_all(&mut client, 10, "share");
+    // A client with a sticky cookie for the backup is still sent to the backup.
     for _ in 0..10 {
         assert_eq!(client.fetch("GET /", &[&cookie]).text(), "backup");
     }

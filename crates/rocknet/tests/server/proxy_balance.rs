@@ -1,4 +1,4 @@
-//! Load balancing among several upstreams: which gets a request, which is paused, and which requests wait.
+//! Load balancing over several upstreams: selection, pauses after failures, concurrency limits and queues.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::support::client::request;
 use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{Client, DEADLINE, Folder, Running};
 
-/// Upstreams that respond with their number.
+/// Starts upstreams that respond with their number.
 pub fn numbered(count: usize) -> Vec<Upstream> {
     (0..count)
         .map(|number| Upstream::responding_with(ok(&number.to_string())))
@@ -25,7 +25,7 @@ pub fn list(all: &[Upstream]) -> String {
     format!("[{}]", urls.join(", "))
 }
 
-/// `to`: TOML list of the upstreams.
+/// Starts a server that proxies to `to`, a TOML list of upstreams, with further keys of the proxy.
 pub fn balanced(to: &str, keys: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = {to}, {keys} }}\n"
@@ -37,7 +37,7 @@ fn responses(client: &mut Client, count: usize, fields: &[&str]) -> String {
     (0..count).map(|_| client.fetch("GET /", fields).text()).collect()
 }
 
-/// Sends requests until the response satisfies `wanted`.
+/// Sends requests until the status and text of a response satisfy `wanted`.
 pub fn until(client: &mut Client, wanted: impl Fn(u16, &str) -> bool) {
     let began = Instant::now();
     loop {
@@ -51,7 +51,7 @@ pub fn until(client: &mut Client, wanted: impl Fn(u16, &str) -> bool) {
 }
 
 #[test]
-fn upstreams_take_turns() {
+fn requests_are_distributed_by_weight() {
     let all = numbered(3);
     let server = balanced(&list(&all), "balance = \"round_robin\"");
     assert_eq!(responses(&mut server.connect(), 7, &[]), "0120120");
@@ -60,15 +60,15 @@ fn upstreams_take_turns() {
     let found = responses(&mut server.connect(), 100, &[]);
     let second = found.matches('1').count();
     assert!((71..=79).contains(&second), "{found}");
-    // The same where the compared loads are zero: a client that sends one request after the other causes no concurrent
-    // load.
+    // If all loads are zero, the other methods distribute requests in the same way. Sequential requests cause no
+    // concurrent load.
     for balance in ["least_conn", "random_two"] {
         let server = balanced(&weighted, &format!("balance = \"{balance}\""));
         let found = responses(&mut server.connect(), 200, &[]);
         let first = found.matches('0').count();
         assert!((20..=80).contains(&first), "{balance}: {found}");
     }
-    // By default upstreams are drawn at random, and each has its share.
+    // By default upstreams are chosen at random, and each gets its share.
     let server = balanced(&list(&all), "fails = 3");
     let found = responses(&mut server.connect(), 200, &[]);
     for number in ["0", "1", "2"] {
@@ -77,7 +77,7 @@ fn upstreams_take_turns() {
 }
 
 #[test]
-fn a_silent_close_is_retried_where_that_is_safe() {
+fn a_silent_close_is_retried_if_that_is_safe() {
     let closes = Upstream::start(|_, _| Next::Close);
     let resets = Upstream::start(|_, stream| {
         set_socket_linger(stream, Some(Duration::ZERO)).expect("an option of the socket");
@@ -92,7 +92,7 @@ fn a_silent_close_is_retried_where_that_is_safe() {
                 assert_eq!(client.fetch(&format!("{method} /"), &[]).text(), "well", "{method}");
             }
         }
-        // A request that may have had an effect is not repeated.
+        // A request that may have had an effect is not sent again.
         let found: Vec<u16> = (0..4).map(|_| client.fetch("POST /", &[]).status).collect();
         assert!(found.contains(&502) && found.contains(&200), "{found:?}");
     }
@@ -112,7 +112,7 @@ fn hashed_keys_stay_with_their_upstream() {
         for _ in 0..10 {
             assert_eq!(client.fetch(line, fields).text(), first, "{balance}");
         }
-        // Another server process would choose the same.
+        // A new server process chooses the same upstream.
         let server = balanced(&list(&all), &format!("balance = \"{balance}\""));
         assert_eq!(server.connect().fetch(line, fields).text(), first, "{balance}");
     }
@@ -126,7 +126,7 @@ fn hashed_keys_stay_with_their_upstream() {
     }
 }
 
-/// An upstream that responds to each request when the test allows it.
+/// Starts an upstream that reports each request, and responds when the test sends a signal.
 pub fn held() -> (Upstream, Receiver<()>, Sender<()>) {
     let (arrived, arrivals) = mpsc::channel();
     let (go, signal) = mpsc::channel::<()>();
@@ -148,7 +148,7 @@ fn the_least_loaded_upstream_is_chosen() {
         let to = format!("[\"{}\", \"{}\"]", busy.url(), idle.url());
         let server = balanced(&to, &format!("balance = \"{balance}\""));
         let mut waiting = server.connect();
-        // One request is held; until then some may go to the other upstream.
+        // Requests are sent until one is in progress at the busy upstream. Others can go to the idle one.
         let mut is_held = false;
         while !is_held {
             waiting.send(request("GET /", &[]));
@@ -159,7 +159,7 @@ fn the_least_loaded_upstream_is_chosen() {
                 if is_held || has_response {
                     break has_response;
                 }
-                assert!(sent.elapsed() < DEADLINE, "{balance}: no upstream is used");
+                assert!(sent.elapsed() < DEADLINE, "{balance}: the request reached no upstream");
             };
             if has_response {
                 assert_eq!(waiting.response().text(), "idle");
@@ -189,7 +189,7 @@ fn a_failed_upstream_is_paused_and_probed() {
     let to = format!("[\"{}\", \"{}\"]", moody.url(), steady.url());
     let server = balanced(&to, "balance = \"round_robin\", fails = 2, fail_time = \"1s\"");
     let mut client = server.connect();
-    // A GET would be retried with the other upstream.
+    // The requests are POST, because a GET would be retried at the other upstream.
     let failed = (0..12).filter(|_| client.fetch("POST /", &[]).status == 502).count();
     assert_eq!((failed, connections.load(Ordering::SeqCst)), (2, 2));
     is_broken.store(false, Ordering::SeqCst);
@@ -224,7 +224,7 @@ fn a_recovered_upstream_gets_requests_gradually() {
         }
         is_broken.store(false, Ordering::SeqCst);
         until(&mut client, |_, text| text == "b");
-        // A tenth of an upstream's share, beside one with a full share: an eleventh.
+        // At the start of `slow_start` the weight is a tenth, so the expected share is one eleventh.
         let found = responses(&mut client, 300, &[]).matches('b').count();
         assert!((5..=75).contains(&found), "{balance}: {found} of 300");
     }
@@ -244,14 +244,14 @@ fn requests_wait_for_a_free_upstream() {
     assert!(!two.has_something_within(Duration::from_millis(100)));
     assert!(
         arrivals.try_recv().is_err(),
-        "it was sent to an upstream without a free slot"
+        "a request was sent to an upstream that is at its limit"
     );
     go.send(()).expect("a server that waits");
     assert_eq!(one.response().text(), "held");
     arrivals.recv_timeout(DEADLINE).expect("the second request");
     go.send(()).expect("a server that waits");
     assert_eq!(two.response().text(), "held");
-    // A client that disconnects frees its slot as well.
+    // A client that disconnects also releases its permit.
     one.send(request("GET /", &[]));
     arrivals.recv_timeout(DEADLINE).expect("the third request");
     two.send(request("GET /", &[]));
@@ -274,12 +274,12 @@ fn requests_wait_for_a_free_upstream() {
 }
 
 #[test]
-fn a_request_waiting_beside_a_paused_upstream_delays_no_other() {
+fn a_request_waits_for_the_only_available_upstream() {
     let (upstream, arrivals, go) = held();
     let to = format!("[\"{}\", \"http://127.0.0.1:1\"]", upstream.url());
     let server = balanced(&to, "connections = 1, queue = \"20s\", fails = 1, fail_time = \"1h\"");
     let (mut one, mut two) = (server.connect(), server.connect());
-    // One after the other, until the missing upstream has been tried and is paused.
+    // Sequential requests are sent until the missing upstream has been tried and is paused.
     for _ in 0..20 {
         one.send(request("GET /", &[]));
         arrivals.recv_timeout(DEADLINE).expect("a request");
@@ -317,7 +317,7 @@ fn routes_that_share_an_upstream_share_its_limit() {
     for path in ["/low/0", "/high/1", "/low/2", "/high/3"] {
         let mut client = server.connect();
         client.send(request(&format!("GET {path}"), &[]));
-        // The next requests on the connection get their response when this one has been read.
+        // When these requests for a page have got responses, the server has also read the proxied request.
         for _ in 0..2 {
             assert_eq!(page.get("/").text(), "a page");
         }
@@ -355,7 +355,7 @@ fn routes_that_share_an_upstream_share_its_queue_by_priority() {
     for path in ["/low/0", "/low/1", "/low/2", "/normal/3", "/high/4", "/high/5"] {
         let mut client = server.connect();
         client.send(request(&format!("GET {path}"), &[]));
-        // The next requests on the connection get their response when this one has been read.
+        // When these requests for a page have got responses, the server has also read the proxied request.
         for _ in 0..2 {
             assert_eq!(other.get("/").text(), "a page");
         }
@@ -372,7 +372,7 @@ fn routes_that_share_an_upstream_share_its_queue_by_priority() {
 }
 
 #[test]
-fn a_reload_changes_upstreams_and_cuts_no_request() {
+fn a_reload_changes_upstreams_without_cutting_requests() {
     let (old, arrivals, go) = held();
     let new = Upstream::responding_with(ok("new"));
     let text = |url: &str| {

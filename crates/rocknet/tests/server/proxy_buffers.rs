@@ -1,5 +1,5 @@
-//! Buffering between a client and an upstream of different speeds: responses ahead of their clients, and request bodies
-//! before the upstream.
+//! Buffering between clients and upstreams of different speed: responses are read before slow clients accept them, and
+//! request bodies are collected before they are sent to the upstream.
 
 use std::sync::mpsc;
 
@@ -17,7 +17,7 @@ fn proxied(upstream: &Upstream, keys: &str) -> Running {
     Running::start(Folder::with(&[]), &text)
 }
 
-/// Far more than the sockets in between hold.
+/// Length of a response in bytes, far more than the socket buffers.
 const LARGE: usize = 24 << 20;
 
 #[test]
@@ -35,18 +35,18 @@ fn an_upstream_is_free_before_the_client_has_read_the_response() {
     assert!(slow.head().starts_with("HTTP/1.1 200 "));
     received
         .recv_timeout(DEADLINE)
-        .expect("everything was sent, though the client has read the head alone");
-    // The only slot of that upstream is free, and so is the connection.
+        .expect("the whole response is sent although the client has read only the head");
+    // The only permit of the upstream and its connection are free again.
     let mut other = server.connect();
     let response = other.get("/");
     assert!(response.body.len() == LARGE && response.body.iter().all(|byte| *byte == b'x'));
     assert_eq!(upstream.connections(), 1);
     assert!(slow.bytes(LARGE).iter().all(|byte| *byte == b'x'));
-    assert_eq!(slow.get("/").body.len(), LARGE, "the connection goes on");
+    assert_eq!(slow.get("/").body.len(), LARGE, "the connection must be kept");
 }
 
 #[test]
-fn no_more_than_the_limit_is_buffered() {
+fn buffering_is_limited() {
     let (sent, received) = mpsc::channel();
     let upstream = Upstream::start(move |_, stream| {
         write_to(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
@@ -58,18 +58,18 @@ fn no_more_than_the_limit_is_buffered() {
     let mut slow = server.connect();
     slow.send(request("GET /", &[]));
     assert!(slow.head().starts_with("HTTP/1.1 200 "));
-    // The response is far longer than the buffer: it cannot be received completely while the client does not read.
-    // Another request gets through meanwhile.
+    // The response is far longer than the buffer, so the proxy cannot receive all of it while the client does not read.
+    // Another request succeeds in the meantime.
     let mut other = Http2::to(server.address());
     assert_eq!(other.get("/").content.len(), LARGE);
     received.recv_timeout(DEADLINE).expect("the other request");
     assert!(
         received.try_recv().is_err(),
-        "everything was received for a client that does not read"
+        "the proxy received the whole response for a client that does not read"
     );
     assert_eq!(slow.bytes(LARGE).len(), LARGE);
-    received.recv_timeout(DEADLINE).expect("all of it");
-    // A client that disconnects ends the response, and its connection to the upstream.
+    received.recv_timeout(DEADLINE).expect("the whole response");
+    // If a client disconnects, its connection to the upstream is closed.
     let mut leaving = server.connect();
     leaving.send(request("GET /", &[]));
     assert!(leaving.head().starts_with("HTTP/1.1 200 "));
@@ -96,7 +96,7 @@ fn buffered_responses_are_unchanged() {
             let (more, wanted) = mpsc::channel::<()>();
             let wanted = std::sync::Arc::new(std::sync::Mutex::new(wanted));
             let upstream = Upstream::start(move |_, stream| {
-                // In two parts, so that the response begins before it is whole.
+                // The response is sent in two parts, so that it begins before it is complete.
                 let head = sent.find("\r\n\r\n").expect("a head") + 4;
                 write_to(stream, &sent[..head]);
                 let _ = wanted.lock().expect("one reader").recv();
@@ -142,7 +142,7 @@ fn upstreams_do_not_wait_for_slow_clients() {
     let mut slow = server.connect();
     slow.send(request("POST /", &["Content-Length: 5"]));
     slow.send("abc");
-    // Another request gets a response, and no connection was made for the incomplete one.
+    // Another request gets a response over the only connection: none was opened for the incomplete request.
     let mut other = server.connect();
     assert_eq!(other.get("/").text(), "0 None");
     assert_eq!(upstream.connections(), 1);
@@ -152,7 +152,7 @@ fn upstreams_do_not_wait_for_slow_clients() {
         (&upstream.last().content[..], upstream.connections()),
         (&b"abcde"[..], 1)
     );
-    // A body longer than the buffer is forwarded as it comes.
+    // A body that exceeds the buffer is forwarded as it arrives.
     let content: Vec<u8> = (0..100_000_u32).map(|number| (number % 251) as u8).collect();
     slow.send(request("PUT /", &["Content-Length: 100000"]));
     for piece in content.chunks(7001) {
@@ -164,7 +164,7 @@ fn upstreams_do_not_wait_for_slow_clients() {
     slow.send("3\r\nabc\r\n");
     slow.send("0\r\n\r\n");
     assert_eq!(slow.response().text(), "3 None");
-    // A client that disconnects earlier has no effect.
+    // If a client disconnects before its body is complete, the upstream gets no request.
     let mut leaving = server.connect();
     leaving.send(request("POST /", &["Content-Length: 5"]));
     leaving.send("abc");

@@ -1,4 +1,4 @@
-//! Health checks in the background: their requests, and the state of upstreams that fail them.
+//! Health checks: their requests, and the state of upstreams that fail them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +11,10 @@ use super::support::upstream::{Next, Upstream, ok, write_to};
 
 #[test]
 fn health_checks_mark_upstreams_down_and_up() {
-    let is_well = Arc::new(AtomicBool::new(true));
-    let well = Arc::clone(&is_well);
+    let is_healthy = Arc::new(AtomicBool::new(true));
+    let healthy = Arc::clone(&is_healthy);
     let checked = Upstream::start(move |incoming, stream| {
-        let output = match (incoming.line.as_str(), well.load(Ordering::SeqCst)) {
+        let output = match (incoming.line.as_str(), healthy.load(Ordering::SeqCst)) {
             ("GET /up?x=1 HTTP/1.1", true) => "HTTP/1.1 204 No Content\r\n\r\n".to_owned(),
             ("GET /up?x=1 HTTP/1.1", false) => "HTTP/1.1 503 Ill\r\nContent-Length: 0\r\n\r\n".to_owned(),
             _ => ok("checked"),
@@ -26,12 +26,12 @@ fn health_checks_mark_upstreams_down_and_up() {
     let server = balanced(&list(std::slice::from_ref(&checked)), health);
     let mut client = server.connect();
     assert_eq!(client.get("/").text(), "checked");
-    is_well.store(false, Ordering::SeqCst);
+    is_healthy.store(false, Ordering::SeqCst);
     until(&mut client, |status, _| status == 503);
-    is_well.store(true, Ordering::SeqCst);
+    is_healthy.store(true, Ordering::SeqCst);
     until(&mut client, |status, text| status == 200 && text == "checked");
-    // Clients do not notice while another upstream is healthy.
-    is_well.store(false, Ordering::SeqCst);
+    // All requests succeed while another upstream is healthy.
+    is_healthy.store(false, Ordering::SeqCst);
     let other = Upstream::start(|incoming, stream| {
         let is_check = incoming.line.starts_with("GET /up");
         write_to(

@@ -1,4 +1,5 @@
-//! Connections that end at any moment, on either side of the proxy: what the client sees, and that nothing remains.
+//! Connections that end at any byte, on either side of the proxy: the client gets an error or a detectable cut, and no
+//! connection remains open.
 
 mod http2;
 
@@ -15,7 +16,7 @@ use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
 fn proxied(upstream: &Upstream) -> Running {
-    // Longer than the test: the end has to be noticed, not waited for.
+    // The timeouts are longer than the test, so the proxy has to detect the end of a connection.
     let text = format!(
         "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n\
          proxy = {{ to = \"{}\", first_byte = \"10m\", idle = \"10m\" }}\n",
@@ -25,7 +26,7 @@ fn proxied(upstream: &Upstream) -> Running {
 }
 
 /// Makes the kernel reset the connection when it is closed.
-fn abruptly(stream: &TcpStream) {
+fn reset_on_close(stream: &TcpStream) {
     set_socket_linger(stream, Some(Duration::ZERO)).expect("an option of the socket");
 }
 
@@ -56,15 +57,15 @@ impl Drop for CountedConnection {
     }
 }
 
-const ANSWERS: [&str; 3] = [
+const RESPONSES: [&str; 3] = [
     "HTTP/1.1 200 OK\r\nX-A: 1\r\nContent-Length: 5\r\n\r\nabcde",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
     "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde",
 ];
 
 #[test]
-fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
-    for sent in ANSWERS {
+fn a_response_that_ends_early_is_an_error_or_detectably_cut() {
+    for sent in RESPONSES {
         for is_abrupt in [false, true] {
             let upstream = Upstream::start(move |incoming, stream| {
                 let limit = incoming
@@ -75,7 +76,7 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
                 let length: usize = limit.expect("a number");
                 write_to(stream, &sent[..length]);
                 if is_abrupt {
-                    abruptly(stream);
+                    reset_on_close(stream);
                 }
                 Next::Close
             });
@@ -84,17 +85,17 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
                 let mut client = server.connect();
                 client.send(request(&format!("GET /{length}"), &["Connection: close"]));
                 let got = String::from_utf8_lossy(&client.rest()).into_owned();
-                // 103 is forwarded if the final response takes longer.
+                // The 103 response is forwarded if the final response is not there yet.
                 let got = match got.split_once("\r\n\r\n") {
                     Some((first, rest)) if first.starts_with("HTTP/1.1 103 ") => rest,
                     _ => &got,
                 };
                 let (head, content) = got.split_once("\r\n\r\n").unwrap_or((got, ""));
-                let is_logged = head.contains("Content-Length: 5");
+                let has_length = head.contains("Content-Length: 5");
                 let is_whole = head.starts_with("HTTP/1.1 200 ")
-                    && (is_logged && content == "abcde" || !is_logged && content.ends_with("0\r\n\r\n"));
+                    && (has_length && content == "abcde" || !has_length && content.ends_with("0\r\n\r\n"));
                 let is_cut = head.starts_with("HTTP/1.1 200 ") && !is_whole;
-                // A reset connection loses an unknown part of the response.
+                // After a reset an unknown part of the response is lost.
                 let is_right = match length == sent.len() {
                     true => is_whole || is_abrupt,
                     false => !is_whole,
@@ -109,7 +110,7 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
 }
 
 #[test]
-fn an_endless_head_is_refused_soon() {
+fn an_endless_head_is_refused() {
     let written = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&written);
     let open = OpenConnections::default();
@@ -127,20 +128,20 @@ fn an_endless_head_is_refused_soon() {
     let mut client = server.connect();
     client.get("/").expect("endless", 502, &["!X-A"]);
     open.wait_for_none("a head without end");
-    // Not much more than the sockets between hold.
+    // The upstream could write little more than fits into the socket buffers.
     assert!(
         written.load(Ordering::SeqCst) < 64 << 20,
-        "{written:?} bytes were taken"
+        "the proxy read {written:?} bytes"
     );
 }
 
 #[test]
-fn a_client_that_disconnects_at_any_byte_ends_its_request() {
+fn a_disconnect_at_any_byte_of_a_request_closes_the_upstream_connection() {
     let sent = request("POST /x", &["Content-Length: 5"]) + "hello";
     for is_abrupt in [false, true] {
         let open = OpenConnections::default();
         let counted = open.clone();
-        // Never responds.
+        // The upstream never responds.
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let _counted = counted.count();
             let _ = stream.read_to_end(&mut Vec::new());
@@ -150,14 +151,14 @@ fn a_client_that_disconnects_at_any_byte_ends_its_request() {
             let mut client = TcpStream::connect(server.address()).expect("a connection");
             client.write_all(&sent.as_bytes()[..length]).expect("to be sent");
             if is_abrupt {
-                abruptly(&client);
+                reset_on_close(&client);
             }
         }
         open.wait_for_none("requests of clients that left");
     }
 }
 
-/// Responds until the proxy stops reading: `/sized` with a length, other paths without.
+/// Starts an upstream with endless responses: for `/sized` with a huge length, for other paths without a length.
 fn endless() -> (Upstream, OpenConnections) {
     let open = OpenConnections::default();
     let counted = open.clone();
@@ -176,7 +177,7 @@ fn endless() -> (Upstream, OpenConnections) {
 }
 
 #[test]
-fn a_client_that_disconnects_within_a_response_ends_it() {
+fn a_disconnect_during_a_response_closes_the_upstream_connection() {
     let (upstream, open) = endless();
     let server = proxied(&upstream);
     for target in ["/sized", "/open"] {
@@ -188,7 +189,7 @@ fn a_client_that_disconnects_within_a_response_ends_it() {
                     .expect("to be sent");
                 client.read_exact(&mut vec![0; taken]).expect("the beginning");
                 if is_abrupt {
-                    abruptly(&client);
+                    reset_on_close(&client);
                 }
             }
         }
@@ -197,8 +198,8 @@ fn a_client_that_disconnects_within_a_response_ends_it() {
 }
 
 #[test]
-fn an_upstream_that_dies_during_a_request_body_is_an_error() {
-    // Reads this much, and resets the connection.
+fn an_upstream_that_closes_during_a_request_body_gives_502() {
+    // The upstream reads as many bytes as the path says, and then resets the connection.
     let upstream = Upstream::raw(|mut stream: TcpStream| {
         let mut incoming = vec![0; 100_000];
         let got = stream.read(&mut incoming).unwrap_or(0);
@@ -209,7 +210,7 @@ fn an_upstream_that_dies_during_a_request_body_is_an_error() {
             let now = left.min(incoming.len());
             left -= stream.read(&mut incoming[..now]).unwrap_or(now).clamp(1, left);
         }
-        abruptly(&stream);
+        reset_on_close(&stream);
     });
     let server = proxied(&upstream);
     for amount in [0, 1, 1000, 70_000, 500_000] {

@@ -1,5 +1,5 @@
-//! Clients with more concurrent requests than an upstream can take: connections to it and queued requests are bounded,
-//! and other clients do not notice.
+//! Clients with more concurrent requests than the limit of an upstream: connections and queued requests are bounded,
+//! and other clients are not delayed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,22 +15,25 @@ use tokio::sync::{mpsc, watch};
 
 use super::support::{DEADLINE, Folder, Running};
 
-/// Default limits of an upstream's concurrent requests, and of requests queued for it.
+/// Default limit on the concurrent requests of an upstream.
 const LIMIT: usize = 1024;
+/// Default limit on the requests that are queued for an upstream.
 const QUEUE: usize = 4096;
 
-/// Connections that the kernel holds until the slow upstream accepts them; all may come before it runs. With a backlog
-/// of 128, which is Tokio's, the kernel answers the others with SYN cookies. It does not recognise each of them later
-/// and resets that connection: a request sent over it gets a 502.
+/// Backlog of the slow upstream's listening socket, because all connections can arrive before the upstream accepts one.
+/// With the default of 128 in Tokio, the kernel answers further connections with SYN cookies. It does not recognise
+/// every cookie later and resets such a connection, so that its request would get a 502.
 const BACKLOG: u32 = 2 * LIMIT as u32;
 
+/// Number of client connections.
 const CONNECTIONS: usize = 150;
+/// Requests on each connection.
 const STREAMS: usize = 100;
 
-/// An upstream that sends no response before `go`.
-struct Slow {
+/// An upstream that sends no response before `go` is true.
+struct SlowUpstream {
     port: u16,
-    /// Connections that are open now.
+    /// Number of open connections.
     open: Arc<AtomicUsize>,
     requests: Arc<Requests>,
     go: watch::Sender<bool>,
@@ -40,22 +43,22 @@ struct Slow {
 #[derive(Default)]
 struct Requests {
     now: AtomicUsize,
-    /// Peak number of them.
+    /// Maximum of `now` so far.
     peak: AtomicUsize,
 }
 
 /// A response of the server under test.
-struct Answered {
+struct ReceivedResponse {
     status: u16,
     page: String,
 }
 
-async fn slow() -> Slow {
+async fn slow() -> SlowUpstream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(([127, 0, 0, 1], 0).into()).expect("a port");
     let listener = socket.listen(BACKLOG).expect("a listener");
     let port = listener.local_addr().expect("its address").port();
-    let (go, message) = watch::channel(false);
+    let (go, released) = watch::channel(false);
     let (open, requests) = (Arc::<AtomicUsize>::default(), Arc::<Requests>::default());
     let counts = (Arc::clone(&open), Arc::clone(&requests));
     tokio::spawn(async move {
@@ -63,14 +66,14 @@ async fn slow() -> Slow {
             let (stream, _) = listener.accept().await.expect("a connection");
             let (open, requests) = (Arc::clone(&counts.0), Arc::clone(&counts.1));
             open.fetch_add(1, Ordering::SeqCst);
-            let message = message.clone();
+            let released = released.clone();
             tokio::spawn(async move {
-                serve(stream, &requests, message).await;
+                serve(stream, &requests, released).await;
                 open.fetch_sub(1, Ordering::SeqCst);
             });
         }
     });
-    Slow {
+    SlowUpstream {
         port,
         open,
         requests,
@@ -78,8 +81,8 @@ async fn slow() -> Slow {
     }
 }
 
-/// Requests have a body of one byte, so that the end of each is seen.
-async fn serve(mut stream: TcpStream, requests: &Requests, mut message: watch::Receiver<bool>) {
+/// Serves a connection. Each request has a body of one byte, so that the end of a request can be recognised.
+async fn serve(mut stream: TcpStream, requests: &Requests, mut released: watch::Receiver<bool>) {
     let mut unread = Vec::new();
     loop {
         while !unread.ends_with(b"\r\n\r\nx") {
@@ -90,10 +93,10 @@ async fn serve(mut stream: TcpStream, requests: &Requests, mut message: watch::R
         unread.clear();
         let now = requests.now.fetch_add(1, Ordering::SeqCst) + 1;
         requests.peak.fetch_max(now, Ordering::SeqCst);
-        if message.wait_for(|go| *go).await.is_err() {
+        if released.wait_for(|go| *go).await.is_err() {
             return;
         }
-        // Before the response is sent: after it the next request may come, on any connection.
+        // Counted before the response is sent, because the next request can arrive on any connection right after it.
         requests.now.fetch_sub(1, Ordering::SeqCst);
         let sent = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
         if sent.is_err() {
@@ -102,8 +105,8 @@ async fn serve(mut stream: TcpStream, requests: &Requests, mut message: watch::R
     }
 }
 
-/// Sends all requests of one client at once, and forwards each response to the test.
-async fn client(port: u16, responses: mpsc::UnboundedSender<Answered>) {
+/// Sends all requests of one client concurrently and forwards each response to the test.
+async fn client(port: u16, responses: mpsc::UnboundedSender<ReceivedResponse>) {
     let stream = TcpStream::connect(("127.0.0.1", port))
         .await
         .expect("a server that listens");
@@ -129,17 +132,17 @@ async fn client(port: u16, responses: mpsc::UnboundedSender<Answered>) {
                 content.flow_control().release_capacity(data.len()).expect("a window");
                 page.extend_from_slice(&data);
             }
-            let answered = Answered {
+            let received = ReceivedResponse {
                 status: head.status.as_u16(),
                 page: String::from_utf8_lossy(&page).into_owned(),
             };
-            // The receiver is gone if the test has ended already.
-            let _ = responses.send(answered);
+            // Sending fails if the test has already ended.
+            let _ = responses.send(received);
         });
     }
 }
 
-/// Requests a file again and again until it is stopped. Returns the duration of each response.
+/// Requests a file repeatedly until `stopped` is true. Returns the duration of each response.
 async fn reader(port: u16, stopped: watch::Receiver<bool>) -> Vec<Duration> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))
         .await
@@ -165,11 +168,11 @@ fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
         .build()
         .expect("a runtime");
     let runtime = driver.handle().clone();
-    // The thread ends with the test's process.
+    // The thread runs until the process of the test exits.
     std::thread::spawn(move || driver.block_on(std::future::pending::<()>()));
     let slow = runtime.block_on(slow());
     let folder = Folder::with(&[("www/small.txt", "small")]);
-    // Timeouts that no test reaches, and error pages that name the cause.
+    // The timeouts are longer than the test, and error pages show the cause (`dev` mode).
     let text = format!(
         "[server]\nmode = \"dev\"\nworkers = 1\nh2c = true\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
          [site.default.route.\"/api/*\"]\n\
@@ -187,7 +190,7 @@ fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
     let mut expect = |count: usize, status: u16| {
         for number in 0..count {
             let response = async { tokio::time::timeout(DEADLINE, responses.recv()).await };
-            let response: Answered = runtime
+            let response: ReceivedResponse = runtime
                 .block_on(response)
                 .expect("a response in time")
                 .expect("a client");
@@ -198,7 +201,7 @@ fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
             );
         }
     };
-    // Requests that find no room in the queue are refused at once.
+    // Requests beyond the queue are refused immediately.
     expect(CONNECTIONS * STREAMS - LIMIT - QUEUE, 503);
     let began = Instant::now();
     while slow.open.load(Ordering::SeqCst) < LIMIT {
@@ -209,11 +212,11 @@ fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
         );
         std::thread::yield_now();
     }
-    // All others wait now, so no further connection is opened; one may be later, if one just closed.
+    // All other requests wait, so no further connection is opened while they do.
     let open = || slow.open.load(Ordering::SeqCst);
     let held = Instant::now();
     while held.elapsed() < Duration::from_millis(100) {
-        assert_eq!(open(), LIMIT, "connections at once");
+        assert_eq!(open(), LIMIT, "concurrent connections");
         std::thread::yield_now();
     }
     slow.go.send(true).expect("connections that wait");
@@ -221,13 +224,13 @@ fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
     assert_eq!(
         slow.requests.peak.load(Ordering::SeqCst),
         LIMIT,
-        "requests at the server at once"
+        "concurrent requests at the upstream"
     );
     stop.send(true).expect("a reader");
-    let mut times = runtime.block_on(reading).expect("files meanwhile");
+    let mut times = runtime.block_on(reading).expect("durations");
     times.sort_unstable();
     println!(
-        "files meanwhile: {} responses, p50 {:?}, p99 {:?}, longest {:?}",
+        "files during the flood: {} responses, p50 {:?}, p99 {:?}, longest {:?}",
         times.len(),
         times[times.len() / 2],
         times[times.len() * 99 / 100],
@@ -237,11 +240,11 @@ fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
 
 /// Raises the limit of descriptors, because both ends of all connections are in this process.
 fn descriptors() {
-    const WANTED: u64 = 8192;
+    const REQUIRED: u64 = 8192;
     let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < WANTED) {
+    if limit.current.is_some_and(|current| current < REQUIRED) {
         let raised = Rlimit {
-            current: Some(limit.maximum.map_or(WANTED, |maximum| maximum.min(WANTED))),
+            current: Some(limit.maximum.map_or(REQUIRED, |maximum| maximum.min(REQUIRED))),
             ..limit
         };
         setrlimit(Resource::Nofile, raised).expect("a limit below the hard one");

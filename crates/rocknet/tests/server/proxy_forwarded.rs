@@ -1,10 +1,11 @@
-//! The origin of a request: header fields that upstreams get, and proxies that are trusted to set them.
+//! Header fields that describe the client to upstreams, such as `X-Forwarded-For`, and proxies that are trusted to set
+//! them.
 
 use super::proxy::folder;
 use super::support::Running;
 use super::support::upstream::{Upstream, ok};
 
-/// Trusts this machine as a proxy in front of the server.
+/// Starts a server that trusts this machine as a proxy in front of it.
 fn behind_a_proxy(upstream: &Upstream, server: &str, proxy: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.0/8\"]\n{server}\n\
@@ -15,7 +16,7 @@ fn behind_a_proxy(upstream: &Upstream, server: &str, proxy: &str) -> Running {
 }
 
 #[test]
-fn the_configured_fields_name_the_origin() {
+fn the_configured_fields_describe_the_client() {
     let upstream = Upstream::responding_with(ok("hello"));
     let fields = [
         "Host: a.test",
@@ -101,7 +102,7 @@ fn fields_of_trusted_proxies_are_used() {
 }
 
 #[test]
-fn no_field_can_spoof_one_that_the_proxy_sets() {
+fn fields_that_could_spoof_those_of_the_proxy_are_dropped() {
     let upstream = Upstream::responding_with(ok("hello"));
     // CGI-like gateways map `-` and `_` of a field name to the same variable.
     let fields = [

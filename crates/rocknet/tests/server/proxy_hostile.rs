@@ -1,4 +1,4 @@
-//! Upstreams that break the protocol, die or stall: the client gets an error, and nothing invalid is forwarded.
+//! Upstreams that violate the protocol, close or stall: the client gets an error, and no invalid data is forwarded.
 
 use std::io::Read;
 use std::net::{Shutdown, TcpStream};
@@ -9,12 +9,12 @@ use super::support::client::request;
 use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{Folder, Running};
 
-/// Timeouts that no test here reaches.
-const PATIENT: &str = "first_byte = \"20s\", idle = \"20s\"";
+/// Timeouts that are longer than the tests.
+const LONG_TIMEOUTS: &str = "first_byte = \"20s\", idle = \"20s\"";
 /// Timeouts for upstreams that stall within a response.
-const SOON: &str = "first_byte = \"20s\", idle = \"300ms\"";
+const SHORT_IDLE: &str = "first_byte = \"20s\", idle = \"300ms\"";
 /// Timeouts for upstreams that stall before a response.
-const AT_ONCE: &str = "first_byte = \"300ms\"";
+const SHORT_FIRST_BYTE: &str = "first_byte = \"300ms\"";
 
 fn proxied(to: &str, times: &str, mode: &str) -> Running {
     let text = format!(
@@ -28,7 +28,7 @@ fn to(upstream: &Upstream) -> String {
 }
 
 #[test]
-fn garbage_is_502_and_never_forwarded() {
+fn garbage_gets_502_and_is_never_forwarded() {
     let endless = format!("HTTP/1.1 200 OK\r\n{}", "X-A: 1234567890\r\n".repeat(5000));
     for sent in [
         "hello\r\n\r\n",
@@ -57,12 +57,16 @@ fn garbage_is_502_and_never_forwarded() {
             write_to(stream, &sent);
             Next::Close
         });
-        let server = proxied(&to(&upstream), PATIENT, "prod");
+        let server = proxied(&to(&upstream), LONG_TIMEOUTS, "prod");
         let mut client = server.connect();
         let response = client.get("/");
         response.expect(&shown, 502, &["Server: RockNet", "!X-A", "!Upgrade"]);
         assert!(response.text().contains("502"), "{shown}: {response:?}");
-        assert_eq!(client.get("/").status, 502, "{shown}: the client's connection goes on");
+        assert_eq!(
+            client.get("/").status,
+            502,
+            "{shown}: the connection of the client must be kept"
+        );
     }
 }
 
@@ -83,7 +87,7 @@ fn no_path_bypasses_the_rules() {
         ("//admin//x", 404, ""),
         ("/admin//../x", 200, "GET /x HTTP/1.1"),
         ("/admin/..//x", 200, "GET //x HTTP/1.1"),
-        // Only a server that decodes slashes before it resolves dots could misread these.
+        // An upstream that decodes slashes before it removes dot segments would misinterpret these paths.
         ("/public/..%2fadmin/x", 400, ""),
         ("/public%2F%2e%2E%2Fadmin/x", 400, ""),
         ("/public/..%5cadmin/x", 400, ""),
@@ -99,7 +103,7 @@ fn no_path_bypasses_the_rules() {
 }
 
 #[test]
-fn a_cut_response_is_seen_to_be_cut() {
+fn a_cut_response_is_detectable_by_the_client() {
     for sent in [
         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -108,20 +112,20 @@ fn a_cut_response_is_seen_to_be_cut() {
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let mut buffer = [0; 4096];
             let _ = stream.read(&mut buffer);
-            // In two parts: the first begins a response.
+            // The response is sent in two parts, so that it has begun before the failure.
             let (first, second) = sent.split_at(sent.len() - 2);
             write_to(&mut stream, first);
             let _ = stream.read(&mut [0]).is_err();
             write_to(&mut stream, second);
         });
-        // The second part never comes: the upstream stalls until `idle` has passed.
-        let server = proxied(&to(&upstream), SOON, "prod");
+        // The upstream stalls before the second part until `idle` has passed.
+        let server = proxied(&to(&upstream), SHORT_IDLE, "prod");
         let mut client = server.connect();
         client.send(request("GET /", &[]));
         assert!(client.head().starts_with("HTTP/1.1 200 "), "{sent}");
         let rest = String::from_utf8_lossy(&client.rest()).into_owned();
         assert!(!rest.ends_with("0\r\n\r\n") && rest.len() < 10, "{sent}: {rest:?}");
-        // An upstream that closes in the middle.
+        // This upstream closes the connection in the middle of the response.
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let mut buffer = [0; 4096];
             let _ = stream.read(&mut buffer);
@@ -129,11 +133,11 @@ fn a_cut_response_is_seen_to_be_cut() {
             let _ = stream.shutdown(Shutdown::Write);
             let _ = stream.read(&mut buffer);
         });
-        let server = proxied(&to(&upstream), SOON, "prod");
+        let server = proxied(&to(&upstream), SHORT_IDLE, "prod");
         let mut client = server.connect();
         client.send(request("GET /", &["Connection: close"]));
         let rest = String::from_utf8_lossy(&client.rest()).into_owned();
-        // If everything came at once, the response had not begun and could be replaced; otherwise it is cut.
+        // If the response and the close arrive together, an error page is sent instead; otherwise the response is cut.
         let (head, content) = rest.split_once("\r\n\r\n").expect("a head");
         match head.split(' ').nth(1) {
             Some("502") => assert!(!content.contains("abc"), "{sent}: {rest:?}"),
@@ -173,25 +177,25 @@ fn timeouts_and_refused_connections_are_distinguished() {
             "Nothing listens at unix:/nonexistent/socket",
         ),
     ] {
-        let server = proxied(&upstream, AT_ONCE, "dev");
+        let server = proxied(&upstream, SHORT_FIRST_BYTE, "dev");
         let response = server.get("/");
         assert_eq!(response.status, status, "{upstream}: {response:?}");
         assert!(response.text().contains(hint), "{upstream}: {}", response.text());
-        let server = proxied(&upstream, AT_ONCE, "prod");
+        let server = proxied(&upstream, SHORT_FIRST_BYTE, "prod");
         let response = server.get("/");
         assert_eq!(response.status, status, "{upstream}: {response:?}");
         assert!(
             !response.text().contains(hint),
-            "{upstream}: disclosed to clients in production"
+            "{upstream}: the upstream was disclosed to clients in `prod` mode"
         );
     }
 }
 
 #[test]
-fn a_silently_closed_connection_is_replaced_where_that_is_safe() {
+fn a_silently_closed_connection_is_replaced_if_that_is_safe() {
     let requests = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&requests);
-    // Each connection serves one request, and closes at the next.
+    // The upstream serves one request per connection, and closes the connection at the next.
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
         let mut buffer = [0; 4096];
         let _ = stream.read(&mut buffer);
@@ -199,13 +203,13 @@ fn a_silently_closed_connection_is_replaced_where_that_is_safe() {
         write_to(&mut stream, ok("once"));
         let _ = stream.read(&mut buffer);
     });
-    let server = proxied(&to(&upstream), PATIENT, "prod");
+    let server = proxied(&to(&upstream), LONG_TIMEOUTS, "prod");
     let mut client = server.connect();
     for number in 1..=5 {
         client.get("/").expect("GET", 200, &[]);
         assert_eq!(requests.load(Ordering::SeqCst), number);
     }
-    // A request that may have had an effect is not repeated.
+    // A request that may have had an effect is not sent again.
     client.fetch("POST /", &["Content-Length: 0"]).expect("POST", 502, &[]);
     assert_eq!(requests.load(Ordering::SeqCst), 5);
 }
@@ -215,7 +219,7 @@ fn the_next_upstream_is_tried_if_one_is_unreachable() {
     let upstream = Upstream::responding_with(ok("here"));
     let server = proxied(
         &format!("[\"http://127.0.0.1:1\", \"{}\"]", upstream.url()),
-        PATIENT,
+        LONG_TIMEOUTS,
         "prod",
     );
     let mut client = server.connect();
@@ -226,12 +230,16 @@ fn the_next_upstream_is_tried_if_one_is_unreachable() {
     client.send("abc");
     client.response().expect("POST", 200, &[]);
     assert_eq!(upstream.last().content, b"abc");
-    let server = proxied("[\"http://127.0.0.1:1\", \"http://127.0.0.1:2\"]", PATIENT, "prod");
+    let server = proxied(
+        "[\"http://127.0.0.1:1\", \"http://127.0.0.1:2\"]",
+        LONG_TIMEOUTS,
+        "prod",
+    );
     server.get("/").expect("no upstream", 502, &[]);
 }
 
 #[test]
-fn a_response_may_come_before_the_request_is_complete() {
+fn a_response_can_arrive_before_the_request_is_complete() {
     let upstream = Upstream::raw(|mut stream: TcpStream| {
         let mut buffer = [0; 4096];
         let _ = stream.read(&mut buffer);
@@ -242,7 +250,7 @@ fn a_response_may_come_before_the_request_is_complete() {
         let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
     });
-    let server = proxied(&to(&upstream), PATIENT, "prod");
+    let server = proxied(&to(&upstream), LONG_TIMEOUTS, "prod");
     let mut client = server.connect();
     client.send(request("POST /", &["Content-Length: 1000000"]));
     client.send("x".repeat(1000));

@@ -1,5 +1,5 @@
-//! Requests proxied to HTTP/2 upstreams: many on one connection, bodies both ways, trailers, and upstreams that shut
-//! down, refuse streams, or speak another protocol. Also gRPC, which needs all of it.
+//! Requests proxied to HTTP/2 upstreams: concurrent streams, bodies in both directions, trailers, gRPC, and upstreams
+//! that shut down, refuse streams, or speak another protocol.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -18,8 +18,8 @@ use super::support::http2_upstream::{Http2Upstream, response, send, trailers, wh
 use super::support::upstream::{Upstream, ok};
 use super::support::{Folder, Running};
 
-/// Responds with the request, line by line.
-fn reflecting() -> Http2Upstream {
+/// Starts an upstream that responds with the request, line by line.
+fn start_reflecting() -> Http2Upstream {
     Http2Upstream::start(&Builder::new(), |request, respond| {
         Box::pin(async move {
             let (head, mut body) = request.into_parts();
@@ -37,7 +37,7 @@ fn reflecting() -> Http2Upstream {
     })
 }
 
-/// Starts its response at once, echoes the request body, and ends with these trailers.
+/// Starts an upstream that sends its head immediately, echoes the request body, and ends with gRPC trailers.
 fn echo() -> Http2Upstream {
     Http2Upstream::start(&Builder::new(), |request, mut respond| {
         Box::pin(async move {
@@ -56,8 +56,8 @@ fn echo() -> Http2Upstream {
 }
 
 #[test]
-fn only_grpc_clients_may_pause_in_a_request_body() {
-    let upstream = reflecting();
+fn only_grpc_clients_are_allowed_to_pause_in_a_request_body() {
+    let upstream = start_reflecting();
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[log]\nerrors = \"off\"\n[limits]\nbody_idle = \"500ms\"\n\
          [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = \"{}\"\n",
@@ -73,7 +73,7 @@ fn only_grpc_clients_may_pause_in_a_request_body() {
     let mut grpc = half_upload("application/grpc");
     let mut plain = half_upload("text/plain");
     plain.response().expect("an upload", 408, &["Connection: close"]);
-    // The window of the gRPC client began earlier.
+    // The gRPC client has paused for longer than the upload, which was refused.
     grpc.send("world");
     let response = grpc.response();
     assert_eq!(response.status, 200);
@@ -82,7 +82,7 @@ fn only_grpc_clients_may_pause_in_a_request_body() {
 
 #[test]
 fn requests_are_rewritten_for_the_upstream() {
-    let upstream = reflecting();
+    let upstream = start_reflecting();
     let server = proxied(&upstream.url(), ", headers = { \"X-Key\" = \"1\" }");
     let mut client = server.connect();
     client
@@ -119,7 +119,7 @@ fn requests_are_rewritten_for_the_upstream() {
     assert_eq!(upstream.connections(), 1);
 }
 
-/// A gRPC call: both sides send in turn, and the status follows in the trailers.
+/// In a gRPC call both sides send alternately, and the trailers contain the status.
 #[test]
 fn grpc_calls_flow_both_ways_and_end_with_a_status() {
     let upstream = echo();
@@ -145,7 +145,7 @@ fn grpc_calls_flow_both_ways_and_end_with_a_status() {
     assert_eq!(upstream.connections(), 1);
 }
 
-/// More than all windows on the way hold.
+/// The bodies exceed all flow-control windows between client and upstream.
 #[test]
 fn large_bodies_flow_both_ways() {
     const SIZE: usize = 4 << 20;
@@ -169,9 +169,9 @@ fn large_bodies_flow_both_ways() {
     assert_eq!(received, SIZE);
 }
 
-/// A response that has begun sends nothing more before it has received the whole request body.
+/// The upstream sends the head of its response immediately, and the body only after the whole request body.
 #[test]
-fn a_request_body_flows_beside_a_silent_response() {
+fn a_request_body_is_sent_after_the_response_head() {
     let upstream = Http2Upstream::start(&Builder::new(), |request, mut respond| {
         Box::pin(async move {
             let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
@@ -191,9 +191,9 @@ fn a_request_body_flows_beside_a_silent_response() {
     assert_eq!(client.bytes(18), b"d\r\n2000000 bytes\r\n");
 }
 
-/// A response that consists of a head alone, as gRPC reports errors.
+/// gRPC reports errors by a response that consists only of a head.
 #[test]
-fn a_response_of_a_head_alone_is_forwarded_as_one() {
+fn a_response_without_a_body_ends_with_its_head() {
     let upstream = Http2Upstream::start(&Builder::new(), |_, mut respond| {
         Box::pin(async move {
             let head = Response::builder()
@@ -210,7 +210,7 @@ fn a_response_of_a_head_alone_is_forwarded_as_one() {
     assert!(response.body().is_end_stream());
 }
 
-/// Buffered data for a client that does not read is bounded, and delays no other request on that connection.
+/// The data buffered for a client that does not read is bounded, and other requests on the connection are not delayed.
 #[test]
 fn a_client_that_does_not_read_delays_no_other_request() {
     const SIZE: usize = 32 << 20;
@@ -236,12 +236,15 @@ fn a_client_that_does_not_read_delays_no_other_request() {
     let mut client = Http2::to(server.address());
     let (waiting, _) = client.start_request(client.request("GET", "/much"), true);
     let mut body = client.wait(waiting).expect("a head").into_body();
-    // Other requests succeed, again and again, while that one is stalled.
+    // Other requests succeed while the first response is stalled.
     for _ in 0..200 {
         assert_eq!(server.get("/").text(), "hello");
     }
     let held = sent.load(Ordering::SeqCst);
-    assert!(held < 4 << 20, "{held} bytes were buffered ahead of their reader");
+    assert!(
+        held < 4 << 20,
+        "{held} bytes were buffered for a client that does not read"
+    );
     assert_eq!(upstream.connections(), 1);
     let (all, _) = client.wait(whole(&mut body));
     assert!(all.len() <= SIZE);
@@ -279,11 +282,14 @@ fn requests_share_a_connection_up_to_the_limit_of_the_upstream() {
         }
     });
     assert!(upstream.connections() <= 16, "{}", upstream.connections());
-    assert!(most.load(Ordering::SeqCst) > 1, "one after the other");
+    assert!(
+        most.load(Ordering::SeqCst) > 1,
+        "the requests were sent one after the other"
+    );
 }
 
-/// Requests that an upstream's GOAWAY excludes are sent to another one, regardless of their method, because the
-/// upstream did not process them.
+/// Requests on streams above the last one in a GOAWAY are sent again, regardless of their method, because the upstream
+/// did not process them.
 #[test]
 fn an_upstream_that_shuts_down_loses_no_request() {
     let upstream = Http2Upstream::raw(&Builder::new(), |mut connection, number| {
@@ -305,7 +311,7 @@ fn an_upstream_that_shuts_down_loses_no_request() {
         client.response().expect(&format!("round {round}"), 200, &[]);
     }
     assert!(upstream.connections() > 1);
-    // An upstream that refuses the first stream of each connection but the third.
+    // This upstream refuses all streams of its first connection.
     let upstream = Http2Upstream::raw(&Builder::new(), |mut connection, number| {
         Box::pin(async move {
             while let Some(Ok((_, mut respond))) = connection.accept().await {
@@ -323,7 +329,7 @@ fn an_upstream_that_shuts_down_loses_no_request() {
 }
 
 #[test]
-fn other_protocols_and_early_ends_are_errors() {
+fn other_protocols_and_closed_connections_are_errors() {
     let silent = Upstream::raw(|stream: TcpStream| {
         std::thread::park_timeout(std::time::Duration::from_secs(60));
         drop(stream);
@@ -352,7 +358,7 @@ fn other_protocols_and_early_ends_are_errors() {
     ] {
         let server = proxied(&url, ", first_byte = \"300ms\"");
         assert_eq!(server.get("/").status, status, "{url}");
-        // A gRPC client gets a gRPC error.
+        // A gRPC client gets a gRPC status instead of an error page.
         let mut client = Http2::to(server.address());
         let request = client
             .request("POST", "/a.B/C")
@@ -367,9 +373,9 @@ fn other_protocols_and_early_ends_are_errors() {
     }
 }
 
-/// A response that breaks off is seen to be cut.
+/// A response that the upstream aborts is reset for the client.
 #[test]
-fn a_cut_response_is_seen_to_be_cut() {
+fn a_cut_response_is_detectable_by_the_client() {
     let upstream = Http2Upstream::start(&Builder::new(), |_, mut respond| {
         Box::pin(async move {
             let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
@@ -400,12 +406,12 @@ fn a_cut_response_is_seen_to_be_cut() {
     assert!(is_cut);
 }
 
-/// A client that disconnects ends its call at the upstream.
+/// When a client disconnects, its call at the upstream is reset.
 #[test]
-fn a_disconnect_ends_the_call() {
-    let (message, receiver) = std::sync::mpsc::channel::<bool>();
+fn a_disconnect_of_the_client_resets_the_call() {
+    let (report, receiver) = std::sync::mpsc::channel::<bool>();
     let upstream = Http2Upstream::start(&Builder::new(), move |request, mut respond| {
-        let message = message.clone();
+        let report = report.clone();
         Box::pin(async move {
             let _stream = respond.send_response(Response::new(()), false).expect("a stream");
             let mut body = request.into_body();
@@ -413,7 +419,7 @@ fn a_disconnect_ends_the_call() {
             while matches!(end, Some(Ok(_))) {
                 end = body.data().await;
             }
-            let _ = message.send(matches!(end, Some(Err(_))));
+            let _ = report.send(matches!(end, Some(Err(_))));
         })
     });
     let server = proxied(&upstream.url(), "");
@@ -423,11 +429,11 @@ fn a_disconnect_ends_the_call() {
     stream.send_reset(Reason::CANCEL);
     drop(response);
     let is_error = receiver.recv_timeout(super::support::DEADLINE).expect("an end");
-    assert!(is_error, "it was reported as the end of the request");
+    assert!(is_error, "the disconnect was forwarded as a regular end of the request");
 }
 
 #[test]
-fn health_checks_use_http2_too() {
+fn health_checks_use_http2() {
     let upstream = Http2Upstream::start(&Builder::new(), |request, mut respond| {
         Box::pin(async move {
             let status = if request.uri().path() == "/sick" { 500 } else { 204 };

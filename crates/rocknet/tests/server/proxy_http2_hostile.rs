@@ -1,5 +1,5 @@
-//! HTTP/2 upstreams with invalid heads and trailers: the client gets 502 or sees a cut, and fields not allowed in
-//! trailers are dropped.
+//! HTTP/2 upstreams that send invalid heads and trailers: the client gets 502 or a detectable cut, and fields that are
+//! not allowed in trailers are dropped.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,10 +12,10 @@ use super::support::http2::Http2;
 use super::support::upstream::Upstream;
 use super::wire::{self, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, frame};
 
-/// Frames that an upstream sends on the stream of a request: heads and trailers, and data between them.
+/// A frame or field block that an upstream sends on the stream of a request.
 #[derive(Clone, Copy)]
 enum UpstreamFrame {
-    /// Fields, and true if they end the stream.
+    /// Fields of a head or of trailers, and true if they end the stream.
     Fields(&'static [(&'static str, &'static str)], bool),
     Data,
 }
@@ -32,7 +32,7 @@ impl UpstreamFrame {
             Fields(fields, ends) => {
                 let block = wire::block(fields);
                 let end = if ends { END_STREAM } else { 0 };
-                // In two frames, as large heads come.
+                // The block is sent in two frames, like that of a large head.
                 let (first, second) = block.split_at(block.len() / 2);
                 [
                     frame(HEADERS, end, stream, first),
@@ -44,7 +44,8 @@ impl UpstreamFrame {
     }
 }
 
-/// Answers the only request of each connection with `first`, and sends `then` on a signal of the test.
+/// Starts an upstream that responds to the only request of each connection with `first`, and sends `then` when the test
+/// sends a signal.
 fn sending(first: &'static [UpstreamFrame], then: &'static [UpstreamFrame], go: Option<Receiver<()>>) -> Upstream {
     let go = Arc::new(Mutex::new(go));
     Upstream::raw(move |mut stream: TcpStream| {
@@ -79,7 +80,7 @@ fn server(upstream: &Upstream) -> Running {
 }
 
 #[test]
-fn malformed_heads_are_502_and_forbidden_trailers_are_dropped() {
+fn malformed_heads_get_502_and_forbidden_trailers_are_dropped() {
     const WHOLE: &str = "5\r\nbegun\r\n0\r\n";
     const RESET: Option<&str> = None;
     let rows: &[(&'static [UpstreamFrame], Option<&str>)] = &[
@@ -184,7 +185,7 @@ fn malformed_heads_are_502_and_forbidden_trailers_are_dropped() {
 }
 
 #[test]
-fn malformed_trailers_are_a_cut() {
+fn malformed_trailers_cut_the_response() {
     const BEGUN: &[UpstreamFrame] = &[HEAD, Data];
     let rows: &[&'static [UpstreamFrame]] = &[
         &[Fields(&[OK], true)],
@@ -192,7 +193,7 @@ fn malformed_trailers_are_a_cut() {
         &[Fields(&[(":path", "/")], true)],
         &[Fields(&[("connection", "close")], true)],
         &[Fields(&[("a", "b\0")], true)],
-        // Trailers that do not end the stream.
+        // These trailers do not end the stream.
         &[Fields(&[("a", "b")], false)],
     ];
     for (number, then) in rows.iter().enumerate() {
@@ -207,7 +208,7 @@ fn malformed_trailers_are_a_cut() {
         assert_eq!(
             String::from_utf8_lossy(&client.rest()),
             "",
-            "row {number}: a cut, and nothing of the trailers"
+            "row {number}: the response must be cut without any trailer"
         );
 
         let (go, signal) = mpsc::channel();
@@ -217,7 +218,7 @@ fn malformed_trailers_are_a_cut() {
         let (response, _) = client.start_request(client.request("GET", "/"), true);
         let is_reset = client.wait(async {
             let mut body = response.await.expect("a head").into_body();
-            assert_eq!(body.data().await.expect("content").expect("content"), "begun");
+            assert_eq!(body.data().await.expect("data").expect("data"), "begun");
             go.send(()).expect("a server that waits");
             match body.data().await {
                 Some(end) => end.is_err(),

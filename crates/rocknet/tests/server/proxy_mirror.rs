@@ -1,4 +1,4 @@
-//! Mirrored requests: what the mirror receives, and that the original request never notices.
+//! Mirrored requests: the copies that the mirror receives, and independence of the original requests from the mirror.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use super::support::client::request;
 use super::support::upstream::{Next, ReceivedRequest, Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
-/// Reports each request that it gets.
+/// Starts an upstream that reports each request to the test.
 fn reporting() -> (Upstream, mpsc::Receiver<ReceivedRequest>) {
     let (seen, all) = mpsc::channel();
     let upstream = Upstream::start(move |incoming, stream| {
@@ -46,7 +46,7 @@ fn mirrors_get_exact_copies() {
             "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
             true,
         ),
-        // Longer than is copied, with and without an announced length.
+        // These bodies exceed the limit for copies, with and without a length.
         ("POST /long", &["Content-Length: 1025"], &"x".repeat(1025), false),
         (
             "POST /long",
@@ -75,8 +75,8 @@ fn mirrors_get_exact_copies() {
             );
         }
     }
-    // Copies keep their order here, so one of a long request would have come before the last.
-    assert!(seen.try_recv().is_err(), "a copy too many");
+    // Copies arrive in order here, so a copy of a long request would have arrived before the last copy.
+    assert!(seen.try_recv().is_err(), "a request that is too long was copied");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn requests_do_not_wait_for_mirrors() {
     ] {
         let server = mirrored(&upstream, &format!("\"{to}\""));
         let mut client = server.connect();
-        // More than may be in progress at once.
+        // These are more requests than copies that may be in progress at the same time.
         for _ in 0..200 {
             assert_eq!(client.get("/").expect(&to, 200, &[]).text(), "real");
         }
@@ -109,7 +109,7 @@ fn a_share_of_requests_is_mirrored() {
     for _ in 0..ALL {
         client.get("/").expect("a request", 200, &[]);
     }
-    // All copies but the last have come when a copy of a later request has: so requests are sent until one does.
+    // About half of the requests are copied. The test waits only for a fifth, which must arrive.
     let mut count = 0;
     while seen.recv_timeout(DEADLINE).is_ok() {
         count += 1;
@@ -119,7 +119,7 @@ fn a_share_of_requests_is_mirrored() {
     }
     assert!(count >= ALL / 5, "{count} of {ALL} were copied");
     drop(server);
-    // They are all in progress now: fewer than all.
+    // Further copies may have arrived since, but fewer than four fifths of all requests.
     let rest = std::iter::from_fn(|| seen.try_recv().ok()).count();
     assert!(count + rest < ALL * 4 / 5, "{} of {ALL} were copied", count + rest);
 }

@@ -1,4 +1,4 @@
-//! Replacements of upstream responses by a site: its own error pages, and files that responses name.
+//! Upstream responses that a site replaces: by its own error pages, and by files that the response names.
 
 use super::support::client::request;
 use super::support::upstream::{Next, Upstream, write_to};
@@ -16,7 +16,7 @@ fn folder() -> Folder {
     ])
 }
 
-/// Responds with the status and the fields that the path gives, `|` between them.
+/// Starts an upstream that responds with the status and the fields in the path, which are separated by `|`.
 fn scripted() -> Upstream {
     Upstream::start(|incoming, stream| {
         let path = incoming.line.split(' ').nth(1).expect("a target");
@@ -35,7 +35,7 @@ fn scripted() -> Upstream {
 }
 
 #[test]
-fn errors_have_the_pages_of_the_site() {
+fn errors_get_the_pages_of_the_site() {
     let nobody = "errors = { 502 = \"/502.html\", 504 = \"/none.html\" }\nproxy = \"http://127.0.0.1:1\"\n";
     let server = Running::site(folder(), nobody);
     let mut client = server.connect();
@@ -49,7 +49,7 @@ fn errors_have_the_pages_of_the_site() {
         assert_eq!(response.text(), "own 502");
     }
     client.fetch("HEAD /x", &[]).expect("HEAD", 502, &["Content-Length: 7"]);
-    // Without a root the site has no page, and the built-in one comes.
+    // A site without a root has no page, so the built-in page is sent.
     let server = Running::start(
         folder(),
         "[site.default]\nlisten = \"127.0.0.1:0\"\nerrors = { 502 = \"/502.html\" }\nproxy = \"http://127.0.0.1:1\"\n",
@@ -78,7 +78,7 @@ fn scripts_are_not_used_as_error_pages() {
 }
 
 #[test]
-fn errors_of_upstreams_are_replaced_where_configured() {
+fn errors_of_upstreams_are_replaced_if_configured() {
     let upstream = scripted();
     for (keys, target, status, fields, content) in [
         ("", "404", 404, &[][..], "other"),
@@ -97,7 +97,7 @@ fn errors_of_upstreams_are_replaced_where_configured() {
             "own 404",
         ),
         (", intercept = true", "502%20No", 502, &[], "own 502"),
-        // No page is configured for it, or the page does not exist.
+        // No page is configured for the status, or the page does not exist.
         (", intercept = true", "403%20No|X-A::1", 403, &["X-A: 1"], "other"),
         (", intercept = true", "500%20No|X-A::1", 500, &["X-A: 1"], "other"),
         (", intercept = true", "200%20OK", 200, &[], "other"),
@@ -118,7 +118,7 @@ fn errors_of_upstreams_are_replaced_where_configured() {
 }
 
 #[test]
-fn accel_redirects_of_upstreams_are_followed_where_allowed() {
+fn accel_redirects_of_upstreams_are_followed_if_allowed() {
     let upstream = scripted();
     let start = |keys: &str| {
         let text = format!(
@@ -154,7 +154,7 @@ fn accel_redirects_of_upstreams_are_followed_where_allowed() {
         ),
         ("200%20OK|X-Accel-Redirect::/plain.txt", 200, &[], "0123456789"),
         ("200%20OK|X-Accel-Redirect::/inside/none.txt", 404, &[], "own 404"),
-        // A path that is proxied has no files.
+        // A proxied path has no files.
         ("200%20OK|X-Accel-Redirect::/404.html", 404, &[], "own 404"),
         (
             &format!("200%20OK|X-Sendfile::{secret}"),
@@ -171,7 +171,7 @@ fn accel_redirects_of_upstreams_are_followed_where_allowed() {
     }
     let response = client.fetch("GET /200%20OK|X-Accel-Redirect::/plain.txt", &["Range: bytes=2-3"]);
     response.expect("a range", 206, &["Content-Range: bytes 2-3/10"]);
-    // Without the configuration key, an upstream's response names no file.
+    // Without the configuration key, the field is forwarded instead.
     let server = start("connect = \"3s\"");
     let response = server.get("/200%20OK|X-Accel-Redirect::/inside/report.txt");
     response.expect("not allowed", 200, &["X-Accel-Redirect: /inside/report.txt"]);

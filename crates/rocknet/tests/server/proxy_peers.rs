@@ -1,11 +1,11 @@
-//! Real servers as upstreams: nginx and HAProxy of the system.
+//! Real upstreams: the installed nginx and HAProxy.
 
 use super::support::client::request;
 use super::support::http2::Http2;
 use super::support::peer::Peer;
 use super::support::{Folder, Running};
 
-/// nginx, listening at a socket file.
+/// Starts nginx at a socket file.
 fn nginx(folder: &Folder) -> Peer {
     let here = folder.path("").display().to_string();
     folder.write(
@@ -30,7 +30,7 @@ fn nginx(folder: &Folder) -> Peer {
     Peer::start(folder, "nginx", &arguments, "nginx.sock", "nginx.log")
 }
 
-/// HAProxy in front of that nginx, listening at a socket file for each protocol.
+/// Starts HAProxy in front of this nginx, with a socket file for each protocol.
 fn haproxy(folder: &Folder) -> Peer {
     let here = folder.path("").display().to_string();
     folder.write(
@@ -53,7 +53,7 @@ fn haproxy(folder: &Folder) -> Peer {
     )
 }
 
-/// A folder with files for nginx, and the contents of the large one.
+/// Returns a folder with files for nginx, and the contents of the large file.
 fn files() -> (Folder, Vec<u8>) {
     let folder = Folder::with(&[("files/small.txt", "small"), ("files/dir/x", "")]);
     let large: Vec<u8> = (0..10_000_000_u32).flat_map(|number| number.to_le_bytes()).collect();
@@ -61,7 +61,7 @@ fn files() -> (Folder, Vec<u8>) {
     (folder, large)
 }
 
-/// Requests everything nginx has, over both protocols.
+/// Requests all files of nginx over HTTP/1.1 and HTTP/2.
 fn fetch_all(server: &Running, large: &[u8]) {
     let mut client = server.connect();
     client.get("/small.txt").expect(
@@ -94,8 +94,8 @@ fn fetch_all(server: &Running, large: &[u8]) {
     assert_eq!(client.get("/small.txt").content, b"small");
 }
 
-/// Starts a proxy to the server at this socket file.
-fn passing_on(folder: Folder, to: &str) -> Running {
+/// Starts a proxy to the server at the socket file `to`.
+fn start_proxy(folder: Folder, to: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 2\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {to}\n"
     );
@@ -106,7 +106,7 @@ fn passing_on(folder: Folder, to: &str) -> Running {
 fn nginx_responses_are_forwarded() {
     let (folder, large) = files();
     let _nginx = nginx(&folder);
-    fetch_all(&passing_on(folder, "\"unix:nginx.sock\""), &large);
+    fetch_all(&start_proxy(folder, "\"unix:nginx.sock\""), &large);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn haproxy_responses_are_forwarded_in_both_protocols() {
     for to in ["\"unix:http1.sock\"", "{ to = \"unix:http2.sock\", http2 = true }"] {
         let (folder, large) = files();
         let _peers = (nginx(&folder), haproxy(&folder));
-        fetch_all(&passing_on(folder, to), &large);
+        fetch_all(&start_proxy(folder, to), &large);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Connections whose client is announced by the PROXY protocol.
+//! Connections that begin with a PROXY protocol header, which contains the address of the client.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -69,7 +69,7 @@ fn the_header_sets_the_client_address() {
     let mut unix = server.connect_unix("site.sock");
     unix.send(V2);
     assert_eq!(who(&mut unix), named);
-    // An unknown client, or a connection of the balancer itself: the balancer's address counts.
+    // If the header names no client, or the balancer itself opened the connection, the balancer's address is used.
     for header in ["PROXY UNKNOWN\r\n", "\r\n\r\n\0\r\nQUIT\n\x20\0\0\0"] {
         let mut client = server.connect();
         client.send(header);
@@ -78,8 +78,8 @@ fn the_header_sets_the_client_address() {
 }
 
 #[test]
-fn an_announced_connection_counts_once() {
-    // In the clear with HTTP/1 alone, and where the version is detected first.
+fn a_connection_with_a_header_is_counted_once() {
+    // Without TLS, with HTTP/1 only and with detection of the HTTP version.
     for h2c in ["h2c = true", "h2c = false"] {
         let text = format!(
             "[server]\nworkers = 1\nblocking_threads = 2\n{h2c}\nproxy_protocol = [\"127.0.0.0/8\"]\n\
@@ -93,7 +93,7 @@ fn an_announced_connection_counts_once() {
         }
         let status = server.server().status();
         assert_eq!((status.connections_total, status.connections_open), (3, 3), "{h2c}");
-        // A header that cannot be parsed ends its connection, which is counted nevertheless.
+        // A connection with an invalid header is closed, but counted.
         let mut client = server.connect();
         client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
         assert_eq!(client.rest(), b"");
@@ -138,7 +138,8 @@ fn the_header_of_haproxy_is_accepted() {
         let server = start("[\"127.0.0.1\"]", "");
         let socket = server.folder.path("front.sock").display().to_string();
         let address = server.address();
-        // RockNet receives the client's address by the same protocol, at a socket file: no port has to be free.
+        // HAProxy receives the client's address by the same protocol. It listens at a socket file, so that no port has
+        // to be free.
         let settings = format!(
             "defaults\n mode tcp\n timeout connect 5s\n timeout client 20s\n timeout server 20s\n\
              listen x\n bind unix@{socket} accept-proxy\n server s {address} {version}\n"
@@ -166,7 +167,7 @@ fn the_header_of_haproxy_is_accepted() {
 #[test]
 fn http_2_works_after_the_header() {
     let server = start("[\"127.0.0.0/8\"]", "");
-    // A relay between them puts the header in front.
+    // A relay between client and server inserts the header.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let (between, to) = (listener.local_addr().expect("an address"), server.address());
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Upstreams that receive the client's address by the PROXY protocol.
+//! Upstreams that receive the client's address in a PROXY protocol header.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use super::support::upstream::{Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
-/// Trusts this machine as a proxy, and announces its clients to the upstream at `to`.
+/// Starts a server that trusts this machine as a proxy and sends the PROXY protocol header to the upstream at `to`.
 fn announcing(to: &str, keys: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.1\"]\n\
@@ -24,13 +24,13 @@ fn another_rocknet_gets_the_client_address() {
          [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = \"{}\"\n",
         upstream.url()
     );
-    let inner = Running::start(Folder::with(&[]), &text);
+    let second = Running::start(Folder::with(&[]), &text);
     for version in ["v1", "v2"] {
-        let outer = announcing(
-            &format!("http://{}", inner.address()),
+        let proxy = announcing(
+            &format!("http://{}", second.address()),
             &format!("proxy_protocol = \"{version}\", forwarded = false"),
         );
-        let mut client = outer.connect();
+        let mut client = proxy.connect();
         for (fields, expected) in [
             (&["X-Forwarded-For: 192.0.2.1"][..], "192.0.2.1"),
             (&["X-Forwarded-For: 2001:db8::1"], "2001:db8::1"),
@@ -43,8 +43,8 @@ fn another_rocknet_gets_the_client_address() {
                 "{version} {fields:?}"
             );
         }
-        // A client without an address is not announced: the upstream gets the proxy's own address.
-        let mut unix = outer.connect_unix("site.sock");
+        // A client at a socket file has no address, so the upstream gets the address of the proxy.
+        let mut unix = proxy.connect_unix("site.sock");
         unix.get("/").expect("through a socket file", 200, &[]);
         assert_eq!(upstream.last().field("X-Forwarded-For"), Some("127.0.0.1"), "{version}");
     }
@@ -61,7 +61,7 @@ fn each_request_has_its_own_connection_with_a_header() {
         }
         let _ = heads.send(String::from_utf8_lossy(&head).into_owned());
         write_to(&mut stream, ok("hello"));
-        // Not closed from here, because a proxy with kept connections would reuse it.
+        // The upstream keeps the connection open, so that a proxy that reuses connections would reuse it.
         let _ = stream.read(&mut byte);
     });
     let server = announcing(&upstream.url(), "proxy_protocol = \"v1\"");
@@ -71,7 +71,7 @@ fn each_request_has_its_own_connection_with_a_header() {
             .fetch("GET /x", &[&format!("X-Forwarded-For: {source}")])
             .expect(source, 200, &[]);
         let head = received.recv_timeout(DEADLINE).expect("a request");
-        // A listener at any port does not know its number.
+        // The ports in the header are 0: the server listens at a port that the kernel chose.
         let expected = match source.contains(':') {
             true => format!("PROXY TCP6 {source} ::ffff:127.0.0.1 0 0\r\nGET /x HTTP/1.1\r\n"),
             false => format!("PROXY TCP4 {source} 127.0.0.1 0 0\r\nGET /x HTTP/1.1\r\n"),
@@ -79,7 +79,7 @@ fn each_request_has_its_own_connection_with_a_header() {
         assert!(head.starts_with(&expected), "{head}");
     }
     assert_eq!(upstream.connections(), 3);
-    // A health check announces no address.
+    // The header of a health check contains no address.
     let server = announcing(&upstream.url(), "proxy_protocol = \"v1\", health = \"/up\"");
     let head = received.recv_timeout(DEADLINE).expect("a check");
     assert!(head.starts_with("PROXY UNKNOWN\r\nGET /up HTTP/1.1\r\n"), "{head}");

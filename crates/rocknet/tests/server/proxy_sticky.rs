@@ -1,4 +1,5 @@
-//! Sticky sessions by cookie: clients stay with an upstream while it exists, after it has gone, and while it drains.
+//! Sticky sessions by cookie: clients are sent to the same upstream while it is available and while it drains, and to
+//! one other upstream afterwards.
 
 use std::io::Read;
 use std::net::TcpListener;
@@ -9,7 +10,7 @@ use super::support::upstream::{Upstream, write_to};
 use super::support::{DEADLINE, Folder, ReceivedResponse, Running};
 
 #[test]
-fn clients_stay_by_a_cookie() {
+fn clients_with_a_cookie_are_sent_to_the_same_upstream() {
     let all = numbered(4);
     let server = balanced(&list(&all), "balance = \"round_robin\", sticky = \"at\"");
     let mut client = server.connect();
@@ -31,12 +32,12 @@ fn clients_stay_by_a_cookie() {
 }
 
 #[test]
-fn clients_of_a_removed_upstream_stay_with_another() {
+fn clients_of_a_removed_upstream_are_moved_to_one_other() {
     let all = numbered(3);
     let [first, third] = [&all[0], &all[2]].map(Upstream::url);
     let gone = TcpListener::bind("127.0.0.1:0").expect("a port");
     let second = format!("http://{}", gone.local_addr().expect("its address"));
-    // It serves one request, and is gone.
+    // The second upstream serves one request and then exits.
     let once = std::thread::spawn(move || {
         let (mut stream, _) = gone.accept().expect("a client");
         let _ = stream.read(&mut [0; 4096]);
@@ -58,7 +59,7 @@ fn clients_of_a_removed_upstream_stay_with_another() {
         if response.text() == "1" {
             break named(&response);
         }
-        assert!(began.elapsed() < DEADLINE, "it never gets a request");
+        assert!(began.elapsed() < DEADLINE, "the second upstream got no request");
     };
     once.join().expect("a response");
     let elsewhere = client.fetch("GET /", &[&cookie]);
@@ -72,7 +73,7 @@ fn clients_of_a_removed_upstream_stay_with_another() {
 }
 
 #[test]
-fn a_draining_upstream_keeps_its_clients_and_gets_no_others() {
+fn a_draining_upstream_keeps_its_clients_and_gets_no_new_ones() {
     let all = numbered(3);
     let drained = |keys: &str| {
         let [first, second, third] = [&all[0], &all[1], &all[2]].map(Upstream::url);

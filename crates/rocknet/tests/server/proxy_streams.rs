@@ -1,4 +1,5 @@
-//! Bodies that flow both ways at once through the proxy, and trailers, over HTTP/1.1 and HTTP/2.
+//! Trailers, and request and response bodies that are sent at the same time through the proxy, over HTTP/1.1 and
+//! HTTP/2.
 
 use std::future::poll_fn;
 use std::io::{BufRead, BufReader, Read};
@@ -11,7 +12,7 @@ use super::support::http2::{Http2, speak_in_turn};
 use super::support::upstream::{Upstream, write_to};
 use super::support::{Folder, Running};
 
-/// A proxy that accepts HTTP/2 clients as well.
+/// Starts a proxy that accepts HTTP/1.1 and HTTP/2.
 pub fn proxied(url: &str, keys: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[log]\nerrors = \"off\"\n\
@@ -20,14 +21,14 @@ pub fn proxied(url: &str, keys: &str) -> Running {
     Running::start(Folder::with(&[]), &text)
 }
 
-/// Reads up to an empty line.
+/// Reads a head up to and including the empty line.
 fn head(reader: &mut impl BufRead) -> String {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).is_ok_and(|count| count > 0) {}
     head
 }
 
-/// The next chunk; empty for the last one, whose trailers are still to be read.
+/// Reads the next chunk. The last chunk is empty, and its trailers are not read.
 fn chunk(reader: &mut impl BufRead) -> Option<Vec<u8>> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
@@ -40,7 +41,7 @@ fn chunk(reader: &mut impl BufRead) -> Option<Vec<u8>> {
     Some(data)
 }
 
-/// Responds with the trailers of its request as the body, and with these trailers.
+/// Starts an upstream that responds with the trailers of the request as the body, and with these trailers.
 fn with_trailers(trailers: &'static str) -> Upstream {
     Upstream::raw(move |mut stream: TcpStream| {
         let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
@@ -66,7 +67,7 @@ fn with_trailers(trailers: &'static str) -> Upstream {
     })
 }
 
-/// Trailers up to the empty line, which may stand at the beginning.
+/// Reads trailers up to the empty line, and returns them followed by `end`.
 fn head_or_end(reader: &mut impl BufRead) -> String {
     let mut all = String::new();
     loop {
@@ -114,18 +115,18 @@ fn response_trailers_are_forwarded() {
         client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
         let head = client.head();
         assert!(head.contains("Transfer-Encoding: chunked\r\n"), "{round}: {head}");
-        // The body is empty, as the request had none.
+        // The body is empty, because the request has no trailers.
         let expected = b"0\r\nX-Sum: 5\r\nGrpc-Status: 0\r\n\r\n";
         assert_eq!(client.bytes(expected.len()), expected, "{round}");
     }
-    assert_eq!(upstream.connections(), 1, "the connection goes on");
+    assert_eq!(upstream.connections(), 1, "the connection must be reused");
     let mut client = Http2::to(server.address());
     for _ in 0..2 {
         let (response, _) = client.start_request(client.request("GET", "/"), true);
         let trailers = client.wait(async {
             let mut body = response.await.expect("a response").into_body();
             while let Some(data) = body.data().await {
-                data.expect("content");
+                data.expect("data");
             }
             body.trailers().await.expect("an end").expect("trailers")
         });
@@ -140,7 +141,7 @@ fn response_trailers_are_forwarded() {
 }
 
 #[test]
-fn forbidden_response_trailers_are_dropped_and_the_response_remains() {
+fn forbidden_response_trailers_are_dropped_from_the_response() {
     let upstream = with_trailers(
         "Content-Length: 9\r\nX-Sum: 5\r\nContent-Type: a/b\r\nSet-Cookie: a=b\r\nVary: *\r\nCache-Control: no-store\r\n\
          Location: /\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nHost: h\r\nDate: now\r\nExpires: 0\r\nAge: 1\r\n\
@@ -166,7 +167,7 @@ fn forbidden_response_trailers_are_dropped_and_the_response_remains() {
         let trailers = client.wait(async {
             let mut body = response.await.expect("a response").into_body();
             while let Some(data) = body.data().await {
-                data.expect("content");
+                data.expect("data");
             }
             body.trailers().await.expect("an end").expect("trailers")
         });
@@ -174,10 +175,10 @@ fn forbidden_response_trailers_are_dropped_and_the_response_remains() {
         names.sort_unstable();
         assert_eq!(names, ["grpc-status", "x-sum"]);
     }
-    assert_eq!(upstream.connections(), 2, "connections survive");
+    assert_eq!(upstream.connections(), 2, "connections must be reused");
 }
 
-/// Starts its response at once, and echoes what comes, piece by piece.
+/// Starts an upstream that sends its head immediately and echoes the request body piece by piece.
 fn echo() -> Upstream {
     Upstream::raw(|mut stream: TcpStream| {
         let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
@@ -198,7 +199,7 @@ fn echo() -> Upstream {
 }
 
 #[test]
-fn both_sides_send_at_once_over_http1() {
+fn both_sides_send_at_the_same_time_over_http1() {
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = server.connect();
@@ -213,11 +214,11 @@ fn both_sides_send_at_once_over_http1() {
         client.send("0\r\n\r\n");
         assert_eq!(client.bytes(5), b"0\r\n\r\n");
     }
-    assert_eq!(upstream.connections(), 1, "it was fit for another request");
+    assert_eq!(upstream.connections(), 1, "the connection must be reused");
 }
 
 #[test]
-fn both_sides_send_at_once_over_http2() {
+fn both_sides_send_at_the_same_time_over_http2() {
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
@@ -231,7 +232,7 @@ fn both_sides_send_at_once_over_http2() {
     });
 }
 
-/// More than any buffer on the way holds, from a client that sends and receives at once.
+/// The bodies exceed all buffers, and the client sends and receives at the same time.
 #[test]
 fn large_bodies_flow_both_ways() {
     const SIZE: usize = 8 << 20;
@@ -262,7 +263,7 @@ fn large_bodies_flow_both_ways() {
         let hear = async {
             let mut received = 0;
             while let Some(data) = body.data().await {
-                let data = data.expect("content");
+                let data = data.expect("data");
                 body.flow_control().release_capacity(data.len()).expect("capacity");
                 received += data.len();
             }
@@ -273,7 +274,7 @@ fn large_bodies_flow_both_ways() {
     assert_eq!(received, SIZE);
 }
 
-/// A client that disconnects while both send ends both; one that sends more than the limit is cut.
+/// An invalid chunk, a disconnect, or a body beyond the limit ends the exchange while both sides send.
 #[test]
 fn a_disconnect_or_an_oversized_body_ends_the_exchange() {
     let upstream = echo();
@@ -297,8 +298,8 @@ fn a_disconnect_or_an_oversized_body_ends_the_exchange() {
     assert!(!rest.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&rest));
 }
 
-/// A response that is complete before its request: the rest of the request is discarded, and the client's connection
-/// goes on.
+/// If a response is complete before its request, the rest of the request is discarded and the connection of the client
+/// is kept.
 #[test]
 fn a_response_completed_first_ends_the_request() {
     let upstream = Upstream::raw(|mut stream: TcpStream| {
@@ -308,7 +309,7 @@ fn a_response_completed_first_ends_the_request() {
             &mut stream,
             "HTTP/1.1 413 Content Too Large\r\nContent-Length: 4\r\n\r\nmuch",
         );
-        // It continues to read, so that nothing is reset.
+        // The upstream continues to read, so that the connection is not reset.
         let _ = reader.read_to_end(&mut Vec::new());
     });
     let server = proxied(&upstream.url(), "");
@@ -318,5 +319,5 @@ fn a_response_completed_first_ends_the_request() {
     response.expect("the refusal", 413, &[]);
     assert_eq!(response.text(), "much");
     client.send("0123456789");
-    client.get("/").expect("the next one", 413, &[]);
+    client.get("/").expect("the next request", 413, &[]);
 }

@@ -1,4 +1,4 @@
-//! Server push and Early Hints: a page's resources come with it, once, and never to clients that disable pushes.
+//! Server push and Early Hints: the resources of a page are pushed once, or announced to clients that disable push.
 
 use h2::Reason;
 use h2::client::Builder;
@@ -43,20 +43,20 @@ fn without_push() -> Builder {
 }
 
 /// Sends requests one after the other on one connection, and asserts the pushes of each.
-fn check(server: &Running, builder: &Builder, incoming: &[(&str, &[&str])]) {
+fn check(server: &Running, builder: &Builder, requests: &[(&str, &[&str])]) {
     let mut client = Http2::with(server.address(), builder);
-    for (path, promised) in incoming {
+    for (path, promised) in requests {
         let page = client.page(client.request("GET", path));
-        assert_eq!(page.promised(), *promised, "{path} of {incoming:?}");
+        assert_eq!(page.promised(), *promised, "{path} of {requests:?}");
         assert_eq!(page.hints, [], "{path}");
         assert!(page.response.status.is_success(), "{path}: {}", page.response.status);
     }
 }
 
 #[test]
-fn a_page_comes_with_its_resources() {
+fn the_resources_of_a_page_are_pushed() {
     let server = start(Vec::new());
-    // The first time nothing is in memory, the second time everything.
+    // The first round loads the files from disk, the second from the cache.
     for _ in 0..2 {
         let mut client = Http2::to(server.address());
         let page = client.page(client.request("GET", "/"));
@@ -87,7 +87,7 @@ fn a_page_comes_with_its_resources() {
 }
 
 #[test]
-fn nothing_is_pushed_twice_or_to_clients_that_have_it() {
+fn no_resource_is_pushed_twice_or_to_clients_that_have_it() {
     let server = start(Vec::new());
     let default = Builder::new();
     for incoming in [
@@ -97,7 +97,7 @@ fn nothing_is_pushed_twice_or_to_clients_that_have_it() {
             ("/blog/", &["/blog.css"]),
             ("/blog/x/../", &[]),
         ][..],
-        // Resources that the client requests itself count, from the first page on.
+        // Resources that the client has requested itself are not pushed.
         &[("/blog/", &["/style.css", "/blog.css"]), ("/app.js", &[]), ("/", &[])],
         &[("/?query", &["/style.css", "/app.js"])],
     ] {
@@ -135,7 +135,7 @@ fn a_client_without_pushes_gets_early_hints_once() {
             assert_eq!(page.response.content, b"page");
         }
         let page = client.page(client.request("GET", "/blog/"));
-        assert_eq!(page.hints.len(), 1, "one of the two files is new");
+        assert_eq!(page.hints.len(), 1, "only the file that is new must be announced");
     }
 }
 
@@ -168,7 +168,7 @@ fn the_client_limits_the_number_of_pushes() {
     assert_eq!(
         (page.pushed.len(), page.hints.len()),
         (0, 1),
-        "it is announced at least"
+        "the resources must be announced by Early Hints"
     );
 }
 
@@ -187,7 +187,7 @@ impl Handler for Links {
 }
 
 #[test]
-fn handlers_name_the_resources_of_their_pages() {
+fn link_fields_of_handlers_are_pushed() {
     let links = &[
         "</app.js>; rel=preload; as=script, </style.css>; rel=preload; nopush",
         "</blog.css>; rel=preload, <//evil.test/x>; rel=preload, <https://evil.test/>; rel=preload, </x>; rel=next",
@@ -211,7 +211,7 @@ fn handlers_name_the_resources_of_their_pages() {
     );
     let mut client = Http2::to(server.address());
     assert_eq!(client.page(client.request("GET", "/failed/")).pushed.len(), 0);
-    // A client without pushes reads the fields, which come at the same time.
+    // A client that disables push reads the Link fields in the response, so no Early Hints are needed.
     let mut client = Http2::with(server.address(), &without_push());
     let page = client.page(client.request("GET", "/made/"));
     assert_eq!((page.hints.len(), page.pushed.len()), (0, 0));

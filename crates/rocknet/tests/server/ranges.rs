@@ -1,11 +1,11 @@
-//! Range requests (RFC 9110 §14): one range, several, unsatisfiable ones, and large files whole.
+//! Range requests (RFC 9110 §14): single, multiple and unsatisfiable ranges, and large files.
 
 use super::files::{BEFORE, CHANGED_TEXT, check, digits, etag};
 use super::support::Running;
 use super::support::client::request;
 
 #[test]
-fn single_ranges() {
+fn single_ranges_are_served() {
     let server = Running::site(digits(), "");
     let etag = etag();
     let (if_range, weak) = (format!("If-Range: {etag}"), format!("If-Range: W/{etag}"));
@@ -138,9 +138,9 @@ fn single_ranges() {
 }
 
 #[test]
-fn several_ranges_come_in_parts() {
+fn multiple_ranges_are_sent_as_parts() {
     let folder = digits();
-    // Too large for memory: its ranges come from the open file.
+    // The file is too large for the cache, so its ranges are sent from the open file.
     folder.write("www/large.txt", "0123456789".repeat(10_000));
     let server = Running::site(folder, "");
     let mut client = server.connect();
@@ -161,12 +161,16 @@ fn several_ranges_come_in_parts() {
             expected,
             "{path}"
         );
-        assert_eq!(client.get("/digits.txt").text(), "0123456789", "the connection goes on");
+        assert_eq!(
+            client.get("/digits.txt").text(),
+            "0123456789",
+            "the connection must be kept"
+        );
     }
 }
 
 #[test]
-fn large_files_arrive_whole() {
+fn large_files_arrive_complete() {
     let folder = digits();
     let content: Vec<u8> = (0..3_000_001_u32).map(|number| (number % 251) as u8).collect();
     folder.write("www/large.bin", &content);
@@ -192,7 +196,7 @@ fn large_files_arrive_whole() {
 }
 
 #[test]
-fn a_large_file_changes_while_it_is_sent() {
+fn a_file_can_be_replaced_or_truncated_while_it_is_sent() {
     const SIZE: usize = 24 << 20;
     for replaced in [true, false] {
         let folder = digits();
@@ -207,13 +211,17 @@ fn a_large_file_changes_while_it_is_sent() {
             let content = client.bytes(SIZE);
             assert!(
                 content.iter().all(|&byte| byte == 0),
-                "a started response is finished from the file it was started from"
+                "the response must be completed from the file with which it began"
             );
             assert_eq!(client.get("/digits.txt").text(), "0123456789");
         } else {
             server.folder.write("www/large.bin", "cut short");
-            assert!(client.rest().len() < SIZE, "more than there is");
+            assert!(client.rest().len() < SIZE, "more bytes were sent than the file has");
         }
-        assert_eq!(server.get("/digits.txt").text(), "0123456789", "the server survives");
+        assert_eq!(
+            server.get("/digits.txt").text(),
+            "0123456789",
+            "the server must continue to work"
+        );
     }
 }

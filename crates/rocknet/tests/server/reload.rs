@@ -1,4 +1,4 @@
-//! Configuration reloads: applied whole or not at all, and no connection is cut.
+//! Configuration reloads: a configuration is applied completely or not at all, and no connection is cut.
 
 use std::io::{self, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ fn folder() -> Folder {
     Folder::with(&[("a/index.html", "a"), ("b/index.html", "b"), ("a/only-a.txt", "only a")])
 }
 
-/// A site over one of the folders, on these listeners.
+/// Returns a site that serves one of the folders, on these listeners.
 fn text(root: &str, listen: &[&str]) -> String {
     let listen: Vec<String> = listen.iter().map(|place| format!("\"{place}\"")).collect();
     format!("[site.default]\nroot = \"{root}\"\nlisten = [{}]\n", listen.join(", "))
@@ -23,7 +23,7 @@ fn text(root: &str, listen: &[&str]) -> String {
 const HERE: &str = "127.0.0.1:0";
 const THERE: &str = "127.0.0.2:0";
 
-/// Repeats a request until `expected` comes; workers switch to a new configuration within a short time of their own.
+/// Repeats a request until it returns `expected`, because workers apply a new configuration with a short delay.
 #[track_caller]
 fn check(what: &str, expected: &str, mut fetch: impl FnMut() -> String) {
     let started = Instant::now();
@@ -39,8 +39,8 @@ fn check(what: &str, expected: &str, mut fetch: impl FnMut() -> String) {
     }
 }
 
-/// The home page, on a connection that may wait at a socket that is just being closed: then no worker accepted it, and
-/// the kernel ends it.
+/// Requests the home page on a new connection. The request can fail, because the kernel resets connections that wait at
+/// a listening socket while it is closed.
 fn received(server: &Running) -> String {
     let fetch = || -> io::Result<String> {
         let mut stream = TcpStream::connect(server.address())?;
@@ -59,14 +59,14 @@ fn an_open_connection_gets_the_new_configuration_at_its_next_request() {
     let mut client = server.connect();
     let address = server.address();
     for root in ["b", "a", "b"] {
-        // Cached by the old configuration, and of no use in the new one.
+        // The worker caches this response for the old configuration. The new one must not use it.
         client.get("/only-a.txt");
         server.reload(&text(root, &[HERE])).expect("a good configuration");
         check("an open connection", root, || client.get("/").text());
-        check("a new one", root, || server.get("/").text());
+        check("a new connection", root, || server.get("/").text());
         let status = if root == "a" { 200 } else { 404 };
         client.get("/only-a.txt").expect(root, status, &[]);
-        assert_eq!(server.address(), address, "the listener stays open");
+        assert_eq!(server.address(), address, "the listener must be kept");
     }
     server
         .reload(&format!("{}headers = {{ \"X-New\" = \"yes\" }}\n", text("b", &[HERE])))
@@ -117,7 +117,7 @@ fn no_connection_is_cut_under_load() {
         }
         let mut reloads = 0;
         let started = Instant::now();
-        // Each configuration serves a request before the next one comes.
+        // Each configuration serves a request before the next reload.
         while reloads < RELOADS && started.elapsed() < DEADLINE {
             if incoming.load(Ordering::Relaxed) > reloads {
                 let root = if reloads.is_multiple_of(2) { "b" } else { "a" };
@@ -127,12 +127,12 @@ fn no_connection_is_cut_under_load() {
             std::thread::yield_now();
         }
         over.store(true, Ordering::Relaxed);
-        assert_eq!(reloads, RELOADS, "too slow");
+        assert_eq!(reloads, RELOADS, "not all reloads were made in time");
     });
 }
 
 #[test]
-fn a_response_in_progress_is_finished() {
+fn a_response_in_progress_is_completed() {
     let (handler, mut waiting) = Deferred::new();
     let server = Running::start_with(folder(), &text("a", &[HERE]), vec![mount("/waits/", handler)]);
     let mut client = server.connect();
@@ -190,7 +190,11 @@ fn listeners_are_added_and_removed() {
     let here = server.address();
     server.reload(&text("a", &[HERE, THERE])).expect("another listener");
     let both = server.addresses();
-    assert_eq!((both.len(), both[0]), (2, here), "the first stays where it is");
+    assert_eq!(
+        (both.len(), both[0]),
+        (2, here),
+        "the first listener must keep its address"
+    );
     let there = both[1];
     let mut idle = Client::to(there);
     assert_eq!(idle.get("/").text(), "a");
@@ -200,11 +204,11 @@ fn listeners_are_added_and_removed() {
     busy.send(request("GET /waits/x", &[]));
     let incoming = waiting.next();
 
-    server.reload(&text("b", &[HERE])).expect("one listener less");
+    server.reload(&text("b", &[HERE])).expect("a removed listener");
     assert_eq!(server.addresses(), [here]);
     idle.assert_closed("idle on a listener that is gone");
     check("the other listener", "b", || kept.get("/").text());
-    assert!(incoming.response("finished"), "cut with its listener");
+    assert!(incoming.response("finished"), "the exchange was cut with its listener");
     let response = busy.response();
     assert_eq!(
         response.expect("in flight", 200, &["Connection: close"]).text(),
@@ -245,7 +249,7 @@ fn a_port_moves_from_one_address_to_all_and_back() {
     for workers in [1, 2] {
         let server = format!("[server]\nworkers = {workers}\n");
         let one = |port: u16| format!("{server}[site.default]\nroot = \"a\"\nlisten = \"127.0.0.1:{port}\"\n");
-        // Another process may hold the port on another address of this machine: then another port is tried.
+        // If another process uses the port on another address of this machine, another port is tried.
         let moved = (0..PORTS_TRIED).find_map(|_| {
             let running = Running::start(folder(), &one(0));
             let port = running.address().port();
@@ -269,18 +273,18 @@ fn a_port_moves_from_one_address_to_all_and_back() {
     }
 }
 
-/// Far more ports than other processes ever hold at once.
+/// Number of ports to try, more than other processes are likely to use.
 const PORTS_TRIED: usize = 16;
 
 #[test]
-fn a_new_connection_limit_applies_at_once() {
+fn a_new_connection_limit_applies_immediately() {
     let limited = |most: usize| format!("[limits]\nconnections = {most}\n{}", text("a", &[HERE]));
     let server = Running::start(folder(), &limited(1));
     let mut first = server.connect();
     assert_eq!(first.get("/").text(), "a");
     let mut second = server.connect();
     second.send(request("GET /", &[]));
-    // A connection served now was not accepted before: nothing else has changed.
+    // The second connection is served only after the reload, because the old limit was reached.
     server.reload(&limited(2)).expect("more connections");
     assert_eq!(second.response().text(), "a");
     server.reload(&limited(1)).expect("fewer connections");
@@ -291,8 +295,8 @@ fn a_new_connection_limit_applies_at_once() {
     let mut third = server.connect();
     third.send(request("GET /", &[]));
     let open = || server.server().status().connections_open.to_string();
-    check("the first has gone", "1", open);
-    // A connection that takes the freed slot is accepted before the worker responds here.
+    check("the first connection is closed", "1", open);
+    // If the third connection were accepted, that would happen before the worker sends this response.
     assert_eq!(second.get("/").text(), "a");
     assert_eq!(open(), "1", "one connection too many was accepted");
     drop(second);
@@ -300,24 +304,26 @@ fn a_new_connection_limit_applies_at_once() {
 }
 
 #[test]
-fn a_removed_address_can_be_added_again_at_once() {
+fn a_removed_address_can_be_added_again_immediately() {
     for workers in [1, 2] {
         let server = format!("[server]\nworkers = {workers}\n");
         let sites = |listen: &[&str]| server.clone() + &text("a", listen);
         let running = Running::start(folder(), &sites(&[HERE]));
-        running.reload(&sites(&[HERE, NOBODYS])).expect("another listener");
+        running
+            .reload(&sites(&[HERE, UNUSED_ADDRESS]))
+            .expect("another listener");
         let there = running
             .addresses()
             .into_iter()
             .find(|address| address.ip() != running.addresses()[0].ip());
         let there = there.expect("the other listener").to_string();
         for turn in 0..50 {
-            running.reload(&sites(&[HERE])).expect("one listener less");
+            running.reload(&sites(&[HERE])).expect("a removed listener");
             let back = running.reload(&sites(&[HERE, &there]));
-            assert!(back.is_ok(), "{back:?} in turn {turn}");
+            assert!(back.is_ok(), "{back:?} in round {turn}");
         }
     }
 }
 
-/// No other test listens on this address, so no port of it is taken meanwhile.
-const NOBODYS: &str = "127.0.0.77:0";
+/// Address that no other test uses, so that its port remains free between two reloads.
+const UNUSED_ADDRESS: &str = "127.0.0.77:0";

@@ -1,4 +1,4 @@
-//! Limits of a site's routes: the length of request bodies, and the time for a response.
+//! Limits of routes: the length of request bodies, and the response timeout.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ fn start() -> (Running, Peer) {
     let folder = Folder::with(&[("www/a.php", ""), ("www/large/a.php", ""), ("www/quick/a.php", "")]);
     let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         if incoming.variable("QUERY_STRING") == "hang" {
-            // Sends nothing until the server has closed.
+            // The application sends nothing until the server closes the connection.
             let _ = record(stream);
             return Next::Close;
         }
@@ -87,7 +87,7 @@ fn each_route_has_its_response_timeout() {
     assert_eq!(h2.get("/quick/a.php?hang").status.as_u16(), 504);
     let taken = started.elapsed();
     assert!(taken >= Duration::from_millis(150), "after {taken:?}");
-    // All other routes have the default of sixty seconds.
+    // The default for other routes is sixty seconds.
     assert!(taken < Duration::from_secs(20), "after {taken:?}");
     let mut client = server.connect();
     client.send(request("GET /a.php?hang", &[]));

@@ -1,16 +1,16 @@
-//! Routes and filters of a site: matches, fallbacks, and additions to responses.
+//! Routes of a site: matching, fallbacks, error pages, redirects and added header fields.
 
 use super::support::handlers::Echo;
 use super::support::running::{mount, site};
 use super::support::{Client, Folder, Running};
 
-/// A request line, the status, the header fields of the response, and the beginning of its body.
+/// Request line, and expected status, header fields and beginning of the body.
 type Row<'a> = (&'a str, u16, &'a [&'a str], &'a str);
 
 #[track_caller]
 fn check(client: &mut Client, rows: &[Row<'_>]) {
     for _ in 0..2 {
-        // The second time from the worker cache.
+        // The second responses come from the worker cache.
         for (line, status, fields, content) in rows {
             let response = client.fetch(line, &[]);
             response.expect(line, *status, fields);
@@ -84,7 +84,7 @@ fn a_fallback_is_served_for_missing_files() {
             ("POST /users/17", 405, &[], ""),
         ],
     );
-    // Off for a route, so that a missing file there is a 404 and not a page served in its place.
+    // The fallback is disabled for a route, so a missing file below it gets a 404.
     let server = Running::site(
         folder(),
         "fallback = \"/index.html\"\n\
@@ -129,7 +129,7 @@ fn paths_are_tried_in_order() {
 }
 
 #[test]
-fn errors_have_pages() {
+fn errors_get_the_configured_pages() {
     let server = Running::site(
         folder(),
         "errors = { 404 = \"/404.html\", 400 = \"/gone.html\" }\nheaders = { \"X-Site\" = \"here\" }\n\
@@ -160,7 +160,7 @@ fn errors_have_pages() {
                 &["Content-Type: text/javascript; charset=utf-8"],
                 "script",
             ),
-            // A missing error page causes no further error.
+            // If the error page is missing, the built-in page is sent.
             (
                 "GET /%zz",
                 400,
@@ -203,7 +203,7 @@ fn errors_have_pages() {
 }
 
 #[test]
-fn every_error_of_a_site_has_its_page() {
+fn every_error_of_a_site_gets_its_page() {
     let server = Running::site(folder(), "errors = { 405 = \"/405.html\", 400 = \"/404.html\" }");
     check(
         &mut server.connect(),
@@ -309,11 +309,11 @@ fn redirects_lead_to_their_targets() {
 }
 
 #[test]
-fn the_most_specific_route_wins() {
+fn the_most_specific_route_is_used() {
     let route = |pattern: &str, keys: &str| {
         format!("[site.default.route.\"{pattern}\"]\nheaders = {{ \"X-Route\" = \"{pattern}\" }}\n{keys}\n")
     };
-    // From the least to the most specific, and in reverse: order must not matter.
+    // The routes are listed from the least to the most specific, and in reverse order: the order must not matter.
     let routes = [
         route("*.zip", ""),
         route("/deep/*/b.txt", ""),
@@ -346,7 +346,7 @@ fn the_most_specific_route_wins() {
                 ("GET /hello/", 404, &["!X-Route"], ""),
                 ("GET /docs/", 200, &["X-Route: /docs/"], "docs"),
                 ("GET /docs", 308, &["!X-Route"], ""),
-                // A rule applies to the decoded path: no spelling gets around it.
+                // A route applies to the decoded path, so no other encoding bypasses it.
                 ("GET /%68ello", 200, &["X-Route: /hello"], "exact"),
                 ("GET //hello", 200, &["X-Route: /hello"], "exact"),
                 ("GET /x/../hello", 200, &["X-Route: /hello"], "exact"),

@@ -1,4 +1,4 @@
-//! Rules of a site as clients see them: rewrites, redirects, fixed responses, and cached results of them.
+//! Rules of a site: rewrites, redirects, fixed responses, and their results in the worker cache.
 
 use super::support::client::request;
 use super::support::fastcgi::{Next, Peer, SOCKET, response, write_to};
@@ -39,10 +39,10 @@ rule = [
 "#;
 
 #[test]
-fn rules_route_requests() {
+fn rules_rewrite_redirect_and_respond() {
     let server = Running::site(folder(), RULES);
     let mut client = server.connect();
-    // Twice: the worker cache gives the same.
+    // The second responses come from the worker cache.
     for _ in 0..2 {
         for (line, fields, status, expected, content) in [
             ("GET /", &[][..], 200, &["X-Site: here"][..], "home"),
@@ -54,7 +54,7 @@ fn rules_route_requests() {
             ("GET /static/logo.svg", &[], 200, &[], "logo"),
             ("GET /static/logo.svg?closed", &[], 200, &[], "logo"),
             ("GET /docs/", &[], 200, &[], "documents"),
-            // A folder is redirected to its real path: the requested path has no folder.
+            // The redirect that adds a slash uses the rewritten path, because the requested path has no folder.
             ("GET /manual", &[], 308, &["Location: /docs/v2/"], ""),
             (
                 "GET /away/a%20b?c=d",
@@ -108,14 +108,14 @@ fn rules_apply_over_http2_and_change_with_a_reload() {
 }
 
 #[test]
-fn an_application_sees_the_rewritten_and_the_requested_path() {
+fn an_application_gets_the_rewritten_and_the_requested_path() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         let names = ["SCRIPT_NAME", "QUERY_STRING", "REQUEST_URI"];
-        let message: Vec<_> = names.iter().map(|name| incoming.variable(name)).collect();
+        let values: Vec<_> = names.iter().map(|name| incoming.variable(name)).collect();
         write_to(
             stream,
-            response(format!("Content-Type: text/plain\r\n\r\n{}", message.join(" ")).as_bytes()),
+            response(format!("Content-Type: text/plain\r\n\r\n{}", values.join(" ")).as_bytes()),
         );
         Next::Keep
     });

@@ -1,4 +1,4 @@
-//! Virtual hosts: the site that serves each name, port and address.
+//! Virtual hosts: which site serves a name, port and address.
 
 use std::net::TcpListener;
 
@@ -8,7 +8,7 @@ use super::support::client::request;
 use super::support::http2::Http2;
 use super::support::{Client, DEADLINE, Folder, Running};
 
-/// A folder for each of these sites, with the site's name in its index file.
+/// Returns a folder with a root for each of these sites. The index file of a root contains the name of its site.
 fn folders(names: &[&str]) -> Folder {
     let folder = Folder::with(&[]);
     for name in names {
@@ -50,7 +50,7 @@ root = \"c\"
 const DEFAULT: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"d\"\n";
 
 #[test]
-fn sites_by_name() {
+fn sites_are_selected_by_name() {
     for (text, unknown) in [(NAMED.to_owned(), Err(404)), (format!("{NAMED}{DEFAULT}"), Ok("d"))] {
         let server = Running::start(folders(&["a", "b", "c", "d"]), &text);
         let mut client = server.connect();
@@ -97,7 +97,7 @@ fn sites_by_name() {
 }
 
 #[test]
-fn sites_by_absolute_form() {
+fn sites_are_selected_by_absolute_form() {
     let server = Running::start(folders(&["a", "b", "c"]), NAMED);
     let mut client = server.connect();
     for (target, host, expected) in [
@@ -127,7 +127,7 @@ fn sites_by_absolute_form() {
 }
 
 #[test]
-fn a_site_alone_answers_to_every_name() {
+fn the_only_site_of_a_port_serves_every_name() {
     let text = "[site.\"a.example\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"a\"\n[site.\"b.example\"]\nlisten = \"http://127.0.0.2:0\"\nroot = \"b\"";
     let server = Running::start(folders(&["a", "b"]), text);
     for (address, site) in server.addresses().into_iter().zip(["a", "b"]) {
@@ -139,7 +139,7 @@ fn a_site_alone_answers_to_every_name() {
 }
 
 #[test]
-fn sites_by_port() {
+fn sites_are_selected_by_port() {
     let text =
         "[site.\"127.0.0.1:0\"]\nroot = \"a\"\n[site.\"127.0.0.2:0\"]\nroot = \"b\"\n[site.\"[::1]:0\"]\nroot = \"c\"";
     let server = Running::start(folders(&["a", "b", "c"]), text);
@@ -160,9 +160,9 @@ fn sites_by_port() {
     );
 }
 
-/// One socket for a port that some sites want on one address and others on all.
+/// A port that some sites use on one address and others on all addresses has one listening socket.
 #[test]
-fn sites_by_address() {
+fn sites_are_selected_by_address() {
     let started = std::time::Instant::now();
     let (server, port) = loop {
         let port = free_port();
@@ -172,7 +172,7 @@ fn sites_by_address() {
         );
         match Running::try_start(folders(&["a", "b", "c", "d"]), &text, Vec::new()) {
             Ok(server) => break (server, port),
-            // Another process took the port first.
+            // Another process has bound the port in the meantime.
             Err(StartError::Bind(_)) if started.elapsed() < DEADLINE => {}
             Err(error) => panic!("{error}"),
         }
@@ -193,7 +193,7 @@ fn sites_by_address() {
     );
 }
 
-/// A port that the kernel reports free now.
+/// Returns a port that is currently free.
 fn free_port() -> u16 {
     TcpListener::bind("0.0.0.0:0")
         .and_then(|listener| listener.local_addr())
@@ -202,7 +202,7 @@ fn free_port() -> u16 {
 }
 
 #[test]
-fn many_sites_are_distinguished() {
+fn many_sites_are_selected_by_name() {
     const SITES: usize = 2000;
     let folder = folders(&["a", "b"]);
     let text: String = (0..SITES)
@@ -236,7 +236,7 @@ tls = \"off\"
 root = \"b\"
 ";
 
-/// In the clear no handshake has named a site, so a name of no site is only unknown.
+/// Without TLS there is no handshake that could name another site, so the name is reported as unknown.
 #[test]
 fn an_unknown_name_gets_a_page_that_explains_it() {
     for (mode, lists) in [("prod", false), ("dev", true)] {
@@ -258,7 +258,7 @@ fn an_unknown_name_gets_a_page_that_explains_it() {
             let response = client.fetch("GET /x?y", &[&format!("Host: {host}:{port}")]);
             check(host, response.status, &response.text(), named);
         }
-        // The request body is not the error.
+        // The request has a body, which is discarded.
         client.send(format!(
             "POST / HTTP/1.1\r\nHost: c.example:{port}\r\nContent-Length: 5\r\n\r\nhello"
         ));

@@ -1,5 +1,5 @@
-//! Spooled request bodies, received whole before an application is called: with any length and without one, however
-//! slowly they come.
+//! Spooled request bodies: applications are called when the body is complete. The bodies have different lengths, have
+//! no `Content-Length`, or arrive slowly.
 
 use std::fs;
 use std::io::Read;
@@ -16,10 +16,11 @@ use super::support::{DEADLINE, Folder, Running};
 
 const SERVER: &str = "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\" }\n\
                       spool = { folder = \"spool\" }\n";
-/// Far more than is held in memory.
+/// Length of a body that is spooled to disk.
 const LARGE: usize = 1_000_000;
 
-/// Reports of each request its announced length, its actual length, and whether it equals [`content`].
+/// CGI program that responds with the value of `CONTENT_LENGTH`, the actual length, and true if the body is that of
+/// [`content`].
 const PROGRAM: &str = "#!/usr/bin/env python3
 import os, sys
 body = sys.stdin.buffer.read()
@@ -42,7 +43,7 @@ fn description(incoming: &fastcgi::ReceivedRequest) -> Vec<u8> {
     format!("Content-Type: text/plain\r\n\r\n{length} {got} {same}").into_bytes()
 }
 
-/// A server in front of each kind of application, and the path of each.
+/// A server with one application of each kind, at [`PATHS`].
 struct Servers {
     server: Running,
     peers: Vec<Peer>,
@@ -89,8 +90,8 @@ impl Servers {
         }
     }
 
-    /// Number of files of the folder that this process holds open, according to the kernel.
-    fn held(&self) -> usize {
+    /// Returns the number of spool files that this process has open, according to `/proc`.
+    fn open_files(&self) -> usize {
         let folder = self.server.folder.path("spool");
         let descriptors = fs::read_dir("/proc/self/fd").expect("our descriptors");
         let links = descriptors
@@ -99,25 +100,25 @@ impl Servers {
         links.filter(|link| link.starts_with(&folder)).count()
     }
 
-    /// Another thread closes them a moment later.
+    /// Waits until `count` spool files are open, because another thread closes them with a short delay.
     #[track_caller]
-    fn wait_until_held(&self, count: usize) {
+    fn wait_for_open_files(&self, count: usize) {
         let deadline = Instant::now() + DEADLINE;
-        while self.held() != count {
-            assert!(Instant::now() < deadline, "{} files, not {count}", self.held());
+        while self.open_files() != count {
+            assert!(Instant::now() < deadline, "{} files, not {count}", self.open_files());
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
     #[track_caller]
     fn assert_no_file_is_left(&self) {
-        self.wait_until_held(0);
+        self.wait_for_open_files(0);
         let folder = fs::read_dir(self.server.folder.path("spool")).expect("the folder");
         assert_eq!(folder.count(), 0);
     }
 }
 
-/// A request in chunks of 10,000 bytes.
+/// Returns a request whose body is sent in chunks of 10,000 bytes.
 fn chunked(path: &str, content: &[u8]) -> Vec<u8> {
     let mut bytes = request(&format!("POST {path}"), &["Transfer-Encoding: chunked"]).into_bytes();
     for piece in content.chunks(10_000) {
@@ -135,7 +136,7 @@ fn every_application_gets_bodies_of_any_length_with_their_length() {
     let mut http2 = Http2::to(servers.server.address());
     for path in PATHS {
         let mut client = servers.server.connect();
-        // Just below and above the limit in memory, and one piece on the disk.
+        // The lengths are near the limit for memory and near the size of a piece on disk.
         for length in [0, 5, 65_536, 65_537, 262_144, 262_145, LARGE] {
             let (what, body) = (format!("{path}, {length} bytes"), content(length));
             let expected = format!("{length} {length} True");
@@ -159,7 +160,7 @@ fn every_application_gets_bodies_of_any_length_with_their_length() {
                 "{what}, over HTTP/2"
             );
         }
-        // SCGI has no request without a length.
+        // SCGI requires a length in every request.
         let expected = if path == "/scgi/x" { "0 0 True" } else { "None 0 True" };
         assert_eq!(client.get(path).text(), expected, "{path}: no body");
     }
@@ -171,7 +172,7 @@ fn a_slow_upload_occupies_no_application() {
     let servers = Servers::new("");
     let paths = ["/a.php", "/fastcgi/x", "/scgi/x", "/uwsgi/x"];
     for (path, peer) in paths.into_iter().zip(&servers.peers) {
-        // PHP serves a page over a kept connection.
+        // PHP connections are kept and reused.
         let new = usize::from(path != "/a.php");
         let nothing = if path == "/scgi/x" { "0 0 True" } else { "None 0 True" };
         let before = peer.connections();
@@ -179,13 +180,13 @@ fn a_slow_upload_occupies_no_application() {
         let mut slow = servers.server.connect();
         slow.send(request(&format!("POST {path}"), &["Content-Length: 100000"]));
         slow.send(&body[..99_999]);
-        // The only worker serves this request meanwhile, over the first connection.
+        // In the meantime the only worker serves this request, and the application has only its connection.
         assert_eq!(servers.server.get(path).text(), nothing, "{path}");
         assert_eq!(peer.connections(), before + 1, "{path}");
         slow.send(&body[99_999..]);
         assert_eq!(slow.response().text(), "100000 100000 True", "{path}");
         assert_eq!(peer.connections(), before + 2, "{path}");
-        // A client that disconnects before the end of its body has no effect.
+        // If a client disconnects before the end of its body, the application is not called.
         let mut leaving = servers.server.connect();
         leaving.send(request(&format!("POST {path}"), &["Content-Length: 100000"]));
         leaving.send(&body[..99_999]);
@@ -230,10 +231,10 @@ fn bodies_above_the_limit_are_refused() {
 }
 
 #[test]
-fn a_client_that_stalls_is_cut_off() {
+fn a_client_that_stalls_is_disconnected() {
     let servers = Servers::new("body_idle = \"300ms\"\nbody_rate = 0");
     for path in PATHS {
-        // In memory, and on disk.
+        // The received part is in memory or on disk.
         for sent in [10, 99_999] {
             let mut client = servers.server.connect();
             client.send(request(&format!("POST {path}"), &["Content-Length: 100000"]));
@@ -256,32 +257,32 @@ fn a_reset_stream_leaves_no_file() {
         stream
             .send_data(content(100_000).into(), false)
             .expect("an open stream");
-        servers.wait_until_held(1);
+        servers.wait_for_open_files(1);
         stream.send_reset(h2::Reason::CANCEL);
         assert!(http2.response(response).is_err(), "{path}");
-        servers.wait_until_held(0);
+        servers.wait_for_open_files(0);
     }
     assert!(servers.peers.iter().all(|peer| peer.connections() == 0));
     servers.assert_no_file_is_left();
 }
 
 #[test]
-fn a_client_below_the_minimum_rate_is_cut_off() {
+fn a_client_below_the_minimum_rate_is_disconnected() {
     let servers = Servers::new("body_idle = \"1s\"\nbody_rate = \"100KiB/s\"");
     let mut client = servers.server.connect();
     client.send(request("POST /a.php", &["Content-Length: 90000"]));
-    // Never silent for a second, and far too slow.
+    // The client is never silent for a second, but far too slow.
     let begun = Instant::now();
     while !client.has_something_within(Duration::from_millis(100)) {
-        assert!(begun.elapsed() < DEADLINE, "it may continue without limit");
+        assert!(begun.elapsed() < DEADLINE, "the slow client was not disconnected");
         client.send_anyway([b'x'; 100]);
     }
     assert_eq!(client.response().status, 408);
 }
 
-/// The timeout for a response restarts with each piece that the application takes.
+/// The response timeout restarts with each piece of the body that the application reads.
 #[test]
-fn an_application_may_take_a_body_slowly() {
+fn an_application_can_read_a_body_slowly() {
     const TIMEOUT: Duration = Duration::from_secs(1);
     const LENGTH: usize = 3_000_000;
     let folder = Folder::with(&[("www/a.php", "<?php")]);
@@ -293,7 +294,7 @@ fn an_application_may_take_a_body_slowly() {
             if kind == 5 && content.is_empty() {
                 break;
             }
-            // Twice the timeout for all of it, and far less for each piece.
+            // Reading the whole body takes twice the timeout, and each piece far less.
             let due =
                 TIMEOUT * 2 * u32::try_from(got / 1000).expect("few") / u32::try_from(LENGTH / 1000).expect("few");
             std::thread::sleep(due.saturating_sub(begun.elapsed()));
@@ -329,7 +330,7 @@ fn routes_and_folders_have_their_own_settings() {
     );
     let server = Running::start(folder, &text);
     server.folder.write("www/low/a.php", "<?php");
-    // Only bodies on disk need the folder.
+    // Only bodies that are spooled to disk need the folder.
     fs::remove_dir(server.folder.path("spool")).expect("the folder to go");
     for (path, length, status) in [
         ("/a.php", 1 << 20, 200),
@@ -365,7 +366,7 @@ fn lengths(incoming: &upstream::ReceivedRequest) -> String {
 }
 
 #[test]
-fn a_proxy_buffers_whole_bodies_where_configured() {
+fn a_proxy_buffers_whole_bodies_if_configured() {
     let upstream = Upstream::start(|incoming, stream| {
         upstream::write_to(stream, ok(&lengths(incoming)));
         upstream::Next::Keep
@@ -381,7 +382,7 @@ fn a_proxy_buffers_whole_bodies_where_configured() {
             .expect("a response");
         assert_eq!(String::from_utf8_lossy(&response.content), expected, "over HTTP/2");
     }
-    // A slow request opens no connection until it is whole.
+    // No upstream connection is opened until the request is complete.
     let before = upstream.connections();
     let mut slow = server.connect();
     slow.send(request("POST /", &["Content-Length: 100000"]));
@@ -392,7 +393,7 @@ fn a_proxy_buffers_whole_bodies_where_configured() {
     assert_eq!(slow.response().text(), "100000 true Some(\"100000\") None");
 }
 
-/// Trailers need chunks.
+/// The body is forwarded in chunks, because only chunked coding can have trailers.
 #[test]
 fn a_buffered_body_keeps_its_trailers() {
     let (output, received) = mpsc::channel();
@@ -421,9 +422,10 @@ fn a_buffered_body_keeps_its_trailers() {
     );
 }
 
-/// In a streaming call the request does not end before its response begins.
+/// gRPC requests are not buffered, because the client of a streaming call may wait for a response before it ends the
+/// request.
 #[test]
-fn grpc_calls_are_streamed_nevertheless() {
+fn grpc_calls_are_streamed_despite_buffering() {
     let (output, received) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream| {
         let (mut all, mut piece) = (Vec::new(), [0; 4096]);
@@ -447,7 +449,7 @@ fn grpc_calls_are_streamed_nevertheless() {
 #[test]
 fn a_buffered_body_is_retried_with_another_upstream() {
     let (used_first, first_was_used) = mpsc::channel();
-    // It receives a whole request, and closes.
+    // The upstream receives a whole request and closes the connection.
     let failing = Upstream::start(move |incoming, _| {
         let _ = used_first.send(incoming.content.len());
         upstream::Next::Close
@@ -458,7 +460,7 @@ fn a_buffered_body_is_retried_with_another_upstream() {
     });
     let to = format!("[\"{}\", {{ url = \"{}\", backup = true }}]", failing.url(), good.url());
     let server = proxied(&to, "fails = 0, balance = \"round_robin\"");
-    // A request that may have had an effect is not repeated unless it is idempotent.
+    // A request that may have had an effect is sent again only if it is idempotent.
     for (method, expected) in [("PUT", 200), ("DELETE", 200), ("POST", 502)] {
         let mut client = server.connect();
         client.send(request(&format!("{method} /"), &[&format!("Content-Length: {LARGE}")]));

@@ -1,4 +1,5 @@
-//! Clients that do not read their responses: their connections are reset, and the kernel holds no data for them.
+//! Clients that do not read their responses: their connections are reset, so that the kernel discards the data for
+//! them.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -20,15 +21,15 @@ use crate::wire;
 const SERVER: &str =
     "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
 const LIMITS: &str = "send_stall = \"1500ms\"\nkeep_alive = \"1500ms\"\nheader_timeout = \"5s\"";
-/// More than the kernel takes for a client that does not read.
+/// Size of a file that exceeds the kernel buffers of both sides.
 const LARGE: u64 = 64 << 20;
-/// More than the client's buffer holds, but no more than the kernel takes.
+/// Size of a file that exceeds the receive buffer of the client, but fits into the kernel buffers of both sides.
 const MEDIUM: u64 = 600 << 10;
 
-/// Joins each client with a peer that writes all it can.
-struct SendsMuch;
+/// Opens a tunnel for each client to a peer that writes without end.
+struct SendsEndlessly;
 
-impl Handler for SendsMuch {
+impl Handler for SendsEndlessly {
     fn handle(&self, _: Exchange) -> HandlerFuture {
         let (ours, mut theirs) = UnixStream::pair().expect("a pair");
         ours.set_nonblocking(true).expect("non-blocking");
@@ -46,7 +47,7 @@ fn start() -> Running {
     folder.sparse("www/large.bin", LARGE);
     folder.sparse("www/medium.bin", MEDIUM);
     let text = format!("{SERVER}[limits]\n{LIMITS}\n{}", site(""));
-    Running::start_with(folder, &text, vec![mount("/talk/", SendsMuch)])
+    Running::start_with(folder, &text, vec![mount("/talk/", SendsEndlessly)])
 }
 
 #[test]
@@ -113,9 +114,10 @@ fn a_client_that_does_not_read_is_reset() {
                 let mut client = TcpStream::connect(address).expect("a connection");
                 client.write_all(bytes).expect("room");
                 if *ends {
-                    // Not before its response has begun: an HTTP/2 client that has closed gets none.
+                    // The client closes its sending side only after its response has begun: an HTTP/2 client that has
+                    // closed before gets no response.
                     wait_for_queue(what, &client);
-                    // If the machine was busy for the whole timeout, the reset has arrived already.
+                    // On a busy machine the reset can already have arrived.
                     match client.shutdown(Shutdown::Write) {
                         Ok(()) => {}
                         Err(error) => assert_eq!(error.kind(), ErrorKind::NotConnected, "{what}"),
@@ -127,9 +129,9 @@ fn a_client_that_does_not_read_is_reset() {
     });
 }
 
-/// A client that reads a little later loses nothing.
+/// A client that reads with a short delay gets the whole response.
 #[test]
-fn a_slow_client_gets_everything() {
+fn a_slow_client_gets_the_whole_response() {
     let server = start();
     for (what, fields, ends) in [
         ("kept", &[][..], true),
@@ -144,7 +146,7 @@ fn a_slow_client_gets_everything() {
         if ends {
             client.shutdown(Shutdown::Write).expect("an open connection");
         }
-        // The response has arrived, and more of it than fits into one read.
+        // The response has begun to arrive.
         let mut first = [0; 1000];
         client.read_exact(&mut first).expect("the beginning");
         let mut all = first.to_vec();

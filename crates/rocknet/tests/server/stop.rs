@@ -1,4 +1,4 @@
-//! Shutdown: responses in progress finish, idle connections are closed at once, and a deadline applies.
+//! Shutdown: responses in progress are completed, idle connections are closed immediately, and a deadline applies.
 
 use std::net::TcpStream;
 use std::thread;
@@ -23,8 +23,8 @@ fn server(limits: &str) -> (Running, super::support::handlers::PendingRequests) 
 }
 
 #[test]
-fn idle_connections_are_closed_at_once() {
-    // The deadline is far: nothing may wait for it.
+fn idle_connections_are_closed_immediately() {
+    // The shutdown timeout is long, so the stop must not wait for it.
     let (server, _) = server("shutdown = \"1m\"");
     let mut idle: Vec<Client> = (0..5).map(|_| server.connect()).collect();
     for client in &mut idle {
@@ -40,7 +40,7 @@ fn idle_connections_are_closed_at_once() {
 }
 
 #[test]
-fn responses_in_flight_are_finished() {
+fn responses_in_progress_are_completed() {
     let (server, mut waiting) = server("shutdown = \"1m\"");
     let address = server.address();
     let mut handled = server.connect();
@@ -50,7 +50,7 @@ fn responses_in_flight_are_finished() {
     large.send(request("GET /large.bin", &[]));
     large.head();
     let stopping = thread::spawn(move || server.stop());
-    // No new connection is accepted from now on.
+    // The listener is closed, so no new connection is accepted.
     let started = Instant::now();
     while TcpStream::connect(address).is_ok() {
         assert!(started.elapsed() < DEADLINE, "still listening");
@@ -62,7 +62,7 @@ fn responses_in_flight_are_finished() {
         "finished"
     );
     handled.assert_closed("a handler");
-    assert!(!stopping.is_finished(), "did not wait for the large response");
+    assert!(!stopping.is_finished(), "the stop did not wait for the large response");
     assert_eq!(large.bytes(LARGE).len(), LARGE);
     large.assert_closed("a large response");
     drop((handled, large));
@@ -81,9 +81,9 @@ fn the_shutdown_deadline_applies() {
     let mut half = server.connect();
     half.send("GET / HTTP/1.1\r\nHost: x\r\n");
     let started = Instant::now();
-    assert!(!server.stop(), "reported that nothing was cut");
+    assert!(!server.stop(), "the stop must report that responses were cut");
     let taken = started.elapsed();
-    // Timers are as coarse as the event loop that polls them.
+    // Timers are only as precise as the interval at which the event loop polls them.
     assert!(
         taken >= Duration::from_millis(250) && taken < DEADLINE / 2,
         "after {taken:?}"
@@ -110,8 +110,8 @@ fn a_shutdown_timeout_of_zero_is_allowed() {
 
 #[test]
 fn requests_sent_before_the_stop_get_responses() {
-    // When the stop comes, the requests lie in the server's socket or their responses are half sent. The client must
-    // see a whole response or an orderly end for each.
+    // At the stop the requests are unread in the socket, or their responses are partly sent. Each client must get a
+    // whole response or an orderly end of the connection.
     for _ in 0..10 {
         let (server, _) = server("shutdown = \"20s\"");
         let mut clients: Vec<Client> = (0..8).map(|_| server.connect()).collect();

@@ -1,4 +1,4 @@
-//! Tunnels: a handler takes over a connection, by `Upgrade` in HTTP/1.1 and by extended CONNECT in HTTP/2.
+//! Tunnels: a handler takes over a connection by `Upgrade` in HTTP/1.1, or a stream by extended CONNECT in HTTP/2.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -29,11 +29,11 @@ const SERVER: &str =
     "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
 const UPGRADE: [&str; 2] = ["Connection: upgrade", "Upgrade: echo, other"];
 
-/// Bytes in the kernel's buffers of a socket pair and of two TCP sockets, and in the worker: the server cannot be made
-/// to take more while no peer reads.
+/// Bytes that exceed all buffers of a tunnel: those of a socket pair, of two TCP sockets and of the worker. While one
+/// side does not read, the other cannot send as much.
 const IN_FLIGHT: usize = 64 << 20;
 
-/// Joins each client that requests it with a socket that the test holds.
+/// Accepts upgrades, and connects each client to a socket whose other end the test reads.
 struct OpensTunnels(Mutex<mpsc::UnboundedSender<UnixStream>>);
 
 impl Handler for OpensTunnels {
@@ -86,19 +86,19 @@ fn read(peer: &mut UnixStream, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// Reads to the end of a peer: the remaining bytes, and true if the end was orderly.
+/// Reads until the end. Returns the remaining bytes, and true if the end was orderly.
 fn rest(peer: &mut UnixStream) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
-    let polite = match peer.read_to_end(&mut bytes) {
+    let is_orderly = match peer.read_to_end(&mut bytes) {
         Ok(_) => true,
         Err(error) if error.kind() == ErrorKind::ConnectionReset => false,
         Err(error) => panic!("no end: {error}"),
     };
-    (bytes, polite)
+    (bytes, is_orderly)
 }
 
-/// A client with an established tunnel.
-fn joined(server: &Running, peers: &mut Peers) -> (Client, UnixStream) {
+/// Connects a client and establishes a tunnel.
+fn open_tunnel(server: &Running, peers: &mut Peers) -> (Client, UnixStream) {
     let mut client = server.connect();
     client.send(request("GET /join/x", &UPGRADE));
     let peer = peers.next();
@@ -115,7 +115,7 @@ fn a_connection_is_taken_over_with_early_bytes() {
     let keys = format!("log = {{ access = \"{}\", format = \"common\" }}", log.display());
     let server = Running::start_with(folder, &text("", &keys), mounts);
     let mut client = server.connect();
-    // Another request before the upgrade, and the first bytes of the tunnel after it, in one piece.
+    // One write contains a request, the upgrade request, and the first bytes for the tunnel.
     client.send(request("GET /", &[]) + &request("GET /join/x", &UPGRADE) + "GET / HTTP/1.1\r\n\r\n");
     assert_eq!(client.response().text(), "root");
     let mut peer = peers.next();
@@ -141,7 +141,7 @@ fn a_connection_is_taken_over_with_early_bytes() {
         assert_eq!(client.bytes(300), [7; 300]);
     }
     assert_eq!(server.server().status().tunnels_open, 1);
-    // Each side ends independently.
+    // Each direction ends independently.
     client.end();
     assert_eq!(rest(&mut peer), (Vec::new(), true));
     peer.write_all(b"and one more thing").expect("written");
@@ -151,22 +151,22 @@ fn a_connection_is_taken_over_with_early_bytes() {
     let (server, _folder) = server.take();
     let started = Instant::now();
     while server.status().tunnels_open > 0 {
-        assert!(started.elapsed() < DEADLINE, "still counted");
+        assert!(started.elapsed() < DEADLINE, "the tunnel is still counted");
         thread::yield_now();
     }
     server.stop();
-    let message = fs::read_to_string(log).expect("a log");
+    let log_text = fs::read_to_string(log).expect("a log");
     let bytes = 6 + 100 * 300 + 18;
     assert!(
-        message.contains(&format!("\"GET /join/x HTTP/1.1\" 101 {bytes}\n")),
-        "{message}"
+        log_text.contains(&format!("\"GET /join/x HTTP/1.1\" 101 {bytes}\n")),
+        "{log_text}"
     );
 }
 
 #[test]
-fn both_ways_carry_any_amount_at_once() {
+fn both_directions_carry_large_amounts_at_the_same_time() {
     let (server, mut peers) = start("");
-    let (mut client, peer) = joined(&server, &mut peers);
+    let (mut client, peer) = open_tunnel(&server, &mut peers);
     const AMOUNT: usize = 6 << 20;
     let echoing = thread::spawn(move || {
         let (mut from, mut to, mut room, mut all) = (&peer, &peer, vec![0; 100_000], 0);
@@ -183,7 +183,7 @@ fn both_ways_carry_any_amount_at_once() {
     while left > 0 {
         let piece = &sent[..sent.len().min(left)];
         client.send(piece);
-        assert!(client.bytes(piece.len()) == piece, "changed on its way");
+        assert!(client.bytes(piece.len()) == piece, "the data was changed");
         left -= piece.len();
     }
     echoing.join().expect("an echo");
@@ -192,17 +192,17 @@ fn both_ways_carry_any_amount_at_once() {
 }
 
 #[test]
-fn a_disconnect_is_noticed_on_the_other_side() {
+fn a_disconnect_of_one_side_closes_the_other() {
     let (server, mut peers) = start("");
-    let (client, mut peer) = joined(&server, &mut peers);
+    let (client, mut peer) = open_tunnel(&server, &mut peers);
     drop(client);
     assert_eq!(rest(&mut peer).0, b"");
-    let (mut client, peer) = joined(&server, &mut peers);
+    let (mut client, peer) = open_tunnel(&server, &mut peers);
     drop(peer);
     assert_eq!(client.rest(), b"");
-    // One direction is closed, and the other carries nothing.
+    // If one direction is closed and no data arrives in the other, the tunnel times out.
     let (server, mut peers) = start("send_stall = \"200ms\"");
-    let (mut client, peer) = joined(&server, &mut peers);
+    let (mut client, peer) = open_tunnel(&server, &mut peers);
     peer.shutdown(Shutdown::Write).expect("an end");
     assert_eq!(client.rest(), b"");
     let mut peer = peer;
@@ -212,8 +212,8 @@ fn a_disconnect_is_noticed_on_the_other_side() {
 #[test]
 fn no_side_is_read_while_the_other_does_not_read() {
     let (server, mut peers) = start("");
-    let (mut client, peer) = joined(&server, &mut peers);
-    // The peer reads nothing: the client cannot send more than fits on the way.
+    let (mut client, peer) = open_tunnel(&server, &mut peers);
+    // The peer does not read, so the client cannot send more than the buffers accept.
     let flooding = thread::spawn(move || {
         let mut sent = 0;
         while sent < IN_FLIGHT && client.try_send(&[b'x'; 65_536]) {
@@ -222,16 +222,22 @@ fn no_side_is_read_while_the_other_does_not_read() {
         (client, sent)
     });
     let (client, sent) = flooding.join().expect("a flood that ends");
-    assert!(sent < IN_FLIGHT, "all of {sent} bytes went somewhere");
+    assert!(
+        sent < IN_FLIGHT,
+        "all of {sent} bytes were accepted although the other side does not read"
+    );
     drop((client, peer));
-    // A client that reads nothing is cut off, and its peer sees the end.
+    // A client that does not read is disconnected, and so is its peer.
     let (server, mut peers) = start("send_stall = \"300ms\"");
-    let (client, mut peer) = joined(&server, &mut peers);
+    let (client, mut peer) = open_tunnel(&server, &mut peers);
     let mut sent = 0;
     while sent < IN_FLIGHT && peer.write_all(&[b'x'; 65_536]).is_ok() {
         sent += 65_536;
     }
-    assert!(sent < IN_FLIGHT, "all of {sent} bytes went somewhere");
+    assert!(
+        sent < IN_FLIGHT,
+        "all of {sent} bytes were accepted although the other side does not read"
+    );
     drop(client);
 }
 
@@ -239,10 +245,10 @@ fn no_side_is_read_while_the_other_does_not_read() {
 fn tunnels_outlive_timeouts_and_reloads() {
     let limits = "keep_alive = \"100ms\"\nbody_idle = \"100ms\"\nconnection_age = \"1s\"";
     let (server, mut peers) = start(limits);
-    let (mut client, mut peer) = joined(&server, &mut peers);
+    let (mut client, mut peer) = open_tunnel(&server, &mut peers);
     let mut http2 = Http2::to(server.address());
-    let (mut to, mut from, mut peer2) = joined_http2(&mut http2, &mut peers);
-    // Each round takes as long as another connection may be idle, and all of them longer than one may live.
+    let (mut to, mut from, mut peer2) = open_tunnel_http2(&mut http2, &mut peers);
+    // Each round lasts for `keep_alive`, and all rounds together are longer than `connection_age`.
     for round in 0..12 {
         let mut idle = server.connect();
         assert_eq!(idle.get("/").text(), "root");
@@ -262,14 +268,14 @@ fn tunnels_outlive_timeouts_and_reloads() {
 }
 
 #[test]
-fn a_stop_closes_tunnels_in_time_and_orderly() {
+fn a_stop_closes_tunnels_orderly_within_its_timeout() {
     let (server, mut peers) = start("shutdown = \"1s\"");
-    let (mut client, mut peer) = joined(&server, &mut peers);
+    let (mut client, mut peer) = open_tunnel(&server, &mut peers);
     let mut http2 = Http2::to(server.address());
-    let (mut to, mut from, mut peer2) = joined_http2(&mut http2, &mut peers);
+    let (mut to, mut from, mut peer2) = open_tunnel_http2(&mut http2, &mut peers);
     let (server, _folder) = server.take();
     let stopping = thread::spawn(move || server.stop());
-    // During the stop, data in transit is still delivered.
+    // During the stop, tunnels still forward data.
     client.send("last words");
     assert_eq!(read(&mut peer, 10), b"last words");
     to.send_data(Bytes::from_static(b"last words"), false).expect("sent");
@@ -317,13 +323,13 @@ fn only_upgrade_requests_get_a_tunnel() {
     assert_eq!(client.response().text(), none);
 }
 
-// HTTP/2.
+// Tunnels over HTTP/2.
 
 fn connect(client: &mut Http2, path: &str) -> http::request::Builder {
     client.request("CONNECT", path).extension(Protocol::from_static("echo"))
 }
 
-fn joined_http2(client: &mut Http2, peers: &mut Peers) -> (SendStream<Bytes>, RecvStream, UnixStream) {
+fn open_tunnel_http2(client: &mut Http2, peers: &mut Peers) -> (SendStream<Bytes>, RecvStream, UnixStream) {
     let builder = connect(client, "/join/x");
     let (response, to) = client.start_request(builder, false);
     let peer = peers.next();
@@ -341,7 +347,7 @@ async fn bytes(from: &mut RecvStream, count: usize) -> Vec<u8> {
         from.flow_control().release_capacity(piece.len()).expect("capacity");
         all.extend_from_slice(&piece);
     }
-    assert_eq!(all.len(), count, "more than was expected");
+    assert_eq!(all.len(), count, "more bytes were received than expected");
     all
 }
 
@@ -356,10 +362,10 @@ async fn all(from: &mut RecvStream) -> Result<Vec<u8>, h2::Error> {
 }
 
 #[test]
-fn http2_streams_are_taken_over_too() {
+fn http2_streams_are_taken_over() {
     let (server, mut peers) = start("");
     let mut client = Http2::to(server.address());
-    // The settings come with the first response.
+    // The SETTINGS of the server have arrived when the first response has.
     assert_eq!(client.get("/").content, b"root");
     assert!(client.is_extended_connect_enabled());
     let builder = connect(&mut client, "/join/x");
@@ -375,7 +381,7 @@ fn http2_streams_are_taken_over_too() {
     let mut from = response.into_body();
     assert_eq!(client.wait(bytes(&mut from, 6)), b"early ");
     assert_eq!(read(&mut peer, 5), b"first");
-    // Other streams go on beside it.
+    // Other streams are still served.
     assert_eq!(client.get("/").content, b"root");
     for _ in 0..50 {
         to.send_data(Bytes::from_static(b"ping"), false).expect("sent");
@@ -383,13 +389,13 @@ fn http2_streams_are_taken_over_too() {
         peer.write_all(&[b'p'; 20_000]).expect("written");
         assert_eq!(client.wait(bytes(&mut from, 20_000)).len(), 20_000);
     }
-    // The server's side ends first, then the client's.
+    // The server's direction ends first, and then the client's.
     peer.shutdown(Shutdown::Write).expect("an end");
     assert_eq!(client.wait(all(&mut from)).expect("an end"), b"");
     to.send_data(Bytes::from_static(b"still here"), true).expect("sent");
     assert_eq!(rest(&mut peer), (b"still here".to_vec(), true));
-    // The client's side ends first.
-    let (mut to, mut from, mut peer) = joined_http2(&mut client, &mut peers);
+    // The client's direction ends first.
+    let (mut to, mut from, mut peer) = open_tunnel_http2(&mut client, &mut peers);
     to.send_data(Bytes::new(), true).expect("sent");
     assert_eq!(rest(&mut peer), (Vec::new(), true));
     let sending = thread::spawn(move || peer.write_all(&vec![b'y'; 1_000_000]));
@@ -399,18 +405,18 @@ fn http2_streams_are_taken_over_too() {
 }
 
 #[test]
-fn a_reset_stream_ends_its_peer() {
+fn a_reset_stream_closes_its_peer() {
     let (server, mut peers) = start("");
     let mut client = Http2::to(server.address());
-    let (mut to, _from, mut peer) = joined_http2(&mut client, &mut peers);
+    let (mut to, _from, mut peer) = open_tunnel_http2(&mut client, &mut peers);
     to.send_reset(h2::Reason::CANCEL);
     assert_eq!(rest(&mut peer).0, b"");
-    let (_to, _from, mut peer) = joined_http2(&mut client, &mut peers);
+    let (_to, _from, mut peer) = open_tunnel_http2(&mut client, &mut peers);
     drop(client);
     assert_eq!(rest(&mut peer).0, b"");
-    // A peer that shuts down both directions ends both of the client's.
+    // A peer that closes its socket ends both directions of the stream.
     let mut client = Http2::to(server.address());
-    let (mut to, mut from, peer) = joined_http2(&mut client, &mut peers);
+    let (mut to, mut from, peer) = open_tunnel_http2(&mut client, &mut peers);
     drop(peer);
     assert_eq!(client.wait(all(&mut from)).expect("an end"), b"");
     to.send_data(Bytes::from_static(b"never received"), false)
@@ -421,11 +427,11 @@ fn a_reset_stream_ends_its_peer() {
 }
 
 #[test]
-fn windows_bound_a_stream_both_ways() {
+fn windows_limit_a_stream_in_both_directions() {
     let (server, mut peers) = start("");
     let mut client = Http2::to(server.address());
-    let (mut to, mut from, peer) = joined_http2(&mut client, &mut peers);
-    // The peer reads nothing: the client gets no more room than the windows and the buffers on the way.
+    let (mut to, mut from, peer) = open_tunnel_http2(&mut client, &mut peers);
+    // The peer does not read, so the client can send no more than the windows and buffers accept.
     to.reserve_capacity(IN_FLIGHT);
     let mut sent = 0;
     let stuck = client.try_wait(Duration::from_millis(500), async {
@@ -439,9 +445,9 @@ fn windows_bound_a_stream_both_ways() {
     });
     assert!(
         stuck.is_none() && sent < IN_FLIGHT,
-        "all of {sent} bytes went somewhere"
+        "all of {sent} bytes were accepted although the other side does not read"
     );
-    // The other direction: the client's window is all that is sent to it.
+    // In the other direction no more is sent than the window of the client permits.
     peer.set_write_timeout(Some(Duration::from_millis(500)))
         .expect("a timeout");
     let mut peer = peer;
@@ -449,8 +455,11 @@ fn windows_bound_a_stream_both_ways() {
     while written < IN_FLIGHT && peer.write_all(&[b'y'; 65_536]).is_ok() {
         written += 65_536;
     }
-    assert!(written < IN_FLIGHT, "all of {written} bytes went somewhere");
-    // Other streams are not affected, and this one goes on when both sides read again.
+    assert!(
+        written < IN_FLIGHT,
+        "all of {written} bytes were accepted although the other side does not read"
+    );
+    // Other streams are not affected, and this stream continues when both sides read again.
     let reading = thread::spawn(move || {
         let mut all = 0;
         let mut room = vec![0; 65_536];
@@ -473,22 +482,25 @@ fn windows_bound_a_stream_both_ways() {
 }
 
 #[test]
-fn a_client_that_closes_its_window_is_cut_off() {
+fn a_client_that_closes_its_window_is_disconnected() {
     let (server, mut peers) = start("send_stall = \"300ms\"");
     let mut client = Http2::to(server.address());
-    let (_to, mut from, mut peer) = joined_http2(&mut client, &mut peers);
+    let (_to, mut from, mut peer) = open_tunnel_http2(&mut client, &mut peers);
     let mut sent = 0;
     while sent < IN_FLIGHT && peer.write_all(&[b'x'; 65_536]).is_ok() {
         sent += 65_536;
     }
-    assert!(sent < IN_FLIGHT, "all of {sent} bytes went somewhere");
+    assert!(
+        sent < IN_FLIGHT,
+        "all of {sent} bytes were accepted although the other side does not read"
+    );
     let error = client.wait(async {
         loop {
-            // Received, but its flow-control window is never released.
+            // The client receives the data, but never releases its flow-control window.
             match from.data().await {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => break error,
-                None => panic!("a part was taken for the whole"),
+                None => panic!("the stream ended as if it were complete"),
             }
         }
     });
@@ -500,7 +512,7 @@ fn every_stream_can_be_a_tunnel() {
     let (server, mut peers) = start("");
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/").content, b"root");
-    let mut all: Vec<_> = (0..100).map(|_| joined_http2(&mut client, &mut peers)).collect();
+    let mut all: Vec<_> = (0..100).map(|_| open_tunnel_http2(&mut client, &mut peers)).collect();
     assert_eq!(server.server().status().tunnels_open, 100);
     for (number, (to, from, peer)) in all.iter_mut().enumerate().rev() {
         to.send_data(vec![number as u8; 100].into(), false).expect("sent");

@@ -1,4 +1,4 @@
-//! Two servers in one process: one does not know the other's state of the upstreams.
+//! Two servers in one process: each has its own state of the same upstreams.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -28,21 +28,24 @@ fn an_upstream_that_failed_for_one_server_is_used_by_the_other() {
         second.url()
     );
     let (one, other) = (proxy(&keys), proxy(&keys));
-    let incoming = |server: &Running| -> Vec<String> {
+    let fetch_four = |server: &Running| -> Vec<String> {
         let mut client = server.connect();
         (0..4).map(|_| client.get("/").text()).collect()
     };
-    let goes_to_first = |server: &Running| incoming(server).iter().any(|text| text == "first");
+    let goes_to_first = |server: &Running| fetch_four(server).iter().any(|text| text == "first");
     assert!(goes_to_first(&one) && goes_to_first(&other));
     is_broken.store(true, Ordering::SeqCst);
-    assert_eq!(incoming(&one), ["second"; 4]);
+    assert_eq!(fetch_four(&one), ["second"; 4]);
     is_broken.store(false, Ordering::SeqCst);
-    assert_eq!(incoming(&one), ["second"; 4], "the first is paused");
-    assert!(goes_to_first(&other), "it is paused for the other as well");
+    assert_eq!(fetch_four(&one), ["second"; 4], "the failed upstream must be paused");
+    assert!(
+        goes_to_first(&other),
+        "the upstream is also paused for the other server"
+    );
 }
 
 #[test]
-fn a_slot_taken_by_one_server_is_not_taken_from_the_other() {
+fn the_concurrency_limit_of_one_server_does_not_affect_the_other() {
     let (release, released) = mpsc::channel::<()>();
     let (arrived, has_arrived) = mpsc::channel();
     let released = Arc::new(Mutex::new(released));

@@ -1,5 +1,5 @@
-//! WebSocket and other protocols through the proxy: the upstream gets an HTTP/1.1 upgrade, whichever version the client
-//! uses.
+//! WebSocket and other upgrades through the proxy: the upstream gets an HTTP/1.1 upgrade request from clients of every
+//! HTTP version.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -14,7 +14,7 @@ use super::support::{Client, Folder, Running};
 const SERVER: &str =
     "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
 
-/// RFC 6455 §1.3.
+/// Example key of RFC 6455 §1.3. `ACCEPT` is the matching response.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 const HELLO: &[u8] = b"\x81\x05hello";
@@ -29,7 +29,7 @@ fn start(upstream: &Upstream) -> Running {
     Running::start(folder, &text)
 }
 
-/// Accepts any requested upgrade, greets in the same write, and echoes until the other side ends.
+/// Accepts any upgrade, sends [`HELLO`] in the same write, and echoes until the proxy closes the connection.
 fn echo(incoming: &ReceivedRequest, stream: &mut TcpStream) -> Next {
     let Some(protocol) = incoming.field("Upgrade") else {
         write_to(stream, ok("no upgrade"));
@@ -53,7 +53,7 @@ fn echo(incoming: &ReceivedRequest, stream: &mut TcpStream) -> Next {
     Next::Close
 }
 
-/// The same value as the server computes, but by other code: openssl's.
+/// Computes `Sec-WebSocket-Accept` with openssl, independently of the server's code.
 fn accept(key: &str) -> String {
     if key == KEY {
         return ACCEPT.to_owned();
@@ -78,11 +78,11 @@ fn upgrade(client: &mut Client, protocols: &str, more: &[&str]) -> super::suppor
 }
 
 #[test]
-fn a_handshake_and_the_following_bytes_pass() {
+fn a_handshake_and_the_following_bytes_are_forwarded() {
     let upstream = Upstream::start(echo);
     let server = start(&upstream);
     let mut client = server.connect();
-    // Other requests before it, over a kept connection to the upstream.
+    // An earlier request opens an upstream connection, which the upgrade reuses.
     assert_eq!(client.get("/x").text(), "no upgrade");
     let key = format!("Sec-WebSocket-Key: {KEY}");
     let response = upgrade(
@@ -132,14 +132,14 @@ fn a_handshake_and_the_following_bytes_pass() {
     }
     assert_eq!(server.server().status().tunnels_open, 1);
     client.end();
-    client.assert_closed("both ended");
-    // The upgrade used up the connection.
+    client.assert_closed("both directions have ended");
+    // The upgraded connection cannot be reused for another request.
     assert_eq!(server.get("/y").text(), "no upgrade");
     assert_eq!(upstream.connections(), 2);
 }
 
 #[test]
-fn the_upstream_sees_the_same_over_http_2() {
+fn the_upstream_gets_the_same_request_over_http_2() {
     let upstream = Upstream::start(echo);
     let server = start(&upstream);
     let mut client = Http2::to(server.address());
@@ -179,7 +179,7 @@ fn the_upstream_sees_the_same_over_http_2() {
     }
     to.send_data(Bytes::new(), true).expect("sent");
     let end = client.wait(async {
-        // The end may come as an empty frame.
+        // The end can arrive as an empty frame.
         while let Some(Ok(piece)) = from.data().await {
             assert!(piece.is_empty(), "bytes after the end");
         }
@@ -189,7 +189,7 @@ fn the_upstream_sees_the_same_over_http_2() {
     assert_eq!(client.get("/y").content, b"no upgrade");
 }
 
-/// An upstream that responds to a handshake with these bytes.
+/// Starts an upstream that responds to a handshake with these bytes.
 fn responding(bytes: &'static str) -> Upstream {
     Upstream::start(move |_, stream| {
         write_to(stream, bytes);
@@ -202,7 +202,7 @@ fn responding(bytes: &'static str) -> Upstream {
 fn other_responses_to_a_handshake_are_forwarded_or_refused() {
     const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\n";
     let rows: &[(&str, u16, u16)] = &[
-        // Refused: to an HTTP/2 client, a success status would be an acceptance.
+        // The upstream refuses. An HTTP/2 client would interpret a status of success as acceptance, so it gets 501.
         ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno", 200, 501),
         ("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", 403, 403),
         (
@@ -210,7 +210,7 @@ fn other_responses_to_a_handshake_are_forwarded_or_refused() {
             426,
             426,
         ),
-        // Another protocol is accepted, or none, or the key is wrong.
+        // The upstream accepts another protocol or none, or sends no valid key.
         ("Connection: upgrade\r\nUpgrade: other\r\n\r\n", 502, 502),
         ("Connection: upgrade\r\n\r\n", 502, 502),
         ("Upgrade: websocket\r\n\r\n", 502, 502),
@@ -236,7 +236,7 @@ fn other_responses_to_a_handshake_are_forwarded_or_refused() {
             "{response}"
         );
         let mut client = Http2::to(server.address());
-        // The server's settings have to be known before CONNECT may be sent.
+        // The client must receive the SETTINGS of the server before it may send an extended CONNECT.
         assert_eq!(
             client
                 .send(client.request("TRACE", "/"), b"")
@@ -285,7 +285,7 @@ fn upgrades_to_other_http_versions_are_refused() {
 fn an_upstream_that_does_not_read_times_out() {
     let upstream = Upstream::start(|incoming, stream| {
         let _ = echo_head(incoming, stream);
-        // The peer exists and reads nothing until the other side has broken off.
+        // The upstream does not read, and keeps the connection open until the proxy closes it.
         let started = std::time::Instant::now();
         while matches!(stream.take_error(), Ok(None)) && started.elapsed() < super::support::DEADLINE {
             std::thread::yield_now();
@@ -300,22 +300,22 @@ fn an_upstream_that_does_not_read_times_out() {
     let server = Running::start(folder, &text);
     let mut client = server.connect();
     upgrade(&mut client, "websocket", &[&format!("Sec-WebSocket-Key: {KEY}")]).expect("an upgrade", 101, &[]);
-    // More than all buffers on the way hold.
+    // The data exceeds all buffers.
     client.send_anyway(vec![b'x'; 64 << 20]);
-    no_tunnel_is_left(&server);
+    wait_until_no_tunnel_is_open(&server);
 }
 
 #[track_caller]
-fn no_tunnel_is_left(server: &Running) {
+fn wait_until_no_tunnel_is_open(server: &Running) {
     let started = std::time::Instant::now();
     while server.server().status().tunnels_open > 0 {
-        assert!(started.elapsed() < super::support::DEADLINE, "still there");
+        assert!(started.elapsed() < super::support::DEADLINE, "a tunnel is still open");
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn either_side_may_disconnect() {
+fn either_side_can_disconnect() {
     let upstream = Upstream::start(|incoming, stream| {
         let _ = echo_head(incoming, stream);
         let mut byte = [0];
@@ -333,7 +333,7 @@ fn either_side_may_disconnect() {
     let mut client = server.connect();
     assert_eq!(upgrade(&mut client, "other", &[]).status, 101);
     drop(client);
-    no_tunnel_is_left(&server);
+    wait_until_no_tunnel_is_open(&server);
 }
 
 fn echo_head(incoming: &ReceivedRequest, stream: &mut TcpStream) -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! Workers: threads of their own for each listener, restarted when they die, and listeners of every kind.
+//! Workers: each listener has its own threads, which are restarted after a panic. Also covers Unix sockets and IPv6.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ fn workers(count: usize) -> String {
     format!("[server]\nworkers = {count}\nblocking_threads = 2\nevents = {{ wait = \"20ms\" }}\n")
 }
 
-/// Opens many new connections, so that the kernel hands some to each worker; all must get the response.
+/// Opens many connections, so that the kernel passes some to each worker, and asserts all responses.
 #[track_caller]
 fn check(what: &str, connect: impl Fn() -> Client, expected: &str) {
     for _ in 0..20 {
@@ -30,14 +30,14 @@ fn a_worker_that_dies_is_restarted() {
         for round in 0..3 {
             let mut client = server.connect();
             assert_eq!(client.get("/").text(), "root");
-            // The only worker serves this connection, which ends when the worker has died.
+            // If there is only one worker, it serves this connection, which is closed when the worker dies.
             server.server().kill_worker();
             if count == 1 {
                 client.assert_closed("a connection of the dead worker");
             }
             check(&format!("{count} workers, round {round}"), || server.connect(), "root");
         }
-        // The new worker accepts commands like the old one: a configuration, and the stop.
+        // The new worker executes commands: it applies a configuration and stops.
         server
             .reload(&(workers(count) + &site("root = \"other\"").replace("root = \"www\"\n", "")))
             .expect("a reload");
@@ -45,7 +45,7 @@ fn a_worker_that_dies_is_restarted() {
         while server.get("/").text() != "other" {
             assert!(
                 started.elapsed() < DEADLINE,
-                "the new worker does not apply the configuration"
+                "the new worker did not apply the configuration"
             );
         }
         server.server().kill_worker();
@@ -55,7 +55,7 @@ fn a_worker_that_dies_is_restarted() {
 }
 
 #[test]
-fn a_worker_that_dies_under_load_releases_everything() {
+fn a_worker_that_dies_under_load_releases_its_resources() {
     const LARGE: u64 = 24 << 20;
     let server = Running::start(folder(), &(workers(1) + &site("")));
     server.folder.sparse("www/large.bin", LARGE);
@@ -63,7 +63,7 @@ fn a_worker_that_dies_under_load_releases_everything() {
         let (mut idle, mut half): (Client, Client) = (server.connect(), server.connect());
         assert_eq!(idle.get("/").text(), "root");
         half.send("GET / HTTP/1.1\r\nHo");
-        // Their sockets are full, and pieces of the file are being read.
+        // The sockets of these downloads are full, and the worker has pieces of the file in memory.
         let mut downloads: Vec<Client> = (0..8).map(|_| server.connect()).collect();
         for download in &mut downloads {
             download.send(request("GET /large.bin", &[]));
@@ -123,7 +123,7 @@ fn each_listener_has_workers_of_its_own() {
 }
 
 #[test]
-fn unix_sockets() {
+fn unix_sockets_are_served() {
     for count in [1, 2] {
         let text = workers(count) + "[site.default]\nroot = \"www\"\nlisten = \"unix:site.sock\"\n";
         let server = Running::start_with(folder(), &text, vec![mount("/echo/", Echo)]);
@@ -140,13 +140,16 @@ fn unix_sockets() {
         server.reload(&text.replace("\"www\"", "\"other\"")).expect("a reload");
         let started = Instant::now();
         while server.connect_unix("site.sock").get("/").text() != "other" {
-            assert!(started.elapsed() < DEADLINE, "does not apply the configuration");
+            assert!(
+                started.elapsed() < DEADLINE,
+                "the worker did not apply the configuration"
+            );
         }
     }
 }
 
 #[test]
-fn a_socket_file_is_removed_at_the_end_and_a_stale_one_is_replaced() {
+fn a_socket_file_is_removed_at_the_stop_and_a_stale_one_is_replaced() {
     let text = "[site.default]\nroot = \"www\"\nlisten = \"unix:site.sock\"\n";
     let folder = folder();
     drop(std::os::unix::net::UnixListener::bind(folder.path("site.sock")).expect("a socket file left behind"));
@@ -155,13 +158,13 @@ fn a_socket_file_is_removed_at_the_end_and_a_stale_one_is_replaced() {
     let path = server.folder.path("site.sock");
     let (server, folder) = server.take();
     assert!(server.stop());
-    assert!(!path.exists(), "left behind");
+    assert!(!path.exists(), "the socket file must be removed");
     let again = Running::start(folder, text);
     check("again", || again.connect_unix("site.sock"), "root");
 }
 
 #[test]
-fn ipv6() {
+fn ipv6_is_served() {
     let text =
         "[site.\"[::1]:0\"]\nroot = \"www\"\n[site.\"six.example\"]\nroot = \"other\"\nlisten = \"http://[::1]:0\"\n";
     let server = Running::start(folder(), text);

@@ -1,4 +1,4 @@
-//! Hostile and mistaken clients: plain text, garbage, and handshakes that never end.
+//! Clients that send plain text or garbage to a TLS port, or stall in their handshake.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -44,19 +44,19 @@ fn plain_text_gets_a_hint_to_use_https() {
     }
 }
 
-/// Bytes sent in place of a handshake, and the resulting alert.
+/// Each row has the bytes sent instead of a handshake and the expected alert.
 #[test]
 fn garbage_gets_an_alert_and_a_close() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let long = [&[22, 3, 1, 0xff, 0xff][..], &[0; 70_000]].concat();
-    // A ClientHello without extensions: TLS 1.0 and 1.1 have none, and for TLS 1.2 it is too little.
+    // A ClientHello without extensions is valid in TLS 1.0 and 1.1, but lacks required extensions for TLS 1.2.
     let bare = |minor| {
         let head = [22, 3, 1, 0, 45, 1, 0, 0, 41, 3, minor];
         let rest = [0, 0, 2, 0, 0x2f, 1, 0];
         [&head[..], &[7; 32], &rest].concat()
     };
-    // A message larger than any ClientHello may be, in records of the largest size.
+    // The message exceeds the limit on a ClientHello, and its records have the largest size.
     let message = [&[1, 1, 0x11, 0x70, 3, 3][..], &[0; 69_998]].concat();
     let records: Vec<u8> = message
         .chunks(16_384)
@@ -66,7 +66,7 @@ fn garbage_gets_an_alert_and_a_close() {
         (b"\x00\x01\x02", 10),
         (b"get / http/1.1\r\n\r\n", 10),
         (b"SSH-2.0-x\r\n", 10),
-        // Another record type, an invalid version, an invalid ClientHello, and a record that is too long.
+        // A wrong record type, an invalid version, an invalid ClientHello, and a record that is too long.
         (b"\x17\x03\x03\x00\x01x", 10),
         (b"\x16\x09\x09\x00\x04abcd", 50),
         (b"\x16\x03\x01\x00\x04\x01\x00\x00\x00", 50),
@@ -97,11 +97,11 @@ fn garbage_gets_an_alert_and_a_close() {
 }
 
 #[test]
-fn an_endless_handshake_times_out_and_delays_no_client() {
+fn a_stalled_handshake_times_out_and_delays_no_client() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nheader_timeout = \"700ms\"\n");
     let started = Instant::now();
-    // One client sends nothing, one a byte now and then, and one stops in the middle.
+    // One client sends nothing, the second a byte at a time, and the third stops in the middle of its ClientHello.
     let mut silent = TcpStream::connect(server.address()).unwrap();
     let mut slow = TcpStream::connect(server.address()).unwrap();
     let mut half = TcpStream::connect(server.address()).unwrap();
@@ -109,7 +109,7 @@ fn an_endless_handshake_times_out_and_delays_no_client() {
     for socket in [&silent, &slow, &half] {
         Stream::set_deadline(socket, DEADLINE).unwrap();
     }
-    // The beginning of a ClientHello of 12 KiB, which does not come whole within the timeout.
+    // The client begins a ClientHello of 12 KiB, which is not complete within the timeout.
     let hello = [22, 3, 1, 0x30, 4, 1, 0, 0x30, 0];
     let mut sent = 0;
     while slow.write_all(&hello[sent.min(8)..][..1]).is_ok() && started.elapsed() < DEADLINE {
@@ -117,29 +117,33 @@ fn an_endless_handshake_times_out_and_delays_no_client() {
         let mut client = TlsClient::new(authority.roots(), "a.test").client(server.address());
         client.get("/").expect("beside", 200, &[]);
     }
-    assert!(started.elapsed() >= Duration::from_millis(600), "cut too early");
-    assert!(started.elapsed() < DEADLINE, "never cut");
+    assert!(
+        started.elapsed() >= Duration::from_millis(600),
+        "the handshake was aborted too early"
+    );
+    assert!(started.elapsed() < DEADLINE, "the handshake was not aborted");
     for socket in [&mut silent, &mut half] {
         let mut rest = Vec::new();
         let _ = socket.read_to_end(&mut rest);
-        // user_canceled, and close_notify.
+        // The alerts are user_canceled and close_notify.
         assert_eq!(rest, [21, 3, 3, 0, 2, 1, 90, 21, 3, 3, 0, 2, 1, 0]);
     }
 }
 
-/// A client that has sent nothing is closed without lingering, which would take longer than the server has.
+/// The connection of a client that has sent nothing is closed without lingering, because lingering would take longer
+/// than the time for the stop.
 #[test]
 fn a_silent_client_does_not_delay_a_stop() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nshutdown = \"1s\"\n");
     let mut silent = TcpStream::connect(server.address()).unwrap();
     Stream::set_deadline(&silent, DEADLINE).unwrap();
-    // The next connection was served, so this one was accepted, too.
+    // Connections are accepted in order: when the next one has been served, the silent one has been accepted.
     TlsClient::new(authority.roots(), "a.test")
         .client(server.address())
         .get("/")
         .expect("the next connection", 200, &[]);
-    assert!(server.stop(), "it was waited for");
+    assert!(server.stop(), "the stop waited for the silent client");
     let mut rest = Vec::new();
     silent.read_to_end(&mut rest).unwrap();
     assert_eq!(rest, [21, 3, 3, 0, 2, 1, 90, 21, 3, 3, 0, 2, 1, 0]);

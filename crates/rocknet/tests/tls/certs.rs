@@ -1,4 +1,4 @@
-//! Authorities and certificates for the tests, generated on demand.
+//! Generates authorities and certificates for the tests.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -47,12 +47,12 @@ impl Authority {
         self.leaf_until(kind, names, 4096)
     }
 
-    /// An expired certificate.
+    /// Issues a certificate that expired in 2001.
     pub fn expired(&self, names: &[&str]) -> Leaf {
         self.leaf_until(Kind::Ecdsa, names, 2001)
     }
 
-    /// `year`: the year in which it expires.
+    /// Issues a certificate that expires in `year`.
     fn leaf_until(&self, kind: Kind, names: &[&str], year: i32) -> Leaf {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names.clone()).expect("names");
@@ -80,7 +80,7 @@ impl Authority {
 }
 
 impl Leaf {
-    /// Writes `NAME.pem` and `NAME.key`, the key readable by its owner alone.
+    /// Writes `NAME.pem` and `NAME.key`. Only the owner can read the key.
     pub fn write(&self, folder: &Folder, name: &str) {
         folder.write(&format!("{name}.pem"), &self.cert);
         write_key(folder, &format!("{name}.key"), &self.key);

@@ -1,4 +1,4 @@
-//! TLS clients: one in this process, and common tools.
+//! TLS clients: a client in this process, and command-line tools such as OpenSSL.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,13 +15,15 @@ use super::certs::Leaf;
 use super::support::client::Stream;
 use super::support::{Client, DEADLINE};
 
-/// Settings of a client.
+/// Settings of a TLS client.
 pub struct TlsClient<'w> {
     pub roots: RootCertStore,
     pub name: &'w str,
     /// True if the client sends SNI.
     pub sni: bool,
+    /// Only protocol version that the client offers; `None` for all.
     pub only: Option<&'static rustls::SupportedProtocolVersion>,
+    /// Client certificate.
     pub own: Option<&'w Leaf>,
     pub alpn: &'w [&'w [u8]],
 }
@@ -58,7 +60,7 @@ impl<'w> TlsClient<'w> {
         config
     }
 
-    /// A connection with a completed handshake.
+    /// Connects and completes the handshake.
     pub fn open(&self, address: SocketAddr) -> io::Result<Tls> {
         open(address, &Arc::new(self.config()), self.name)
     }
@@ -82,7 +84,7 @@ pub fn open(address: SocketAddr, config: &Arc<ClientConfig>, name: &str) -> io::
 }
 
 impl Tls {
-    /// Certificate that the server presented.
+    /// Returns the certificate that the server presented.
     pub fn peer_certificate(&self) -> CertificateDer<'static> {
         let chain = self.0.conn.peer_certificates().expect("a chain");
         chain[0].clone().into_owned()
@@ -115,7 +117,7 @@ impl Stream for Tls {
     }
 }
 
-/// Output of a tool on both of its streams, given `input`.
+/// Runs a tool with `input` on standard input. Returns standard output followed by standard error.
 pub fn tool(program: &str, arguments: &[&str], input: &str) -> String {
     let mut child = Command::new(program)
         .args(arguments)
@@ -125,7 +127,7 @@ pub fn tool(program: &str, arguments: &[&str], input: &str) -> String {
         .spawn()
         .unwrap_or_else(|error| panic!("{program} is needed for this test: {error}"));
     let mut stdin = child.stdin.take().expect("its input");
-    // The tool may have exited for a reason that its output gives.
+    // If the tool has already exited, its output shows the reason.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let output = child.wait_with_output().expect("its output");

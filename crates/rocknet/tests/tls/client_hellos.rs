@@ -1,4 +1,4 @@
-//! Large ClientHellos over real sockets, and resumption with the long chain of a client in its ticket.
+//! Large ClientHellos over real sockets, and resumption with a long client certificate chain in the ticket.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -30,7 +30,7 @@ fn running(folder: Folder, keys: &str) -> Running {
     )
 }
 
-/// First flight of a client, cut into records of at most this many bytes.
+/// Splits the first flight of a client into records with at most `payload` bytes each.
 fn in_records(mut flight: &[u8], payload: usize) -> Vec<u8> {
     let mut records = Vec::new();
     while let [kind, major, minor, high, low, rest @ ..] = flight {
@@ -48,10 +48,10 @@ fn in_records(mut flight: &[u8], payload: usize) -> Vec<u8> {
 fn a_client_hello_may_have_any_size_up_to_64_kib() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
-    // Protocol names fill it.
+    // Long ALPN protocol names give the ClientHello its size.
     let filler = [b'-'; 255];
     for size in [3_800, 4_096, 4_097, 8_192, 20_000, 60_000] {
-        // In the largest records, and in small ones; in one write, and in pieces that arrive one by one.
+        // The records have the largest size or are small, and arrive in one write or in pieces.
         for (payload, piece) in [(16_384, usize::MAX), (16_384, 1_400), (200, usize::MAX), (16_384, 1)] {
             let names = (size - 2_000) / (filler.len() + 1);
             let mut alpn = vec![&filler[..]; names];
@@ -71,7 +71,7 @@ fn a_client_hello_may_have_any_size_up_to_64_kib() {
             let flight = in_records(&flight, payload);
             let mut socket = TcpStream::connect(server.address()).unwrap();
             Stream::set_deadline(&socket, DEADLINE).unwrap();
-            // Only the first bytes are sent one by one, because the path is the same for all others.
+            // Only the first 300 pieces are sent separately, because further pieces are processed in the same way.
             let (first, rest) = flight.split_at(flight.len().min(piece.saturating_mul(300)));
             for part in first.chunks(piece) {
                 socket.write_all(part).unwrap();
@@ -85,7 +85,8 @@ fn a_client_hello_may_have_any_size_up_to_64_kib() {
     }
 }
 
-/// Alert that ends a handshake, though the client sends a request as soon as it may.
+/// Returns the alert that ends a handshake. The client sends data as soon as possible, which must not discard the
+/// alert.
 fn alert_for(client_config: &TlsClient<'_>, server: &Running) -> Option<AlertDescription> {
     let ended = client_config.open(server.address()).and_then(|mut tls| {
         tls.write_all(&[b'x'; 20_000])?;
@@ -146,9 +147,10 @@ fn a_refused_client_gets_the_right_alert() {
     }
 }
 
-/// A chain of this many certificates with RSA keys of 4096 bits, from the client's own up, and the root that signed it.
+/// Returns a chain of `length` certificates with RSA keys of 4096 bits, beginning with the client's own, the key of the
+/// client, and the root that signed the chain.
 fn long_chain(length: usize) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>, String) {
-    // Keys of this size take seconds to generate, and the test does not depend on different keys.
+    // All certificates share one key, because generating a key of this size takes seconds.
     let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096).expect("a key");
     let der = key.serialize_der();
     let own = || KeyPair::try_from(der.as_slice()).expect("the key again");

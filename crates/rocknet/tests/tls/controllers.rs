@@ -1,4 +1,4 @@
-//! Connection data that controllers get under TLS, wherever they run.
+//! Connection data that controllers receive over TLS, with every kind of execution (`run_on` and `isolate`).
 
 use rustls::version::{TLS12, TLS13};
 

@@ -1,4 +1,4 @@
-//! Certificate files: their order and kinds, their errors, and their changes.
+//! Certificate files: order of their contents, key formats, errors, and changes on disk.
 
 use rocknet::certificates::Certificate;
 use rocknet::certificates::files::{FileSet, Reload};
@@ -17,7 +17,7 @@ fn set(folder: &Folder, cert: &str, key: &str) -> FileSet {
     }])
 }
 
-/// Asserts the result of a pair of files: the names of the certificate, or a part of the message.
+/// Loads a pair of files. Asserts the names of the certificate, or a part of the error message.
 #[track_caller]
 fn check(what: &str, cert: &str, key: &str, expected: Result<&[&str], &str>) {
     let folder = Folder::with(&[("x.pem", cert)]);
@@ -30,10 +30,10 @@ fn check(what: &str, cert: &str, key: &str, expected: Result<&[&str], &str>) {
             assert_eq!(set.error(), None, "{what}");
         }
         (None, Err(part)) => {
-            let fault = set.error().unwrap_or_default();
-            assert!(fault.contains(part), "{what}: {fault}");
+            let error = set.error().unwrap_or_default();
+            assert!(error.contains(part), "{what}: {error}");
             let path = folder.path("x.").display().to_string();
-            assert!(fault.contains(&path), "{what}: no file is named in {fault}");
+            assert!(error.contains(&path), "{what}: no file is named in {error}");
         }
         (found, _) => panic!("{what}: {found:?}, {:?}", set.error()),
     }
@@ -58,7 +58,7 @@ fn common_file_orders_load_and_others_are_reported() {
         names,
     );
     check(
-        "with line ends of DOS",
+        "with CRLF line ends",
         &cert.replace('\n', "\r\n"),
         &key.replace('\n', "\r\n"),
         names,
@@ -72,7 +72,7 @@ fn common_file_orders_load_and_others_are_reported() {
     );
     check("an RSA key", &other.cert, &other.key, Ok(&["b.test"]));
     check(
-        "the key of another",
+        "the key of another certificate",
         cert,
         &other.key,
         Err("the key belongs to another certificate"),
@@ -117,7 +117,7 @@ fn world_readable_keys_are_refused() {
         let set = set(&folder, "x.pem", "x.key");
         assert_eq!(set.set().is_some(), works, "{mode:o}");
         assert_eq!(
-            set.error().is_none_or(|fault| !fault.contains("chmod 600")),
+            set.error().is_none_or(|error| !error.contains("chmod 600")),
             works,
             "{mode:o}"
         );
@@ -128,7 +128,7 @@ fn world_readable_keys_are_refused() {
 }
 
 #[test]
-fn each_change_is_loaded_once_and_a_broken_one_keeps_the_old_pair() {
+fn each_change_is_loaded_once_and_a_broken_file_keeps_the_old_pair() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[]);
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "x");
@@ -142,12 +142,13 @@ fn each_change_is_loaded_once_and_a_broken_one_keeps_the_old_pair() {
     authority.leaf(Kind::Rsa, &["a.test"]).write(&folder, "x");
     assert_eq!(set.reload_if_changed(now), Some(Reload::Replaced));
     assert_eq!((set.reload_if_changed(now), set.error()), (None, None));
-    // It expires in the year 4096. That is logged once, and the certificate is presented all the same.
+    // At this time the certificate has expired, because it is valid until the year 4096. The expiry is logged once, and
+    // the certificate is still presented.
     let later = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(100 * 366 * 24 * 3600 * 25);
     assert_eq!(set.reload_if_changed(later), Some(Reload::Expired));
     let faults = set.faults_for(&[]);
     assert!(
-        faults.iter().any(|fault| fault.message.contains("has expired")),
+        faults.iter().any(|error| error.message.contains("has expired")),
         "{faults:?}"
     );
     assert_eq!((set.reload_if_changed(later), set.error()), (None, None));
@@ -166,7 +167,7 @@ fn folders_fifos_and_missing_files_are_errors() {
             let set = set(&folder, cert, key);
             assert!(set.set().is_none(), "{cert} {key}");
             assert!(
-                set.error().is_some_and(|fault| fault.contains(name)),
+                set.error().is_some_and(|error| error.contains(name)),
                 "{cert} {key}: {:?}",
                 set.error()
             );
@@ -192,7 +193,7 @@ fn a_changed_file_is_loaded_and_a_broken_one_is_not() {
             .peer_certificate()
     };
     assert_eq!(peer_certificate(), first.der);
-    // An open connection goes on.
+    // A connection that was opened before the change is still served.
     let mut old = TlsClient::new(authority.roots(), "a.test").client(server.address());
     old.get("/").expect("before", 200, &[]);
 
@@ -230,7 +231,7 @@ fn a_changed_file_is_loaded_and_a_broken_one_is_not() {
 }
 
 #[test]
-fn ocsp_responses_go_with_their_certificates_and_change_with_their_files() {
+fn ocsp_responses_are_sent_with_their_certificates_and_follow_their_files() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[("ecdsa.der", "first of ecdsa"), ("rsa.der", "first of rsa")]);
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "ecdsa");
@@ -246,7 +247,7 @@ fn ocsp_responses_go_with_their_certificates_and_change_with_their_files() {
             for (scheme, expected) in ["ecdsa_secp256r1_sha256", "rsa_pss_rsae_sha256"].iter().zip(expected) {
                 let client = ["s_client", "-connect", &place, "-servername", "a.test", "-status"];
                 let output = tool("openssl", &[&client[..], &[version, "-sigalgs", scheme]].concat(), "");
-                // OpenSSL prints an unknown response as a dump of sixteen bytes a line.
+                // OpenSSL prints a response that it cannot parse as a dump with sixteen bytes per line.
                 assert!(output.contains(expected), "{version} {scheme}: {output}");
             }
         }
@@ -255,32 +256,35 @@ fn ocsp_responses_go_with_their_certificates_and_change_with_their_files() {
             &["s_client", "-connect", &place, "-servername", "a.test"],
             "",
         );
-        assert!(!output.contains("OCSP"), "not requested: {output}");
+        assert!(
+            !output.contains("OCSP"),
+            "an OCSP response was sent although none was requested: {output}"
+        );
     };
     check(["first of ecdsa", "first of rsa"]);
     server.folder.write("ecdsa.der", "then of ecdsa");
     server.server().certificates().maintain();
     check(["then of ecdsa", "first of rsa"]);
-    // A file that cannot be read leaves everything as it was.
+    // If a file cannot be read, the current responses are kept.
     server.folder.remove("rsa.der");
     server.server().certificates().maintain();
     check(["then of ecdsa", "first of rsa"]);
     let snapshot = server.server().snapshot();
-    let faults: Vec<_> = snapshot.certificate_errors().map(|(_, fault)| fault).collect();
+    let faults: Vec<_> = snapshot.certificate_errors().map(|(_, error)| error).collect();
     assert!(matches!(&faults[..], [one] if one.contains("rsa.der")), "{faults:?}");
 }
 
 #[test]
-fn fuzz_seeds_pass() {
+fn fuzz_seeds_are_parsed_without_a_panic() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/pem");
     let mut whole = 0;
     for entry in std::fs::read_dir(folder).expect("the seeds") {
         let bytes = std::fs::read(entry.expect("a seed").path()).expect("a seed");
         whole += usize::from(rocknet::certificates::files::read_any(&bytes));
-        // Truncated anywhere, the file is an error or a smaller pair.
+        // A truncated file must be an error or a smaller pair, and not cause a panic.
         for at in (0..bytes.len()).step_by(37) {
             rocknet::certificates::files::read_any(&bytes[..at]);
         }
     }
-    assert_eq!(whole, 4, "seeds that hold a pair");
+    assert_eq!(whole, 4, "number of seeds with a complete pair");
 }

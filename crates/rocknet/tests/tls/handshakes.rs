@@ -1,4 +1,4 @@
-//! TLS handshakes: versions, resumption, keys of two kinds, client certificates, and common tools.
+//! TLS handshakes: versions, resumption, RSA and ECDSA keys, client certificates, and command-line tools as clients.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use super::client::{TlsClient, open, tool};
 use super::support::running::mount;
 use super::support::{Client, Folder, Running};
 
-/// A site `default` with certificates of both kinds and further keys of its `tls`.
+/// Returns the folder and configuration of a site `default` with an RSA and an ECDSA certificate, and further keys in
+/// its `tls` section.
 fn site(authority: &Authority, keys: &str) -> (Folder, String) {
     let folder = Folder::with(&[("www/index.html", "hello under TLS")]);
     authority
@@ -68,7 +69,7 @@ fn both_versions_work_and_the_older_can_be_disabled() {
 }
 
 #[test]
-fn the_hybrid_key_share_comes_first() {
+fn the_hybrid_key_exchange_is_preferred() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let tls = TlsClient::new(authority.roots(), "a.test")
@@ -91,11 +92,11 @@ fn a_client_without_a_protocol_in_common_is_refused() {
     }
 }
 
-/// Kind of the second handshake of a client that keeps its tickets.
-fn second(address: SocketAddr, client_config: &TlsClient<'_>, name: &str) -> Option<HandshakeKind> {
+/// Makes two handshakes with the same client, which keeps its tickets. Returns the kind of the second handshake.
+fn second_handshake(address: SocketAddr, client_config: &TlsClient<'_>, name: &str) -> Option<HandshakeKind> {
     let config = Arc::new(client_config.config());
     let first = open(address, &config, client_config.name).expect("a handshake");
-    // Tickets come with the first response at the latest.
+    // The tickets have arrived when the first response has.
     Client::over(first).get("/").expect("first", 200, &[]);
     open(address, &config, name).ok()?.0.conn.handshake_kind()
 }
@@ -112,7 +113,7 @@ fn sessions_resume_on_any_worker() {
                 ..TlsClient::new(authority.roots(), "a.test")
             };
             assert_eq!(
-                second(server.address(), &client_config, "a.test"),
+                second_handshake(server.address(), &client_config, "a.test"),
                 Some(HandshakeKind::Resumed)
             );
         }
@@ -120,7 +121,7 @@ fn sessions_resume_on_any_worker() {
 }
 
 #[test]
-fn the_key_type_follows_the_client() {
+fn the_certificate_is_chosen_by_the_signature_schemes_of_the_client() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let place = server.address().to_string();
@@ -155,7 +156,7 @@ fn a_client_without_a_common_suite_gets_handshake_failure() {
     let server = start(&authority, "");
     let place = server.address().to_string();
     for offer in [
-        // RSA key exchange, which rustls does not have, and unsupported curves and signatures.
+        // rustls supports neither RSA and DHE key exchange nor these signatures and curves.
         &["-tls1_2", "-cipher", "AES128-SHA"][..],
         &["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"],
         &["-tls1_2", "-sigalgs", "ed448"],
@@ -221,7 +222,7 @@ fn common_tools_connect() {
             };
             assert!(output.contains(expected), "{version}: no {expected:?} in {output}");
         }
-        // The connection ended with close_notify, otherwise OpenSSL complains.
+        // OpenSSL reports this error if the server does not send close_notify.
         assert!(!output.contains("unexpected eof"), "{version}: {output}");
     }
     let old = tool(
@@ -249,7 +250,7 @@ fn renegotiation_is_refused() {
     assert!(!output.contains("hello under TLS"), "{output}");
 }
 
-/// Responds with the name of the client.
+/// Responds with the name in the client certificate.
 struct ShowClient;
 
 impl Handler for ShowClient {
@@ -304,7 +305,7 @@ fn client_certificates_are_verified() {
 }
 
 #[test]
-fn responses_of_mounted_handlers_carry_hsts_too() {
+fn responses_of_mounted_handlers_carry_hsts() {
     let authority = Authority::new("root");
     let (folder, text) = site(&authority, "");
     let server = Running::start_with(folder, &text, vec![mount("/who/", ShowClient)]);
@@ -314,7 +315,8 @@ fn responses_of_mounted_handlers_carry_hsts_too() {
     client.get("/missing").expect("an error", 404, &[field]);
 }
 
-/// Under TLS 1.3 the client learns of the refusal when it reads a response.
+/// Returns the name that the handler reports, or `None` if the client is refused. In TLS 1.3 the client learns of a
+/// refusal only when it reads the response.
 fn shown_client(client_config: &TlsClient<'_>, address: SocketAddr) -> Option<String> {
     use std::io::{Read, Write};
     let mut tls = client_config.open(address).ok()?;

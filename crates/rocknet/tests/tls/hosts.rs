@@ -1,4 +1,4 @@
-//! The name in the handshake and the name in the request, in every combination.
+//! Requests with every combination of the name in the handshake (SNI) and the host in the request.
 
 use std::net::SocketAddr;
 
@@ -8,8 +8,8 @@ use super::certs::{Authority, Kind};
 use super::client::{TlsClient, tool};
 use super::support::{Folder, Running};
 
-/// Three sites on one port: `a` and `both` present the same certificate, `b` its own; `vip` requires a client
-/// certificate and has the files of `a`.
+/// Starts a server with several sites on one port. `a` and `both` present the same certificate, and `b` its own. `vip`
+/// requires a client certificate and uses the certificate files of `a`.
 fn start(authority: &Authority, with_default: bool) -> Running {
     let folder = Folder::with(&[
         ("a/x", "a"),
@@ -59,8 +59,9 @@ const HOSTS: [&str; 9] = [
     "127.0.0.1",
 ];
 
-/// SNI (`""`: none, as for an address), and for each host the site that responds; `-`: 421, `x`: no handshake.
-#[rustfmt::skip] // A table is read by its columns.
+/// A row has the SNI, and for each host the site that responds. `""` is a client without SNI, `-` is status 421, and
+/// `x` is a failed handshake.
+#[rustfmt::skip] // keeps the columns aligned
 const WITHOUT_DEFAULT: &[(&str, &str)] = &[
     //               a    A    both  vip  b  w.b  d  unknown  address
     ("a.test",       "a    a    both  -    -  -    -  -        -"),
@@ -103,7 +104,7 @@ fn a_request_reaches_only_sites_of_its_handshake() {
     }
 }
 
-/// Requests all hosts over one connection, twice: the second time from the worker cache.
+/// Requests all hosts twice over one connection. The second responses come from the worker cache.
 fn fetch_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
     let port = address.port();
     let name = if sni.is_empty() { "127.0.0.1" } else { sni };
@@ -112,7 +113,7 @@ fn fetch_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
     let fields = HOSTS.map(|host| format!("Host: {host}"));
     let mut arguments = Vec::new();
     for field in fields.iter().chain(&fields) {
-        // The certificate need not be for the name.
+        // Option -k: the certificate need not be valid for the name.
         arguments.extend([
             "--next",
             "-sko",
@@ -154,7 +155,7 @@ fn fetch_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
     found
 }
 
-/// An address is not a name (RFC 6066 §3): a client that sends one is served like a client without SNI.
+/// SNI must not contain an IP address (RFC 6066 §3), so a client that sends one is served like a client without SNI.
 #[test]
 fn an_address_in_the_handshake_is_ignored() {
     let authority = Authority::new("root");
@@ -170,7 +171,7 @@ fn an_address_in_the_handshake_is_ignored() {
     }
 }
 
-/// The minimum version of a site also applies to clients whose handshake was for another site.
+/// The minimum TLS version of a site also applies to requests whose handshake was for another site.
 #[test]
 fn the_minimum_version_of_a_site_applies_to_every_handshake() {
     let authority = Authority::new("root");
@@ -221,7 +222,7 @@ fn an_unknown_name_is_refused_without_a_default_site() {
         .open(server.address())
         .err()
         .unwrap();
-    // The default's certificate was presented, and it is for another name.
+    // The certificate of the default site was presented, which is valid for another name.
     assert!(error.to_string().contains("not valid for name"), "{error}");
 }
 
@@ -230,7 +231,7 @@ fn the_certificate_matches_the_name() {
     let authority = Authority::new("root");
     let server = start(&authority, true);
     for name in ["a.test", "both.test", "b.test", "w.b.test", "d.test"] {
-        // It verifies, so it is the right one.
+        // The client verifies the certificate, so the right one was presented.
         let response = TlsClient::new(authority.roots(), name)
             .client(server.address())
             .fetch("GET /x", &[&format!("Host: {name}")]);
@@ -238,9 +239,9 @@ fn the_certificate_matches_the_name() {
     }
 }
 
-/// A request body does not change the refusal of a request whose handshake was for another site.
+/// A request for a site other than that of its handshake is also refused if it has a body.
 #[test]
-fn a_request_with_a_body_is_misdirected_as_well() {
+fn a_misdirected_request_with_a_body_is_refused() {
     let authority = Authority::new("root");
     let server = start(&authority, false);
     let mut client = TlsClient::new(authority.roots(), "a.test").client(server.address());

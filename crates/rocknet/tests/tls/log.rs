@@ -9,7 +9,7 @@ use super::support::client::request;
 use super::support::{Folder, Running};
 
 #[test]
-fn records_name_the_version_of_tls() {
+fn records_contain_the_tls_version() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[("www/index.html", "root")]);
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
@@ -22,7 +22,7 @@ fn records_name_the_version_of_tls() {
             log.display()
         ),
     );
-    // From the disk, and from memory.
+    // The first response comes from disk and the second from the cache.
     for _ in 0..2 {
         let mut tls = TlsClient::new(authority.roots(), "a.test")
             .open(server.address())

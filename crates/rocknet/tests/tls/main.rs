@@ -1,7 +1,7 @@
 //! HTTPS over real sockets: handshakes, names, certificate files, and hostile clients.
 
 #[path = "../server/support/mod.rs"]
-#[allow(dead_code, reason = "shared with the tests of the server in the clear")]
+#[allow(dead_code, reason = "tests/server uses the rest of this shared module")]
 mod support;
 
 #[allow(dead_code, reason = "shared with tests that use more of it")]

@@ -1,4 +1,4 @@
-//! PHP under TLS, over HTTP/2 and HTTP/1.1: variables, uploads, sessions, and slow scripts.
+//! PHP over TLS with HTTP/2 and HTTP/1.1: variables, uploads, sessions, and slow scripts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -72,13 +72,13 @@ fn scripts_are_run_over_every_version() {
     let sum = Command::new("md5sum").arg(&path).output().expect("md5sum").stdout;
     let sum = String::from_utf8_lossy(&sum[..32]).into_owned();
     for (version, protocol) in [("--http1.1", "HTTP/1.1"), ("--http2", "HTTP/2.0")] {
-        let message = curl(&server, "/about.php/x", &[version]);
+        let response = curl(&server, "/about.php/x", &[version]);
         let expected =
             format!("HTTPS=on SERVER_PROTOCOL={protocol} REQUEST_SCHEME=https SERVER_NAME=a.test PATH_INFO=/x ");
-        assert_eq!(message, expected);
+        assert_eq!(response, expected);
         let form = format!("f=@{path}");
-        let message = curl(&server, "/upload.php", &[version, "-F", &form]);
-        assert_eq!(message, format!("0 50000000 {sum}"), "{version}");
+        let response = curl(&server, "/upload.php", &[version, "-F", &form]);
+        assert_eq!(response, format!("0 50000000 {sum}"), "{version}");
         let jar = server.folder.path(&format!("jar{version}")).display().to_string();
         for count in ["1", "2", "3"] {
             assert_eq!(
@@ -87,17 +87,20 @@ fn scripts_are_run_over_every_version() {
                 "{version}"
             );
         }
-        // Longer than the response timeout, which applies to each piece.
-        let message = curl(&server, "/long.php", &[version]);
+        // The whole response takes longer than the response timeout, which applies to each piece.
+        let response = curl(&server, "/long.php", &[version]);
         assert!(
-            message.starts_with('0') && message.ends_with("end") && message.len() == 27_006,
-            "{version}: {message}"
+            response.starts_with('0') && response.ends_with("end") && response.len() == 27_006,
+            "{version}: {response}"
         );
-        let message = curl(&server, "/send.php", &[version, "-i", "-H", "Range: bytes=3-5"]);
-        assert!(message.to_lowercase().contains("content-type: text/x-own"), "{message}");
+        let response = curl(&server, "/send.php", &[version, "-i", "-H", "Range: bytes=3-5"]);
         assert!(
-            message.contains(" 206") && message.ends_with("\r\n\r\n345"),
-            "{message}"
+            response.to_lowercase().contains("content-type: text/x-own"),
+            "{response}"
+        );
+        assert!(
+            response.contains(" 206") && response.ends_with("\r\n\r\n345"),
+            "{response}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Clients under TLS that do not read their responses: their connections are reset.
+//! TLS clients that do not read their responses: their connections are reset.
 
 use std::io::Write;
 use std::thread;
@@ -11,12 +11,12 @@ use super::support::{Folder, Running};
 use super::wire;
 
 const LIMITS: &str = "[limits]\nsend_stall = \"1500ms\"\nkeep_alive = \"1500ms\"\n";
-/// Sizes of the two files. The large one is more than the kernel takes for a client that does not read; the medium one
-/// is more than the client's buffer holds, but no more than the kernel takes.
+/// Size of a file that exceeds the kernel buffers of both sides.
 const LARGE: u64 = 64 << 20;
+/// Size of a file that exceeds the receive buffer of the client, but fits into the kernel buffers of both sides.
 const MEDIUM: u64 = 600 << 10;
 
-/// A name, the offered protocols, the bytes sent, and true if bytes follow that are not a record.
+/// Name of a case, offered protocols, bytes sent, and true if bytes follow that are not a valid record.
 type Row<'r> = (&'r str, &'r [&'r [u8]], Vec<u8>, bool);
 
 #[test]

@@ -1,4 +1,4 @@
-//! Bodies of every size under TLS, in both directions, and the end of a transfer.
+//! Bodies of many sizes over TLS in both directions, and responses that are cut.
 
 use std::time::Instant;
 
@@ -55,7 +55,7 @@ fn files_of_every_size_arrive_whole() {
             ..TlsClient::new(authority.roots(), "a.test")
         };
         let mut client: Client = client_config.client(server.address());
-        // Around the sizes of records, of files kept in memory, of a flight and of a file's piece.
+        // The sizes are near the limits of a record, a cached file, a flight, and a piece of a file.
         for length in [
             0,
             1,
@@ -107,7 +107,7 @@ fn uploads_arrive_whole_and_pipelined_requests_get_responses_in_order() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_cut_and_others_continue() {
+fn a_client_that_does_not_read_is_disconnected_and_others_continue() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nsend_stall = \"300ms\"\n");
     server.folder.sparse("www/large", 256 << 20);
@@ -116,13 +116,16 @@ fn a_client_that_does_not_read_is_cut_and_others_continue() {
     let mut other = TlsClient::new(authority.roots(), "a.test").client(server.address());
     let started = Instant::now();
     while server.server().status().connections_open > 1 {
-        assert!(started.elapsed() < DEADLINE, "the client that does not read is not cut");
+        assert!(
+            started.elapsed() < DEADLINE,
+            "the connection of the client that does not read is still open"
+        );
         other.get("/").expect("beside", 200, &[]);
     }
 }
 
 #[test]
-fn a_truncated_file_is_seen_to_be_cut() {
+fn a_truncated_file_does_not_end_like_a_complete_one() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     server.folder.sparse("www/large", 64 << 20);
@@ -132,7 +135,7 @@ fn a_truncated_file_is_seen_to_be_cut() {
     client.bytes(1000);
     server.folder.write("www/large", "short");
     let rest = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| client.rest()));
-    // The end comes as a reset, or without close_notify, which the client reports: never after a whole file.
+    // The connection ends by a reset or without close_notify, and the client reports both as an error.
     match rest {
         Ok(rest) => assert!(rest.len() < (64 << 20) - 1000, "{} bytes", rest.len()),
         Err(panic) => {

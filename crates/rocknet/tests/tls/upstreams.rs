@@ -1,4 +1,4 @@
-//! Upstreams under TLS: the trusted ones, the errors an operator gets about the others, and connections that end
+//! Upstreams over TLS: which certificates are trusted, error messages about the others, and connections that are closed
 //! without close_notify.
 
 use std::io::{BufReader, Read, Write};
@@ -18,12 +18,12 @@ use super::support::{DEADLINE, Folder, Running};
 
 type TlsStream = StreamOwned<ServerConnection, TcpStream>;
 
-/// Settings of a TLS server.
+/// Settings of a TLS upstream.
 struct TlsServer<'w> {
     leaf: &'w Leaf,
     only: Option<&'static rustls::SupportedProtocolVersion>,
     alpn: &'static [&'static [u8]],
-    /// Authorities whose clients it accepts.
+    /// Authorities of accepted client certificates; `None` if the upstream requests no certificate.
     clients: Option<RootCertStore>,
 }
 
@@ -60,7 +60,7 @@ impl<'w> TlsServer<'w> {
         Arc::new(settings)
     }
 
-    /// Runs `serve` for each connection after its handshake.
+    /// Starts an upstream that runs `serve` for each connection after its handshake.
     fn start(&self, serve: impl Fn(&mut TlsStream) + Send + Sync + Clone + 'static) -> Upstream {
         let settings = self.settings();
         Upstream::raw(move |mut socket: TcpStream| {
@@ -74,7 +74,7 @@ impl<'w> TlsServer<'w> {
         })
     }
 
-    /// Reads each request whole, and sends the response that `response` returns.
+    /// Starts an upstream that reads whole requests and sends the responses that `response` returns.
     fn responding(&self, response: impl Fn(&ReceivedRequest) -> String + Send + Sync + Clone + 'static) -> Upstream {
         self.start(move |stream| {
             let mut reader = BufReader::new(stream);
@@ -101,7 +101,7 @@ fn proxied(folder: Folder, upstream: &Upstream, keys: &str) -> Running {
     Running::start(folder, &text)
 }
 
-/// A folder with the file of an authority.
+/// Returns a folder with the certificate of an authority in `ca.pem`.
 fn trusting(authority: &Authority) -> Folder {
     Folder::with(&[("ca.pem", &authority.pem)])
 }
@@ -111,11 +111,11 @@ fn requests_and_responses_pass_under_both_versions() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     for only in [&TLS13, &TLS12] {
-        let wish = TlsServer {
+        let tls_server = TlsServer {
             only: Some(only),
             ..TlsServer::new(&leaf)
         };
-        let upstream = wish.responding(|incoming| ok(&format!("{} {}", incoming.line, incoming.content.len())));
+        let upstream = tls_server.responding(|incoming| ok(&format!("{} {}", incoming.line, incoming.content.len())));
         let server = proxied(trusting(&authority), &upstream, "ca = \"ca.pem\"");
         let mut client = server.connect();
         for _ in 0..3 {
@@ -129,12 +129,12 @@ fn requests_and_responses_pass_under_both_versions() {
         let response = client.response();
         response.expect("content", 200, &[]);
         assert_eq!(response.text(), "POST /up HTTP/1.1 3000000");
-        assert_eq!(upstream.connections(), 1, "one connection was enough");
+        assert_eq!(upstream.connections(), 1, "the connection must be reused");
     }
 }
 
 #[test]
-fn long_responses_come_whole() {
+fn long_responses_arrive_complete() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     let page: String = (0..400_000).map(|number| format!("{number} ")).collect();
@@ -147,7 +147,7 @@ fn long_responses_come_whole() {
     }
 }
 
-/// No request is sent to an untrusted upstream, and the error page gives the reason.
+/// No request is sent to an untrusted upstream, and the error page shows the reason.
 #[test]
 fn untrusted_upstreams_get_no_request() {
     let (authority, other) = (Authority::new("root"), Authority::new("other"));
@@ -182,13 +182,13 @@ fn untrusted_upstreams_get_no_request() {
             "`cert` and `key`",
         ),
     ] {
-        let incoming = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&incoming);
-        let wish = TlsServer {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&requests);
+        let tls_server = TlsServer {
             clients: clients.clone(),
             ..TlsServer::new(leaf)
         };
-        let upstream = wish.responding(move |_| {
+        let upstream = tls_server.responding(move |_| {
             count.fetch_add(1, Ordering::SeqCst);
             ok("hello")
         });
@@ -198,7 +198,7 @@ fn untrusted_upstreams_get_no_request() {
         let response = server.get("/");
         assert_eq!(response.status, status, "{keys}: {response:?}");
         assert!(response.text().contains(output), "{keys}: {}", response.text());
-        assert_eq!(incoming.load(Ordering::SeqCst), usize::from(status == 200), "{keys}");
+        assert_eq!(requests.load(Ordering::SeqCst), usize::from(status == 200), "{keys}");
     }
 }
 
@@ -228,7 +228,7 @@ fn sessions_resume_on_new_connections() {
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     let kinds: Arc<Mutex<Vec<Option<HandshakeKind>>>> = Arc::default();
     let seen = Arc::clone(&kinds);
-    // Closes after each response.
+    // The upstream closes each connection after one response, so that each request makes a handshake.
     let upstream = TlsServer::new(&leaf).start(move |stream| {
         seen.lock().expect("a lock").push(stream.conn.handshake_kind());
         let mut reader = BufReader::new(stream);
@@ -250,23 +250,23 @@ fn sessions_resume_on_new_connections() {
     );
 }
 
-/// A response that ends with its connection is complete only after close_notify, because any attacker on the path can
-/// end a connection.
+/// A response that is delimited by the end of its connection is complete only after close_notify, because an attacker
+/// on the path can close a TCP connection.
 #[test]
-fn an_end_without_close_notify_is_a_cut() {
+fn a_response_without_close_notify_is_incomplete() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
-    for is_logged in [true, false] {
+    for has_close_notify in [true, false] {
         let upstream = TlsServer::new(&leaf).start(move |stream| {
             let mut reader = BufReader::new(&mut *stream);
             if !matches!(request(&mut reader), Ok(Some(_))) {
                 return;
             }
-            // In two parts, so that the response has begun.
+            // The body is sent in two parts, so that the response has begun when the connection is closed.
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nbegun");
             let _ = stream.flush();
             let _ = stream.write_all(b", ended");
-            if is_logged {
+            if has_close_notify {
                 stream.conn.send_close_notify();
             }
             let _ = stream.flush();
@@ -276,15 +276,15 @@ fn an_end_without_close_notify_is_a_cut() {
         client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
         let all = client.rest();
         let text = String::from_utf8_lossy(&all);
-        if is_logged {
+        if has_close_notify {
             assert!(text.contains("begun") && text.contains(", ended"), "{text}");
         }
-        assert_eq!(text.contains("\r\n0\r\n\r\n"), is_logged, "{text}");
+        assert_eq!(text.contains("\r\n0\r\n\r\n"), has_close_notify, "{text}");
     }
 }
 
 #[test]
-fn tunnels_pass_under_tls() {
+fn tunnels_work_over_tls() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     let upstream = TlsServer::new(&leaf).start(|stream| {
@@ -334,7 +334,7 @@ fn health_checks_and_requests_trust_the_same_upstreams() {
             "ca = \"ca.pem\", health = { path = \"/up\", interval = \"100ms\" }",
         );
         let began = Instant::now();
-        // The result is known a moment after the first check.
+        // The result of the first health check takes effect with a short delay.
         loop {
             let found = server.get("/").status;
             if checked.load(Ordering::SeqCst) > 0 && found == status {
@@ -362,7 +362,7 @@ fn an_invalid_certificate_file_keeps_the_old_configuration() {
     let refused = server.reload(&text("bad.pem")).expect_err("no certificate in it");
     assert!(refused.contains("`ca`"), "{refused}");
     server.get("/").expect("as before", 200, &[]);
-    // Another authority: connections trusted under the old one are not used any more.
+    // After a change of the authority, connections that were verified with the old one are not reused.
     server.folder.write("other.pem", &Authority::new("other").pem);
     server.reload(&text("other.pem")).expect("a reload");
     server.get("/").expect("no trusted authority", 502, &[]);

@@ -1,4 +1,4 @@
-//! HTTP/2 frames written and read by hand, for clients that violate the protocol.
+//! Writes and parses raw HTTP/2 frames, for test clients that violate the protocol.
 
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -20,8 +20,9 @@ pub const END_HEADERS: u8 = 0x4;
 pub const INITIAL_WINDOW_SIZE: u16 = 4;
 pub const ENABLE_PUSH: u16 = 2;
 
-/// Largest window, and the initial one of a connection.
+/// Largest flow-control window.
 pub const WINDOW_MAX: u32 = (1 << 31) - 1;
+/// Initial window of a connection.
 const WINDOW: u32 = 65_535;
 
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: impl AsRef<[u8]>) -> Vec<u8> {
@@ -49,7 +50,7 @@ fn string(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-/// A field block of literals that are not added to the dynamic table.
+/// Encodes a field block with literals only, none of which is added to the dynamic table.
 pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
@@ -75,13 +76,13 @@ pub fn get(stream: u32, path: &str) -> Vec<u8> {
     request(stream, "GET", path, &[], true)
 }
 
-/// A request whose body is still to come.
+/// Returns the HEADERS frame of a POST request whose body follows later.
 pub fn post(stream: u32, path: &str) -> Vec<u8> {
     request(stream, "POST", path, &[], false)
 }
 
-/// A body in frames of the size that every server accepts; the last ends the stream.
-pub fn content(stream: u32, bytes: &[u8]) -> Vec<u8> {
+/// Returns the DATA frames of a body, of the size that every server accepts. The last frame ends the stream.
+pub fn body_frames(stream: u32, bytes: &[u8]) -> Vec<u8> {
     let mut frames: Vec<_> = bytes
         .chunks(16_384)
         .map(|piece| frame(DATA, 0, stream, piece))
@@ -106,12 +107,12 @@ pub fn rst(stream: u32) -> Vec<u8> {
     frame(RST_STREAM, 0, stream, [0, 0, 0, 8])
 }
 
-/// Preface of a client and its settings.
+/// Returns the preface of a client and its SETTINGS frame.
 pub fn beginning(values: &[(u16, u32)]) -> Vec<u8> {
     [PREFACE, &settings(values)].concat()
 }
 
-/// Preface of a client whose windows are never closed.
+/// Returns the preface of a client with the largest possible windows, so that they never block the server.
 pub fn open_beginning() -> Vec<u8> {
     [
         beginning(&[(INITIAL_WINDOW_SIZE, WINDOW_MAX)]),
@@ -133,7 +134,7 @@ impl Frame {
         matches!(self.kind, DATA | HEADERS) && self.flags & END_STREAM != 0
     }
 
-    /// Error code of GOAWAY or RST_STREAM.
+    /// Error code of a GOAWAY or RST_STREAM frame; `None` for other types.
     pub fn code(&self) -> Option<u32> {
         let at = match self.kind {
             GOAWAY => 4,
@@ -148,7 +149,7 @@ fn number(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
-/// Complete frames at the front, and their total length.
+/// Parses the complete frames at the start of `bytes`. Returns the frames and their total length.
 pub fn frames(bytes: &[u8]) -> (Vec<Frame>, usize) {
     let (mut frames, mut at) = (Vec::new(), 0);
     while let Some(header) = bytes.get(at..at + 9) {
@@ -165,8 +166,8 @@ pub fn frames(bytes: &[u8]) -> (Vec<Frame>, usize) {
     (frames, at)
 }
 
-/// Whole body of a stream.
-pub fn content_of(frames: &[Frame], stream: u32) -> Vec<u8> {
+/// Returns the payloads of all DATA frames of a stream.
+pub fn body_of(frames: &[Frame], stream: u32) -> Vec<u8> {
     let of_stream = frames
         .iter()
         .filter(|frame| frame.kind == DATA && frame.stream == stream);

@@ -1,4 +1,4 @@
-//! Paths around access control: each is refused, over HTTP/1.1 and HTTP/2.
+//! Attempts to bypass access control by other paths, methods and handlers, over HTTP/1.1 and HTTP/2: all are refused.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,10 +14,10 @@ use crate::support::{Folder, Running, library};
 use crate::wire::{self, GOAWAY};
 
 /// Contents that must not be sent.
-const INSIDE: &str = "what is inside";
+const PROTECTED: &str = "what is inside";
 
-/// Asserts that a request succeeds with the password, and is refused without it or with a wrong one. Requests go
-/// without the password first, before anything is cached, and again once the worker has cached the responses.
+/// Asserts that a request gets `status` with the password, and is refused without it or with a wrong one. The requests
+/// are sent before the worker has cached the responses and again afterwards.
 #[track_caller]
 fn check(server: &Running, line: &str, fields: &[&str], body: &str, status: u16) {
     let (right, wrong) = (basic("bob", "secret"), basic("bob", "wrong"));
@@ -27,7 +27,7 @@ fn check(server: &Running, line: &str, fields: &[&str], body: &str, status: u16)
             for got in fetch(server, line, &fields, body) {
                 assert_eq!(got.status, 401, "{line} {fields:?}, round {round}: {}", got.text);
                 assert!(got.field("WWW-Authenticate").is_some(), "{line} {fields:?}");
-                assert!(!got.text.contains(INSIDE), "{line} {fields:?}");
+                assert!(!got.text.contains(PROTECTED), "{line} {fields:?}");
                 for name in ["ETag", "Last-Modified", "Content-Range", "Location", "Allow"] {
                     assert_eq!(got.field(name), None, "{line} {fields:?}");
                 }
@@ -40,7 +40,7 @@ fn check(server: &Running, line: &str, fields: &[&str], body: &str, status: u16)
     }
 }
 
-/// Configuration that protects the routes of this list.
+/// Returns a configuration that protects the routes with these paths.
 fn protected(paths: &[&str]) -> String {
     let auth = auth();
     let routes = paths.iter().map(|path| format!("route.\"{path}\" = {{ {auth} }}\n"));
@@ -53,22 +53,22 @@ fn site(keys: &str) -> String {
 
 fn folder() -> Folder {
     let folder = Folder::with(&[
-        ("www/in/a.txt", INSIDE),
-        ("www/in/index.html", INSIDE),
-        ("www/in/sub/b.txt", INSIDE),
-        ("www/secret.html", INSIDE),
-        ("www/area/index.html", INSIDE),
+        ("www/in/a.txt", PROTECTED),
+        ("www/in/index.html", PROTECTED),
+        ("www/in/sub/b.txt", PROTECTED),
+        ("www/secret.html", PROTECTED),
+        ("www/area/index.html", PROTECTED),
         ("www/list/x.txt", ""),
         ("www/open.txt", "open"),
     ]);
-    folder.write("www/in/a.css", INSIDE.repeat(200));
-    // More than is kept in memory, so it is sent from an open file.
-    folder.write("www/in/large.txt", INSIDE.repeat(100_000));
+    folder.write("www/in/a.css", PROTECTED.repeat(200));
+    // This file is too large for the cache and sent from an open file.
+    folder.write("www/in/large.txt", PROTECTED.repeat(100_000));
     folder
 }
 
 #[test]
-fn files_by_any_path_method_and_condition() {
+fn files_are_protected_by_any_path_method_and_condition() {
     let keys = format!(
         "try = [\"{{path}}\", \"{{path}}.html\"]\nbrowse = true\n\
          redirects = {{ \"/in/old\" = \"/in/new\" }}\n{}",
@@ -100,7 +100,7 @@ fn files_by_any_path_method_and_condition() {
         ("GET /in/sub", &[], 308),
         ("GET /in/sub/", &[], 200),
         ("GET /in/", &[], 200),
-        // Several paths of one file.
+        // These are several paths of one file.
         ("GET /%69n/a.txt", &[], 200),
         ("GET /in/%61.txt", &[], 200),
         ("GET //in//a.txt", &[], 200),
@@ -111,7 +111,7 @@ fn files_by_any_path_method_and_condition() {
         ("GET /in/a.txt/", &[], 404),
         ("GET /in%2Fa.txt", &[], 404),
         ("GET /in%5Ca.txt", &[], 404),
-        // An index file, and a suffix that `try` appends.
+        // These paths lead to an index file, or to a file by a suffix that `try` appends.
         ("GET /secret.html", &[], 200),
         ("GET /secret", &[], 200),
         ("GET /secret/", &[], 200),
@@ -123,14 +123,14 @@ fn files_by_any_path_method_and_condition() {
         check(&server, line, fields, "", status);
     }
     check(&server, "POST /in/a.txt", &[], "a body", 405);
-    // The rest of the site is open, with or without a password.
+    // Other paths of the site are open, with or without a password.
     for got in fetch(&server, "GET /open.txt", &[], "") {
         assert_eq!((got.status, &*got.text), (200, "open"));
     }
 }
 
 #[test]
-fn fallbacks_and_rules() {
+fn fallbacks_and_rules_do_not_bypass_protection() {
     let keys = format!(
         "fallback = \"/in/a.txt\"\n{}\
          rule = [ {{ path = \"/rewritten\", rewrite = \"/in/a.txt\" }}, {{ path = \"/in/out\", rewrite = \"/open.txt\" }},\n\
@@ -158,7 +158,7 @@ fn fallbacks_and_rules() {
 }
 
 #[test]
-fn a_protected_route_of_an_open_site_and_an_open_route_of_a_protected_site() {
+fn routes_can_be_protected_or_opened_regardless_of_their_site() {
     let keys = format!("{}\nroute.\"/in/sub/*\" = {{ auth = false }}", auth());
     let server = Running::start(folder(), &site(&keys));
     for line in ["GET /open.txt", "GET /in/sub/../a.txt", "GET /in/sub/%2e%2e/a.txt"] {
@@ -167,12 +167,12 @@ fn a_protected_route_of_an_open_site_and_an_open_route_of_a_protected_site() {
     for got in fetch(&server, "GET /in/sub/b.txt", &[], "") {
         assert_eq!(got.status, 200);
     }
-    // Other back ends than files would resolve this path to the protected part.
+    // An upstream or application would resolve this path to a path of the protected route.
     check(&server, "GET /in/sub/..%2Fa.txt", &[], "", 404);
 }
 
 #[test]
-fn scripts_by_path_info_index_and_front_controller() {
+fn scripts_are_protected_by_path_info_index_and_front_controller() {
     let folder = Folder::with(&[
         ("www/index.php", ""),
         ("www/admin.php", ""),
@@ -181,7 +181,7 @@ fn scripts_by_path_info_index_and_front_controller() {
     ]);
     let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         let text = format!(
-            "Content-Type: text/plain\r\n\r\n{INSIDE} {}",
+            "Content-Type: text/plain\r\n\r\n{PROTECTED} {}",
             incoming.variable("SCRIPT_NAME")
         );
         send_records(stream, response(text.as_bytes()));
@@ -210,12 +210,12 @@ fn scripts_by_path_info_index_and_front_controller() {
     check(&server, "POST /admin.php/more", &[], "a body", 200);
     assert_eq!(
         over_http1(&server, "GET /none", &[], "").text,
-        format!("{INSIDE} /index.php")
+        format!("{PROTECTED} /index.php")
     );
 }
 
 #[test]
-fn programs_with_path_info() {
+fn programs_with_path_info_are_protected() {
     let script = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n%s' \"$REMOTE_USER\"\n";
     let folder = Folder::with(&[("www/cgi-bin/admin.sh", script), ("www/cgi-bin/free.sh", script)]);
     for name in ["admin.sh", "free.sh"] {
@@ -242,8 +242,8 @@ fn programs_with_path_info() {
 }
 
 #[test]
-fn proxied_paths_that_an_upstream_would_decode() {
-    let upstream = Upstream::responding_with(ok(INSIDE));
+fn proxied_paths_that_an_upstream_would_decode_are_protected() {
+    let upstream = Upstream::responding_with(ok(PROTECTED));
     let open = "route.\"/both\" = { auth = false }\n";
     let keys = format!(
         "{}\n{}{open}",
@@ -268,7 +268,7 @@ fn proxied_paths_that_an_upstream_would_decode() {
     ] {
         check(&server, line, &[], "", status);
     }
-    // A route for the exact path decides alone.
+    // These paths do not belong to a protected route.
     for path in ["/open%2Fx", "/both", "/in-and-out", "/inn/", "/exact/more"] {
         assert_eq!(
             over_http1(&server, &format!("GET {path}"), &[], "").status,
@@ -277,7 +277,7 @@ fn proxied_paths_that_an_upstream_would_decode() {
         );
     }
     check(&server, "GET /both/", &[], "", 200);
-    // These would climb above the root.
+    // These paths lead above the root.
     for path in ["/..%2Fin/x", "/in%2Fx%5C..%5C.."] {
         assert_eq!(
             over_http1(&server, &format!("GET {path}"), &[], "").status,
@@ -286,17 +286,19 @@ fn proxied_paths_that_an_upstream_would_decode() {
         );
     }
     let got = over_http1(&server, "GET /in/x", &[&basic("bob", "secret")], "");
-    assert_eq!(got.text, INSIDE);
+    assert_eq!(got.text, PROTECTED);
     assert_eq!(upstream.last().field("Authorization"), Some("Basic Ym9iOnNlY3JldA=="));
 }
 
 #[test]
-fn upgrades_and_extended_connect() {
+fn upgrades_and_extended_connect_are_protected() {
     let upstream = Upstream::start(|incoming, stream| {
         let protocol = incoming.field("Upgrade").unwrap_or("none");
         write_to(
             stream,
-            format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n{INSIDE}"),
+            format!(
+                "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n{PROTECTED}"
+            ),
         );
         Next::Close
     });
@@ -327,7 +329,7 @@ fn upgrades_and_extended_connect() {
 }
 
 #[test]
-fn a_request_that_becomes_stream_1() {
+fn a_request_that_becomes_stream_1_is_protected() {
     let text = site(&protected(&["/in/*"])).replace("h2c = true", "h2c = true\nh2c_upgrade = true");
     let server = Running::start(folder(), &text);
     let mut client = server.connect();
@@ -339,13 +341,13 @@ fn a_request_that_becomes_stream_1() {
     client.send(wire::frame(GOAWAY, 0, 0, [0; 8]));
     let all = client.rest();
     let (frames, _) = wire::frames(&all);
-    assert_eq!(wire::content_of(&frames, 3), b"open");
-    let first = wire::content_of(&frames, 1);
+    assert_eq!(wire::body_of(&frames, 3), b"open");
+    let first = wire::body_of(&frames, 1);
     assert!(String::from_utf8_lossy(&first).contains("401"), "{first:?}");
 }
 
 #[test]
-fn controllers_on_the_connection_thread_and_elsewhere() {
+fn controllers_are_protected_on_every_thread() {
     let library = library::plain().display();
     let route = |path: &str, how: &str| {
         let auth = auth();
@@ -370,12 +372,12 @@ fn controllers_on_the_connection_thread_and_elsewhere() {
 }
 
 #[test]
-fn accel_redirects_of_applications() {
+fn accel_redirects_of_applications_are_protected() {
     let folder = folder();
     folder.write("www/index.php", "");
-    folder.write("private/kept/k.txt", INSIDE);
-    folder.write("www/docs/index.html", INSIDE);
-    folder.write("other/o.txt", INSIDE);
+    folder.write("private/kept/k.txt", PROTECTED);
+    folder.write("www/docs/index.html", PROTECTED);
+    folder.write("other/o.txt", PROTECTED);
     let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         let fields = incoming.variable("QUERY_STRING");
         send_records(stream, response(format!("{fields}\r\n\r\nnot this").as_bytes()));
@@ -408,7 +410,7 @@ fn accel_redirects_of_applications() {
         200,
     );
     for (query, status) in [
-        // Only the application can name this file.
+        // This file is internal, so only the application can name it.
         ("X-Accel-Redirect:/kept/k.txt", 200),
         ("X-Accel-Redirect:/open.txt", 200),
         ("X-Accel-Redirect:/area/index.html", 403),
@@ -425,7 +427,7 @@ fn accel_redirects_of_applications() {
 fn pushes_are_checked_like_requests_of_the_client() {
     let folder = folder();
     folder.write("www/index.html", "home");
-    folder.write("www/net/n.txt", INSIDE);
+    folder.write("www/net/n.txt", PROTECTED);
     let keys = format!(
         "push = {{ \"/\" = [\"/in/a.txt\", \"/net/n.txt\", \"/open.txt\"] }}\n{}\
          route.\"/net/*\" = {{ allow = [\"127.0.0.1\", \"192.0.2.0/24\"] }}\n",
@@ -464,7 +466,7 @@ fn pushes_are_checked_like_requests_of_the_client() {
             }
         }
     }
-    // A refused request for a page pushes nothing and announces nothing.
+    // A refused request for a page causes neither a push nor early hints.
     let keys = format!("push = {{ \"/\" = \"/open.txt\" }}\n{}", auth());
     server.reload(&site(&keys)).expect("a good configuration");
     let mut client = Http2::to(server.address());

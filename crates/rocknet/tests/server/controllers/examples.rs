@@ -1,4 +1,4 @@
-//! The example controllers, each built by the command that its comments give, and requested.
+//! Builds each example controller with the command in its comments, and sends it requests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn check(language: &str, greeting: &str) {
         skip(Need::Program(program), &format!("it builds the example in {language}"));
         return;
     }
-    // Build output goes to the folder of the test and not among the sources.
+    // Build output is written to the folder of the test instead of the sources.
     let folder = Folder::with(&[]);
     let there = |name: &str| folder.path(name).display().to_string();
     let line = build

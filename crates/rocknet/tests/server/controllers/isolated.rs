@@ -1,4 +1,4 @@
-//! Isolated libraries: their processes die, hang, are restarted, and hold no descriptor of the server.
+//! Processes of isolated libraries: crashes, hangs, restarts, concurrent calls, and inherited descriptors.
 
 use std::collections::HashSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
-use super::{eventually, marked, marks, site_below};
+use super::{build_recording_library, eventually, site_below, wait_for_marks};
 use crate::support::client::request;
 use crate::support::{Client, DEADLINE, Folder, Running, library};
 
@@ -24,41 +24,45 @@ fn start_in(folder: Folder, more: &str) -> Running {
     Running::start(folder, &format!("{server}{more}{}", site_below(&["/i"], "l.so", NAMES)))
 }
 
-/// Process that serves requests now.
+/// Returns the pid of the process that currently serves requests.
 fn pid(server: &Running) -> u32 {
     let text = server.get("/i/die/").text();
     let (pid, parent) = text.split_once(' ').expect("two numbers");
-    assert_eq!(parent, std::process::id().to_string(), "it is a child of the server");
+    assert_eq!(
+        parent,
+        std::process::id().to_string(),
+        "the process must be a child of the server"
+    );
     pid.parse().expect("a number")
 }
 
 #[track_caller]
-fn has_gone(pid: u32) {
+fn assert_exits(pid: u32) {
     let started = Instant::now();
     while Path::new(&format!("/proc/{pid}")).exists() {
-        assert!(started.elapsed() < DEADLINE, "{pid} is still there");
+        assert!(started.elapsed() < DEADLINE, "process {pid} still runs");
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn a_process_that_dies_gives_502_and_is_restarted() {
+fn requests_get_502_when_the_process_dies_and_it_is_restarted() {
     for way in ["abort", "segfault", "kill", "exit"] {
         let server = start("");
         let mut other = server.connect();
         let before = pid(&server);
         let response = server.get(&format!("/i/die/?{way}"));
         response.expect(way, 502, &["Content-Type: text/html; charset=utf-8"]);
-        // No request has to be lost until the next attempt: the process exists or is waited for.
+        // The next request succeeds: it uses the new process or waits for it.
         assert_eq!(other.get("/i/hello/").text(), "hello from one", "after {way}");
         assert_ne!(pid(&server), before, "after {way}");
-        has_gone(before);
+        assert_exits(before);
         assert_eq!(other.get("/").text(), "a page");
     }
 }
 
 #[test]
-fn requests_in_progress_are_cut_and_later_ones_succeed() {
+fn requests_in_progress_fail_at_a_crash_and_later_ones_succeed() {
     let server = start("");
     let mut slow = server.connect();
     slow.send(request("GET /i/give/?9000000000", &[]));
@@ -70,7 +74,7 @@ fn requests_in_progress_are_cut_and_later_ones_succeed() {
     waits.send(request(&format!("GET /i/die/?wait={}", file.display()), &[]));
     let before = pid(&server);
     assert_eq!(server.get("/i/die/?abort").status, 502);
-    // A response that has begun is cut, and the client does not take it for whole.
+    // A response that has begun is cut in a way that the client can detect.
     let rest = slow.rest();
     assert!(!rest.ends_with(b"0\r\n\r\n"), "{} bytes", rest.len());
     assert_eq!(waits.response().status, 502);
@@ -82,7 +86,7 @@ fn requests_in_progress_are_cut_and_later_ones_succeed() {
 #[test]
 fn restarts_of_a_crashing_process_are_delayed() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
-    marked(&folder, "l.so", "m", &[]);
+    build_recording_library(&folder, "l.so", "m", &[]);
     let server = start_in(folder, "");
     let started = Instant::now();
     let mut failed = 0;
@@ -100,7 +104,7 @@ fn restarts_of_a_crashing_process_are_delayed() {
 
 #[test]
 fn concurrent_calls_are_bounded_and_others_wait() {
-    /// More clients than threads for calls.
+    /// More clients than the process has threads for calls.
     const CLIENTS: usize = 80;
     let server = start("");
     let files: Vec<_> = (0..CLIENTS)
@@ -125,17 +129,21 @@ fn a_call_that_never_returns_times_out_and_its_process_is_replaced() {
     slow.send(request("GET /i/give/?300000", &[]));
     slow.head();
     assert_eq!(server.get("/i/die/?loop").status, 503);
-    // Other requests are served by the same process, then by another, and none of them fails.
+    // Other requests are served by the old process and then by the new one, and none fails.
     let started = Instant::now();
     while pid(&server) == before {
-        assert!(started.elapsed() < DEADLINE, "it is not replaced");
+        assert!(started.elapsed() < DEADLINE, "the process was not replaced");
     }
-    assert_eq!(slow.rest_of_chunks(), 300_006, "started before");
-    has_gone(before);
+    assert_eq!(
+        slow.rest_of_chunks(),
+        300_006,
+        "a response that began before the replacement"
+    );
+    assert_exits(before);
 }
 
 #[test]
-fn a_library_that_crashes_at_start_is_refused_and_the_server_survives() {
+fn a_library_that_crashes_at_start_is_refused_and_the_server_continues() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     library::put(&folder, "crashes.so", &["CRASHES"]);
     let server = start_in(folder, "");
@@ -152,16 +160,16 @@ fn a_library_that_crashes_at_start_is_refused_and_the_server_survives() {
 }
 
 #[test]
-fn it_holds_no_descriptor_of_the_server_and_ends_with_it() {
+fn the_process_has_no_descriptor_of_the_server_and_exits_with_it() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
-    marked(&folder, "l.so", "m", &[]);
+    build_recording_library(&folder, "l.so", "m", &[]);
     let server = start_in(folder, "");
     let client = server.connect();
     let pid = pid(&server);
     let sockets = |pid: &str| -> HashSet<u64> {
         let all = fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors");
         let state = |entry: std::io::Result<fs::DirEntry>| fs::metadata(entry.ok()?.path()).ok();
-        // Devices, such as /dev/null, are shared by all processes.
+        // Devices such as /dev/null are ignored, because all processes share them.
         all.filter_map(state)
             .filter(|state| state.rdev() == 0)
             .map(|state| state.ino())
@@ -171,14 +179,14 @@ fn it_holds_no_descriptor_of_the_server_and_ends_with_it() {
         .intersection(&sockets("self"))
         .copied()
         .collect();
-    // The private copy of its library, until it is no longer loaded.
+    // The private copy of the library may be open in both processes while it is loaded.
     assert!(common.len() <= 1, "{common:?}");
     drop(client);
     let folder = server.take();
     folder.0.stop();
-    // Its `drop` was called before the server had stopped.
+    // The library was released before the stop of the server returned.
     let text = fs::read_to_string(folder.1.path("marks")).expect("marks");
     assert_eq!(text, "init m\ndrop m\n");
-    has_gone(pid);
-    marks(&folder.1, &["init m", "drop m"]);
+    assert_exits(pid);
+    wait_for_marks(&folder.1, &["init m", "drop m"]);
 }

@@ -1,4 +1,4 @@
-/* The library of the tests: correct and misbehaving controllers. */
+/* Library for the tests, with correct and misbehaving controllers. */
 #define _DEFAULT_SOURCE /* usleep */
 #include "rocknet_controller.h"
 
@@ -12,7 +12,7 @@
 #define WORD "one"
 #endif
 
-/* Appends a line to a file, if the test has named one. */
+/* Appends a line, followed by WORD, to the file MARKS if it is defined. */
 static void mark(const char *line)
 {
 #ifdef MARKS
@@ -96,7 +96,7 @@ static int32_t echo(rocknet_request *request, void *user)
     return ROCKNET_OK;
 }
 
-/* Misbehaves as the query names, and writes the return value of the server. */
+/* Misuses the interface in the way that the query names, and responds with the return value of the server. */
 static int32_t misbehave(rocknet_request *request, void *user)
 {
     rocknet_text query = rocknet_read(request, ROCKNET_QUERY);
@@ -149,7 +149,7 @@ static int32_t misbehave(rocknet_request *request, void *user)
     return ROCKNET_OK;
 }
 
-/* Records the call, then waits until a file exists and removes it. */
+/* Records the call, waits until a file exists, and removes the file. */
 static void wait_for(const char *path)
 {
     struct stat there;
@@ -227,7 +227,7 @@ static int32_t count_take(rocknet_request *request, void *user, const char *data
     return rocknet_write_string(request, text);
 }
 
-/* Sends as many bytes as its query gives, 1,000 at a time, or more than allowed, or breaks off. */
+/* Sends as many bytes as the query says, 1,000 at a time. The query can also make it report too many bytes or abort. */
 static int32_t give_begin(rocknet_request *request, void *user)
 {
     long *left = malloc(sizeof(long));
@@ -286,7 +286,7 @@ static const rocknet_controller controllers[] = {
 #define NAME rocknet_library
 #endif
 
-/* A library of a later minor version: both tables continue after the fields that this server knows. */
+/* A library of a later minor version: both tables have further fields after those of the current version. */
 struct later_controller {
     rocknet_controller known;
     void *more[2];

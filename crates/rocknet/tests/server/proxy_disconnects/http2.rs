@@ -1,29 +1,29 @@
-//! The same with HTTP/2 clients, where a stream ends alone or along with its connection.
+//! Disconnects of upstreams and HTTP/2 clients at any byte, where a stream ends with or without its connection.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use super::{ANSWERS, OpenConnections, abruptly, endless, proxied};
+use super::{OpenConnections, RESPONSES, endless, proxied, reset_on_close};
 use crate::support::DEADLINE;
 use crate::support::http2::Http2;
 use crate::support::upstream::{Next, Upstream, write_to};
 use crate::wire::{self, RST_STREAM};
 
 #[test]
-fn a_response_that_ends_at_any_byte_is_an_error_or_a_reset() {
-    for sent in ANSWERS {
+fn a_response_that_ends_early_is_an_error_or_a_reset() {
+    for sent in RESPONSES {
         for is_abrupt in [false, true] {
             let upstream = Upstream::start(move |incoming, stream| {
-                let message = incoming.line.split(['/', ' ']).nth(2);
-                let length: usize = message.and_then(|number| number.parse().ok()).expect("a number");
+                let number = incoming.line.split(['/', ' ']).nth(2);
+                let length: usize = number.and_then(|number| number.parse().ok()).expect("a number");
                 write_to(stream, &sent[..length]);
                 if is_abrupt {
-                    abruptly(stream);
+                    reset_on_close(stream);
                 }
                 Next::Close
             });
             let server = proxied(&upstream);
-            // The connection survives whatever happens to its streams.
+            // The connection must be kept when its streams fail.
             let mut client = Http2::to(server.address());
             for length in 0..=sent.len() {
                 let (response, _) = client.start_request(client.request("GET", &format!("/{length}")), true);
@@ -45,7 +45,7 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_a_reset() {
 enum Disconnect {
     Close,
     Reset,
-    /// Resets the stream alone; the connection stays.
+    /// Resets the stream and keeps the connection.
     Stream,
 }
 
@@ -56,7 +56,7 @@ fn disconnect(mut client: TcpStream, how: Disconnect) -> Option<TcpStream> {
     match how {
         Disconnect::Close => None,
         Disconnect::Reset => {
-            abruptly(&client);
+            reset_on_close(&client);
             None
         }
         Disconnect::Stream => {
@@ -67,16 +67,16 @@ fn disconnect(mut client: TcpStream, how: Disconnect) -> Option<TcpStream> {
 }
 
 #[test]
-fn a_client_that_disconnects_at_any_byte_ends_its_request() {
+fn a_disconnect_at_any_byte_of_a_request_closes_the_upstream_connection() {
     let (beginning, head) = (wire::open_beginning(), wire::post(1, "/x"));
-    let content = wire::content(1, b"hello");
+    let content = wire::body_frames(1, b"hello");
     let sent = [&beginning[..], &head, &content].concat();
-    // A stream can be reset by itself once its head was sent, and between two frames.
+    // A stream can be reset only after its head and between two frames.
     let frames = [beginning.len() + head.len(), sent.len()];
     for how in DISCONNECTS {
         let open = OpenConnections::default();
         let counted = open.clone();
-        // Never responds.
+        // The upstream never responds.
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let _counted = counted.count();
             let _ = stream.read_to_end(&mut Vec::new());
@@ -100,19 +100,19 @@ fn a_client_that_disconnects_at_any_byte_ends_its_request() {
 }
 
 #[test]
-fn a_client_that_disconnects_within_a_response_ends_it() {
+fn a_disconnect_during_a_response_closes_the_upstream_connection() {
     let (upstream, open) = endless();
     let server = proxied(&upstream);
     let mut left = Vec::new();
     for target in ["/sized", "/open"] {
         for how in DISCONNECTS {
-            // The second client has never opened its window: nothing is sent when it disconnects.
-            for (beginning, taken) in [(wire::open_beginning(), 1_000_000), (wire::beginning(&[]), 60_000)] {
+            // The second client never opens its window, so the response is blocked when it disconnects.
+            for (beginning, amount) in [(wire::open_beginning(), 1_000_000), (wire::beginning(&[]), 60_000)] {
                 let mut client = TcpStream::connect(server.address()).expect("a connection");
                 client.set_read_timeout(Some(DEADLINE)).expect("an option");
-                let incoming = [beginning, wire::get(1, target)].concat();
-                client.write_all(&incoming).expect("to be sent");
-                client.read_exact(&mut vec![0; taken]).expect("the beginning");
+                let bytes = [beginning, wire::get(1, target)].concat();
+                client.write_all(&bytes).expect("to be sent");
+                client.read_exact(&mut vec![0; amount]).expect("the beginning");
                 left.push(disconnect(client, how));
             }
         }
@@ -156,13 +156,16 @@ fn a_cut_stream_affects_no_other() {
         received.extend_from_slice(&piece[..read]);
     };
     for number in numbers {
-        let content = wire::content_of(&frames, number);
+        let content = wire::body_of(&frames, number);
         match number % 4 == 1 {
-            // The part before the end may have been forwarded, or an error page sent in its place.
+            // The received part may have been forwarded, or replaced by an error page.
             true => {
                 let mut of_stream = frames.iter().filter(|frame| frame.stream == number);
                 let is_reset = of_stream.any(|frame| frame.kind == RST_STREAM);
-                assert!(is_reset || content != b"abcde", "{number} is taken for complete");
+                assert!(
+                    is_reset || content != b"abcde",
+                    "stream {number} ended like a complete response"
+                );
             }
             false => assert_eq!(content, b"abcde", "{number}"),
         }

@@ -1,4 +1,4 @@
-//! A client that writes exactly the given bytes, and reads one response at a time.
+//! HTTP/1.1 client that writes exactly the given bytes and reads one response at a time.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -61,12 +61,12 @@ impl Client {
             .expect("the server to read the request");
     }
 
-    /// Sends, and ignores the error if the server has closed already.
+    /// Sends bytes and ignores the error if the server has already closed the connection.
     pub fn send_anyway(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref());
     }
 
-    /// Sends while there is room. Returns false after a while without any.
+    /// Sends bytes. Returns false if the server does not accept all of them within half a second.
     pub fn try_send(&mut self, bytes: &[u8]) -> bool {
         const WHILE: Duration = Duration::from_millis(500);
         self.stream.set_deadline(WHILE).expect("a deadline");
@@ -75,12 +75,12 @@ impl Client {
         sent
     }
 
-    /// Closes the sending side, and can still read.
+    /// Closes the sending side. The client can still read.
     pub fn end(&self) {
         self.stream.end().expect("an open connection");
     }
 
-    /// The same, and ignores the error if the server has closed already.
+    /// Closes the sending side and ignores the error if the server has already closed the connection.
     pub fn end_anyway(&self) {
         let _ = self.stream.end();
     }
@@ -95,7 +95,7 @@ impl Client {
         self.fetch(&format!("GET {path}"), &[])
     }
 
-    /// Reads the next response, to any method but HEAD.
+    /// Reads the next response to a request with any method except HEAD.
     pub fn response(&mut self) -> ReceivedResponse {
         self.response_to("GET")
     }
@@ -118,7 +118,7 @@ impl Client {
         response
     }
 
-    /// Reads a head alone, through the empty line.
+    /// Reads a response head, up to and including the empty line.
     pub fn head(&mut self) -> String {
         let end = loop {
             if let Some(at) = find(&self.unread, b"\r\n\r\n") {
@@ -133,7 +133,7 @@ impl Client {
         String::from_utf8(self.unread.drain(..end).collect()).expect("a head in ASCII")
     }
 
-    /// Reads this many bytes of the body.
+    /// Reads exactly this number of bytes of the body.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         while self.unread.len() < count {
             assert!(
@@ -158,7 +158,7 @@ impl Client {
         }
     }
 
-    /// Length of a chunked body whose head was read.
+    /// Reads the rest of a chunked response after its head, and returns the length of the body.
     pub fn rest_of_chunks(&mut self) -> usize {
         self.chunks().len()
     }
@@ -174,13 +174,13 @@ impl Client {
         String::from_utf8_lossy(&line[..end]).into_owned()
     }
 
-    /// Reads until the server closes. A reset ends it as well, because only the bytes before it matter.
+    /// Reads until the server closes or resets the connection, and returns the bytes received before.
     pub fn rest(&mut self) -> Vec<u8> {
         while self.receive() > 0 {}
         std::mem::take(&mut self.unread)
     }
 
-    /// Waits for the server to close without sending another byte.
+    /// Asserts that the server closes the connection without sending another byte.
     #[track_caller]
     pub fn assert_closed(&mut self, what: &str) {
         let rest = self.rest();
@@ -191,7 +191,7 @@ impl Client {
         );
     }
 
-    /// Returns true if bytes or the end arrive within this time.
+    /// Returns true if bytes or the end of the connection arrive within this time.
     pub fn has_something_within(&mut self, time: Duration) -> bool {
         if !self.unread.is_empty() {
             return true;
@@ -206,7 +206,7 @@ impl Client {
         received.is_ok()
     }
 
-    /// Number of bytes received; 0 at the end.
+    /// Receives bytes and returns their number, which is 0 at the end of the connection.
     fn receive(&mut self) -> usize {
         let mut buffer = [0; 64 * 1024];
         match self.stream.read(&mut buffer) {
@@ -227,7 +227,7 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|window| window == what)
 }
 
-/// Bytes of a request, with `Host: localhost` unless `fields` contains a Host.
+/// Returns a request without a body, with `Host: localhost` unless `fields` contains a Host.
 pub fn request(line: &str, fields: &[&str]) -> String {
     let mut text = format!("{line} HTTP/1.1\r\n");
     if !fields
@@ -298,7 +298,7 @@ impl ReceivedResponse {
 
 impl std::fmt::Debug for ReceivedResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Enough of the body to identify it.
+        // The first bytes are enough to identify the body.
         let start = String::from_utf8_lossy(&self.body[..self.body.len().min(80)]).into_owned();
         write!(
             f,

@@ -1,4 +1,4 @@
-//! A scripted application server: it parses requests by FastCGI, and sends the responses of a test.
+//! Scripted FastCGI application: it parses requests and sends the responses of a test.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Name of its socket in the folder of a test.
+/// Name of the socket file in the folder of a test.
 pub const SOCKET: &str = "php.sock";
 
 pub struct Peer {
@@ -22,7 +22,7 @@ pub struct ReceivedRequest {
     pub content: Vec<u8>,
 }
 
-/// Fate of a connection after a response.
+/// What the application does with the connection after a response.
 pub enum Next {
     Keep,
     Close,
@@ -35,7 +35,7 @@ impl ReceivedRequest {
 }
 
 impl Peer {
-    /// Reads each request whole, and sends the bytes that `response` returns.
+    /// Starts an application that reads whole requests and calls `response` to send each response.
     pub fn start(
         socket: &Path,
         response: impl Fn(&ReceivedRequest, &mut UnixStream) -> Next + Send + Sync + Clone + 'static,
@@ -49,13 +49,13 @@ impl Peer {
         })
     }
 
-    /// Runs `serve` for each connection, in a thread of its own.
+    /// Starts an application that runs `serve` for each connection in a new thread.
     pub fn raw(socket: &Path, serve: impl Fn(UnixStream) + Send + Sync + Clone + 'static) -> Peer {
         let _ = std::fs::remove_file(socket);
         let listener = UnixListener::bind(socket).expect("a socket to listen at");
         let connections = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&connections);
-        // Both threads end with the test's process: no thread joins them.
+        // The threads are not joined. They run until the process of the test exits.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 count.fetch_add(1, Ordering::SeqCst);
@@ -66,13 +66,13 @@ impl Peer {
         Peer { connections }
     }
 
-    /// Number of connections so far.
+    /// Number of connections that were accepted so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 }
 
-/// Type and contents of the next record; `None` at the end of the connection.
+/// Reads the next record and returns its type and contents; `None` at the end of the connection.
 pub fn record(stream: &mut UnixStream) -> io::Result<Option<(u8, Vec<u8>)>> {
     let mut header = [0; 8];
     if stream.read(&mut header[..1])? == 0 {
@@ -85,7 +85,7 @@ pub fn record(stream: &mut UnixStream) -> io::Result<Option<(u8, Vec<u8>)>> {
     Ok(Some((header[1], content)))
 }
 
-/// Reads the next request, through the end of its body.
+/// Reads the next request with its body; `None` at the end of the connection.
 pub fn request(stream: &mut UnixStream) -> io::Result<Option<ReceivedRequest>> {
     let mut incoming = ReceivedRequest::default();
     while let Some((kind, content)) = record(stream)? {
@@ -129,7 +129,7 @@ fn push(bytes: &mut Vec<u8>, kind: u8, content: &[u8]) {
     bytes.extend(content);
 }
 
-/// Records of one of the streams of a response.
+/// Returns the records of one stream of a response, such as standard output.
 fn stream_of(kind: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     content.chunks(60_000).for_each(|piece| push(&mut bytes, kind, piece));
@@ -144,19 +144,19 @@ pub fn stderr(content: &[u8]) -> Vec<u8> {
     stream_of(7, content)
 }
 
-/// End of a response. `protocol`: 0 for success.
+/// Returns the record that ends a response. `protocol` is the protocol status, 0 for success.
 pub fn end(protocol: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
     push(&mut bytes, 3, &[0, 0, 0, 0, protocol, 0, 0, 0]);
     bytes
 }
 
-/// A complete response.
+/// Returns the records of a complete response.
 pub fn response(text: &[u8]) -> Vec<u8> {
     [stdout(text), end(0)].concat()
 }
 
-/// Sends, and ignores the error if the peer has closed.
+/// Sends bytes and ignores the error if the server has closed the connection.
 pub fn write_to(stream: &mut UnixStream, bytes: impl AsRef<[u8]>) {
     let _ = stream.write_all(bytes.as_ref());
 }

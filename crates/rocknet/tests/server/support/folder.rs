@@ -1,4 +1,4 @@
-//! A folder on disk that is removed with the test.
+//! Temporary folder that is removed at the end of the test.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 pub struct Folder(TempDir);
 
 impl Folder {
-    /// Creates it with these files; parts of names before a `/` become folders.
+    /// Creates a folder with these files. Parts of a name before a `/` become folders.
     pub fn with(files: &[(&str, &str)]) -> Folder {
         let folder = Folder(TempDir::new().expect("a temporary folder"));
         for (name, content) in files {
@@ -31,7 +31,7 @@ impl Folder {
         fs::write(&path, content).expect("a file");
     }
 
-    /// A sparse file of this many zeros.
+    /// Creates a sparse file of `size` zeros.
     pub fn sparse(&self, name: &str, size: u64) {
         self.write(name, "");
         fs::OpenOptions::new()

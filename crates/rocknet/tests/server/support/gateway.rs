@@ -1,4 +1,4 @@
-//! Scripted applications: they parse requests by SCGI or uwsgi, and send the responses of a test.
+//! Scripted SCGI and uwsgi applications: they parse requests and send the responses of a test.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::fastcgi::{Peer, ReceivedRequest};
 
-/// Protocol of an application, by its configuration key.
+/// Protocol of an application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GatewayProtocol {
     Scgi,
@@ -14,7 +14,8 @@ pub enum GatewayProtocol {
 }
 
 impl GatewayProtocol {
-    /// Reads one request of each connection, sends the bytes that `response` returns, and closes.
+    /// Starts an application that reads one request per connection, calls `response` to send the response, and closes
+    /// the connection.
     pub fn start(
         self,
         socket: &Path,
@@ -58,7 +59,7 @@ fn scgi(stream: &mut UnixStream) -> io::Result<ReceivedRequest> {
     stream.read_exact(&mut variables)?;
     assert_eq!(variables.pop(), Some(b','));
     let parts: Vec<&[u8]> = variables.split(|byte| *byte == 0).collect();
-    assert_eq!(parts[0], b"CONTENT_LENGTH", "it stands first");
+    assert_eq!(parts[0], b"CONTENT_LENGTH", "CONTENT_LENGTH must be the first variable");
     let mut incoming = ReceivedRequest::default();
     for pair in parts.chunks_exact(2) {
         let twice = incoming.variables.insert(text(pair[0]), text(pair[1]));

@@ -1,4 +1,4 @@
-//! Handlers for tests: one panics, one reads the request body, and one responds on a signal.
+//! Handlers for tests: they panic, echo the request body, or respond when the test sends a signal.
 
 use std::sync::Mutex;
 
@@ -8,14 +8,14 @@ use rocknet::response::Response;
 use rocknet_proto::status::Status;
 use tokio::sync::{mpsc, oneshot};
 
-/// Panics at once, or later, depending on the last part of the path.
+/// Panics when it is called, or in the future that it returns, depending on the last segment of the path.
 pub struct Panics;
 
 impl Handler for Panics {
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
         assert!(
             !exchange.path.ends_with("/now"),
-            "a handler that panics at once, for a test"
+            "a handler that panics immediately, for a test"
         );
         respond_with(async { panic!("a handler that panics after a wait, for a test") })
     }
@@ -41,13 +41,13 @@ impl Handler for Echo {
     }
 }
 
-/// Hands each request to the test, and responds when the test provides the text.
+/// Passes each request to the test, and responds with the text that the test sends.
 pub struct Deferred(Mutex<mpsc::UnboundedSender<PendingRequest>>);
 
 /// A waiting request; the text sent through it becomes its response.
 pub struct PendingRequest(oneshot::Sender<&'static str>);
 
-/// The test's end of [`Deferred`].
+/// Receiver of the requests of a [`Deferred`] handler.
 pub struct PendingRequests(mpsc::UnboundedReceiver<PendingRequest>);
 
 impl Deferred {
@@ -58,7 +58,7 @@ impl Deferred {
 }
 
 impl PendingRequests {
-    /// Waits for the next request; if none comes, the client's own deadline ends the test.
+    /// Waits for the next request. Without one, the deadline of the client makes the test fail.
     pub fn next(&mut self) -> PendingRequest {
         self.0.blocking_recv().expect("a server that still runs")
     }
@@ -73,14 +73,14 @@ impl PendingRequest {
 
 impl Handler for Deferred {
     fn handle(&self, _: Exchange) -> HandlerFuture {
-        let (response, message) = oneshot::channel();
+        let (response, receiver) = oneshot::channel();
         let sent = self
             .0
             .lock()
             .map(|pending| pending.send(PendingRequest(response)).is_ok())
             .unwrap_or(false);
         respond_with(async move {
-            match message.await {
+            match receiver.await {
                 Ok(text) if sent => Response::new(Status::OK).body(text),
                 _ => Response::new(Status::SERVICE_UNAVAILABLE),
             }

@@ -1,4 +1,4 @@
-//! An HTTP/2 client: the `h2` crate on a runtime in a thread of its own.
+//! HTTP/2 client: the `h2` crate on a runtime in a separate thread.
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::DEADLINE;
 
-/// A response with the interim responses before it and the pushes beside it.
+/// A response with its interim responses and pushed resources.
 pub struct Page {
     pub response: Response,
     /// Status and Link of interim responses.
@@ -37,15 +37,15 @@ impl Page {
 
 pub struct Http2 {
     runtime: Handle,
-    /// Dropping it ends the thread.
+    /// Ends the thread when it is dropped.
     _stop: oneshot::Sender<()>,
     send: SendRequest<Bytes>,
-    /// Completes with the connection.
+    /// Completes when the connection is closed.
     ended: Option<tokio::task::JoinHandle<Result<(), h2::Error>>>,
     authority: String,
 }
 
-/// A response, or the reason for its absence.
+/// A complete response.
 pub struct Response {
     pub status: StatusCode,
     pub fields: HeaderMap,
@@ -68,8 +68,8 @@ impl Http2 {
         let runtime = handle;
         let (send, ended) = runtime.block_on(async {
             let stream = TcpStream::connect(address).await.expect("a server that listens");
-            // WINDOW_UPDATE frames are small: held back until the previous one is acknowledged, each would be 40 ms
-            // late.
+            // With Nagle's algorithm each small WINDOW_UPDATE frame would wait for the acknowledgement of the previous
+            // one, up to 40 ms.
             stream.set_nodelay(true).expect("an option of the socket");
             let (send, connection) = builder.handshake(stream).await.expect("a preface");
             (send, tokio::spawn(connection))
@@ -89,12 +89,12 @@ impl Http2 {
             .expect("nothing came in time")
     }
 
-    /// As `wait`, but returns `None` after `patience`.
+    /// Like `wait`, but returns `None` after `patience`.
     pub fn try_wait<F: Future>(&self, patience: std::time::Duration, future: F) -> Option<F::Output> {
         self.runtime.block_on(async { timeout(patience, future).await }).ok()
     }
 
-    /// Returns true if the server accepts extended CONNECT; known with its first response.
+    /// Returns true if the server accepts extended CONNECT. Valid only after the first response.
     pub fn is_extended_connect_enabled(&self) -> bool {
         self.send.is_extended_connect_protocol_enabled()
     }
@@ -105,7 +105,7 @@ impl Http2 {
             .uri(format!("http://{}{path}", self.authority))
     }
 
-    /// Sends a head; with `end` it is the whole request.
+    /// Sends the head of a request. With `end` the request has no body.
     pub fn start_request(&mut self, request: http::request::Builder, end: bool) -> (ResponseFuture, SendStream<Bytes>) {
         let request = request.body(()).expect("a request");
         let mut send = self.send.clone();
@@ -123,7 +123,7 @@ impl Http2 {
         self.response(response).expect("a response")
     }
 
-    /// Requests a page with everything that comes along with it.
+    /// Requests a page and collects its interim responses and pushed resources.
     pub fn page(&mut self, request: http::request::Builder) -> Page {
         let (mut response, _) = self.start_request(request, true);
         let mut promises = response.push_promises();
@@ -164,7 +164,7 @@ impl Http2 {
         })
     }
 
-    /// Error code with which the server ended the connection.
+    /// Waits until the connection is closed. Returns the error code of the server, `None` if there was no error.
     pub fn end(&mut self) -> Option<Reason> {
         let ended = self.ended.take().expect("an end not yet awaited");
         match self.wait(ended).expect("a connection that does not panic") {
@@ -202,7 +202,7 @@ async fn read(mut stream: RecvStream) -> Result<Vec<u8>, h2::Error> {
     Ok(content)
 }
 
-/// Sends a body as the server's windows allow.
+/// Sends a body within the flow-control windows of the server.
 async fn upload(mut stream: SendStream<Bytes>, mut content: Bytes) -> Result<(), h2::Error> {
     while !content.is_empty() {
         stream.reserve_capacity(content.len());
@@ -215,7 +215,7 @@ async fn upload(mut stream: SendStream<Bytes>, mut content: Bytes) -> Result<(),
     stream.send_data(Bytes::new(), true)
 }
 
-/// Sends and receives in turn on a stream that the server echoes, up to the end of both sides.
+/// Sends and receives pieces alternately on a stream whose data the server echoes, and then ends both directions.
 pub async fn speak_in_turn(stream: &mut SendStream<Bytes>, body: &mut RecvStream) {
     for word in [&b"one"[..], b"two", &[b'x'; 50_000]] {
         stream
@@ -223,7 +223,7 @@ pub async fn speak_in_turn(stream: &mut SendStream<Bytes>, body: &mut RecvStream
             .expect("an open stream");
         let mut received = Vec::new();
         while received.len() < word.len() {
-            let data = body.data().await.expect("more").expect("content");
+            let data = body.data().await.expect("more").expect("data");
             body.flow_control().release_capacity(data.len()).expect("capacity");
             received.extend_from_slice(&data);
         }

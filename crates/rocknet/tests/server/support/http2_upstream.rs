@@ -1,4 +1,4 @@
-//! A scripted HTTP/2 upstream in the clear: the `h2` crate on a runtime in a thread of its own.
+//! Scripted HTTP/2 upstream without TLS: the `h2` crate on a runtime in a separate thread.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub struct Http2Upstream {
 }
 
 impl Http2Upstream {
-    /// Runs `serve` for each request, in a task of its own.
+    /// Starts an upstream that runs `serve` for each request in a new task.
     pub fn start(
         builder: &Builder,
         serve: impl Fn(Request<RecvStream>, SendResponse<Bytes>) -> Served + Send + Sync + Clone + 'static,
@@ -35,7 +35,7 @@ impl Http2Upstream {
         })
     }
 
-    /// Runs `serve` for each connection; they are counted from 1.
+    /// Starts an upstream that runs `serve` for each connection and its number. The first connection has number 1.
     pub fn raw(
         builder: &Builder,
         serve: impl Fn(Connection<TcpStream, Bytes>, usize) -> Served + Send + Sync + Clone + 'static,
@@ -48,7 +48,7 @@ impl Http2Upstream {
         let address = listener.local_addr().expect("its address");
         let connections = Arc::new(AtomicUsize::new(0));
         let (count, builder) = (Arc::clone(&connections), builder.clone());
-        // The thread ends with the test's process: no thread joins it.
+        // The thread is not joined. It runs until the process of the test exits.
         std::thread::spawn(move || {
             runtime.block_on(async move {
                 while let Ok((stream, _)) = listener.accept().await {
@@ -66,18 +66,18 @@ impl Http2Upstream {
         Http2Upstream { address, connections }
     }
 
-    /// URL for a configuration.
+    /// URL of the upstream, as in a configuration.
     pub fn url(&self) -> String {
         format!("h2c://{}", self.address)
     }
 
-    /// Number of connections so far.
+    /// Number of connections that were accepted so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 }
 
-/// Whole body of a request, and its trailers.
+/// Reads the whole body of a request, and its trailers.
 pub async fn whole(body: &mut RecvStream) -> (Vec<u8>, Option<HeaderMap>) {
     let mut all = Vec::new();
     while let Some(Ok(data)) = body.data().await {
@@ -87,14 +87,14 @@ pub async fn whole(body: &mut RecvStream) -> (Vec<u8>, Option<HeaderMap>) {
     (all, body.trailers().await.unwrap_or_default())
 }
 
-/// Responds 200 with this body.
+/// Sends a response with status 200 and this body.
 pub fn response(mut respond: SendResponse<Bytes>, content: impl Into<Bytes>) {
     if let Ok(mut stream) = respond.send_response(Response::new(()), false) {
         let _ = stream.send_data(content.into(), true);
     }
 }
 
-/// Sends everything as fast as the peer reads. Returns false if the peer has stopped reading.
+/// Sends data within the flow-control windows of the peer. Returns false if the peer has reset the stream.
 pub async fn send(stream: &mut SendStream<Bytes>, mut content: Bytes) -> bool {
     while !content.is_empty() {
         stream.reserve_capacity(content.len());

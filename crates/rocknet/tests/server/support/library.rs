@@ -1,4 +1,4 @@
-//! Shared libraries for tests, compiled from C with the compiler that links these tests.
+//! Compiles shared libraries for tests from C, with the C compiler that links the tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,12 +8,12 @@ use tempfile::TempDir;
 
 use super::Folder;
 
-/// Puts a library into a folder, compiled with these definitions: `WORD="two"`.
+/// Compiles the library with these definitions, such as `WORD="two"`, and writes it into a folder.
 pub fn put(folder: &Folder, name: &str, definitions: &[&str]) {
     build(&folder.path(name), definitions);
 }
 
-/// The library without definitions, compiled once for all tests.
+/// Returns the library without further definitions, which is compiled once for all tests.
 pub fn plain() -> &'static Path {
     static BUILT: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
@@ -27,7 +27,7 @@ pub fn plain() -> &'static Path {
 
 fn build(to: &Path, definitions: &[&str]) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // In one step, as an installed build does it: no test may find half a file.
+    // The library is renamed into place, so that no test can load a half-written file.
     let beside = to.with_extension("new");
     let mut compiler = Command::new("cc");
     compiler.args([

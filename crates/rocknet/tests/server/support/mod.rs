@@ -1,4 +1,4 @@
-//! Support shared by the tests: folders with files, a server started from TOML, and a client that sees every byte.
+//! Support for the tests: folders with files, a server started from TOML, clients, and scripted upstreams.
 
 pub mod client;
 pub mod fastcgi;
@@ -20,6 +20,5 @@ pub use client::{Client, ReceivedResponse};
 pub use folder::Folder;
 pub use running::Running;
 
-/// Time limit of any wait. Far above what is needed, because a machine that builds at the same time is slow; a test
-/// that reaches it has failed.
+/// Time limit of every wait, ample even for a machine that builds at the same time. A test that reaches it fails.
 pub const DEADLINE: Duration = Duration::from_secs(20);

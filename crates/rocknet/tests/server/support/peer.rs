@@ -1,4 +1,4 @@
-//! Servers from packages of the system, each in the foreground and in a folder of the test's own.
+//! Starts installed servers such as nginx and HAProxy, in the foreground and in a temporary folder.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -7,16 +7,17 @@ use std::time::{Duration, Instant};
 
 use super::{DEADLINE, Folder};
 
-/// A running server, killed with the test.
+/// A running server. It is killed when the value is dropped.
 pub struct Peer(Child);
 
 impl Peer {
-    /// Waits until it listens at the socket file of this name. `log`: the file with its error messages.
+    /// Starts a server and waits until it listens at the socket file `socket`. `log` is the file with its error
+    /// messages.
     pub fn start(folder: &Folder, program: &str, arguments: &[&str], socket: &str, log: &str) -> Peer {
         let folders = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
         let path = folders.iter().map(|folder| Path::new(folder).join(program));
         let path = path.into_iter().find(|path| path.is_file());
-        let path = path.unwrap_or_else(|| panic!("{program}, which `cargo xtask test` installs"));
+        let path = path.unwrap_or_else(|| panic!("{program} is missing: `cargo xtask test` installs it"));
         let output = std::fs::File::options()
             .create(true)
             .append(true)

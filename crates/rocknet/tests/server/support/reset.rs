@@ -1,4 +1,4 @@
-//! The end of a connection that the server gives up, as seen from outside.
+//! Asserts that the server resets a connection, by the connection table of the kernel.
 
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 
 use super::DEADLINE;
 
-/// Pause between two reads of the kernel's table.
+/// Pause between two reads of the connection table.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Unacknowledged bytes that stay from one read to the next and are too many for a delayed acknowledgement.
+/// Number of unacknowledged bytes that shows a full receive buffer of the client: too many for a delayed
+/// acknowledgement.
 const QUEUE: u64 = 16 * 1024;
 
-/// Waits until the server's end of a connection has disappeared, without reading anything, and asserts that the client
-/// then finds a reset. A connection closed in an orderly way stays in FIN-WAIT-1, with all the data that the client did
-/// not take.
+/// Waits without reading until the server's end of a connection has disappeared, and asserts that the client then gets
+/// a reset. A connection that is closed in an orderly way would remain in FIN-WAIT-1, with all the data that the client
+/// has not read.
 #[track_caller]
 pub fn assert_reset(what: &str, client: &mut TcpStream) {
     let begun = Instant::now();
@@ -36,9 +37,9 @@ pub fn assert_reset(what: &str, client: &mut TcpStream) {
     assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{what}");
 }
 
-/// Waits until the server's end of a connection has data that the client has no room for.
+/// Waits until the server's end of a connection has data that does not fit into the receive buffer of the client.
 #[track_caller]
-#[allow(dead_code, reason = "not every test has to wait for it")]
+#[allow(dead_code, reason = "only some tests need this function")]
 pub fn wait_for_queue(what: &str, client: &TcpStream) {
     let (server, own) = (
         client.peer_addr().expect("a peer"),
@@ -57,7 +58,7 @@ pub fn wait_for_queue(what: &str, client: &TcpStream) {
     }
 }
 
-/// State of the server's end of a connection, and bytes in its send queue.
+/// Returns the state of the server's end of a connection and the number of bytes in its send queue.
 fn in_kernel(server: SocketAddr, client: SocketAddr) -> Option<(String, u64)> {
     let table = fs::read_to_string("/proc/net/tcp").expect("the kernel's table of connections");
     let (server, client) = (port(server), port(client));
@@ -72,7 +73,7 @@ fn in_kernel(server: SocketAddr, client: SocketAddr) -> Option<(String, u64)> {
     })
 }
 
-/// A port in the format of the table.
+/// Returns a port in the format of the table.
 fn port(address: SocketAddr) -> String {
     format!(":{:04X}", address.port())
 }

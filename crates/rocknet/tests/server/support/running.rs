@@ -1,4 +1,4 @@
-//! A server in this process, started from TOML and stopped at the end of the test.
+//! Runs a server in this process. It is started from TOML and stopped at the end of the test.
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -14,18 +14,18 @@ use rocknet_io::socket::Address;
 use super::{Client, DEADLINE, Folder, ReceivedResponse};
 
 pub struct Running {
-    /// `None` after it was stopped.
+    /// `None` after the server was stopped.
     server: Option<Server>,
     pub folder: Folder,
 }
 
-/// Prefix of configurations without `[server]`: few threads, and a clock that is read often, so that short timeouts end
-/// in time.
+/// Prefix of configurations without a `[server]` section: few threads, and short intervals between timer ticks, so that
+/// short timeouts end in time.
 const SERVER: &str = "[server]\nworkers = 1\nblocking_threads = 2\nevents = { wait = \"20ms\", connections = 16 }\n";
 const LOG: &str = "[log]\nerrors = \"off\"\n";
 
 impl Running {
-    /// One site over the folder `www`, with further keys.
+    /// Starts a server with one site that serves the folder `www`, with further keys.
     pub fn site(folder: Folder, keys: &str) -> Running {
         Running::start(folder, &site(keys))
     }
@@ -38,7 +38,7 @@ impl Running {
         Running::try_start(folder, text, mounts).unwrap_or_else(|error| panic!("the server did not start: {error}"))
     }
 
-    /// Fails if an address is in use.
+    /// Starts a server. Returns an error if an address is in use.
     pub fn try_start(folder: Folder, text: &str, mounts: Vec<Mount>) -> Result<Running, StartError> {
         let config =
             read(&folder, text).unwrap_or_else(|report| panic!("the configuration is invalid:\n{report:?}\n{text}"));
@@ -87,7 +87,7 @@ impl Running {
         Client::over(UnixStream::connect(self.folder.path(name)).expect("a connection to the socket file"))
     }
 
-    /// Waits until the server has noticed the end of every connection.
+    /// Waits until the server has closed every connection.
     #[track_caller]
     pub fn wait_until_idle(&self) {
         let started = Instant::now();
@@ -97,7 +97,7 @@ impl Running {
         }
     }
 
-    /// Sends one request on a connection of its own.
+    /// Sends a request on a new connection.
     pub fn fetch(&self, line: &str, fields: &[&str]) -> ReceivedResponse {
         self.connect().fetch(line, fields)
     }
@@ -106,12 +106,12 @@ impl Running {
         self.fetch(&format!("GET {path}"), &[])
     }
 
-    /// Stops the server. Returns true if nothing had to be cut.
+    /// Stops the server. Returns true if no response was cut.
     pub fn stop(mut self) -> bool {
         self.server.take().is_some_and(Server::stop)
     }
 
-    /// The server alone, so that another thread can stop it.
+    /// Returns the server and its folder separately, so that another thread can stop the server.
     pub fn take(mut self) -> (Server, Folder) {
         let server = self.server.take().expect("a server that was not stopped");
         (server, std::mem::replace(&mut self.folder, Folder::with(&[])))
@@ -126,7 +126,7 @@ impl Drop for Running {
     }
 }
 
-/// Text of a configuration with one site that serves every name.
+/// Returns a configuration with one site that serves every name.
 pub fn site(keys: &str) -> String {
     format!("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n{keys}\n")
 }
@@ -138,7 +138,7 @@ fn read(folder: &Folder, text: &str) -> Result<Config, Report> {
     Ok(loaded.config)
 }
 
-/// Mounts a handler at everything below `prefix` of the site `default`.
+/// Mounts a handler at all paths that begin with `prefix`, in the site `default`.
 pub fn mount(prefix: &str, handler: impl rocknet::handler::Handler + 'static) -> Mount {
     Mount {
         site: "default".to_owned(),

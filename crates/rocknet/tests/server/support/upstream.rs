@@ -1,4 +1,4 @@
-//! A scripted HTTP/1.1 upstream: it parses requests strictly, and sends exactly the bytes of a test.
+//! Scripted HTTP/1.1 upstream: it parses requests strictly and sends exactly the bytes of a test.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,13 +15,13 @@ pub struct Upstream {
 /// A request as received.
 #[derive(Debug, Default, Clone)]
 pub struct ReceivedRequest {
-    /// `GET /path HTTP/1.1`
+    /// Request line, such as `GET /path HTTP/1.1`.
     pub line: String,
     pub fields: Vec<(String, String)>,
     pub content: Vec<u8>,
 }
 
-/// Fate of a connection after a response.
+/// What the upstream does with the connection after a response.
 pub enum Next {
     Keep,
     Close,
@@ -37,7 +37,7 @@ impl ReceivedRequest {
 }
 
 impl Upstream {
-    /// Reads each request whole, and has `response` write the response.
+    /// Starts an upstream that reads whole requests and calls `response` to write each response.
     pub fn start(
         response: impl Fn(&ReceivedRequest, &mut TcpStream) -> Next + Send + Sync + Clone + 'static,
     ) -> Upstream {
@@ -59,7 +59,7 @@ impl Upstream {
         }
     }
 
-    /// Responds to each request with these bytes, and keeps the connection.
+    /// Starts an upstream that responds to each request with these bytes and keeps the connection.
     pub fn responding_with(response: impl Into<Vec<u8>>) -> Upstream {
         let response = response.into();
         Upstream::start(move |_, stream| {
@@ -68,13 +68,13 @@ impl Upstream {
         })
     }
 
-    /// Runs `serve` for each connection, in a thread of its own.
+    /// Starts an upstream that runs `serve` for each connection in a new thread.
     pub fn raw(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
         let address = listener.local_addr().expect("its address");
         let connections = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&connections);
-        // Both threads end with the test's process: no thread joins them.
+        // The threads are not joined. They run until the process of the test exits.
         spawn(move || {
             for stream in listener.incoming().flatten() {
                 count.fetch_add(1, Ordering::SeqCst);
@@ -90,28 +90,28 @@ impl Upstream {
         }
     }
 
-    /// URL for a configuration.
+    /// URL of the upstream, as in a configuration.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The key of a site that proxies everything to this upstream.
+    /// Returns the key with which a site proxies all requests to this upstream.
     pub fn key(&self) -> String {
         format!("proxy = \"{}\"", self.url())
     }
 
-    /// Number of connections so far.
+    /// Number of connections that were accepted so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// The latest request.
+    /// Returns the latest request.
     pub fn last(&self) -> ReceivedRequest {
         lock(&self.seen).last().expect("a request").clone()
     }
 }
 
-/// Starts a thread whose name distinguishes it from those of a server in the same process.
+/// Starts a thread with a name that distinguishes it from the threads of a server in the same process.
 fn spawn(run: impl FnOnce() + Send + 'static) {
     let thread = thread::Builder::new().name("t-upstream".to_owned()).spawn(run);
     drop(thread.expect("a thread"));
@@ -133,7 +133,11 @@ pub fn request(reader: &mut impl BufRead) -> io::Result<Option<ReceivedRequest>>
         incoming.fields.push((name.to_owned(), value.to_owned()));
     }
     if incoming.field("Transfer-Encoding") == Some("chunked") {
-        assert_eq!(incoming.field("Content-Length"), None, "a length beside chunks");
+        assert_eq!(
+            incoming.field("Content-Length"),
+            None,
+            "a request has a length and chunked coding"
+        );
         while let Some(size) = line(reader)? {
             let size = usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("{size:?} is no size"));
             let mut chunk = vec![0; size + 2];
@@ -163,12 +167,12 @@ fn line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
     Ok(Some(line.to_owned()))
 }
 
-/// Sends, and ignores the error if the peer has closed.
+/// Sends bytes and ignores the error if the proxy has closed the connection.
 pub fn write_to(stream: &mut TcpStream, bytes: impl AsRef<[u8]>) {
     let _ = stream.write_all(bytes.as_ref());
 }
 
-/// A complete response with a length.
+/// Returns a complete response with status 200 and a length.
 pub fn ok(content: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len())
 }
