@@ -42,8 +42,8 @@ pub const FIN_ONLY: u64 = 1;
 /// connections a system call.
 pub const LEFT_TO_KERNEL: u64 = 64 * 1024;
 
-/// Ticks of a wait without a deadline. The wheel shortens them to its maximum, which is 248 days with the shortest tick.
-/// When this time has passed, the deadline is set again.
+/// Ticks of a wait without a deadline. The wheel shortens them to its maximum, which is 248 days with the shortest
+/// tick. When this time has passed, the deadline is set again.
 const NEVER: u32 = u32::MAX;
 
 /// Deadline of one connection or stream.
@@ -97,8 +97,8 @@ impl Deadlines {
         self.deadline.set(ticks);
     }
 
-    /// Begins the wait until all sent bytes are acknowledged by a client that has closed its side. This usually takes one
-    /// round trip, so the first check is at the next tick. Returns the ticks until that check, for
+    /// Begins the wait until all sent bytes are acknowledged by a client that has closed its side. This usually takes
+    /// one round trip, so the first check is at the next tick. Returns the ticks until that check, for
     /// [`Deadlines::extend_ack_wait`].
     pub fn begin_ack_wait(&mut self) -> u32 {
         self.begin(Wait::Linger, 1);
@@ -198,8 +198,8 @@ impl Deadlines {
         }
     }
 
-    /// Ends the send window, because the link has taken all bytes of the tunnel. `moved`: bytes that the link has taken;
-    /// they count in other waits.
+    /// Ends the send window, because the link has taken all bytes of the tunnel. `moved`: bytes that the link has
+    /// taken; they count in other waits.
     pub fn tunnel_sent(&mut self, moved: u64) {
         match self.wait {
             Wait::Send => self.wait = Wait::Unset,
@@ -234,13 +234,13 @@ impl Deadlines {
         self.poll_rate(waker, |_| (1, 0), || 0)
     }
 
-    /// Returns true if the deadline has passed. In a wait with a rate window, also requires that too few bytes were moved
-    /// in the window; otherwise another window begins. Only `RequestBody`, `Send` and `HalfTunnel` have rate windows.
-    /// Never true for `Tunnel`.
+    /// Returns true if the deadline has passed. In a wait with a rate window, also requires that too few bytes were
+    /// moved in the window; otherwise another window begins. Only `RequestBody`, `Send` and `HalfTunnel` have rate
+    /// windows. Never true for `Tunnel`.
     ///
-    /// `rate` returns the minimum number of bytes in a window of this wait and the ticks of the window; for `HalfTunnel`,
-    /// the minimum is one byte. It is called only if the deadline has passed. `in_flight` returns the unacknowledged
-    /// bytes in the kernel: a slow client takes from these before the server can send again.
+    /// `rate` returns the minimum number of bytes in a window of this wait and the ticks of the window; for
+    /// `HalfTunnel`, the minimum is one byte. It is called only if the deadline has passed. `in_flight` returns the
+    /// unacknowledged bytes in the kernel: a slow client takes from these before the server can send again.
     #[inline]
     pub fn poll_rate(&mut self, waker: &Waker, rate: impl Fn(Wait) -> (u64, u32), in_flight: impl Fn() -> u64) -> bool {
         while self.deadline.poll_past(waker) {

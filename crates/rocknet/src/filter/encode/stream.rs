@@ -25,8 +25,8 @@ pub const MAX_INLINE: usize = 8 * 1024;
 /// faster source is not read until the step is complete.
 const BATCH: usize = 64 * 1024;
 
-/// Maximum pieces taken from the source for one step. If all of them are empty, the stream yields, so that such a source
-/// does not block the event loop.
+/// Maximum pieces taken from the source for one step. If the batch is still empty after them, the stream yields, so that
+/// a source of empty pieces does not block the event loop.
 const MAX_PIECES: usize = 64;
 
 /// Maximum memory of the encoders of all streams of a server. An encoder lives until its client has received the body,
@@ -233,9 +233,9 @@ impl CodedStream {
         None
     }
 
-    /// Fills the batch and returns the step to run. Stops when the batch is full, when the source pauses, ends or fails,
-    /// or after [`MAX_PIECES`] pieces. If all these pieces were empty, yields: pending, with a wake-up. Otherwise pending
-    /// only if the source pauses and no data has to be flushed.
+    /// Fills the batch and returns the step to run. Stops when the batch is full, when the source pauses, ends or
+    /// fails, or after [`MAX_PIECES`] pieces. If the batch is still empty after these pieces, yields: pending, with a
+    /// wake-up. Otherwise pending only if the source pauses and no data has to be flushed.
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<CoderStep>> {
         if let Some(error) = self.failure.take() {
             return Poll::Ready(Err(error));
@@ -272,7 +272,7 @@ impl CodedStream {
         if !batch.is_empty() {
             return Poll::Ready(Ok(CoderStep::Write));
         }
-        // All pieces were empty. Other tasks run before more of them are taken.
+        // The pieces were empty. Other tasks run before more of them are taken.
         context.waker().wake_by_ref();
         Poll::Pending
     }

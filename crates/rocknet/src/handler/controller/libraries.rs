@@ -1,5 +1,5 @@
-//! Libraries in use: one for each file, shared by all routes that name it. The file is not watched: a changed library is
-//! loaded when the configuration is reloaded.
+//! Libraries in use: one for each file, shared by all routes that name it. The file is not watched: a changed library
+//! is loaded when the configuration is reloaded.
 
 use std::collections::BTreeMap;
 use std::fmt;
