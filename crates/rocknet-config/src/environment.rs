@@ -67,15 +67,16 @@ pub trait Environment {
     ///
     /// Fails if the file cannot be read, is too large or is not UTF-8.
     fn read(&self, path: &Path) -> io::Result<String>;
-    /// Returns the existing files that match a pattern with `*` and `?` in any of its parts, sorted.
+    /// Returns the existing files that match a pattern with `*` and `?` in any of its parts, sorted. A missing
+    /// folder contains no matches.
     ///
     /// # Errors
     ///
-    /// Fails if a folder cannot be read, or if too many files match.
+    /// Fails if an existing folder cannot be read, or if too many files match.
     fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>>;
     /// Returns the type of the file at a path; `None` if the path does not exist.
     fn kind(&self, path: &Path) -> Option<FileKind>;
-    /// Returns the folder that the path of the main file is relative to.
+    /// Returns the current directory; a relative path of the main configuration file starts there.
     fn current_dir(&self) -> PathBuf;
 
     /// Loads certificates and keys as the server does, and returns the findings for a site with these names. The

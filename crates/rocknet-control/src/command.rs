@@ -134,7 +134,7 @@ impl FromStr for Command {
 pub struct UnknownCommand {
     /// The word, safe for a terminal: truncated and without control characters.
     pub word: String,
-    /// Suggested commands, most likely first.
+    /// Suggested commands, in the order of the help text.
     pub suggestions: Vec<Command>,
 }
 

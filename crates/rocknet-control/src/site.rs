@@ -14,7 +14,8 @@ use crate::text;
 pub struct SiteSummary {
     /// Name as in the configuration: `example.com`, `:8081`.
     pub name: String,
-    /// URLs for a browser, most likely first.
+    /// URLs: each name of the site at each of its ports, in the order of the configuration, then `unix:` with the path
+    /// of each socket.
     pub urls: Vec<String>,
     /// Folder with the site's files, if any.
     pub root: Option<PathBuf>,
@@ -47,7 +48,7 @@ pub enum SiteKind {
     Nothing,
     /// The welcome page of a new installation.
     Welcome,
-    /// A kind that this version does not know, from a newer server.
+    /// Responses of a handler that the embedding program mounts, or a kind that only a newer server knows.
     #[default]
     #[serde(other)]
     Other,

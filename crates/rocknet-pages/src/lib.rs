@@ -1,4 +1,5 @@
-//! Pages that RockNet generates: error pages, directory listings, and the welcome page of a new installation.
+//! Pages that RockNet generates: error pages, directory listings (also as JSON), and the welcome page of a new
+//! installation.
 //!
 //! The functions are pure: they return HTML or JSON without I/O or a clock. Each page is self-contained, with inline
 //! styles and no scripts, and causes no further requests. So it works without a network and under a strict content
@@ -17,5 +18,5 @@ pub mod welcome;
 pub const CONTENT_SECURITY_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// `Content-Type` of every page of this crate.
+/// `Content-Type` of every HTML page of this crate.
 pub const CONTENT_TYPE: &str = "text/html; charset=utf-8";

@@ -57,7 +57,7 @@ pub enum SortKey {
     Name,
     /// Size, then name.
     Size,
-    /// Time of the last change, then name.
+    /// Time of the last change, then name. An unknown time is the earliest.
     Time,
 }
 
@@ -172,8 +172,8 @@ impl ListingEntry {
         if self.kind == EntryKind::File { self.size } else { 0 }
     }
 
-    /// Appends the relative URL of the entry. The prefix `./` ensures that `javascript:x` is not read as a URL with a
-    /// scheme, and that `//x` does not lead out of the directory.
+    /// Appends the relative URL of the entry. `javascript:x` is not read as a URL with a scheme, and `//x` does not
+    /// lead out of the directory, because `:` and `/` are percent-encoded. The prefix `./` is a second safeguard.
     fn push_href(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"./");
         push_segment(out, &self.name);

@@ -178,9 +178,9 @@ mod tests {
         assert_eq!(page.matches("<main>").count(), 1);
     }
 
-    /// On a phone no element is wider than the screen: long paths are broken, and the logo is clipped.
+    /// These rules keep every element within the screen of a phone: long paths are broken, and the logo is clipped.
     #[test]
-    fn the_page_fits_a_phone() {
+    fn the_style_has_the_rules_for_phones() {
         let page = page(&FRESH);
         for rule in ["html,body{overflow-x:clip}", "\ncode{overflow-wrap:anywhere}", "pre{"] {
             assert!(page.contains(rule), "{rule}");

@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut connection = ServerConnection::new(&Config::default());
     connection.write_preface(&limits, &mut out);
     let mut input = PREFACE.to_vec();
-    // SETTINGS and WINDOW_UPDATE that open the windows to nearly their maximum, as h2load does.
+    // SETTINGS and WINDOW_UPDATE that open the windows to 1 GiB, half of their maximum, as h2load does.
     input.extend_from_slice(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x3f, 0xff, 0xff, 0xff]);
     input.extend_from_slice(&[0, 0, 4, 8, 0, 0, 0, 0, 0, 0x3f, 0xff, 0, 0]);
     let (mut stream, mut responses) = (1u32, 0);

@@ -1,8 +1,8 @@
 //! Encodes and decodes HPACK field blocks line by line, for comparison with another implementation.
 //!
-//! `read HEX` prints the fields of a block as `NAME:VALUE`. `write NAME:VALUE …` prints the block for these fields.
-//! Blocks, names and values are in hexadecimal. `allow N` sets the maximum size of the encoder's dynamic table in
-//! bytes.
+//! `read HEX` prints the fields of a block as `NAME:VALUE`, or `refused` if the block is invalid. `write NAME:VALUE …`
+//! prints the block for these fields. Blocks, names and values are in hexadecimal. `allow N` sets the maximum size of
+//! the encoder's dynamic table in bytes.
 
 use std::io::{BufRead, Write};
 

@@ -6,12 +6,13 @@ pub const IN: u16 = 1;
 /// Maximum size of a response to a message without EDNS, in bytes (RFC 1035 §4.2.1).
 pub const MAX_RESPONSE: usize = 512;
 
-/// Maximum length of a name in text form, in bytes (RFC 1035 §2.3.4).
+/// Maximum length of a name in text form without its trailing dot, in bytes: 255 bytes on the wire (RFC 1035 §2.3.4).
 const MAX_NAME: usize = 253;
 /// Maximum length of a label, in bytes.
 const MAX_LABEL: u8 = 63;
 
-/// Returns a query for the records of type `record_type` of a name; `None` if the name is invalid.
+/// Returns a query for the records of type `record_type` of a name; `None` if the name is invalid. Recursion is not
+/// requested.
 pub fn query(id: u16, name: &str, record_type: u16) -> Option<Vec<u8>> {
     let mut message = header(id, 0, [1, 0, 0, 0]);
     put_name(&mut message, name)?;

@@ -99,8 +99,8 @@ impl FieldIndex {
 
     /// Adds a line; `known` is the result of [`Known::from_name`] for its name.
     ///
-    /// Names must end below 16 MiB and there must be fewer than 65,536 lines; the ceilings of [`limits`](crate::limits)
-    /// ensure both.
+    /// A name must be shorter than 16 MiB, and there must be fewer than 65,536 lines; the ceilings of
+    /// [`limits`](crate::limits) ensure both.
     #[inline]
     pub fn push(&mut self, name: Span, known: Option<Known>, value: Span) {
         let number = match known {

@@ -62,7 +62,8 @@ pub enum ProxyHeaderError {
     Address,
     /// An unknown version or command.
     Command,
-    /// A header of version 2 that is too short for its addresses, or too long.
+    /// A header of version 2 that is too short for its addresses, or too long, or that is followed by bytes which the
+    /// caller should not have read.
     Length,
 }
 
@@ -83,7 +84,8 @@ impl ProxyHeaderError {
 ///
 /// # Errors
 ///
-/// Fails if the bytes are not the beginning of a valid header. The connection must then be closed.
+/// Fails if the bytes are not the beginning of a valid header, or if bytes follow the header. The connection must then
+/// be closed.
 pub fn parse(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     let compared = header.len().min(SIGNATURE.len());
     if header[..compared] == SIGNATURE[..compared] {
@@ -146,6 +148,7 @@ fn port(text: &str) -> Result<u16, ProxyHeaderError> {
 ///
 /// ```text
 /// signature(12) version|command(1) family|protocol(1) length(2) addresses and extensions (length)
+/// version|command: 0x20 = LOCAL, 0x21 = PROXY; family|protocol: 0x11 = TCP over IPv4, 0x21 = TCP over IPv6
 /// ```
 fn parse_v2(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     if let Some(&first) = header.get(SIGNATURE.len())

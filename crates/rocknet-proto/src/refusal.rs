@@ -94,7 +94,8 @@ impl FramingError {
 pub enum ChunkError {
     /// A chunk whose size line does not begin with a hexadecimal digit.
     Size,
-    /// A size of more than 16 digits, which overflows 64-bit parsers.
+    /// A size of more than 16 digits, which overflows 64-bit parsers. In a response also sizes whose sum exceeds 64
+    /// bits.
     SizeTooLong,
     /// A byte other than `;` or CRLF after the size. Parsers disagree about whitespace at this position.
     AfterSize,
@@ -108,8 +109,8 @@ pub enum ChunkError {
     End,
     /// An invalid line in the trailer section.
     Trailer(FieldError),
-    /// A trailer field for framing, routing or authorization (RFC 9110 §6.5.1). Merged into the head, it would change
-    /// the meaning of the message.
+    /// A trailer field for framing, routing, authorization or the handling of the content (RFC 9110 §6.5.1). Merged
+    /// into the head, it would change the meaning of the message.
     ForbiddenTrailer,
 }
 

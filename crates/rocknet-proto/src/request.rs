@@ -62,7 +62,7 @@ pub struct RequestIndex {
     pub path: Span,
     /// Query of the target, without `?`.
     pub query: Option<Span>,
-    /// `host[:port]` of the target or of Host.
+    /// `host[:port]` of the target, of Host or of `:authority`; see [`Request::authority`].
     pub authority: Span,
     /// Protocols that the client offers to switch to; see [`Request::upgrade`].
     pub upgrade: Option<Span>,
@@ -76,7 +76,7 @@ pub struct RequestIndex {
 }
 
 impl RequestIndex {
-    /// Clears the index and keeps its allocations.
+    /// Clears the index and keeps its allocations. The parts that the parsers set for every request keep their values.
     #[inline]
     pub fn clear(&mut self) {
         self.fields.clear();
@@ -126,7 +126,8 @@ pub struct Request<'a> {
     pub path: &'a [u8],
     /// Query: the bytes after the first `?`; `None` without a `?`, and empty if no byte follows it.
     pub query: Option<&'a [u8]>,
-    /// `host[:port]` as sent, from the target in absolute form, else from Host; empty in HTTP/1.0 without Host.
+    /// `host[:port]` as sent: from `:authority` in HTTP/2, or from the target in absolute or authority form, else from
+    /// Host. Empty if the request names no host, as HTTP/1.0 permits.
     pub authority: &'a [u8],
     /// Version.
     pub version: Version,

@@ -12,7 +12,7 @@ macro_rules! statuses {
         impl Status {
             $(#[doc = concat!($code, " ", $reason)] pub const $name: Status = Status($code);)*
 
-            /// Every registered code.
+            /// Every registered code, except those that are temporary, unused or obsolete.
             pub const REGISTERED: &'static [Status] = &[$(Status($code)),*];
 
             /// Returns the registered phrase, or `""` for an unregistered code. A reason phrase may be empty, because

@@ -20,7 +20,9 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 struct Exchange {
     /// Size of the request body in bytes; `None` for GET.
     upload: Option<usize>,
+    /// True if the request has Content-Length.
     announced: bool,
+    /// Size of the response body in bytes.
     download: usize,
     /// True if the server sends a prepared head.
     prepared: bool,
@@ -34,11 +36,15 @@ struct Exchange {
     priority: Option<String>,
 }
 
+/// Settings of the client, and the capacity of the pipe, all in bytes.
 #[derive(Clone, Debug)]
 struct Client {
+    /// Initial window of each stream.
     window: u32,
     connection_window: u32,
+    /// Maximum size of received frames.
     frame: u32,
+    /// Size of the dynamic table.
     table: u32,
     pipe: usize,
 }

@@ -128,7 +128,7 @@ fn headers_of_version_2_are_parsed() {
 }
 
 #[test]
-fn other_bytes_are_no_header() {
+fn other_bytes_are_errors_and_beginnings_are_incomplete() {
     for other in [
         "GET / HTTP/1.1\r\n",
         "\x16\x03\x01\x02\x00",

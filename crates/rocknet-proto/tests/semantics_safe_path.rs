@@ -5,7 +5,7 @@ use rocknet_proto::semantics::fuzzing;
 use rocknet_proto::semantics::safe_path::PathError::{AboveRoot, BadPercent, Control, NotAbsolute, Unmatchable};
 use rocknet_proto::semantics::safe_path::{MAX_DEPTH, PathError, SafePath};
 
-/// Maximum length of a file name on the systems that RockNet runs on, in bytes.
+/// Maximum length of a segment, in bytes.
 const MAX_SEGMENT: usize = 255;
 
 fn check(raw: &[u8], expected: Result<&str, PathError>) {

@@ -16,7 +16,7 @@ use crate::model::{CertificateFiles, CertificateSource, ClientAuth, HostPattern,
 use crate::source::Span;
 use crate::value::{path, typed};
 
-/// Maximum number of certificates of one site. There are fewer types of keys.
+/// Maximum number of certificates of one site. A site needs one for each type of key, and there are fewer types.
 const MAX_CERTIFICATES: usize = 8;
 
 pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tls {
@@ -28,14 +28,15 @@ pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tls {
     tls
 }
 
-/// Reads the TLS settings of a site; `None` if it does not use TLS. `name`: host name of the site. A site with a host
-/// name uses TLS by default.
+/// Reads the TLS settings of a site; `None` if it does not use TLS, or after an error that was reported. `written`: the
+/// key `tls` of the site. `name`: host name of the site; a site with a host name uses TLS by default. `defaults`: the
+/// settings of `[tls]`.
 pub(super) fn site(
     check: &mut Check<'_>,
     written: Option<&Node>,
     name: Option<&str>,
     mode: Mode,
-    all: &Tls,
+    defaults: &Tls,
 ) -> Option<SiteTls> {
     let table = written.and_then(Node::as_table);
     let source = match (written.map(|node| &node.value), table) {
@@ -48,18 +49,19 @@ pub(super) fn site(
         (None, _) if name.is_some() => CertificateSource::Auto,
         _ => return None,
     };
-    let redirect = typed::boolean(table, "redirect").unwrap_or(all.redirect);
+    let redirect = typed::boolean(table, "redirect").unwrap_or(defaults.redirect);
     // Browsers remember HSTS. A name on a developer's machine, or with a certificate that only this machine trusts,
-    // would become unreachable once the name is served without TLS or with another certificate.
+    // would become unreachable once the name is served without TLS or with another certificate. A site without
+    // `redirect` is meant to be reachable without TLS, which HSTS would prevent.
     let local = match source {
         CertificateSource::Auto => mode == Mode::Dev || name.is_none_or(is_local_name),
         CertificateSource::Local => true,
         CertificateSource::Files(_) => mode == Mode::Dev,
     };
-    let cautious = local || !redirect;
-    let inherited = if cautious { Duration::ZERO } else { all.hsts };
+    let omits_hsts = local || !redirect;
+    let inherited = if omits_hsts { Duration::ZERO } else { defaults.hsts };
     Some(SiteTls {
-        min: typed::choice(table, "min").unwrap_or(all.min),
+        min: typed::choice(table, "min").unwrap_or(defaults.min),
         client: client(check, table),
         redirect,
         hsts: typed::duration(table, "hsts").unwrap_or(inherited),
@@ -117,7 +119,7 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
     let pair = |at: usize| CertificateFiles {
         cert: certs[at].clone(),
         key: keys.as_ref().map_or(&certs[at], |keys| &keys[at]).clone(),
-        ocsp: ocsp.as_ref().map(|all| all[at].clone()),
+        ocsp: ocsp.as_ref().map(|ocsp| ocsp[at].clone()),
     };
     Some(CertificateSource::Files((0..certs.len()).map(pair).collect()))
 }
@@ -131,14 +133,15 @@ fn client(check: &mut Check<'_>, table: Option<&Table>) -> Option<ClientAuth> {
     })
 }
 
-/// Loads the certificates of a site and reports the findings. Missing files have already been reported.
+/// Loads the certificates of a site and reports the findings. Missing files, and folders in place
+/// of files, have already been reported.
 pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteTls, site: &str, names: &[HostPattern]) {
     let Some(table) = written.and_then(Node::as_table) else {
         return;
     };
-    let is_file = |path: &PathBuf| matches!(check.env.kind(path), Some(FileKind::File | FileKind::Other));
+    let is_not_folder = |path: &PathBuf| matches!(check.env.kind(path), Some(FileKind::File | FileKind::Other));
     if let (Some(client), Some(node)) = (&tls.client, table.node("client_ca"))
-        && client.ca.iter().all(is_file)
+        && client.ca.iter().all(is_not_folder)
         && let Some(error) = check.env.authorities_error(&client.ca)
     {
         let help = "name a PEM file that contains the certificates of the authorities";
@@ -148,11 +151,11 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
     let CertificateSource::Files(files) = &tls.source else {
         return;
     };
-    let mut all = files
+    let mut paths = files
         .iter()
         .flat_map(|files| [Some(&files.cert), Some(&files.key), files.ocsp.as_ref()])
         .flatten();
-    if !all.all(is_file) {
+    if !paths.all(is_not_folder) {
         return;
     }
     for finding in check.env.certificate_findings(files, names) {

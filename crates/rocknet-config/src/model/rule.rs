@@ -10,7 +10,7 @@ pub struct Rule {
     pub when: Conditions,
     /// Action for requests that meet all conditions.
     pub action: RuleAction,
-    /// True if the following rules are skipped after this rule has matched.
+    /// True if the following rules are skipped after this rule has matched. A redirect or a response always skips them.
     pub last: bool,
     /// Position of the rule in the configuration.
     pub span: SourceSpan,
@@ -25,9 +25,11 @@ pub struct Conditions {
     pub hosts: Vec<HostPattern>,
     /// Methods in upper case, one of which must be the method of the request.
     pub methods: Vec<String>,
-    /// Names of header fields with a pattern of the value; an empty pattern means that the field must be absent.
+    /// Names of header fields, each with a pattern of the value. `*` stands for any characters, and case is ignored. An
+    /// empty pattern means that the field must be absent.
     pub headers: Vec<(String, String)>,
-    /// Names of query parameters with a pattern of the value; an empty pattern means that the parameter must be absent.
+    /// Names of query parameters, each with a pattern of the value. `*` stands for any characters, and case matters. An
+    /// empty pattern means that the parameter must be absent.
     pub query: Vec<(String, String)>,
     /// `Some(true)`: over TLS only; `Some(false)`: without TLS only.
     pub secure: Option<bool>,
@@ -38,11 +40,12 @@ pub struct Conditions {
 pub enum RuleAction {
     /// No action; with `last`, the remaining rules are skipped.
     Pass,
-    /// Replaces the path, and also the query if the text has a query.
+    /// Replaces the path, and also the query if the text has a query. `{*}` has the meaning that it has in `Redirect`.
     Rewrite(String),
     /// Redirects the client.
     Redirect {
-        /// Path or absolute URL. `{*}` stands for the part that the first `*` of the path pattern matched.
+        /// Path or absolute URL. `{*}` stands for the part of the path that the first `*` of the matching pattern of
+        /// `paths` matched. If `paths` is empty, it stands for the path after its first slash.
         to: String,
         /// Status: 301, 302, 303, 307 or 308.
         status: u16,

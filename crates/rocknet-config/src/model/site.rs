@@ -30,7 +30,8 @@ pub struct Site {
     pub access: AccessLog,
     /// Settings of the root route: for paths that no route matches.
     pub settings: Settings,
-    /// Routes, in the order of their patterns.
+    /// Routes, sorted by the derived order of [`Pattern`]. This order is not the precedence: the most specific pattern
+    /// that matches takes effect.
     pub routes: Vec<Route>,
     /// Rules, in the order of the configuration.
     pub rules: Vec<Rule>,

@@ -75,7 +75,7 @@ pub enum Host {
     Unix(PathBuf),
     /// IP address and port.
     Address(IpAddr, u16),
-    /// Host name, which is resolved by the DNS, and port number.
+    /// Host name, which the resolver of the system resolves (`/etc/hosts`, DNS and others), and port number.
     Name(String, u16),
 }
 

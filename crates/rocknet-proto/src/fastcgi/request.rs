@@ -58,6 +58,7 @@ impl<'b> Params<'b> {
 
     /// Ends the variables with an empty record.
     pub fn finish(mut self) {
+        // If the current record is still empty, it is the one that ends the variables.
         if self.content() > 0 {
             self.close();
             self.out.extend_from_slice(&header(kind::PARAMS, 0));

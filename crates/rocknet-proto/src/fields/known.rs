@@ -142,7 +142,7 @@ impl Known {
     }
 }
 
-/// A set of known names; [`Fields::any`](super::Fields::any) tests for all of them with one bit test.
+/// A set of known names; [`Fields::any`](super::Fields::any) finds with one bit test whether any of them occurs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct KnownSet(pub(crate) u64);
 
@@ -179,7 +179,8 @@ const MAX_NAME: usize = 32;
 const COUNT: usize = Known::ALL.len();
 const _: () = assert!(COUNT <= 64, "`KnownSet` has 64 bits");
 
-/// Canonical spellings: each word is capitalized, as in RFC 9110.
+/// Canonical spellings: each word is capitalized, as in RFC 9110. Spellings with capitals inside a word, such as
+/// `Sec-WebSocket-Key` (RFC 6455), are not among them.
 static CANONICAL: [&str; COUNT] = {
     let mut all = [""; COUNT];
     let mut i = 0;

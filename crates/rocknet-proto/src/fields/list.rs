@@ -126,8 +126,8 @@ impl FieldList {
         all
     }
 
-    /// Replaces all fields of this name with one field at the position of the first; appends the field if the name does
-    /// not occur.
+    /// Replaces all fields of this name with one field at the position of the first, whose spelling of the name is
+    /// kept. Appends the field if the name does not occur.
     pub fn set(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
         let (name, value) = (name.as_ref(), value.as_ref());
         if self.value(name).is_none() {

@@ -34,8 +34,9 @@ pub fn format(unix_seconds: u64) -> [u8; DATE_LENGTH] {
 
 /// Parses an HTTP-date in any of its three forms (IMF-fixdate, RFC 850, asctime) to seconds since 1970.
 ///
-/// Returns `None` for an impossible date (31 February, a wrong day of the week, before 1970). Callers ignore a field
-/// with an invalid date, which costs at most one unneeded transfer. A guessed date could lead to a stale page.
+/// Returns `None` for an impossible date (31 February, a wrong day of the week, before 1970) and for other bytes.
+/// Callers ignore a field with an invalid date. For `If-Modified-Since` this costs at most one unneeded transfer,
+/// whereas a guessed date could lead to a stale page.
 pub fn parse(date: &[u8]) -> Option<u64> {
     let comma = date.iter().take(LONGEST_DAY_NAME + 1).position(|&b| b == b',');
     match comma {
@@ -169,9 +170,12 @@ fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
     year * 365 + year / 4 - year / 100 + year / 400 + before_month + day - 1 - MARCH_OF_YEAR_0_TO_1970
 }
 
+/// Returns the year, month and day of a day since 1970: the inverse of [`days_from_civil`].
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let days = days + MARCH_OF_YEAR_0_TO_1970;
     let (era, of_era) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
+    // The leap days before this day are subtracted: one in 4 years, but none in 100 years, and again one in 400 years.
+    // The divisors are the days of these periods without a leap day at their end.
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * of_year + 2) / 153;

@@ -57,8 +57,8 @@ impl<'a> EntityTag<'a> {
 /// Returns true if the value of `If-Match` or `If-None-Match` matches `current`, the tag of the current representation.
 ///
 /// `*` matches if a representation `exists`. The caller must join repeated fields with `, `. A value that is invalid
-/// anywhere, or has more than [`MAX_TAGS`] tags, matches nothing. The response is then complete for `If-None-Match` and
-/// a 412 for `If-Match`, and both are always correct.
+/// anywhere, or has more than [`MAX_TAGS`] tags, matches nothing. A GET with `If-None-Match` then gets the whole
+/// representation, and a request with `If-Match` gets 412. Both are correct even if a tag would have matched.
 pub fn list_matches(value: &[u8], current: &[u8], exists: bool, comparison: Comparison) -> bool {
     let value = list::trim(value);
     if value == b"*" {

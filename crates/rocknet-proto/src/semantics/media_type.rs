@@ -61,11 +61,11 @@ pub fn is_compressible(content_type: &[u8]) -> bool {
     begins(b"text/")
         || ends(b"+json")
         || ends(b"+xml")
-        || COMPRESSIBLE_BINARY.iter().any(|t| essence.eq_ignore_ascii_case(t))
+        || OTHER_COMPRESSIBLE.iter().any(|t| essence.eq_ignore_ascii_case(t))
 }
 
 /// Compressible types that neither begin with `text/` nor end with `+json` or `+xml`.
-const COMPRESSIBLE_BINARY: [&[u8]; 26] = [
+const OTHER_COMPRESSIBLE: [&[u8]; 26] = [
     b"application/ecmascript",
     b"application/eps",
     b"application/graphql",
@@ -119,8 +119,9 @@ const fn packed(extension: &'static str, value: &'static str) -> (&'static str, 
     )
 }
 
-/// Types by extension, sorted by extension. They come from the IANA registry, else from WHATWG MIME Sniffing. If an
-/// extension has two meanings, the table has the one that web sites use: `ts` is a stream segment, not TypeScript.
+/// Types by extension, sorted by extension. They come from the IANA registry, from WHATWG MIME Sniffing, or from common
+/// use. If an extension has two meanings, the table has the one that web sites use: `ts` is a stream segment, not
+/// TypeScript.
 #[rustfmt::skip]
 static TYPES: [(&str, MediaType); 170] = [
     packed("3g2", "video/3gpp2"),

@@ -164,7 +164,7 @@ pub fn choose_coding(accepted: AcceptEncoding, offered: &[Coding]) -> Coding {
     best.1
 }
 
-/// Returns the index of the offer that an `Accept` field prefers; `None` if the field refuses all offers. Among equal
+/// Returns the index of the offer that an `Accept` field prefers; `None` if the field accepts none of them. Among equal
 /// weights, the offer that a more specific range matches wins, then the earlier offer: `application/json, */*` requests
 /// JSON.
 ///

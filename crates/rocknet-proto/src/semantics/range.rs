@@ -50,8 +50,8 @@ impl ByteRange {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ranges {
     /// 200 with the whole representation. The field is malformed, has a unit other than bytes, or has more than
-    /// [`MAX_RANGES`] ranges (§14.2). Overlapping ranges also select the whole, because their total size could exceed
-    /// it (§17.15).
+    /// [`MAX_RANGES`] ranges (§14.2). A suffix of an empty representation selects the whole, too. Overlapping ranges
+    /// also select the whole, because their total size could exceed it (§17.15).
     Whole,
     /// 206 with `Content-Range`.
     One(ByteRange),

@@ -3,8 +3,8 @@
 //! Windows opens other files or devices for `con`, `x.` and `x::$DATA`. Such names are refused on Unix, too, so that a
 //! site exposes the same files on every machine.
 
-/// Maximum length of a file name on Linux, macOS and Windows, in bytes. A longer name matches no file, and some file
-/// systems return unexpected errors for it.
+/// Maximum length of a file name on Linux, in bytes. A longer name matches no file, and some file systems return
+/// unexpected errors for it. Other systems count 255 characters instead, but the limit is the same everywhere.
 pub(super) const MAX_SEGMENT: usize = 255;
 
 /// Returns true if a decoded segment may be the name of a file or directory. The caller must pass neither an empty

@@ -33,7 +33,8 @@ pub enum PathError {
     /// A `..` above the root.
     AboveRoot,
     /// A well-formed path that no file can have. It has an encoded slash, a backslash, bytes that are not UTF-8, a
-    /// device or stream name of Windows, too long a segment, or more than [`MAX_DEPTH`] segments.
+    /// device or stream name of Windows, a dot or space at the end of a segment, too long a segment, or more than
+    /// [`MAX_DEPTH`] segments.
     Unmatchable,
 }
 
@@ -145,7 +146,8 @@ impl<'a> SafePath<'a> {
         self.inner().split('/').filter(|segment| !segment.is_empty())
     }
 
-    /// Returns true if any segment begins with a dot, except a first `.well-known`.
+    /// Returns true if any segment begins with a dot, except a first `.well-known`. A segment that a later `..` removed
+    /// counts, too, because no ordinary client sends such a path.
     pub fn has_dot_segment(&self) -> bool {
         self.dot_segment
     }

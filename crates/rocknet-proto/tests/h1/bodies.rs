@@ -213,7 +213,7 @@ fn the_body_limit_of_a_site_applies_to_both_framings() {
 
 /// A body received after the response is discarded, and the connection persists.
 #[test]
-fn a_body_is_drained_after_an_early_response() {
+fn a_body_is_discarded_after_an_early_response() {
     let next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
     for (head, content, data) in [
         ("Content-Length: 5\r\n", "hello", "data hello"),

@@ -21,6 +21,7 @@ pub fn server_with(limits: &Limits, site_limit: Option<u64>, bytes: impl AsRef<[
     let shown = bytes.escape_ascii().to_string();
     let run = |pieces: &[&[u8]]| server_transcript(pieces, limits, site_limit, ResponseTiming::AfterBody);
     in_all_splits(bytes, &shown, expected, run);
+    // More bytes would complete the unfinished message.
     if expected.last() == Some(&"more") {
         return;
     }

@@ -77,25 +77,25 @@ fn defaults_match_the_documentation() {
     let head = |size: usize| format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(size - 32));
     let fill = head(16 * 1024);
     assert_eq!(fill.len(), 16 * 1024);
-    let accepted = |bytes: &str| {
+    let last_line = |bytes: &str| {
         let pieces = [bytes.as_bytes()];
         let timing = rocknet_proto::fuzzing::ResponseTiming::AfterBody;
         rocknet_proto::fuzzing::server_transcript(&pieces, &limits, None, timing).pop()
     };
-    assert_eq!(accepted(&fill).as_deref(), Some("idle"));
+    assert_eq!(last_line(&fill).as_deref(), Some("idle"));
     assert_eq!(
-        accepted(&head(16 * 1024 + 1)).as_deref(),
+        last_line(&head(16 * 1024 + 1)).as_deref(),
         Some("refused Field(TooLarge)")
     );
     let target = |size: usize| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(size - 1));
-    assert_eq!(accepted(&target(8 * 1024)).as_deref(), Some("idle"));
+    assert_eq!(last_line(&target(8 * 1024)).as_deref(), Some("idle"));
     assert_eq!(
-        accepted(&target(8 * 1024 + 1)).as_deref(),
+        last_line(&target(8 * 1024 + 1)).as_deref(),
         Some("refused TargetTooLong")
     );
     let fields = |n: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(n - 1));
-    assert_eq!(accepted(&fields(100)).as_deref(), Some("idle"));
-    assert_eq!(accepted(&fields(101)).as_deref(), Some("refused Field(TooMany)"));
+    assert_eq!(last_line(&fields(100)).as_deref(), Some("idle"));
+    assert_eq!(last_line(&fields(101)).as_deref(), Some("refused Field(TooMany)"));
 }
 
 #[test]

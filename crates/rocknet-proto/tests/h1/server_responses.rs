@@ -186,7 +186,7 @@ fn responses_are_framed_by_status_and_length() {
         "Content-Length: 0\r\n\r\n",
         AfterResponse::KeepAlive,
     );
-    // With an unread body, the connection persists after the body is drained, unless the client waits for a 100.
+    // With an unread body, the connection persists after the body is discarded, unless the client waits for a 100.
     let length = "Content-Length: 5\r\n";
     let post = "POST / HTTP/1.1";
     check(

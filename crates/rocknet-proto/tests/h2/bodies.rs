@@ -281,6 +281,7 @@ fn the_end_of_a_tunnel_closes_one_direction() {
         let stream = upload.stream;
         let piece = frame(DATA, 0, 1, vec![b'x'; 1000]);
         if is_tunnel {
+            // The limit is below the size of `piece`, because a tunnel has no body limit.
             upload
                 .connection
                 .set_body_limit(stream, 10)

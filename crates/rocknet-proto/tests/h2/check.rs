@@ -149,11 +149,12 @@ pub fn server(frames: &[Vec<u8>], expected: &[&str]) {
 pub fn server_with(limits: &Limits, config: &Config, timing: H2ResponseTiming, frames: &[Vec<u8>], expected: &[&str]) {
     let bytes = [beginning(), frames.concat()].concat();
     let check = |found: Vec<String>, how: &str| {
-        let state = found.iter().position(|line| !line.starts_with('>')).unwrap_or_default();
+        // The transcript has the events first, and then the frames that were sent.
+        let first_event = found.iter().position(|line| !line.starts_with('>')).unwrap_or_default();
         let ack = found.iter().position(|line| line == "> settings ack");
         let mut found = found;
         found.remove(ack.expect("the settings were acknowledged"));
-        assert_eq!(state, 0);
+        assert_eq!(first_event, 0);
         assert_eq!(found, expected, "{how}: {}", bytes.escape_ascii());
     };
     let run = |pieces: &[&[u8]]| h2_transcript(pieces, limits, config, timing);

@@ -63,6 +63,7 @@ impl Attack {
 /// time.
 #[test]
 fn floods_end_the_connection_at_their_burst() {
+    // The flood, the frames of a round, and the number of accepted rounds in addition to the burst.
     type FloodCase = (Flood, fn(u32) -> Vec<u8>, i32);
     let rows: &[FloodCase] = &[
         // Rapid reset.
@@ -157,7 +158,7 @@ fn floods_end_the_connection_at_their_burst() {
             "{flood:?}"
         );
         assert!(attack.connection.is_closed());
-        // At the refill rate, the same frames are accepted indefinitely.
+        // At the refill rate, the same frames are accepted beyond the burst.
         if flood == Flood::Resets && before > 0 {
             continue;
         }
@@ -352,7 +353,8 @@ fn indexed_fields_are_not_expanded() {
     assert_eq!(error.map(ConnectionError::code), Some(ErrorCode::EnhanceYourCalm));
 }
 
-/// The connection reports the number of response bytes that closed windows block.
+/// The connection reports the number of queued response bytes if closed windows block all of them, and 0 if any can be
+/// sent.
 #[test]
 fn blocked_bytes_are_reported() {
     let mut attack = Attack::new();

@@ -333,12 +333,13 @@ fn a_promise_opens_a_stream_for_its_response() {
 
 #[test]
 fn push_is_refused_if_the_client_does_not_allow_it() {
-    for (setting, goes) in [((2, 0), false), ((3, 0), false), ((3, 100), true)] {
+    // With the last setting, push is allowed until the client sends GOAWAY.
+    for (setting, goes_away) in [((2, 0), false), ((3, 0), false), ((3, 100), true)] {
         let mut server = Server::new();
         server.receive(&settings(&[setting]));
         let page = server.request(&get(1));
-        assert_eq!(server.connection.may_push(page), goes, "{setting:?}");
-        if goes {
+        assert_eq!(server.connection.may_push(page), goes_away, "{setting:?}");
+        if goes_away {
             server.receive(&frame(GOAWAY, 0, 0, [0; 8]));
         }
         assert_eq!(

@@ -29,15 +29,24 @@ pub enum Event {
     Stopped(bool),
 }
 
-/// The main loop: the source of its reloads, and its own sender for the event that the server has stopped.
+/// State of the main loop.
 pub struct MainLoop {
+    /// Sends to the queue that [`MainLoop::run`] receives from: the event that the server has stopped.
     pub sender: Sender<Event>,
+    /// Origin of the configuration, which a reload reads again.
     pub source: ConfigSource,
+    /// Settings at start. A reload reports which changed settings need a restart.
     pub start_settings: StartSettings,
+    /// True if commands can be typed.
     pub has_console: bool,
 }
 
 impl MainLoop {
+    /// Handles events until the server has stopped.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server is stopped immediately, by a second signal or command.
     pub async fn run(self, server: Server, mut events: Receiver<Event>) -> Result<(), Failure> {
         let mut server = Some(server);
         while let Some(event) = events.recv().await {
@@ -98,7 +107,10 @@ impl MainLoop {
         };
         if let Err(error) = thread::Builder::new().name("rn-stop".to_owned()).spawn(stop) {
             // The server was dropped with the closure. Its threads end with the process.
-            print_error(format_args!("stopped immediately: {error}"));
+            print_error(format_args!(
+                "stopped immediately and cut the responses in progress: cannot start the thread for an orderly stop: \
+                 {error}"
+            ));
             let _ = self.sender.try_send(Event::Stopped(false));
         }
     }

@@ -249,7 +249,7 @@ impl<L: Link> ConnectionCore<L> {
             End::Closed
         } else {
             End::Draining {
-                waited: self.deadlines.begin_drain(),
+                waited: self.deadlines.begin_ack_wait(),
             }
         };
     }
@@ -281,7 +281,7 @@ impl<L: Link> ConnectionCore<L> {
         } else if is_lingering {
             let ticks = worker.config().ticks;
             if let End::Draining { waited } = &mut self.end
-                && let Some(next) = self.deadlines.extend_drain(*waited, ticks.linger)
+                && let Some(next) = self.deadlines.extend_ack_wait(*waited, ticks.linger)
             {
                 *waited = next;
             } else {

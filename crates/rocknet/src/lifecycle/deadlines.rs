@@ -18,17 +18,17 @@ pub enum Wait {
     KeepAlive,
     /// Request body, at the minimum rate in each window.
     RequestBody,
-    /// Client that takes the response, at the minimum rate in each window.
+    /// Progress of the client in taking the response, at the minimum rate in each window.
     Send,
-    /// Client that closes after the last response.
+    /// Close by the client after the last response.
     Linger,
-    /// Handler or disk, for a response or the next piece of its body.
+    /// Response, or next piece of its body, from the handler or the disk.
     Handler,
     /// Data in a tunnel, without a deadline.
     Tunnel,
     /// Data from the open side of a half-closed tunnel: at least one byte in each window.
     HalfTunnel,
-    /// End of a tunnel by itself while the server stops.
+    /// Voluntary end of a tunnel while the server stops.
     TunnelGrace,
     /// No event: a wait has ended and the next has not begun. The old deadline still runs.
     Unset,
@@ -42,8 +42,8 @@ pub const FIN_ONLY: u64 = 1;
 /// connections a system call.
 pub const LEFT_TO_KERNEL: u64 = 64 * 1024;
 
-/// Ticks of a wait without a deadline. The wheel limits them to a time of at least weeks; when this time has passed,
-/// the deadline is set again.
+/// Ticks of a wait without a deadline. The wheel shortens them to its maximum, which is 248 days with the shortest
+/// tick. When this time has passed, the deadline is set again.
 const NEVER: u32 = u32::MAX;
 
 /// Deadline of one connection or stream.
@@ -56,7 +56,7 @@ pub struct Deadlines {
     held: u64,
     /// Remaining ticks of the request body window that a handler has interrupted; 0 if no window was interrupted.
     interrupted: u32,
-    /// Timeout of the handler of this request in ticks; `None`: the general timeout.
+    /// Timeout of the handler of the current request in ticks; `None`: the general timeout.
     handler_timeout: Option<u32>,
 }
 
@@ -78,7 +78,7 @@ impl Deadlines {
         self.wait
     }
 
-    /// Sets the ticks that the handler of the next request may take; `None`: the general limit.
+    /// Sets the ticks that the handler of a request may take, until the next call; `None`: the general limit.
     pub fn set_handler_timeout(&mut self, ticks: Option<u32>) {
         self.handler_timeout = ticks;
     }
@@ -97,17 +97,17 @@ impl Deadlines {
         self.deadline.set(ticks);
     }
 
-    /// Begins the wait for a client that has ended its side to acknowledge all sent bytes. This usually takes one round
-    /// trip, so the first check is at the next tick. Returns the ticks until that check, for
-    /// [`Deadlines::extend_drain`].
-    pub fn begin_drain(&mut self) -> u32 {
+    /// Begins the wait until all sent bytes are acknowledged by a client that has closed its side. This usually takes
+    /// one round trip, so the first check is at the next tick. Returns the ticks until that check, for
+    /// [`Deadlines::extend_ack_wait`].
+    pub fn begin_ack_wait(&mut self) -> u32 {
         self.begin(Wait::Linger, 1);
         1
     }
 
-    /// Sets the next check after `waited` further ticks, so that the time since the beginning doubles, up to
-    /// `max_ticks` in total. Returns the ticks from the beginning to that check; `None` if `max_ticks` have passed.
-    pub fn extend_drain(&mut self, waited: u32, max_ticks: u32) -> Option<u32> {
+    /// Sets the next check of a wait that has lasted `waited` ticks. The time from the beginning to this check is twice
+    /// `waited`, at most `max_ticks`, and is returned in ticks. Returns `None` if `max_ticks` have passed.
+    pub fn extend_ack_wait(&mut self, waited: u32, max_ticks: u32) -> Option<u32> {
         let ticks = waited.min(max_ticks.saturating_sub(waited));
         if ticks == 0 {
             return None;
@@ -172,8 +172,8 @@ impl Deadlines {
         }
     }
 
-    /// Waits for a tunnel: without a deadline, unless the server stops or one side of the tunnel has ended. A client
-    /// that does not take the sent bytes keeps its deadline.
+    /// Waits for a tunnel: without a deadline, unless the server stops or one side of the tunnel has ended
+    /// (`is_half`). Unless the server stops, a client that does not take the sent bytes keeps its deadline.
     pub fn enter_tunnel(&mut self, is_half: bool, is_stopping: bool, ticks: &Ticks) {
         if is_stopping {
             return self.enter(Wait::TunnelGrace, ticks.tunnel_close_grace);
@@ -198,8 +198,9 @@ impl Deadlines {
         }
     }
 
-    /// Ends the send window, because the link has taken all bytes of the tunnel.
-    pub fn tunnel_drained(&mut self, moved: u64) {
+    /// Ends the send window, because the link has taken all bytes of the tunnel. `moved`: bytes that the link has
+    /// taken; they count in other waits.
+    pub fn tunnel_sent(&mut self, moved: u64) {
         match self.wait {
             Wait::Send => self.wait = Wait::Unset,
             _ => self.moved(moved),
@@ -233,10 +234,13 @@ impl Deadlines {
         self.poll_rate(waker, |_| (1, 0), || 0)
     }
 
-    /// Returns true if the deadline has passed and too few bytes were moved in its window. If enough bytes were moved,
-    /// another window begins. `rate` returns the minimum number of bytes in a window of this wait and the ticks of the
-    /// window; it is called only if the deadline has passed. `in_flight` returns the unacknowledged bytes in the
-    /// kernel: a slow client takes from these before the server can send again.
+    /// Returns true if the deadline has passed. In a wait with a rate window, also requires that too few bytes were
+    /// moved in the window; otherwise another window begins. Only `RequestBody`, `Send` and `HalfTunnel` have rate
+    /// windows. Never true for `Tunnel`.
+    ///
+    /// `rate` returns the minimum number of bytes in a window of this wait and the ticks of the window; for
+    /// `HalfTunnel`, the minimum is one byte. It is called only if the deadline has passed. `in_flight` returns the
+    /// unacknowledged bytes in the kernel: a slow client takes from these before the server can send again.
     #[inline]
     pub fn poll_rate(&mut self, waker: &Waker, rate: impl Fn(Wait) -> (u64, u32), in_flight: impl Fn() -> u64) -> bool {
         while self.deadline.poll_past(waker) {
@@ -308,6 +312,7 @@ mod tests {
         );
         // The kernel took 5000 bytes, and the client none.
         check(Wait::Send, 0, &[(5000, 5000, true)]);
+        // These waits have no rate window.
         for wait in [
             Wait::FirstByte,
             Wait::Header,
@@ -326,7 +331,7 @@ mod tests {
         let mut deadlines = Deadlines::new(&wheel);
         let past = |deadlines: &mut Deadlines| deadlines.poll_rate(Waker::noop(), |_| (100, TICKS), || 0);
         deadlines.enter_request_body(TICKS);
-        for (moved, tick_in_handler, too_slow) in [
+        for (moved, ticks_in_handler, too_slow) in [
             // One byte in each tick of waiting for the client, and three ticks in the handler.
             (1, 3, false),
             (1, 3, false),
@@ -335,12 +340,12 @@ mod tests {
         ] {
             deadlines.moved(moved);
             deadlines.enter_handler(1000);
-            for _ in 0..tick_in_handler {
+            for _ in 0..ticks_in_handler {
                 wheel.advance();
             }
             assert!(
                 !past(&mut deadlines),
-                "time in the handler does not count for the client"
+                "time in the handler does not count against the client"
             );
             deadlines.enter_request_body(TICKS);
             wheel.advance();

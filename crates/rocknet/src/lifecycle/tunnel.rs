@@ -126,7 +126,7 @@ impl<L: Link> Link for ClientLink<'_, L> {
             Poll::Pending => self.deadlines.stall_tunnel(moved, self.send_ticks, || {
                 if is_direct { self.link.in_flight() } else { 0 }
             }),
-            Poll::Ready(_) => self.deadlines.tunnel_drained(moved),
+            Poll::Ready(_) => self.deadlines.tunnel_sent(moved),
         }
         polled
     }

@@ -427,7 +427,7 @@ fn an_invalid_controller_is_refused_with_its_span_and_changes_nothing() {
         ("empty.so:hello", "empty.so: "),
         (
             "good.so:hallo",
-            "it has no such controller; its controllers are `hello`, `mirror`",
+            "the library has no controller of this name; its controllers are `hello`, `mirror`",
         ),
         (
             "version.so:hello",

@@ -1,4 +1,5 @@
-//! Libraries in use: one for each file, shared by all routes that name it, and reloaded when the file has changed.
+//! Libraries in use: one for each file, shared by all routes that name it. The file is not watched: a changed library
+//! is loaded when the configuration is reloaded.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -73,8 +74,8 @@ impl Libraries {
     /// Fails if the library cannot be loaded or does not have the controller.
     pub fn controller(&self, configured: &model::Controller) -> Result<host::LoadedController, LoadError> {
         let path = &configured.library;
-        let library = self.in_process.library(path, |image| {
-            private_copy::library(&image, &path.to_string_lossy(), response_builder::log).map_err(LoadError::Library)
+        let library = self.in_process.library(path, |copy| {
+            private_copy::library(&copy, &path.to_string_lossy(), response_builder::log).map_err(LoadError::Library)
         })?;
         host::LoadedController::find(&library, &configured.name).ok_or_else(|| LoadError::NoController {
             has: library.names().map(str::to_owned).collect(),
@@ -88,14 +89,14 @@ impl Libraries {
     /// As [`Libraries::controller`].
     pub fn isolated(&self, configured: &model::Controller) -> Result<isolated::IsolatedController, LoadError> {
         let path = &configured.library;
-        let load = |image| IsolatedLibrary::load(path, image, &self.supervisors).map_err(LoadError::Isolated);
+        let load = |copy| IsolatedLibrary::load(path, copy, &self.supervisors).map_err(LoadError::Isolated);
         let library = self.isolated.library(path, load)?;
         isolated::IsolatedController::find(&library, &configured.name).ok_or_else(|| LoadError::NoController {
             has: library.names().map(str::to_owned).collect(),
         })
     }
 
-    /// Ends the process of each isolated library. Returns true if all have ended at `deadline`.
+    /// Ends the process of each isolated library. Returns true if all have ended by `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         self.supervisors.stop(deadline)
     }
@@ -133,12 +134,15 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LoadError::Unreadable(error) => error.fmt(f),
-            LoadError::TooLarge => write!(f, "it is larger than {} MiB", MAX_LIBRARY_SIZE >> 20),
+            LoadError::TooLarge => write!(f, "the library is larger than {} MiB", MAX_LIBRARY_SIZE >> 20),
             LoadError::Library(error) => error.fmt(f),
             LoadError::Isolated(why) => f.write_str(why),
+            LoadError::NoController { has } if has.is_empty() => {
+                f.write_str("the library has no controller of this name; it has none at all")
+            }
             LoadError::NoController { has } => write!(
                 f,
-                "it has no such controller; its controllers are `{}`",
+                "the library has no controller of this name; its controllers are `{}`",
                 has.join("`, `")
             ),
         }

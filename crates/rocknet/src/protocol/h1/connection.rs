@@ -44,6 +44,7 @@ pub(super) enum State {
     Serving(Box<CurrentExchange>),
     /// The last response is queued.
     Closing {
+        /// True if input is read and discarded until the client closes its side.
         linger: bool,
     },
 }
@@ -53,8 +54,8 @@ pub(super) struct CurrentExchange {
     pub(super) exchange: ActiveExchange,
     /// Channel of the request body, which the handler may read until the response is complete.
     pub(super) channel: Option<Rc<BodyChannel>>,
-    /// True if the response that accepts the tunnel has been sent.
-    pub(super) has_begun: bool,
+    /// True once the tunnel has been polled. The response that accepts the tunnel may still be unsent.
+    pub(super) tunnel_has_begun: bool,
 }
 
 impl<L: Link> Connection<L> {
@@ -80,9 +81,9 @@ impl<L: Link> Connection<L> {
         if output.is_empty() {
             return Ok(());
         }
-        let (moved, sent) = self.core.send(context, output, true);
+        let (moved, result) = self.core.send(context, output, true);
         self.count_sent(moved);
-        sent.map(drop)
+        result.map(drop)
     }
 }
 
@@ -96,9 +97,9 @@ impl<L: Link> Version for Connection<L> {
 
     fn poll_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut moved = 0;
-        let sent = self.core.poll_backlog(context, |bytes| moved = bytes);
+        let polled = self.core.poll_backlog(context, |bytes| moved = bytes);
         self.count_sent(moved);
-        sent.map_ok(drop)
+        polled.map_ok(drop)
     }
 
     #[inline]

@@ -54,7 +54,7 @@ impl<L: Link> Connection<L> {
                     CurrentExchange {
                         exchange,
                         channel: written.channel,
-                        has_begun: false,
+                        tunnel_has_begun: false,
                     },
                 );
             }

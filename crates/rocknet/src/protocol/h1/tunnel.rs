@@ -19,7 +19,7 @@ impl<L: Link> Connection<L> {
         let State::Serving(serving) = &mut self.state else {
             return Poll::Ready(Ok(()));
         };
-        if !std::mem::replace(&mut serving.has_begun, true) {
+        if !std::mem::replace(&mut serving.tunnel_has_begun, true) {
             self.core.link.keep_alive();
             self.core.open_ended = true;
             // The response head must be sent before any tunnel data.
