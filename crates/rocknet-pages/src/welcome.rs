@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(page.matches("<main>").count(), 1);
     }
 
-    /// These rules keep every element within the screen of a phone: long paths are broken, and the logo is clipped.
+    /// The rules keep every element within the screen of a phone: long paths are broken, and the logo is clipped.
     #[test]
     fn the_style_has_the_rules_for_phones() {
         let page = page(&FRESH);

@@ -5,7 +5,7 @@ use crate::{scgi, uwsgi};
 
 type Variable<'a> = (&'a [u8], &'a [u8]);
 
-/// Receives a CGI response in `pieces` and parses its head twice: once with a status line allowed, once with it refused.
+/// Receives a CGI response in `pieces` and parses its head twice: with a status line allowed, and with it refused.
 /// Returns one line of text with the position after the head and both results, or `too long`; no line if the head is
 /// incomplete. The caller checks that the result does not depend on how the response is split.
 pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {

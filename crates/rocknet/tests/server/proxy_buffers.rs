@@ -142,7 +142,7 @@ fn upstreams_do_not_wait_for_slow_clients() {
     let mut slow = server.connect();
     slow.send(request("POST /", &["Content-Length: 5"]));
     slow.send("abc");
-    // Another request gets a response over the only connection: none was opened for the incomplete request.
+    // Another request gets a response over the only connection: the incomplete request opened no connection.
     let mut other = server.connect();
     assert_eq!(other.get("/").text(), "0 None");
     assert_eq!(upstream.connections(), 1);

@@ -25,8 +25,8 @@ pub const MAX_INLINE: usize = 8 * 1024;
 /// faster source is not read until the step is complete.
 const BATCH: usize = 64 * 1024;
 
-/// Maximum pieces taken from the source for one step. If the batch is still empty after them, the stream yields, so that
-/// a source of empty pieces does not block the event loop.
+/// Maximum pieces taken from the source for one step. If the batch is still empty after them, the stream yields, so
+/// that a source of empty pieces does not block the event loop.
 const MAX_PIECES: usize = 64;
 
 /// Maximum memory of the encoders of all streams of a server. An encoder lives until its client has received the body,

@@ -22,7 +22,7 @@ pub struct ReceivedRequest {
     pub content: Vec<u8>,
 }
 
-/// What the application does with the connection after a response.
+/// Action of the application on the connection after a response.
 pub enum Next {
     Keep,
     Close,

@@ -21,7 +21,7 @@ pub struct ReceivedRequest {
     pub content: Vec<u8>,
 }
 
-/// What the upstream does with the connection after a response.
+/// Action of the upstream on the connection after a response.
 pub enum Next {
     Keep,
     Close,
