@@ -9,7 +9,7 @@
  * Both tables state their sizes and the version of this header. The server loads libraries of its own major version,
  * and neither side reads beyond the stated size. A library that is built today therefore loads in later minor
  * versions, and a library that is built with a later header loads in a server of today. If the server does not support
- * a property or function, the library gets an absent text or ROCKNET_UNKNOWN.
+ * a property, rocknet_read returns an absent text. Check with ROCKNET_HAS whether the server has a function.
  *
  * A request is valid until the call that it was passed to returns, and only on the thread of that call. The same is
  * true of everything that is read from it. No exception and no longjmp may leave a function of the library.
@@ -58,7 +58,7 @@ enum {
     /* The server sets this field itself (Date), or it belongs to the connection (Content-Length, Connection and
        similar). The response continues without it. */
     ROCKNET_NOT_YOURS = -4,
-    /* The server is too old to support the function or property. */
+    /* The server is too old to support the function, or no header field has this index. */
     ROCKNET_UNKNOWN = -5
 };
 
@@ -181,7 +181,7 @@ typedef struct rocknet_library_table {
 /* Exported by the library: returns its table. Called before `init`. */
 ROCKNET_EXPORT const rocknet_library_table *rocknet_library(void);
 
-/* Initializer for the table of a library with an array of controllers. */
+/* Initializer for the table of a library. `controllers` is an array, not a pointer; `init` and `drop` may be NULL. */
 #define ROCKNET_LIBRARY(init, drop, controllers)                                                                       \
     {                                                                                                                  \
         sizeof(rocknet_library_table), ROCKNET_ABI_MAJOR, ROCKNET_ABI_MINOR, init, drop, controllers,                  \
@@ -192,7 +192,7 @@ ROCKNET_EXPORT const rocknet_library_table *rocknet_library(void);
 #define ROCKNET_HAS(server, function)                                                                                  \
     (offsetof(rocknet_server, function) + sizeof((server)->function) <= (server)->size)
 
-/* Returns a property, such as ROCKNET_METHOD. */
+/* Returns a property, such as ROCKNET_METHOD; absent if the request does not have it or the server does not know it. */
 static inline rocknet_text rocknet_read(const rocknet_request *request, uint32_t what)
 {
     return request->server->read(request, what);

@@ -24,7 +24,7 @@ pub const INVALID: i32 = -2;
 pub const TOO_MUCH: i32 = -3;
 /// Result of the server: the field is `Date` or belongs to the connection. The response continues without it.
 pub const NOT_YOURS: i32 = -4;
-/// Result of the server: it is too old to support the function or property.
+/// Result of the server: it is too old to support the function, or no header field has this index.
 pub const UNKNOWN: i32 = -5;
 
 /// Property: method.

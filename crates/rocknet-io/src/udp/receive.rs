@@ -26,7 +26,7 @@ pub struct RecvMeta {
     pub destination: Option<IpAddr>,
     /// Congestion mark.
     pub ecn: Ecn,
-    /// Total length in bytes.
+    /// Total length of the datagrams in bytes.
     pub length: usize,
     /// Length of each datagram except the last, which may be shorter.
     pub segment: usize,
