@@ -9,7 +9,7 @@
  * Both tables state their sizes and the version of this header. The server loads libraries of its own major version,
  * and neither side reads beyond the stated size. A library that is built today therefore loads in later minor
  * versions, and a library that is built with a later header loads in a server of today. If the server does not support
- * a property, rocknet_read returns an absent text. Check with ROCKNET_HAS whether the server has a function.
+ * a property or function, the library gets an absent text or ROCKNET_UNKNOWN.
  *
  * A request is valid until the call that it was passed to returns, and only on the thread of that call. The same is
  * true of everything that is read from it. No exception and no longjmp may leave a function of the library.
@@ -58,20 +58,20 @@ enum {
     /* The server sets this field itself (Date), or it belongs to the connection (Content-Length, Connection and
        similar). The response continues without it. */
     ROCKNET_NOT_YOURS = -4,
-    /* The server is too old to support the function, or no header field has this index. */
+    /* The server is too old to support the function or property, or no header field has this index. */
     ROCKNET_UNKNOWN = -5
 };
 
 /* Properties of a request, for rocknet_read. */
 enum {
     ROCKNET_METHOD = 1,
-    /* Path as the client sent it, without the query. */
+    /* Percent-encoded path without the query, as the client sent it or a rewrite rule has changed it. */
     ROCKNET_PATH = 2,
     /* Path that routes are matched with: %XX is decoded, and `.`, `..` and `//` are resolved. */
     ROCKNET_DECODED_PATH = 3,
-    /* Query, which follows the first `?`; absent without one. */
+    /* Query, which follows the first `?`; absent without one. A rewrite rule may have changed it. */
     ROCKNET_QUERY = 4,
-    /* Path and query as the client sent them, before any rule of the site. */
+    /* Request target as the client sent it, before any rule of the site: usually path and query. */
     ROCKNET_TARGET = 5,
     /* Host and port of the request as the client sent them. */
     ROCKNET_HOST = 6,
@@ -81,6 +81,7 @@ enum {
     ROCKNET_SCHEME = 8,
     /* IP address of the client; absent for a Unix socket. */
     ROCKNET_CLIENT_ADDRESS = 9,
+    /* Port of the client in decimal digits; absent if it is not known, and for a Unix socket. */
     ROCKNET_CLIENT_PORT = 10,
     /* Subject of the certificate that the client authenticated with, "CN=bob, O=Example"; absent without one. */
     ROCKNET_CLIENT_CERTIFICATE = 11,

@@ -69,7 +69,7 @@ impl<'call> Request<'call> {
         self.read(abi::METHOD).unwrap_or_default()
     }
 
-    /// Returns the path as the client sent it, without the query.
+    /// Returns the percent-encoded path without the query, as the client sent it or a rewrite rule has changed it.
     pub fn path(&self) -> &'call [u8] {
         self.read(abi::PATH).unwrap_or_default()
     }
@@ -79,12 +79,12 @@ impl<'call> Request<'call> {
         self.read(abi::DECODED_PATH).unwrap_or_default()
     }
 
-    /// Returns the query, which follows the first `?`, or `None` without one.
+    /// Returns the query, which follows the first `?`, or `None` without one. A rewrite rule may have changed it.
     pub fn query(&self) -> Option<&'call [u8]> {
         self.read(abi::QUERY)
     }
 
-    /// Returns path and query as the client sent them, before any rule of the site.
+    /// Returns the request target as the client sent it, before any rule of the site: usually path and query.
     pub fn target(&self) -> &'call [u8] {
         self.read(abi::TARGET).unwrap_or_default()
     }
