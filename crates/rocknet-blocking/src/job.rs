@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 #[must_use = "dropping a job before it starts cancels it"]
 pub struct Job<R> {
     state: JobState<R>,
-    /// Removes the job from the queue.
+    /// Removes the job from the queue. `None` if there is nothing to cancel.
     cancel: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -29,7 +29,7 @@ pub enum JobError {
     Panicked,
     /// The queue of its priority was full, or the pool has no threads. The caller may retry later.
     Rejected,
-    /// The pool stopped before the job started.
+    /// The pool was stopping when the job was submitted, or stopped before the job started.
     Stopped,
 }
 
@@ -44,7 +44,8 @@ impl<R> Job<R> {
         }
     }
 
-    /// Returns whether the pool rejected the job, so that it never starts.
+    /// Returns whether the pool rejected the job, so that it never starts. Call this before polling the job: it returns
+    /// true also for a job that has returned its result.
     pub fn is_rejected(&self) -> bool {
         matches!(self.state, JobState::Rejected(_))
     }
@@ -72,6 +73,7 @@ impl<R> Future for Job<R> {
             JobState::Accepted(receiver) => ready!(Pin::new(receiver).poll(context)).unwrap_or(Err(JobError::Stopped)),
         };
         self.cancel = None;
+        // A receiver must not be polled again after its result.
         self.state = JobState::Rejected(JobError::Stopped);
         Poll::Ready(result)
     }

@@ -25,7 +25,7 @@ pub struct Pool {
 /// State and counters of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PoolStats {
-    /// Number of threads requested, without the additional ones for low priority.
+    /// Number of threads requested, at most [`MAX_THREADS`], without the additional ones for low priority.
     pub threads: usize,
     /// Number of threads that are running, with the additional ones for low priority.
     pub alive: usize,
@@ -96,8 +96,8 @@ impl Pool {
         }
     }
 
-    /// Submits a job. The [`Job`] resolves to the result or to a rejection; callers respond to [`JobError::Rejected`]
-    /// with 503.
+    /// Submits a job. The [`Job`] resolves to the result or to a [`JobError`]; callers respond to
+    /// [`JobError::Rejected`] with 503.
     pub fn spawn<R: Send + 'static>(&self, priority: Priority, job: impl FnOnce() -> R + Send + 'static) -> Job<R> {
         let shared = &self.handle.shared;
         let (task, receiver) = task(job);
@@ -160,8 +160,9 @@ impl Pool {
         }
     }
 
-    /// Accepts no more jobs, finishes the queued ones, and returns when all jobs are done or after `grace`. It blocks,
-    /// so it is for the thread that shuts the server down, not for an event loop.
+    /// Accepts no more jobs, finishes the queued ones, and returns when all jobs are done or after `grace`. Jobs that
+    /// are still queued then are dropped, and running ones continue. It blocks, so it is for the thread that shuts the
+    /// server down, not for an event loop.
     pub fn stop(&self, grace: Duration) -> StopReport {
         let shared = &self.handle.shared;
         let state = shared.close();

@@ -12,7 +12,8 @@ use rocknet_config::model::Priority;
 /// that job waits only for jobs queued before it.
 ///
 /// Ageing moves no job in memory. Within a priority the front job is the oldest, so it has risen highest, and comparing
-/// the three front jobs is enough. The cost of `push` and `pop` does not depend on the length of the queue.
+/// the three front jobs is enough. The cost of `push` and `pop` does not depend on the length of the queue; the
+/// functions with `is_eligible` search it.
 #[derive(Debug)]
 pub struct Queue<J> {
     levels: [VecDeque<QueuedJob<J>>; LEVELS],
@@ -23,6 +24,7 @@ pub struct Queue<J> {
 struct QueuedJob<J> {
     /// Increases with every push.
     number: u64,
+    /// Time at which the job was queued.
     since: Duration,
     job: J,
 }
@@ -83,7 +85,7 @@ impl<J> Queue<J> {
         self.pop_where(priorities, now, |_| true)
     }
 
-    /// Removes and returns the next job of these priorities that is eligible.
+    /// Removes and returns the next job of these priorities for which `is_eligible` returns true.
     pub fn pop_where(
         &mut self,
         priorities: &[Priority],
@@ -133,7 +135,7 @@ impl<J> Queue<J> {
             .min_by_key(|(rank, ..)| *rank)
     }
 
-    /// Removes a job if it is still queued.
+    /// Removes and returns a job if it is still queued.
     pub fn cancel(&mut self, ticket: Ticket) -> Option<J> {
         let waiting = &mut self.levels[level(ticket.priority)];
         let index = waiting
@@ -142,7 +144,8 @@ impl<J> Queue<J> {
         waiting.remove(index).map(|waiting| waiting.job)
     }
 
-    /// Removes all jobs.
+    /// Removes and returns all jobs. The numbers of tickets start again, so that an earlier ticket must not be used
+    /// once another job has been queued.
     pub fn drain(&mut self) -> impl Iterator<Item = J> + use<J> {
         std::mem::take(self)
             .levels
@@ -310,7 +313,7 @@ mod tests {
         assert_eq!(queue.cancel(tickets[3]), Some(Low));
         assert_eq!(queue.pop(at(0)), Some((Low, Low)));
         assert!(queue.is_empty());
-        // The capacity is available again.
+        // Each level has a limit of its own.
         for _ in 0..LEVEL_LIMIT {
             queue.push(Normal, Normal, at(0)).unwrap();
         }

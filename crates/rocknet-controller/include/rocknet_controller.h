@@ -58,20 +58,20 @@ enum {
     /* The server sets this field itself (Date), or it belongs to the connection (Content-Length, Connection and
        similar). The response continues without it. */
     ROCKNET_NOT_YOURS = -4,
-    /* The server is too old to support the function or property. */
+    /* The server is too old to support the function or property, or no header field has this index. */
     ROCKNET_UNKNOWN = -5
 };
 
 /* Properties of a request, for rocknet_read. */
 enum {
     ROCKNET_METHOD = 1,
-    /* Path as the client sent it, without the query. */
+    /* Percent-encoded path without the query, as the client sent it or a rewrite rule has changed it. */
     ROCKNET_PATH = 2,
     /* Path that routes are matched with: %XX is decoded, and `.`, `..` and `//` are resolved. */
     ROCKNET_DECODED_PATH = 3,
-    /* Query, which follows the first `?`; absent without one. */
+    /* Query, which follows the first `?`; absent without one. A rewrite rule may have changed it. */
     ROCKNET_QUERY = 4,
-    /* Path and query as the client sent them, before any rule of the site. */
+    /* Request target as the client sent it, before any rule of the site: usually path and query. */
     ROCKNET_TARGET = 5,
     /* Host and port of the request as the client sent them. */
     ROCKNET_HOST = 6,
@@ -81,6 +81,7 @@ enum {
     ROCKNET_SCHEME = 8,
     /* IP address of the client; absent for a Unix socket. */
     ROCKNET_CLIENT_ADDRESS = 9,
+    /* Port of the client in decimal digits; absent if it is not known, and for a Unix socket. */
     ROCKNET_CLIENT_PORT = 10,
     /* Subject of the certificate that the client authenticated with, "CN=bob, O=Example"; absent without one. */
     ROCKNET_CLIENT_CERTIFICATE = 11,
@@ -181,7 +182,7 @@ typedef struct rocknet_library_table {
 /* Exported by the library: returns its table. Called before `init`. */
 ROCKNET_EXPORT const rocknet_library_table *rocknet_library(void);
 
-/* Initializer for the table of a library with an array of controllers. */
+/* Initializer for the table of a library. `controllers` is an array, not a pointer; `init` and `drop` may be NULL. */
 #define ROCKNET_LIBRARY(init, drop, controllers)                                                                       \
     {                                                                                                                  \
         sizeof(rocknet_library_table), ROCKNET_ABI_MAJOR, ROCKNET_ABI_MINOR, init, drop, controllers,                  \
@@ -192,7 +193,7 @@ ROCKNET_EXPORT const rocknet_library_table *rocknet_library(void);
 #define ROCKNET_HAS(server, function)                                                                                  \
     (offsetof(rocknet_server, function) + sizeof((server)->function) <= (server)->size)
 
-/* Returns a property, such as ROCKNET_METHOD. */
+/* Returns a property, such as ROCKNET_METHOD; absent if the request does not have it or the server does not know it. */
 static inline rocknet_text rocknet_read(const rocknet_request *request, uint32_t what)
 {
     return request->server->read(request, what);

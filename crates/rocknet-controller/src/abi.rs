@@ -24,18 +24,18 @@ pub const INVALID: i32 = -2;
 pub const TOO_MUCH: i32 = -3;
 /// Result of the server: the field is `Date` or belongs to the connection. The response continues without it.
 pub const NOT_YOURS: i32 = -4;
-/// Result of the server: it is too old to support the function or property.
+/// Result of the server: it is too old to support the function or property, or no header field has this index.
 pub const UNKNOWN: i32 = -5;
 
 /// Property: method.
 pub const METHOD: u32 = 1;
-/// Property: path as the client sent it, without the query.
+/// Property: percent-encoded path without the query, as the client sent it or a rewrite rule has changed it.
 pub const PATH: u32 = 2;
 /// Property: path with `%XX` decoded and `.`, `..` and `//` resolved, which routes are matched with.
 pub const DECODED_PATH: u32 = 3;
-/// Property: query, which follows the first `?`.
+/// Property: query, which follows the first `?`; absent without one. A rewrite rule may have changed it.
 pub const QUERY: u32 = 4;
-/// Property: path and query as the client sent them, before any rule of the site.
+/// Property: request target as the client sent it, before any rule of the site: usually path and query.
 pub const TARGET: u32 = 5;
 /// Property: host and port of the request as the client sent them.
 pub const HOST: u32 = 6;
@@ -45,7 +45,7 @@ pub const VERSION: u32 = 7;
 pub const SCHEME: u32 = 8;
 /// Property: IP address of the client; absent for a Unix socket.
 pub const CLIENT_ADDRESS: u32 = 9;
-/// Property: port of the client in decimal digits.
+/// Property: port of the client in decimal digits; absent if it is not known, and for a Unix socket.
 pub const CLIENT_PORT: u32 = 10;
 /// Property: subject of the certificate that the client authenticated with; absent without one.
 pub const CLIENT_CERTIFICATE: u32 = 11;

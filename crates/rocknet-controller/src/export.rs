@@ -171,7 +171,7 @@ macro_rules! export {
 ///
 /// # Panics
 ///
-/// Panics, at compile time in [`export!`](crate::export!), if the name contains a NUL before its end.
+/// Panics, at compile time in [`export!`](crate::export!), if the name does not end in NUL or contains another NUL.
 pub const fn c_name(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(name) => name,
@@ -211,7 +211,8 @@ extern "C" fn drop_library<L: Library>(user: *mut c_void) {
 ///
 /// # Safety
 ///
-/// `raw` and `user` are the arguments of a call by the server, and `user` comes from `init` of the same library.
+/// `raw` and `user` must be the arguments of a call by the server, and `user` must come from `init` of the same
+/// library.
 unsafe fn call<L: Library, T>(
     raw: *mut abi::RawRequest,
     user: *mut c_void,

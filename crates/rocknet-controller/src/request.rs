@@ -49,7 +49,7 @@ impl<'call> Request<'call> {
     ///
     /// # Safety
     ///
-    /// `raw` was passed to a call that outlives `'call`, and no other code uses it during `'call`.
+    /// `raw` must have been passed to a call that outlives `'call`, and no other code may use it during `'call`.
     pub(crate) unsafe fn new(raw: *mut abi::RawRequest) -> Request<'call> {
         Request { raw, call: PhantomData }
     }
@@ -69,7 +69,7 @@ impl<'call> Request<'call> {
         self.read(abi::METHOD).unwrap_or_default()
     }
 
-    /// Returns the path as the client sent it, without the query.
+    /// Returns the percent-encoded path without the query, as the client sent it or a rewrite rule has changed it.
     pub fn path(&self) -> &'call [u8] {
         self.read(abi::PATH).unwrap_or_default()
     }
@@ -79,12 +79,12 @@ impl<'call> Request<'call> {
         self.read(abi::DECODED_PATH).unwrap_or_default()
     }
 
-    /// Returns the query, which follows the first `?`.
+    /// Returns the query, which follows the first `?`, or `None` without one. A rewrite rule may have changed it.
     pub fn query(&self) -> Option<&'call [u8]> {
         self.read(abi::QUERY)
     }
 
-    /// Returns path and query as the client sent them, before any rule of the site.
+    /// Returns the request target as the client sent it, before any rule of the site: usually path and query.
     pub fn target(&self) -> &'call [u8] {
         self.read(abi::TARGET).unwrap_or_default()
     }
@@ -140,7 +140,7 @@ impl<'call> Request<'call> {
         self.read(abi::USER)
     }
 
-    /// Returns the value of the first header field of this name, ignoring case.
+    /// Returns the value of the first header field of this name, ignoring case, or `None` if there is no such field.
     pub fn field(&self, name: &str) -> Option<&'call [u8]> {
         // SAFETY: as in `read`. The name is only read during the call.
         unsafe { bytes((self.server().field)(self.raw, name.as_ptr().cast(), name.len(), 0)) }
@@ -245,7 +245,7 @@ fn log(server: &abi::RawServer, request: *const abi::RawRequest, level: Level, l
 ///
 /// # Safety
 ///
-/// The text lives as long as `'call`.
+/// The text must live as long as `'call`.
 unsafe fn bytes<'call>(text: RawText) -> Option<&'call [u8]> {
     if text.data.is_null() {
         return None;
@@ -271,7 +271,7 @@ impl fmt::Display for Refused {
             Refused::Late => "the response has begun already",
             Refused::Invalid => "the status, name or value cannot be sent",
             Refused::TooMuch => "a limit of the server is exceeded",
-            Refused::NotYours => "the field belongs to the connection",
+            Refused::NotYours => "the field is `Date` or belongs to the connection",
             Refused::Unknown => "the server is too old for this function",
         })
     }

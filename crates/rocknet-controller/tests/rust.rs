@@ -45,7 +45,7 @@ fn fails(_: &App, request: &mut Request<'_>) -> Outcome {
     Ok(request.add_field("no token", "x")?)
 }
 
-/// Sends the request body back in capitals, and panics at a `!`.
+/// Sends the request body back in capitals, followed by a full stop, and panics at a piece `!`.
 struct Shout(Vec<u8>);
 
 impl Controller<App> for Shout {

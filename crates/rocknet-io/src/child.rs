@@ -23,7 +23,7 @@ pub struct ChildSetup<'a> {
     /// Working directory, entered as the account under which the program runs.
     pub directory: Option<&'a Path>,
     /// Descriptors that the program inherits under the same numbers. All other descriptors except the standard streams
-    /// are closed.
+    /// are closed. Before Linux 5.11 and on other systems, this requires that they are marked close-on-exec.
     pub inherited: Vec<OwnedFd>,
 }
 
@@ -56,7 +56,7 @@ pub fn bind_to_thread(command: &mut Command, user: Option<&User>, parent_death_s
 ///
 /// # Errors
 ///
-/// `ESRCH` if the group has no process any more.
+/// `ESRCH` if the group has no process any more; `EPERM` if this process may signal none of its members.
 pub fn signal_group(leader: u32, signal: Signal) -> io::Result<()> {
     let pid = i32::try_from(leader).ok().and_then(Pid::from_raw);
     Ok(kill_process_group(pid.ok_or(io::ErrorKind::InvalidInput)?, signal)?)

@@ -1,5 +1,5 @@
-//! Root-confined file system: opens files below a directory so that no path or race leads outside it. The same holds
-//! for symbolic links, unless the policy [`Symlinks`] permits a way out.
+//! Root-confined file system: opens files below a directory so that no path, symbolic link or race leads outside it.
+//! Two policies for links, [`Symlinks::Owner`] and [`Symlinks::All`], permit links that lead out.
 //!
 //! The directory is opened once, and every path is resolved from that descriptor. On Linux `openat2` with
 //! `RESOLVE_BENEATH` confines the lookup. The kernel refuses absolute links, even those that point back inside the
@@ -46,7 +46,7 @@ pub use symlinks::Symlinks;
 use access::Access;
 use root_directory::RootDirectory;
 
-/// Open directory to which the lookup of files is confined.
+/// Open directory to which the lookup of files is confined, as far as the policy for links requires.
 ///
 /// The descriptor remains open, so that renaming the directory, or replacing it by a link, does not affect lookups.
 ///
@@ -69,7 +69,7 @@ pub struct Root {
 /// File or directory opened below a root, with its attributes at the time of opening.
 #[derive(Debug)]
 pub struct OpenedFile {
-    /// The open descriptor. For a directory that the process can enter but not read, it only permits `fstat`.
+    /// The open descriptor. For a directory that the process has no permission to read, it only permits `fstat`.
     pub file: File,
     /// Attributes of the file, read from the descriptor.
     pub meta: Meta,
@@ -127,11 +127,12 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// Returns [`OpenError::WouldBlock`] if a name is not cached, if the lookup needs more than one system call, or if
-    /// [`Root::has_cached_lookup`] is false. Otherwise returns the errors of [`Root::open_file`].
+    /// Returns [`OpenError::WouldBlock`] if the caller has to use [`Root::open_file`]: a name is not cached, the kernel
+    /// cannot look up cached names below this root, the policy is [`Symlinks::Owner`], a link leads out or is absolute,
+    /// or permission is missing. Otherwise returns the errors of [`Root::open_file`].
     pub fn open_cached(&self, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
         let relative = validated(relative)?;
-        // Checking the owner of each link requires several system calls, some of which could block.
+        // Checking the owners of links requires several system calls, some of which could block.
         if symlinks == Symlinks::Owner {
             return Err(OpenError::WouldBlock);
         }
@@ -155,8 +156,8 @@ impl Root {
 
     /// Starts loading the names that `open_cached` needs into the kernel's cache, on the event loop of this thread.
     ///
-    /// Returns `None` if the event loop cannot start such an operation. Also returns `None` if `open_cached` never
-    /// succeeds below this root, with this policy or for this path.
+    /// Returns `None` if the event loop has no such operation or too many of them, if `relative` is invalid, or if
+    /// `open_cached` never succeeds below this root or with this policy.
     pub fn prefetch_names(self: &Arc<Self>, relative: &[u8], symlinks: Symlinks) -> Option<ReadAhead> {
         if symlinks == Symlinks::Owner {
             return None;
@@ -170,7 +171,7 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// As [`Root::open_file`].
+    /// As [`Root::open_file`], but permission to read the file is not required.
     pub fn stat(&self, relative: &[u8], symlinks: Symlinks) -> Result<Meta, OpenError> {
         let found = self.open_at(validated(relative)?, symlinks, Access::StatOnly)?;
         Meta::of(found.as_fd())
@@ -186,8 +187,8 @@ impl Root {
         })
     }
 
-    /// Lists the files and folders of a directory, in no particular order, and stops after `max_entries` names. Other
-    /// kinds of files, and links that lead nowhere or may not be followed, are left out but count as names.
+    /// Reads at most `max_entries` names of a directory, and returns those of files and directories in no particular
+    /// order. Sockets, FIFOs, devices and links that cannot be followed are left out, but count.
     ///
     /// # Errors
     ///
@@ -217,8 +218,8 @@ impl Root {
     }
 }
 
-/// Returns the attributes of the file at `path` if the kernel has every name of the path in its cache. Links are
-/// followed anywhere, because the path comes from the operator.
+/// Returns the attributes of the file at `path` if the kernel has every name of the path in its cache, and `None`
+/// otherwise. Links are followed anywhere, so `path` must come from the operator.
 pub fn stat_cached(path: &Path) -> Option<Meta> {
     let found = system::stat_cached(path).ok()?;
     Meta::of(found.as_fd()).ok()
@@ -230,7 +231,7 @@ impl AsFd for Root {
     }
 }
 
-/// Strips leading slashes, and rejects `..` and NUL bytes. Returns `.` for the root itself.
+/// Strips leading slashes, and rejects paths with `..` or NUL bytes. Returns `.` for the root itself.
 fn validated(relative: &[u8]) -> Result<&[u8], OpenError> {
     let start = relative.iter().position(|&byte| byte != b'/').unwrap_or(relative.len());
     let relative = &relative[start..];

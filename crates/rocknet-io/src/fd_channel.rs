@@ -19,9 +19,9 @@ pub struct FdChannel(OwnedFd);
 
 /// A received message. Its bytes are in the buffer passed to [`FdChannel::recv`].
 pub struct Message {
-    /// Number of bytes received.
+    /// Number of bytes received. A message longer than the buffer is cut.
     pub size: usize,
-    /// The descriptor sent with the message, if any.
+    /// The descriptor sent with the message; `None` also if this process had no free descriptor to receive it.
     pub fd: Option<OwnedFd>,
 }
 
@@ -132,8 +132,8 @@ impl FdChannel {
         Ok(())
     }
 
-    /// Blocks until the next message, and returns its size and its descriptors in order. Returns `None` once the other
-    /// end is closed.
+    /// Blocks until the next message, and returns its size and its descriptors in order. Descriptors for which this
+    /// process has no room are missing. Returns `None` once the other end is closed.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ impl FdChannel {
     }
 
     /// Blocks until a message arrives or the other end is closed, for at most `timeout`. Returns false after the
-    /// timeout.
+    /// timeout and after an error.
     pub fn wait_readable(&self, timeout: Duration) -> bool {
         let timeout = Timespec::try_from(timeout).unwrap_or_default();
         let mut polled = [PollFd::new(&self.0, PollFlags::IN)];

@@ -20,11 +20,11 @@ mod tests;
 /// Error of reading or sending a file whose size was queried before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileError {
-    /// The file ends at offset `at`, before the expected bytes, because it was truncated after its size was queried.
+    /// The expected byte at offset `at` is beyond the end of the file, which was truncated after its size was queried.
     /// The response cannot be completed. Its connection or stream has to be reset, so that the client does not mistake
     /// the part for the whole.
     Truncated {
-        /// The offset at which the file ends.
+        /// Offset of the first missing byte.
         at: u64,
     },
     /// The system call failed; `AGAIN` means that the socket is full.
@@ -102,7 +102,7 @@ pub fn read_at_most(file: &File, max: usize) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// [`FileError::Truncated`] if the file ends before the buffer is full.
+/// [`FileError::Truncated`] if the file ends before the buffer is full; [`FileError::System`] if reading fails.
 pub fn read_range(file: &File, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -115,9 +115,10 @@ pub fn read_range(file: &File, offset: u64, buffer: &mut [u8]) -> Result<(), Fil
     Ok(())
 }
 
-/// Reads at `offset` without waiting for the disk. Returns `None` if reading would block.
+/// Reads at `offset` without waiting for the disk, and returns the number of bytes read. Returns `None` if reading
+/// would block, or if the file system or the kernel cannot tell.
 ///
-/// `Some(0)` is the end of the file. If only a part is in the page cache, that part is returned.
+/// `Some(0)` is the end of the file. If only the first bytes are in the page cache, only these are read.
 ///
 /// # Errors
 ///
@@ -133,7 +134,8 @@ pub fn read_resident_vec(file: &File, offset: u64, max: usize) -> io::Result<Opt
     Ok(some_if_resident(read)?.map(|()| content))
 }
 
-/// Reads like [`read_at_most`], but without waiting for the disk. Returns `None` if reading would block.
+/// Reads like [`read_at_most`], but without waiting for the disk. Returns `None` if reading any of the bytes would
+/// block, or if the file system or the kernel cannot tell.
 ///
 /// # Errors
 ///
@@ -143,6 +145,7 @@ pub fn read_at_most_resident(file: &File, max: usize) -> io::Result<Option<Vec<u
     while content.len() < max {
         let at = content.len();
         match retry(|| system::append_resident(file.as_fd(), at as u64, &mut content)) {
+            // A file system in memory that lacks the flag has no disk to wait for.
             Err(Errno::OPNOTSUPP) if system::is_memory_backed(file.as_fd()) => {
                 return read_at_most(file, max).map(Some);
             }
@@ -231,7 +234,8 @@ const DISCARD_BUFFER: usize = 64 * 1024;
 ///
 /// # Errors
 ///
-/// `AGAIN` if the socket is full; [`FileError::Truncated`] if the file ends at `offset`.
+/// [`FileError::System`] with `AGAIN` if the socket is full; [`FileError::Truncated`] if the file ends at or before
+/// `offset`.
 pub fn sendfile(socket: impl AsFd, file: impl AsFd, offset: &mut u64, count: u64) -> Result<usize, FileError> {
     if count == 0 {
         return Ok(0);

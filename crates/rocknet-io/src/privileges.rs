@@ -1,4 +1,4 @@
-//! Replaces the privileges of root by those of another user. On Linux the process also keeps the capability to bind
+//! Replaces the privileges of root by those of another user, on Linux only. The process keeps the capability to bind
 //! ports below 1024.
 
 mod error;
@@ -27,13 +27,13 @@ pub fn effective_uid() -> u32 {
 /// Changes the whole process to `user` permanently: sets the supplementary groups, the group and the user, and checks
 /// that returning to root fails. Programs that the process starts cannot gain privileges by set-user-ID files.
 ///
-/// On Linux the capability to bind ports below 1024 is kept if the process has it, so that a reload can add such a
-/// port; started programs do not inherit it. Call this function after binding ports and opening logs, and before any
-/// thread starts.
+/// The capability to bind ports below 1024 is kept if the process has it, so that a reload can add such a port; started
+/// programs do not inherit it. Call this function after binding ports and opening logs, and before any thread starts.
 ///
 /// # Errors
 ///
-/// After an error the process must not continue, because it may have dropped only some of its privileges.
+/// After an error the process must not continue, because it may have dropped only some of its privileges. Systems other
+/// than Linux always return an error.
 pub fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     if user.uid == 0 || user.gid == 0 {
         return Err(PrivilegeError::IsRoot);

@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Blocks until a program exits, and returns its output. Each output stream is cut at 4 MiB.
+/// Blocks until a program exits, and returns the output of its piped streams. Each stream is cut at 4 MiB. If another
+/// process keeps a stream open for 2 s after the exit, its output is lost and returned as empty.
 ///
 /// # Errors
 ///

@@ -5,12 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// Future of a read-ahead, or of a path prefetch. It resolves to true once the data is in memory or cannot be loaded;
-/// an error then occurs again when the data is read. It resolves to false if the event loop did not start the
-/// operation. The caller then has to load the data where blocking is allowed.
+/// an error then occurs again when the data is read. It resolves to false if the event loop could not start or complete
+/// the operation. The caller then has to load the data where blocking is allowed.
 pub type ReadAhead = Pin<Box<dyn Future<Output = bool>>>;
 
 /// Loads `length` bytes of a file from `offset` into the page cache without a thread. Returns `None` if the event loop
-/// does not support it. The caller then has to load the range where blocking is allowed.
+/// does not support it, or has too many operations. The caller then has to load the range where blocking is allowed.
 #[cfg(target_os = "linux")]
 pub fn read_ahead(file: &Arc<File>, offset: u64, length: u64) -> Option<ReadAhead> {
     Some(Box::pin(crate::io_uring::read_ahead(file, offset, length)?))

@@ -37,8 +37,9 @@ struct SimState {
     /// Maximum bytes of one write; `None` for no limit.
     max_write: Option<usize>,
     send_error: Option<io::ErrorKind>,
-    /// Last limit of unsent bytes that was set. The next field counts how often one was set.
+    /// Argument of the last call of `limit_unsent`.
     unsent_limit: Option<u32>,
+    /// Number of calls of `limit_unsent`.
     unsent_limit_count: usize,
     /// True if the code under test has shut down its sending side or dropped the link.
     shut_down: bool,
@@ -68,12 +69,14 @@ pub fn pair() -> (SimLink, SimPeer) {
 }
 
 impl SimPeer {
-    /// Sends bytes, which arrive together in the caller's buffer.
+    /// Sends bytes, which arrive in the caller's buffer. One poll returns as many of them as fit, and no bytes of the
+    /// next send. Empty `bytes` arrive as an end of the stream in one poll.
     pub fn send(&self, bytes: &[u8]) -> &SimPeer {
         self.script(ScriptedInput::Borrowed(Bytes::copy_from_slice(bytes)))
     }
 
-    /// Sends bytes, which arrive together in a buffer of the link.
+    /// Sends bytes, which arrive in a buffer of the link: one poll returns all of them, whatever the size of the
+    /// caller's buffer.
     pub fn send_owned(&self, bytes: &[u8]) -> &SimPeer {
         self.script(ScriptedInput::Owned(Bytes::copy_from_slice(bytes)))
     }
@@ -88,7 +91,7 @@ impl SimPeer {
         self.script(ScriptedInput::End)
     }
 
-    /// Makes receiving fail after everything sent so far.
+    /// Makes one poll fail after everything sent so far. Input that follows is available in the next poll.
     pub fn fail_recv(&self, error: io::ErrorKind) -> &SimPeer {
         self.script(ScriptedInput::Fail(error))
     }
@@ -147,13 +150,14 @@ impl SimPeer {
         self.0.borrow().incoming.iter().map(length).sum()
     }
 
-    /// Returns the limit of unsent bytes that the code under test has set, and how often it has set one.
+    /// Returns the last argument with which the code under test called `limit_unsent` (`None` also if it never did),
+    /// and the number of these calls, including those with `None`.
     pub fn unsent_limit(&self) -> (Option<u32>, usize) {
         let state = self.0.borrow();
         (state.unsent_limit, state.unsent_limit_count)
     }
 
-    /// Returns whether the code under test has ended its sending side.
+    /// Returns whether the code under test has ended its sending side or dropped the link.
     pub fn is_shut_down(&self) -> bool {
         self.0.borrow().shut_down
     }

@@ -32,7 +32,8 @@ pub fn is_terminal(stream: StandardStream) -> bool {
     }
 }
 
-/// Returns whether to write colour to the stream: it is a terminal that supports colour, and `NO_COLOR` is not set.
+/// Returns whether to write colour to the stream: it is a terminal that supports colour, and `NO_COLOR` is unset or
+/// empty.
 pub fn shows_colour(stream: StandardStream) -> bool {
     colour(
         is_terminal(stream),
@@ -41,14 +42,15 @@ pub fn shows_colour(stream: StandardStream) -> bool {
     )
 }
 
-/// Reads a line without its line ending. A line longer than `max_bytes` is cut to `max_bytes + 1` bytes, so that the
-/// caller notices.
+/// Reads a line without its line ending; the line is empty at the end of the input. A line longer than `max_bytes` is
+/// cut to `max_bytes + 1` bytes, so that the caller notices. Its rest may remain in the input.
 ///
 /// # Errors
 ///
 /// Fails if reading does.
 pub fn read_line(input: &mut impl BufRead, max_bytes: usize) -> io::Result<Vec<u8>> {
     let mut line = Vec::with_capacity(max_bytes + 3);
+    // A line of `max_bytes` is read with its line ending, which can have two bytes.
     input.take(max_bytes as u64 + 2).read_until(b'\n', &mut line)?;
     if line.pop_if(|byte| *byte == b'\n').is_some() {
         line.pop_if(|byte| *byte == b'\r');

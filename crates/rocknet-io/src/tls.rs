@@ -207,7 +207,9 @@ impl<L: Link, S: Side> Tls<L, S> {
         Poll::Ready(self.decrypt(context, incoming, at + got, plain).map(Some))
     }
 
-    /// Decrypts the records in `incoming[..filled]`, keeps incomplete ones, and sends the records that they require.
+    /// Decrypts the records in `incoming[..filled]`, keeps incomplete ones, and sends the records that are due in
+    /// response. Returns the number of bytes written to `plain`; plaintext that does not fit is kept in `unread`.
+    /// `incoming` must have [`buffers::SPARE`] more bytes than `filled`.
     fn decrypt(
         &mut self,
         context: &mut Context<'_>,
@@ -269,7 +271,7 @@ impl<L: Link, S: Side> Tls<L, S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends `records` after those that are queued. Returns true if all of them have been sent.
+    /// Sends `records` after those in the backlog. Returns true if all records, with the backlog, have been sent.
     fn send_records(&mut self, context: &mut Context<'_>, records: &mut SendQueue) -> io::Result<bool> {
         if self.is_shut_down {
             // Such records are, for example, the response to a key update while the last bytes of the peer are read.

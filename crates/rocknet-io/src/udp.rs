@@ -29,9 +29,8 @@ use self::error::last_error;
 pub use self::receive::{RecvBuffers, RecvMeta};
 pub use self::transmit::{MAX_SEGMENTS, MAX_TRANSMIT_BYTES, Transmit};
 
-/// Buffer size in bytes requested for a socket in each direction. The default of 200 KiB has room for only a few of the
-/// largest batches.
-/// The kernel limits it to `net.core.rmem_max` and `wmem_max`.
+/// Buffer size in bytes requested for a socket in each direction. The default of 208 KiB has room for only a few of the
+/// largest batches. The kernel limits the size to `net.core.rmem_max` and `wmem_max`.
 const SOCKET_BUFFER: usize = 2 << 20;
 
 /// A UDP socket with segmentation offload (GSO and GRO), ECN and local addresses.
@@ -91,12 +90,13 @@ impl UdpSocket {
         }
     }
 
-    /// Sends all datagrams of `transmit`. Losses on the network are not reported.
+    /// Sends all datagrams of `transmit`, and removes those that were sent from `transmit.bytes`. After `Pending`, call
+    /// again with the same `transmit`. Losses on the network are not reported.
     ///
     /// # Errors
     ///
     /// Fails if the datagrams cannot be sent; the socket remains usable. `InvalidInput` if `transmit` exceeds its
-    /// limits.
+    /// limits, or if its `segment` is 0.
     pub fn poll_send(&self, context: &mut Context<'_>, transmit: &mut Transmit<'_>) -> Poll<io::Result<()>> {
         let Transmit { bytes, segment, .. } = *transmit;
         if segment == 0 || bytes.len() > MAX_TRANSMIT_BYTES || bytes.len().div_ceil(segment) > MAX_SEGMENTS {
@@ -111,7 +111,8 @@ impl UdpSocket {
                 Ok(()) => transmit.bytes = &transmit.bytes[chunk..],
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => ready!(self.socket.poll_write_ready(context))?.clear_ready(),
-                // The network device has no checksum offload, which segmentation by the kernel requires.
+                // EIO: the network device has no checksum offload, which segmentation by the kernel requires. EINVAL
+                // has several causes; unless it was the segmentation, sending the first datagram alone fails too.
                 Err(Errno::IO | Errno::INVAL) if chunk > segment => {
                     self.kernel_segments.store(false, Ordering::Relaxed);
                 }

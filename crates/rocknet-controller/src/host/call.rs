@@ -75,7 +75,7 @@ pub static SERVER: abi::RawServer = abi::RawServer {
 ///
 /// # Safety
 ///
-/// `request` is null, or was passed to the call that uses it now.
+/// `request` must be null, or have been passed to the library by a call that has not returned.
 unsafe fn call<'call>(request: *const abi::RawRequest) -> Option<&'call Call<'call>> {
     // SAFETY: every request that is passed to a library is the first field of a call, which outlives its use.
     unsafe { request.cast::<Call<'call>>().as_ref() }
@@ -95,7 +95,7 @@ unsafe fn call_mut<'call>(request: *mut abi::RawRequest) -> Option<&'call mut Ca
 ///
 /// # Safety
 ///
-/// There are `size` bytes at `data`, unless it is null.
+/// There must be `size` bytes at `data`, unless it is null.
 unsafe fn bytes<'call>(data: *const c_char, size: usize) -> Option<&'call [u8]> {
     if data.is_null() {
         return (size == 0).then_some(&[]);

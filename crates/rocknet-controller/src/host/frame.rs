@@ -118,7 +118,7 @@ impl ServerMessage<'_> {
 }
 
 impl ProcessMessage<'_> {
-    /// Appends the message as a frame. Use [`write_head`] for a head.
+    /// Appends the message as a frame. [`write_head`] does so for a head, from its fields.
     ///
     /// # Errors
     ///
@@ -346,7 +346,7 @@ impl FrameReader {
         self.start == self.end
     }
 
-    /// Returns kind and payload of the next frame, once it is complete.
+    /// Returns the kind of the next frame, and the range of its payload in `bytes`. Returns `None` if it is incomplete.
     fn next(&mut self) -> Result<Option<(u8, Range<usize>)>, InvalidFrame> {
         let Some((kind, size)) = self.header()? else {
             return Ok(None);
@@ -370,7 +370,7 @@ impl FrameReader {
         Ok(Some((kind, size)))
     }
 
-    /// Returns the number of bytes that the next frame still needs.
+    /// Returns the number of bytes that the next frame still needs; 0 if its size is not known.
     fn missing(&self) -> usize {
         match self.header() {
             Ok(Some((_, size))) => (HEADER + size).saturating_sub(self.end - self.start),

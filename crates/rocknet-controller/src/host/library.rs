@@ -57,7 +57,8 @@ pub enum LoadError {
 }
 
 impl LoadedLibrary {
-    /// Loads a library and calls its `init`. `log` receives log lines that belong to no request.
+    /// Loads a library and calls its `init`. `log` receives log lines that belong to no request. All libraries share
+    /// one receiver: the first that this process has passed.
     ///
     /// Constructors of the library run during this call, with the privileges of this process.
     ///
@@ -73,7 +74,8 @@ impl LoadedLibrary {
         LoadedLibrary::initialize(entry, Some(library))
     }
 
-    /// Uses a library that is linked into this program, by its `rocknet_library` function.
+    /// Uses a library that is linked into this program, by its `rocknet_library` function. `log` is as for
+    /// [`LoadedLibrary::load`].
     ///
     /// # Errors
     ///
@@ -171,7 +173,7 @@ fn entries(table: &abi::RawLibrary) -> Result<Vec<(String, abi::RawController)>,
 ///
 /// # Safety
 ///
-/// There are `size` bytes at `start`, and zero is a valid value for every field of `T`.
+/// There must be `size` bytes at `start`, and zero must be a valid value for every field of `T`.
 unsafe fn read_known_part<T>(start: *const u8, size: usize) -> T {
     let mut table = std::mem::MaybeUninit::<T>::zeroed();
     // SAFETY: the copy stays within both sizes. The remaining bytes are zero, which is valid.

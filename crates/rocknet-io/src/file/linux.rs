@@ -11,7 +11,8 @@ pub(super) fn read_resident(file: BorrowedFd<'_>, offset: u64, buffer: &mut [u8]
     rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT)
 }
 
-/// Fills the spare capacity of a vector. Zeroing it first cost 17 µs per MiB sent, a twentieth of the total.
+/// Appends bytes of the file from `offset` that are in the page cache, at most as many as fit into the spare capacity
+/// of `content`. The capacity is not zeroed before, because that cost 17 µs per MiB sent, a twentieth of the total.
 #[allow(unsafe_code)]
 pub(super) fn append_resident(file: BorrowedFd<'_>, offset: u64, content: &mut Vec<u8>) -> Result<(), Errno> {
     let offset = libc::off_t::try_from(offset).map_err(|_| Errno::INVAL)?;

@@ -44,7 +44,7 @@ fn reads_at_most() {
 
 #[test]
 fn reads_ranges() {
-    // Length of the file, offset and length of the range, offset reported as the truncated end.
+    // Length of the file, offset and length of the range, offset of the first missing byte (`None` if none is missing).
     for (length, offset, range, truncated) in [
         (100, 0, 100, None),
         (100, 99, 1, None),

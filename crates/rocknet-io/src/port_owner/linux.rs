@@ -75,8 +75,9 @@ fn address(hex: &str) -> Option<IpAddr> {
     }
 }
 
-/// Returns whether a socket bound to `bound` prevents another from binding `requested`. The table does not show whether
-/// `[::]` is bound for IPv6 only, so it is assumed to occupy the port for both IP versions.
+/// Returns whether a socket bound to `bound` can prevent another from binding `requested`; `None` is a request for all
+/// addresses. The table does not show whether a socket at `[::]` is for IPv6 only, so it counts as a socket for both IP
+/// versions. A request for `[::]` counts as one for both too.
 fn conflicts(bound: IpAddr, requested: Option<IpAddr>) -> bool {
     match requested {
         None => true,
@@ -88,7 +89,7 @@ fn conflicts(bound: IpAddr, requested: Option<IpAddr>) -> bool {
     }
 }
 
-/// Parses the inode from a line of `/proc/net/unix` that ends in `path`.
+/// Parses the inode from a line of `/proc/net/unix` for a socket bound to `path`; `None` for any other line.
 fn unix_inode(line: &[u8], path: &[u8]) -> Option<u64> {
     let fields = line.strip_suffix(path)?.strip_suffix(b" ")?;
     let mut fields = std::str::from_utf8(fields).ok()?.split_ascii_whitespace();

@@ -19,7 +19,8 @@ pub enum PrivilegeError {
     Threads(usize),
     /// The system call with this name failed.
     System(&'static str, io::Error),
-    /// All calls succeeded, but the process could return to root.
+    /// All calls succeeded, but the process could return to root, or a check found other IDs, groups or capabilities
+    /// than requested.
     Reversible,
 }
 

@@ -14,15 +14,16 @@ pub struct User {
     pub uid: u32,
     /// ID of the primary group.
     pub gid: u32,
-    /// IDs of all groups, including the primary one.
+    /// IDs of all groups: the primary one first, then the supplementary ones.
     pub groups: Vec<u32>,
-    /// Home directory; `None` if the account is not in `/etc/passwd`.
+    /// Home directory; `None` if the account is not in `/etc/passwd`, or has no absolute path there.
     pub home: Option<PathBuf>,
 }
 
 impl User {
-    /// Looks up `name`, `uid`, `name:group` or `uid:gid`. Reads `/etc/passwd` and `/etc/group` only, because a query of
-    /// a directory service would load foreign code into a process of root.
+    /// Looks up `user` or `user:group`, each a name or a number. A given group replaces all groups of the user. Reads
+    /// `/etc/passwd` and `/etc/group` only, because a query of a directory service would load foreign code into a
+    /// process of root.
     ///
     /// # Errors
     ///

@@ -21,7 +21,7 @@ pub struct BindError {
 /// Cause of a [`BindError`].
 #[derive(Debug)]
 pub enum BindErrorKind {
-    /// Another socket is bound to the address. Contains the process that owns this socket, if it was found.
+    /// Another socket is bound to the address. Contains the process that owns that socket, if it was found.
     InUse(Option<PortOwner>),
     /// Permission is missing for a port below 1024, or for the directory of the socket file.
     Denied,

@@ -47,7 +47,8 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// Returns the cause, and the owner of the port if another socket is bound there.
+    /// Returns the cause. If another socket is bound to the address, the error names its owner as far as it can be
+    /// found.
     pub fn bind(address: &Address, options: ListenOptions) -> Result<Self, BindError> {
         Self::open(address, options, PortSharing::Exclusive).map_err(|error| BindError::new(address, error))
     }
@@ -133,11 +134,13 @@ impl Listener {
             .map_err(fail)
     }
 
-    /// Takes over a listening socket passed to this process, by systemd or by a previous process.
+    /// Takes over a listening socket passed to this process, by systemd or by a previous process. The file of a Unix
+    /// socket is not removed when the listener is dropped.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the socket does not listen.
+    /// `EINVAL` if the socket does not listen; other errors if the descriptor is not a TCP socket or a Unix socket with
+    /// a file.
     pub fn from_descriptor(socket: OwnedFd) -> io::Result<Self> {
         if !system::listens(socket.as_fd())? {
             return Err(Errno::INVAL.into());
@@ -174,7 +177,8 @@ impl Listener {
         self.address.port()
     }
 
-    /// Keeps the socket file when this listener is dropped, because another process continues to use it.
+    /// Keeps the socket file when the last listener bound to it is dropped, because another process continues to use
+    /// it.
     pub fn keep_socket_file(&self) {
         if let Some(file) = &self.file {
             file.keep();
@@ -205,7 +209,7 @@ impl AsRawFd for Listener {
     }
 }
 
-/// Listens on the first free port from `port` on, trying at most `tries` ports.
+/// Listens on the first free port from `port` on, trying at most `tries` ports, but at least one.
 ///
 /// # Errors
 ///

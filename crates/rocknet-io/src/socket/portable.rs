@@ -20,7 +20,7 @@ pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, PeerAddre
 }
 
 /// Returns true if the socket listens, and fails otherwise. Not every system reports that state, so this function calls
-/// `listen` again, which has no effect on a listening socket and fails on a connected one.
+/// `listen` again. On a listening socket this changes only the length of the queue; on a connected one it fails.
 pub(super) fn listens(socket: BorrowedFd<'_>) -> io::Result<bool> {
     SockRef::from(&socket).listen(super::BACKLOG).map(|()| true)
 }

@@ -56,7 +56,7 @@ pub(super) fn bind(path: &Path, backlog: i32) -> io::Result<(OwnedFd, SocketFile
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     // On Linux the file is created with the mode of its socket; without this, all users could connect for a moment. On
-    // other systems this may fail, and the mode of the directory protects that moment.
+    // other systems `fchmod` may fail, and then only the permissions of the directory can keep other users out.
     let _ = rustix::fs::fchmod(&socket, Mode::from_raw_mode(MODE as _));
     socket.bind(&address)?;
     // From here on the file is removed if a step fails.

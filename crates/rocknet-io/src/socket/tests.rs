@@ -1,4 +1,5 @@
-//! Tests of binding next to other sockets and to stale socket files, of accepting, and of error messages.
+//! Tests of listening sockets: binding to addresses in use, replacing stale socket files, accepting connections, and
+//! classifying errors.
 
 use std::fs;
 use std::io::{self, Write};
@@ -80,6 +81,7 @@ fn accepts_only_at_the_listening_address() {
         let listener = Listener::bind(&tcp(listen, 0), ListenOptions::default()).unwrap();
         let port = listener.local_port().unwrap();
         assert_ne!(port, 0);
+        // Without IPv6, a listener for all addresses is bound to 0.0.0.0 and reports that address.
         if has_ipv6() {
             assert_eq!(listener.address(), &tcp(listen, port));
         }
@@ -134,7 +136,7 @@ fn a_port_in_use_is_refused_and_its_owner_named() {
         (ListenOptions::default(), ListenOptions::default()),
         (ListenOptions::default(), SHARED),
         (SHARED, ListenOptions::default()),
-        // SO_REUSEPORT on both sockets would admit the second one.
+        // `bind` sets SO_REUSEPORT only after binding. If it were set before, the second socket would be admitted.
         (SHARED, SHARED),
     ] {
         for (bound, requested) in [(loopback, loopback), (None, None), (None, loopback), (loopback, None)] {
@@ -232,10 +234,10 @@ fn binds_the_next_free_port() {
 fn takes_over_inherited_sockets() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
-    let port = TcpListener::bind("127.0.0.1:0").unwrap();
-    let bound = port.local_addr().unwrap();
+    let tcp_listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let bound = tcp_listener.local_addr().unwrap();
     for (handed, address) in [
-        (OwnedFd::from(port), Address::from(bound)),
+        (OwnedFd::from(tcp_listener), Address::from(bound)),
         (UnixListener::bind(&path).unwrap().into(), Address::Unix(path.clone())),
     ] {
         let listener = Listener::from_descriptor(handed).unwrap();
@@ -372,11 +374,13 @@ fn accept_errors_are_classified() {
         (Errno::NFILE, AcceptErrorKind::Exhausted),
         (Errno::NOBUFS, AcceptErrorKind::Exhausted),
         (Errno::NOMEM, AcceptErrorKind::Exhausted),
+        // An error that `accept` does not know.
         (Errno::IO, AcceptErrorKind::Exhausted),
         (Errno::BADF, AcceptErrorKind::ListenerBroken),
         (Errno::INVAL, AcceptErrorKind::ListenerBroken),
     ] {
         assert_eq!(accept_error_kind(&errno.into()), expected, "{errno}");
     }
+    // An error without an error number is treated like an unknown one.
     assert_eq!(accept_error_kind(&io::Error::other("x")), AcceptErrorKind::Exhausted);
 }

@@ -75,8 +75,9 @@ impl<L: Link> ClientHelloAcceptor<L> {
         self.bytes.is_empty()
     }
 
-    /// Returns whether the bytes look like the start of an HTTP request: a method of at most `max_method` uppercase
-    /// letters, then a space.
+    /// Returns whether the bytes received look like the start of an HTTP request: at least one uppercase letter, and
+    /// only uppercase letters up to the first space. Only the first `max_method` bytes are examined; a space is not
+    /// required.
     pub fn looks_like_http(&self, max_method: usize) -> bool {
         let start = &self.bytes[..self.bytes.len().min(max_method)];
         let method = start.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
@@ -87,9 +88,9 @@ impl<L: Link> ClientHelloAcceptor<L> {
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if the client sends nothing; `ConnectionAborted` if it closes the connection within the
-    /// ClientHello; `InvalidData` if the ClientHello is invalid or too large. In the last two cases an alert has been
-    /// sent. Otherwise the error of the link.
+    /// `UnexpectedEof` if the client closes the connection without sending anything; `ConnectionAborted` if it closes
+    /// the connection within the ClientHello; `InvalidData` if the ClientHello is invalid or too large. In the last two
+    /// cases an alert has been sent. Otherwise the error of the link.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<FirstBytes>> {
         if self.accepted.is_some() {
             return Poll::Ready(Ok(FirstBytes::ClientHello));

@@ -14,14 +14,14 @@ const SMALL_RECORD: usize = 4_229;
 const INITIAL_WINDOW: u64 = 14_000;
 /// Number of bytes after which records are large, because the congestion window then exceeds the largest record.
 const WARM_AFTER: u64 = 256 * 1024;
-/// Number of ticks without sending (one second) after which records start small again, because the kernel then shrinks
-/// the congestion window.
+/// Number of ticks without sending after which records start small again, because the kernel then shrinks the
+/// congestion window: one second if a tick is 250 ms.
 const COLD_AFTER_TICKS: u32 = 4;
 
 /// State of the transfer on a connection.
 #[derive(Debug, Default)]
 pub(super) struct RecordSize {
-    /// Number of bytes sent since the congestion window was small.
+    /// Number of plaintext bytes sent since the start or the last pause, when the congestion window was small.
     sent: u64,
     /// Tick of the last send.
     last: Option<Tick>,
@@ -62,7 +62,7 @@ mod tests {
     fn records_grow_with_the_transfer_and_restart_small_after_a_pause() {
         let mut size = RecordSize::default();
         let start = Wheel::new(Duration::from_millis(250), 0).now();
-        // Tick, bytes in the queue, expected size; each record is sent completely.
+        // Tick, bytes in the queue, expected size; each record counts as full.
         for (now, waiting, expected) in [
             (1, 13, MAX_RECORD_PLAINTEXT),
             (1, INITIAL_WINDOW, MAX_RECORD_PLAINTEXT),

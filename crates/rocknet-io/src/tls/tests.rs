@@ -22,7 +22,8 @@ use crate::sim::{self, SimLink, SimPeer};
 use crate::wheel::Wheel;
 
 const NAME: &str = "a.test";
-/// Maximum number of polls until the ClientHello is complete. One is enough, because a poll reads all available bytes.
+/// Limit on the polls until the ClientHello is complete, so that a failing test ends. One poll is enough, because it
+/// reads all available bytes.
 const ROUNDS: usize = 10;
 
 struct TlsConfigs {
@@ -180,7 +181,7 @@ fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at % 251) as u8).collect()
 }
 
-/// A queue with every kind of segment, and its content.
+/// A queue with every kind of segment but a pipe, and its content. Each large segment has about `large` bytes.
 fn mixed(large: usize) -> (SendQueue, Vec<u8>) {
     let (mut queue, mut expected) = (SendQueue::default(), b"head".to_vec());
     queue.buffer().extend_from_slice(b"head");
@@ -250,6 +251,7 @@ fn records_start_small_in_a_long_response_and_a_short_one_fits_in_one() {
         let mut queue = SendQueue::default();
         queue.buffer().extend_from_slice(&pattern(length));
         send(&mut client, &mut tls, &mut queue);
+        // A record has 17 bytes more than its plaintext: the content type and the tag.
         let plain: Vec<usize> = client.records.iter().map(|record| record - 17).collect();
         assert_eq!(plain, expected);
     }

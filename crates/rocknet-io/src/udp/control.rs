@@ -12,7 +12,8 @@ use socket2::Socket;
 use super::ecn::Ecn;
 use super::transmit::Transmit;
 
-/// Capacity in bytes: enough for an address, a mark and a length.
+/// Capacity in bytes: enough for a destination in both address families, an ECN mark and a segment length. An IPv6
+/// socket that receives over IPv4 gets all of these.
 const CAPACITY: usize = 128;
 
 /// Buffer for control messages, with the alignment that they require.
@@ -20,11 +21,13 @@ const CAPACITY: usize = 128;
 #[derive(Clone, Copy)]
 pub(super) struct ControlBuffer([u8; CAPACITY]);
 
-/// Metadata of received datagrams.
+/// Metadata of a batch of received datagrams.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Received {
+    /// The local address to which the datagrams were sent, never in IPv4-mapped form.
     pub destination: Option<IpAddr>,
     pub ecn: Ecn,
+    /// Length of each datagram except the last; `None` if the kernel did not coalesce datagrams.
     pub segment: Option<usize>,
 }
 
@@ -86,7 +89,8 @@ impl ControlBuffer {
         CAPACITY
     }
 
-    /// Writes the metadata of datagrams to send and returns its length in bytes.
+    /// Writes the metadata of datagrams to send and returns its length in bytes. With `split`, the kernel splits the
+    /// bytes of the send into datagrams of `transmit.segment` bytes.
     pub fn write(&mut self, transmit: &Transmit<'_>, split: bool) -> usize {
         let mut used = 0;
         let mark = transmit.ecn as c_int;
@@ -126,7 +130,7 @@ impl ControlBuffer {
         self.add(used, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, from)
     }
 
-    /// Appends one message after `used` bytes.
+    /// Appends one message after `used` bytes, and returns the number of bytes used with it.
     fn add<T: Copy>(&mut self, used: usize, level: c_int, kind: c_int, value: T) -> usize {
         // SAFETY: these only compute sizes.
         let (space, length) = unsafe {
@@ -149,14 +153,15 @@ impl ControlBuffer {
     }
 }
 
-/// Reads the metadata of a received message, whose control buffer is still valid.
+/// Reads the metadata of a received message. The control buffer that `message` points to must still exist, with the
+/// bytes that the kernel has written.
 #[allow(unsafe_code)]
 pub(super) fn read(message: &libc::msghdr) -> Received {
     let mut received = Received::default();
-    // SAFETY: the kernel has written whole messages into the memory that this header names, which the caller keeps.
+    // SAFETY: the kernel has written whole control messages into the buffer of `message`, which the caller keeps alive.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };
     while !next.is_null() {
-        // SAFETY: `next` points to a whole header within that memory.
+        // SAFETY: `next` points to a whole header within that buffer.
         let head = unsafe { ptr::read_unaligned(next) };
         match (head.cmsg_level, head.cmsg_type) {
             (libc::IPPROTO_IP, libc::IP_TOS) => {
@@ -168,6 +173,8 @@ pub(super) fn read(message: &libc::msghdr) -> Received {
                     .unwrap_or_default();
             }
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                // An IPv6 socket may report the destination of an IPv4 datagram twice: as an IPv4-mapped address by
+                // IPV6_PKTINFO, and by this message. Both mean the same address, so one that is known is kept.
                 let to = value::<libc::in_pktinfo>(next, &head);
                 received.destination = received
                     .destination

@@ -26,7 +26,7 @@ pub struct RecvMeta {
     pub destination: Option<IpAddr>,
     /// Congestion mark.
     pub ecn: Ecn,
-    /// Total length in bytes.
+    /// Total length of the datagrams in bytes.
     pub length: usize,
     /// Length of each datagram except the last, which may be shorter.
     pub segment: usize,
@@ -48,7 +48,8 @@ impl Default for RecvBuffers {
 }
 
 impl RecvBuffers {
-    /// Returns the batches of the last call, each with its datagrams.
+    /// Returns the batches that the last [`UdpSocket::poll_receive`](super::UdpSocket::poll_receive) received, each
+    /// with its datagrams. A batch without datagrams replaces a datagram that was empty, truncated or without a source.
     pub fn batches(&self) -> impl Iterator<Item = (&RecvMeta, impl Iterator<Item = &[u8]>)> {
         let each = self.batches.iter().zip(self.memory.chunks(BUFFER_SIZE));
         each.map(|(batch, memory)| (batch, memory[..batch.length].chunks(batch.segment.max(1))))

@@ -20,6 +20,6 @@ pub struct Transmit<'b> {
     pub ecn: Ecn,
     /// The datagrams, one after the other: at most [`MAX_TRANSMIT_BYTES`] and [`MAX_SEGMENTS`].
     pub bytes: &'b [u8],
-    /// Length of each datagram except the last, which may be shorter.
+    /// Length of each datagram except the last, which may be shorter. Must not be 0.
     pub segment: usize,
 }

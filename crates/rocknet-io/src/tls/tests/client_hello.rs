@@ -153,6 +153,7 @@ fn an_invalid_client_hello_gets_an_alert() {
             in_records(&message(1, 60_000), 8),
             fatal(DECODE_ERROR),
         ),
+        // These bytes are part of the payload of the first record, so the ClientHello is incomplete at the end.
         (
             "an application record within a ClientHello record",
             nested,
