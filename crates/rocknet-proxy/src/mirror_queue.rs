@@ -71,6 +71,7 @@ impl BodyTee for MirroredRequest {
                     log_dropped();
                 }
             }
+            // The body is longer than announced. The recorded bytes are freed when the copy is dropped.
             Err(_) => self.remaining = None,
         }
     }

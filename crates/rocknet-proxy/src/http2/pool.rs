@@ -199,7 +199,8 @@ impl H2Pool {
                         id: upstream.id,
                         pending,
                     };
-                    // Many clients share the connection, so the PROXY protocol header names no client.
+                    // Many clients share the connection, so it belongs to no client. The configuration rejects the
+                    // PROXY protocol with HTTP/2 for this reason.
                     let result = match connect::open_transport(services, upstream, proxy, Client::Local, deadline).await
                     {
                         Ok(transport) => handshake(transport, upstream).await,
