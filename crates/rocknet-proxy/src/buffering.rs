@@ -152,7 +152,8 @@ impl BufferFill {
             // Registered even while there is free space, so that dropping the reading side ends this task.
             self.queue.filler.set(Some(context.waker().clone()));
             if self.queue.buffered.get() >= self.max_buffered {
-                // The deadline restarts, because the time with a full buffer does not count against the upstream.
+                // Each check with a full buffer restarts the deadline, because nothing is received from the upstream
+                // now.
                 self.deadline.set(self.exchange.idle_ticks());
                 return Poll::Pending;
             }

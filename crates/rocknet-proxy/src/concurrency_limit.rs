@@ -107,7 +107,8 @@ impl ConcurrencyLimit {
         fits(in_flight, max, is_low(priority), self.is_reserved(now_ms))
     }
 
-    /// Counts a new request if there is capacity; otherwise returns `None`.
+    /// Counts a new request if the limit `max` and the reserve permit it, regardless of waiting requests; otherwise
+    /// returns `None`.
     pub fn try_acquire(&self, max: usize, priority: Priority, now_ms: u64) -> Option<PermitKind> {
         let is_low = is_low(priority);
         if !is_low {

@@ -25,9 +25,10 @@ pub enum ProxyError {
     Connect(io::Error),
     /// The host name could not be resolved.
     Resolve(Arc<str>),
-    /// The TLS handshake failed: one side rejected the other, or the connection ended.
+    /// The TLS handshake failed: one side rejected the other, the connection ended, or the handshake timed out.
     Handshake(io::Error),
-    /// All upstreams are at their limit, and the queue was full or the wait in it timed out.
+    /// All upstreams are at their limit, and the queue was full or the wait in it timed out. Or the worker has no free
+    /// stream on its HTTP/2 connections to the upstream, and may open no more.
     NoCapacity,
     /// No upstream passes its health checks.
     NoHealthyUpstream,
@@ -43,13 +44,14 @@ pub enum ProxyError {
     InvalidH1(ResponseError),
     /// The response violates HTTP/2.
     InvalidH2(String),
-    /// The upstream reports that it has not processed the request (RFC 9113 §8.7).
+    /// The upstream reports that it has not processed the request (RFC 9113 §8.7), or its connection ended before the
+    /// request was sent.
     Refused,
     /// The upstream reset the stream of the request with this code.
     StreamReset(h2::Reason),
     /// The request cannot be encoded in the upstream's version of HTTP.
     Encode(EncodeError),
-    /// The request body did not arrive completely from the client.
+    /// The request body did not arrive completely from the client, or could not be stored.
     RequestBody(BodyError),
 }
 
@@ -97,7 +99,7 @@ impl ProxyError {
         )
     }
 
-    /// Returns advice for the operator, or `None` if the client caused the error.
+    /// Returns advice for the operator, or `None` if the error concerns the request or its body.
     fn hint(&self, upstream: &str) -> Option<String> {
         Some(match self {
             ProxyError::Connect(error) if error.kind() == ErrorKind::PermissionDenied => {
@@ -137,7 +139,7 @@ impl ProxyError {
         })
     }
 
-    /// Returns the error response, and logs the error unless the client caused it.
+    /// Returns the error response, and logs the error unless it concerns the request or its body.
     pub fn log_and_respond(&self, upstream: Option<&Upstream>, label: &SiteLabel) -> Response {
         let status = self.status();
         let Some(hint) = self.hint(upstream.map_or("the upstream", |upstream| &upstream.name)) else {

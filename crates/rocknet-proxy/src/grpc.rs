@@ -26,8 +26,8 @@ pub fn refusal(status: Status) -> Response {
         .with("grpc-message", status.reason())
 }
 
-/// Maps an HTTP status to a gRPC status, mostly by the table of gRPC. The statuses 408 and 413 are added for requests
-/// that exceed a limit of RockNet.
+/// Maps the HTTP status of an error of the proxy to a gRPC status, mostly by the table of gRPC. No such error has the
+/// status 401, 403 or 404. The statuses 408 and 413 are added for requests that exceed a limit of RockNet.
 fn code(status: Status) -> &'static str {
     match status.code() {
         400 => INTERNAL,

@@ -41,7 +41,7 @@ pub struct H1Exchange {
     has_body: bool,
     /// Fields that the proxy sets, which trailers must not override. `None` without a request body.
     proxy_headers: Option<Arc<[(String, String)]>>,
-    /// A part of the request body was consumed, so the body cannot be sent to another upstream.
+    /// A part of the request body was consumed, or the response has begun. The body cannot be sent to another upstream.
     body_taken: bool,
     response: ResponseReader,
     has_received: bool,
@@ -221,6 +221,7 @@ impl H1Exchange {
                 if self.is_complete() && send_state != SendState::Done {
                     (self.must_close, self.body) = (true, None);
                 }
+                // The rest of the body stays here: it is sent while the response is received.
                 self.body_taken = true;
                 return Poll::Ready(Ok(()));
             }
@@ -271,6 +272,7 @@ impl H1Exchange {
             }
             if self.must_close {
                 out.clear();
+                // An untouched body is kept, so that `poll_head` can return it for another try.
                 if self.body_taken {
                     self.body = None;
                 }

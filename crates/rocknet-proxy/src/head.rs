@@ -32,7 +32,8 @@ const NOT_PASSED: KnownSet = KnownSet::of(&[
 pub struct ResponseHead {
     pub status: Status,
     pub fields: FieldList,
-    /// Length of the response body in bytes, if it is known. In a response to HEAD it is the value of `Content-Length`.
+    /// Length of the response body in bytes, if it is known. In a response without a body, such as one to HEAD, it is
+    /// the value of `Content-Length`.
     pub length: Option<u64>,
 }
 

@@ -20,7 +20,8 @@ use crate::tls_error;
 use crate::upstream::{ConnectTarget, Upstream};
 use rocknet_handler::port_exhaustion::is_exhausted;
 
-/// Maximum size of the response head in bytes. A health check reads only the status.
+/// Number of bytes of a response head after which an incomplete head fails the check. Of the head, only the status is
+/// used.
 const MAX_HEAD: usize = 16 * 1024;
 
 /// Value of `User-Agent`, unless the configuration sets one.
@@ -50,7 +51,7 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckErro
     let to_text = |error: std::io::Error| error.to_string();
     let status = match upstream.connect_target() {
         ConnectTarget::Unix(path) => {
-            check_h1(UnixStream::connect(path).await.map_err(to_text)?, upstream, health).await?
+            request_status(UnixStream::connect(path).await.map_err(to_text)?, upstream, health).await?
         }
         ConnectTarget::Tcp(addresses) => {
             let pause = async || tokio::time::sleep(ATTEMPT_DELAY).await;
@@ -60,7 +61,7 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckErro
                 false => CheckError::Upstream(error.to_string()),
             })?;
             match &upstream.tls {
-                None => check_h1(stream, upstream, health).await?,
+                None => request_status(stream, upstream, health).await?,
                 Some((tls, name)) => {
                     if let Some(version) = upstream.proxy_protocol {
                         // The header is sent unencrypted, before the handshake.
@@ -72,7 +73,7 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckErro
                     let result = connector.connect(name.clone(), stream).await;
                     let stream =
                         result.map_err(|error| format!("the TLS handshake failed: {}", tls_error::reason(&error)))?;
-                    check_h1(stream, upstream, health).await?
+                    request_status(stream, upstream, health).await?
                 }
             }
         }
@@ -112,7 +113,8 @@ fn fields(health: &Health) -> impl Iterator<Item = (&str, &str)> {
     configured.chain((!names_agent).then_some(("User-Agent", USER_AGENT)))
 }
 
-async fn check_h1<S: AsyncRead + AsyncWrite + Unpin>(
+/// Sends the request over a connected stream, in the upstream's version of HTTP, and returns the status.
+async fn request_status<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     upstream: &Upstream,
     health: &Health,
@@ -156,7 +158,7 @@ async fn check_h1<S: AsyncRead + AsyncWrite + Unpin>(
         let mut buffer = [0; 2048];
         let count = stream.read(&mut buffer).await.map_err(|error| error.to_string())?;
         if count == 0 || bytes.len() > MAX_HEAD {
-            return Err("it closed the connection without a response".to_owned());
+            return Err("it sent no complete response head".to_owned());
         }
         bytes.extend_from_slice(&buffer[..count]);
     }

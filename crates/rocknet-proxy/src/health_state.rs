@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_several_consecutive_checks_change_the_state() {
+    fn after_the_first_check_only_several_consecutive_checks_change_the_state() {
         let thresholds = Thresholds { rise: 2, fall: 3 };
         for (record, verdicts) in [
             // Checks: `+` is a success, `-` a failure. State after each check: `.` is healthy, `x` unhealthy.

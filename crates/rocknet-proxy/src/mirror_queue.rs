@@ -71,6 +71,7 @@ impl BodyTee for MirroredRequest {
                     log_dropped();
                 }
             }
+            // The body is longer than announced. The recorded bytes are freed when the copy is dropped.
             Err(_) => self.remaining = None,
         }
     }
@@ -295,7 +296,7 @@ impl ResponseDrain {
     }
 
     /// Parses received bytes. An empty slice means that the connection was closed. Returns true if the response is
-    /// complete.
+    /// complete, and the reason as an error if it is invalid or ends early.
     fn feed(&mut self, bytes: &[u8]) -> Result<bool, String> {
         let to_text = |error: rocknet_proto::h1::ResponseError| error.reason().to_owned();
         if bytes.is_empty() {

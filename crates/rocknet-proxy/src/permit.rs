@@ -16,7 +16,8 @@ pub struct Permit {
 }
 
 impl Upstream {
-    /// Returns a permit if fewer than `max` requests are in flight. Low priority may not use the reserve.
+    /// Returns a permit if fewer than `max` requests are in flight. Low priority may not use the reserve while requests
+    /// of higher priority arrive. Waiting requests are not considered.
     pub fn try_acquire(self: &Arc<Upstream>, max: usize, priority: Priority, now_ms: u64) -> Option<Permit> {
         let kind = self.limit.try_acquire(max, priority, now_ms)?;
         Some(Permit {

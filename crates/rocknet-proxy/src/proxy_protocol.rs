@@ -22,6 +22,7 @@ pub fn for_client(client: Client, address: &Address) -> ProxyHeader {
             // The local address of the connection is not known if the listener accepts connections on all addresses.
             destination: SocketAddr::new(own.unwrap_or(unspecified(ip)), *own_port),
         },
+        // A trusted proxy has connected to the Unix socket and named its client.
         (Client::Ip { address: ip, port }, Address::Unix(_)) => ProxyHeader::Client {
             source: SocketAddr::new(ip, port),
             destination: SocketAddr::new(unspecified(ip), 0),

@@ -65,6 +65,7 @@ pub struct UpstreamRequest<'p> {
     /// Number of leading path segments that are removed from the target.
     stripped: usize,
     request: &'p Request<'p>,
+    /// Fields that describe the client.
     origin: ForwardedFields,
     /// The peer is a trusted proxy.
     is_trusted: bool,
@@ -130,7 +131,7 @@ impl<'p> UpstreamRequest<'p> {
         self.method().is_idempotent()
     }
 
-    /// Returns the length of the request body, if it is known.
+    /// Returns the length of the request body; `None` if it is not known, or if there is no body.
     pub fn length(&self) -> Option<u64> {
         match self.length {
             Length::Exact(length) => Some(length),

@@ -16,7 +16,8 @@ use crate::head::{OmittedBody, ResponseHead};
 use crate::upgrade::UpgradedTunnel;
 use rocknet_handler::response::{Body, ErrorPage, FieldList, Response, Stream};
 
-/// Returns the response of an exchange. `buffer_size`: maximum number of body bytes received ahead of the client.
+/// Returns the response of an exchange. `buffer_size`: maximum number of body bytes received ahead of the client; 0
+/// disables buffering.
 pub fn from_exchange(mut exchange: H1Exchange, method: Method, buffer_size: usize) -> Result<Response, ProxyError> {
     let ResponseHead { status, fields, length } = exchange.take_head().ok_or(ProxyError::NoResponse)?;
     if let Some(protocol) = exchange.take_upgraded_protocol() {

@@ -46,9 +46,9 @@ pub fn write(raw: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Returns true if a decoded path has dot segments next to a backslash. In a decoded path, an encoded slash is a
-/// backslash too. Rules do not split paths at backslashes. An upstream that decodes first, or treats a backslash as a
-/// slash, would therefore resolve a different path.
+/// Returns true if a decoded path contains a backslash and, split at slashes and backslashes, a dot segment. In a
+/// decoded path, an encoded slash is a backslash too. Rules do not split paths at backslashes. An upstream that decodes
+/// first, or treats a backslash as a slash, would therefore resolve a different path.
 pub fn hides_dots(path: &str) -> bool {
     path.contains('\\') && path.split(['/', '\\']).any(|piece| matches!(piece, "." | ".."))
 }
@@ -104,7 +104,7 @@ mod tests {
         }
     }
 
-    /// Checks all paths of up to six of the segments below.
+    /// Checks all paths of up to six of the segments below whose last segment is not empty.
     #[test]
     fn the_forwarded_path_is_the_path_that_rules_matched() {
         const SEGMENTS: [&str; 7] = ["", ".", "..", "%2e", ".%2E", "a", "b"];

@@ -57,7 +57,7 @@ impl TlsClientConfigs {
     ///
     /// # Errors
     ///
-    /// Returns a message for the operator if a file cannot be used.
+    /// Returns a message for the operator if a file cannot be used, or if the system has no certificate authority.
     pub fn get(&self, model: &UpstreamTls, http2: bool) -> Result<Arc<TlsClientConfig>, String> {
         let trust = match (model.verify, &model.ca[..]) {
             (false, _) => Trust::AnyCertificate,

@@ -15,7 +15,7 @@ use rocknet_proto::dns::{self, MAX_RESPONSE};
 
 /// Resolver configuration of the system.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
-/// Maximum number of bytes that are read from [`RESOLV_CONF`]. It is generous: lists of search domains traditionally
+/// Maximum number of bytes of [`RESOLV_CONF`] that are parsed. It is generous: lists of search domains traditionally
 /// have at most 256 characters.
 const MAX_CONF: usize = 16 * 1024;
 /// Maximum number of name servers, equal to that of the system resolver (`MAXNS`).

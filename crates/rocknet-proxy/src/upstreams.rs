@@ -103,7 +103,7 @@ impl Upstreams {
     ///
     /// # Errors
     ///
-    /// Returns a message for the operator if a file cannot be used.
+    /// Returns a message for the operator if a file cannot be used, or if the system has no certificate authority.
     pub(super) fn tls_config(&self, model: &model::UpstreamTls, http2: bool) -> Result<Arc<TlsClientConfig>, String> {
         self.tls_configs.get(model, http2)
     }
@@ -156,13 +156,13 @@ mod tests {
     fn routes_of_one_server_share_the_upstream_of_an_address() {
         let model = |port| model::Upstream::at(Host::Address([127, 0, 0, 1].into(), port));
         let (upstreams, others) = (Upstreams::default(), Upstreams::default());
-        let (one, key, other, elsewhere) = (
+        let (one, same, other, elsewhere) = (
             upstreams.get(&model(1), None, Resolve::Ttl, None),
             upstreams.get(&model(1), None, Resolve::Ttl, None),
             upstreams.get(&model(2), None, Resolve::Ttl, None),
             others.get(&model(1), None, Resolve::Ttl, None),
         );
-        assert!(Arc::ptr_eq(&one, &key) && !Arc::ptr_eq(&one, &other) && one.id != other.id);
+        assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other) && one.id != other.id);
         assert!(!Arc::ptr_eq(&one, &elsewhere), "shared by two servers");
     }
 }

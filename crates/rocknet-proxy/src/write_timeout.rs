@@ -38,7 +38,8 @@ impl<L: Link> WriteTimeout<L> {
         }
     }
 
-    /// Called when bytes remain unsent. Returns true if the peer made no progress within the timeout.
+    /// Called when bytes remain unsent. Returns true if the peer made no progress within the timeout. `has_moved`: the
+    /// link has just accepted bytes.
     fn is_timed_out(&mut self, context: &Context<'_>, has_moved: bool) -> bool {
         let (link, wheel, ticks) = (&self.link, &self.wheel, self.ticks);
         let restart = |deadline: &Deadline| {
@@ -59,6 +60,7 @@ impl<L: Link> WriteTimeout<L> {
         // A slow peer may acknowledge bytes in the kernel's send buffer long before the socket accepts more.
         let before = stalled.in_flight;
         stalled.in_flight = restart(&stalled.deadline);
+        // Polling the restarted deadline registers the waker again.
         stalled.in_flight >= before || stalled.deadline.poll_past(context.waker())
     }
 }

@@ -40,7 +40,8 @@ pub fn set_helper_program(program: impl Into<PathBuf>) {
 ///
 /// # Errors
 ///
-/// Returns an error if an account of the plan cannot be used, or if the helper cannot be started.
+/// Returns an error if an account of the plan cannot be used, if the plan needs a default account and there is none, or
+/// if the helper cannot be started.
 pub fn prepare(plan: &AccountPlan, server: &User) -> io::Result<()> {
     let accounts = plan.accounts(server)?;
     let rights = if accounts.all.is_empty() {
@@ -91,7 +92,8 @@ pub fn warning(scripts: bool) -> Option<String> {
     }
 }
 
-/// Sets `server.script_user` for all sites that name no account, if this process can start programs as other accounts.
+/// Sets `user` to `server.script_user` in all sites and routes that name no account. Changes nothing if this process
+/// cannot start programs as other accounts.
 pub fn apply_default(config: &mut Config) {
     let Some(default) = config.server.script_user.clone().filter(|_| can_switch_accounts()) else {
         return;

@@ -27,7 +27,7 @@ pub struct ApplicationGroup {
     pub(super) rules: Rules,
     /// Timeout for connecting to an application.
     pub(super) connect: Duration,
-    /// Maximum number of idle connections to each application.
+    /// Maximum number of idle connections to each application; 0 for SCGI and uwsgi, which cannot reuse connections.
     pub(super) keep: usize,
     /// Path prefix of the application, without a trailing slash; empty if it is the whole site.
     pub(super) mount: Box<str>,

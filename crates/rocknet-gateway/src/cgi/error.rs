@@ -27,8 +27,9 @@ impl From<BackendError> for CgiError {
 }
 
 impl CgiError {
-    /// Logs the error and returns the response. `script`: path of the program below the root, if it was found; `path`:
-    /// path of the request.
+    /// Returns the response. Logs the error at a limited rate, except a [`CgiError::Status`]. If the request caused the
+    /// error, only a request that exceeds a limit is logged. `script`: path of the program below the root, if it was
+    /// found; `path`: path of the request.
     pub fn response(&self, script: Option<&str>, path: &str, label: &SiteLabel) -> Response {
         let script = match self {
             CgiError::NotExecutable(name) => name,

@@ -223,8 +223,9 @@ impl ReaperEntry {
     }
 }
 
-/// Returns whether a program may still run although a call failed. Returns false for errors of the system or the helper
-/// that mean that there is no such process.
+/// Returns whether a program must be watched further because a call failed. Returns false for `ECHILD` and `ESRCH`,
+/// which mean that there is no such process, and for a broken pipe, because programs end with their helper. `EPERM`
+/// means that the processes have changed their user; then the result of `try_wait` decides.
 fn may_still_run(error: &io::Error) -> bool {
     let no_such_process = [Errno::CHILD, Errno::SRCH, Errno::PERM].map(Errno::raw_os_error);
     error.kind() != io::ErrorKind::BrokenPipe

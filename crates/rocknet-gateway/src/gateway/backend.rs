@@ -5,7 +5,8 @@
 //! five. If each worker kept its own, idle workers would hold processes for which other workers wait.
 //!
 //! For the same reason no connection is kept while a new connection has waited long for its first byte. The new
-//! connection may wait for exactly that process, and later requests would overtake it on the kept connections.
+//! connection may wait for the process that the kept connection would hold. Later requests would overtake it on kept
+//! connections.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -39,7 +40,7 @@ pub struct Backend {
     address: BackendAddress,
     /// Number of idle connections of all back ends of the server.
     idle_count: Arc<AtomicUsize>,
-    /// States of the PHP sockets that RockNet runs itself.
+    /// States of the sockets of the PHP that RockNet runs itself.
     php: Arc<PhpSockets>,
     lookups: Lookups,
     time: TimeSource,
@@ -55,7 +56,7 @@ pub struct Backend {
     breaker: Mutex<Breaker>,
     /// Set by the first response; the PHP supervisor reads it before it restarts php-fpm.
     responded: Option<Arc<AtomicBool>>,
-    /// Uptime in milliseconds of the last successful connection, plus one; 0 before the first one.
+    /// Uptime in milliseconds at which a connection was last opened or became idle, plus one; 0 before the first one.
     last_reached_ms: AtomicU64,
 }
 
@@ -174,7 +175,8 @@ impl Backend {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Takes an idle connection that is still open.
+    /// Takes an idle connection that is still open. Returns `None` if there is none, or if too many requests are in
+    /// flight.
     pub fn take_idle(self: &Arc<Backend>) -> Option<BackendConnection> {
         loop {
             // The connection that was used last is taken first, so that the others expire when load is low.

@@ -21,7 +21,7 @@ use rocknet_log::throttle::Cause;
 pub enum BackendError {
     /// The connection could not be opened.
     Unreachable(io::Error),
-    /// Too many requests are in flight or waiting.
+    /// Too many requests are in flight or waiting, or the application rejected the request with `FCGI_OVERLOADED`.
     Full,
     /// The response did not begin in time.
     Timeout,
@@ -69,7 +69,8 @@ impl BackendError {
         }
     }
 
-    /// Returns whether the request caused the error. Such an error is logged as information at most.
+    /// Returns whether the error concerns the request or its body, not the back end. Such an error is logged here as
+    /// information at most; the spool logs why a body could not be stored.
     pub fn is_client_error(&self) -> bool {
         matches!(self, BackendError::Request(_) | BackendError::RequestBody(_))
     }
@@ -105,7 +106,8 @@ impl BackendError {
         }
     }
 
-    /// Returns whether no byte of the request was sent, so that it may be retried regardless of its method.
+    /// Returns whether the back end has not processed the request, so that it may be retried regardless of its method.
+    /// The request was not sent, or was rejected with `FCGI_OVERLOADED`.
     pub fn is_before_send(&self) -> bool {
         matches!(self, BackendError::Unreachable(_) | BackendError::Full)
     }

@@ -73,8 +73,8 @@ impl BackendRequest {
         matches!(view.method, Method::Get | Method::Head) && !has_length && self.body_length.is_none()
     }
 
-    /// Returns the number of ticks within which the response must begin. It is one tick less than the timeout of the
-    /// connection, so that the handler reports the cause before the connection responds with a plain 503.
+    /// Returns the number of ticks within which the response must begin: `answer_timeout` less one tick. The handler
+    /// then reports the cause before the timeout of the client's connection, which responds with a plain 503.
     pub fn response_ticks(&self) -> u32 {
         let Exchange { services, route, .. } = &self.exchange;
         services.wheel.ticks(route.answer_timeout).saturating_sub(1)

@@ -29,7 +29,8 @@ const ACCEL: &[u8] = b"x-accel-";
 ///
 /// # Errors
 ///
-/// Returns an error if the head cannot be parsed, or if the body ended before its `Content-Length`.
+/// Returns an error if the head cannot be parsed. Returns [`BackendError::Truncated`] if the connection has already
+/// ended and the body without framing is shorter than its `Content-Length`.
 pub fn build_response(
     mut backend_exchange: BackendExchange,
     method: Method,
@@ -110,6 +111,7 @@ impl ResponseBody {
                 return Poll::Ready(None);
             }
             if self.remaining == Some(0) {
+                // Bytes after the body, or an error: the body is complete, but the connection is not reused.
                 if !self.backend_exchange.is_over() {
                     return Poll::Ready(None);
                 }

@@ -100,7 +100,8 @@ impl Socket {
         is_flushed
     }
 
-    /// Reads from the standard error of a program and returns the number of bytes; 0 if there is nothing to read.
+    /// Reads from the standard error of a program and returns the number of bytes; 0 once it is closed. Always 0 for a
+    /// server, which has none.
     pub fn poll_stderr(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Socket::Program(program) => program.poll_stderr(context, buffer),
@@ -124,7 +125,8 @@ impl Socket {
         }
     }
 
-    /// Parks the connection for reuse. A program serves only one request, so it is released and `None` is returned.
+    /// Parks the connection for reuse. Returns `None` if a batched write could not be sent completely. A program serves
+    /// only one request, so it is released and `None` is returned.
     pub fn into_idle(self) -> Option<ParkedConnection> {
         match self {
             Socket::Program(mut program) => {

@@ -28,7 +28,7 @@ impl StderrLog {
         }
     }
 
-    /// Adds received bytes. Complete lines are logged immediately.
+    /// Adds received bytes. Complete lines, and lines that are too long, are logged immediately.
     pub fn add(&mut self, bytes: &[u8]) {
         let taken = &bytes[..bytes.len().min(self.remaining)];
         let mut rest = taken;

@@ -212,7 +212,8 @@ fn connection_variables(
     Ok(())
 }
 
-/// Returns true if the site has one host name, rather than a port, a pattern, or all hosts.
+/// Returns true if the site is one host name with a dot, such as `example.com`. Ports, patterns and names without a
+/// dot, such as `localhost`, do not count.
 fn is_name(site: &str) -> bool {
     site.contains('.') && !site.contains(['*', ':'])
 }
@@ -232,6 +233,7 @@ fn fields(params: &mut impl VariableSink, request: &Request<'_>, is_verified: bo
             .iter()
             .any(|other| name.eq_ignore_ascii_case(other.as_bytes()));
         let is_password = is_verified && name.eq_ignore_ascii_case(b"Authorization");
+        // A name that occurred before was written at its first occurrence, with all its values.
         let mut before = request.fields.iter().take(number);
         if !is_plain || !is_passed || is_password || before.any(|(other, _)| other.eq_ignore_ascii_case(name)) {
             continue;

@@ -43,12 +43,12 @@ pub struct FpmProcess {
     folder: PathBuf,
     socket: PathBuf,
     /// Kept open across restarts, so that requests wait in its backlog. Closed if the next restart is later than a
-    /// request would wait.
+    /// request would wait, or if it is not likely to succeed.
     listener: Option<UnixListener>,
     /// Set by the first response of the running process.
     responded: Arc<AtomicBool>,
-    /// Worker processes whose php-fpm was killed, and the deadline at which they are killed too. Until then they
-    /// complete their requests.
+    /// Groups of worker processes whose php-fpm has ended unexpectedly, and the deadline at which they are killed.
+    /// Until then they complete their requests.
     orphans: Vec<(Process, Instant)>,
     stderr_tail: Arc<Mutex<VecDeque<String>>>,
     sender: Sender<PhpEvent>,
@@ -166,6 +166,7 @@ impl FpmProcess {
             PhpProgram::Missing(version) => {
                 let found = installed::all();
                 let Some(installed) = installed::choose(&found, *version) else {
+                    // Logged once, not at each search: `failures` is set to 1 below.
                     if self.failures == 0 {
                         tracing::error!("{}", missing_message(*version, &found));
                     }
@@ -340,7 +341,8 @@ impl FpmProcess {
     }
 
     /// Signals the process to end: once its requests are complete if `gracefully`, otherwise immediately. The process
-    /// is killed after `within`.
+    /// is killed after `within`. php-cgi always ends immediately, and is killed after [`CGI_STOP_TIMEOUT`] at the
+    /// latest.
     pub fn end(&mut self, within: Duration, gracefully: bool) {
         self.sockets.set_failure(&self.socket, None);
         let is_fpm = self.is_fpm();
@@ -416,7 +418,8 @@ fn restart_delay(failures: u32) -> Duration {
     }
 }
 
-/// Logs a line of php-fpm at the level named in the line.
+/// Logs a line of php-fpm: a notice, debug message or empty line at level debug, a warning as such, any other line as
+/// an error.
 fn log_line(version: &str, line: &str) {
     let is = |word: &str| line.contains(word);
     if is(NOTICE) || is("] DEBUG: ") || line.is_empty() {
@@ -485,7 +488,7 @@ mod tests {
         assert!(process.is_gone());
         assert_eq!(process.sockets.failure(&process.socket), None);
         // A program that cannot be started.
-        let (mut none, _words) = self::process(folder.path(), Sapi::Fpm, folder.path().join("none"));
+        let (mut none, _events) = self::process(folder.path(), Sapi::Fpm, folder.path().join("none"));
         none.tick();
         none.tick();
         assert!(

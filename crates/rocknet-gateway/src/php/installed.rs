@@ -67,7 +67,9 @@ pub fn all() -> Vec<Installed> {
     in_folders(&folders)
 }
 
-/// Returns the program for the version that the configuration names.
+/// Returns the program for the version that the configuration names; `None` if that version is not installed. If no
+/// version or only a major version is named, returns the newest one. `all` must be sorted with the newest version
+/// first.
 pub fn choose(all: &[Installed], wanted: PhpVersion) -> Option<&Installed> {
     all.iter().find(|one| match wanted {
         PhpVersion::Newest => true,
@@ -116,7 +118,7 @@ fn sapi_in_name(name: &str) -> Option<(Sapi, &str)> {
     found.filter(|(_, rest)| is_rest(rest))
 }
 
-/// Parses a version such as `8.2`, or `82` as Alpine writes it.
+/// Parses a version such as `8.2`, or `82` as Alpine writes it. Skips a hyphen before it.
 fn version_in_name(rest: &str) -> Option<(u8, u8)> {
     let rest = rest.strip_prefix('-').unwrap_or(rest);
     let is_digits = |text: &str| !text.is_empty() && text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit());

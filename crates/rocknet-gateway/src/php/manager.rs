@@ -148,6 +148,7 @@ impl ManagerState {
     fn folder(&mut self) -> Result<PathBuf, (PathBuf, std::io::Error)> {
         if self.running.is_none() {
             let folder = RunFolder::make(&self.state_folder).map_err(|error| (self.state_folder.clone(), error))?;
+            // No thread receives from this channel. `RunningSupervisor::start` replaces it.
             let (events, _) = channel();
             self.running = Some(RunningSupervisor {
                 events,

@@ -26,7 +26,7 @@ pub use self::installed::{Installed, Sapi, all as installed, choose};
 pub use self::manager::PhpManager;
 pub use self::sockets::PhpSockets;
 
-/// Timeout for connecting to php-fpm. If no process becomes free within this time, php-fpm is too slow for its load.
+/// Timeout for connecting to php-fpm. If its backlog stays full for this time, php-fpm is too slow for its load.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Returns a message with a hint for each version that RockNet should run itself but that is not installed.

@@ -55,8 +55,8 @@ impl PhpProgram {
     }
 }
 
-/// Memory in bytes that is allotted to each process: the need of a page of a large application. Half of the machine's
-/// memory is for PHP.
+/// Memory in bytes that is allotted to each process: the need of a page of a large application. The process limit of
+/// each pool is computed as if half of the machine's memory were for this pool.
 const MEMORY_PER_PROCESS: u64 = 100 << 20;
 /// Minimum of the process limit of a pool. A page that requests another page of its own site needs two processes.
 const MIN_PROCESSES: u64 = 4;
@@ -227,6 +227,7 @@ fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, process
     if let Some(user) = user {
         let home = user.home.iter().filter_map(|home| home.to_str());
         for (name, value) in home.map(|home| ("HOME", home)).chain([("USER", user.name.as_str())]) {
+            // Other values could end the quoted string, or expand as variables.
             if !value.contains(['"', '$', '\\', '\n', ';']) {
                 let _ = writeln!(text, "env[{name}] = \"{value}\"");
             }

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Name of the parent of all run folders, below the state folder.
 pub const FOLDER: &str = "php";
 const LOCK: &str = "lock";
-/// Time after which a signalled process is killed.
+/// Time after which a signalled process is killed. Also the age from which a folder without a lock file is removed.
 const GRACE: Duration = Duration::from_secs(2);
 /// Poll interval for the end of processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -104,7 +104,7 @@ fn is_old(path: &Path) -> bool {
 
 /// Ends every process that was started for a run folder: first by SIGTERM, after [`GRACE`] by SIGKILL. Processes are
 /// found by their command lines. A process that is being started has no command line for a moment, so one scan without
-/// a result is not enough.
+/// a result is not enough. Gives up after twice [`GRACE`].
 fn end_users_of(folder: &Path) {
     let (start, mut empty_scans, mut signalled) = (Instant::now(), 0, Vec::new());
     while empty_scans < EMPTY_SCANS && start.elapsed() < 2 * GRACE {

@@ -213,7 +213,7 @@ struct H2Body {
     length: Option<u64>,
     trailers: Option<FieldList>,
     upload: Option<BackgroundUpload>,
-    /// Number of bytes of the request body that were sent by the last check of [`H2Body::is_idle`].
+    /// Number of bytes of the request body that had been sent at the last check by [`H2Body::is_idle`].
     last_sent_bytes: u64,
     permit: StreamPermit,
     _upstream_permit: Permit,

@@ -158,7 +158,8 @@ impl H2Pool {
     ///
     /// # Errors
     ///
-    /// Returns [`ProxyError::NoCapacity`] if all connections are in use, or the error of connecting.
+    /// Returns [`ProxyError::NoCapacity`] if there are [`MAX_CONNECTIONS`] connections without a free stream, or the
+    /// error of connecting.
     pub async fn acquire(
         services: &Rc<Services>,
         upstream: &Arc<Upstream>,
@@ -185,6 +186,7 @@ impl H2Pool {
                 if entry.connections.len() >= MAX_CONNECTIONS {
                     return Err(ProxyError::NoCapacity);
                 }
+                // `Ok`: this request opens the connection. `Err`: another request is opening it.
                 match &entry.pending {
                     Some(pending) => Err(Rc::clone(pending)),
                     None => Ok(Rc::clone(entry.pending.insert(Rc::default()))),
@@ -197,7 +199,8 @@ impl H2Pool {
                         id: upstream.id,
                         pending,
                     };
-                    // Many clients share the connection, so the PROXY protocol header names no client.
+                    // Many clients share the connection, so it belongs to no client. The configuration rejects the
+                    // PROXY protocol with HTTP/2 for this reason.
                     let result = match connect::open_transport(services, upstream, proxy, Client::Local, deadline).await
                     {
                         Ok(transport) => handshake(transport, upstream).await,

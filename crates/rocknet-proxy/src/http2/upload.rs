@@ -70,7 +70,7 @@ impl Upload {
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyError>> {
         loop {
             while !self.chunk.is_empty() {
-                // Capacity is reserved for each piece, because unused capacity of the previous piece does not count.
+                // Capacity is reserved again for each piece, because sending a piece uses its reservation up.
                 self.stream.reserve_capacity(self.chunk.len());
                 let room = self.stream.capacity();
                 if room == 0 {

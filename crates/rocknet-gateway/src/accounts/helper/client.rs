@@ -298,8 +298,8 @@ impl HelperConnection {
         read.ok_or_else(|| HelperError::Unavailable(io::ErrorKind::InvalidData.into()))
     }
 
-    /// Kills abandoned programs and sends the outstanding `Forget` requests. Requests that fail are sent again by the
-    /// next call.
+    /// Kills abandoned programs and sends the outstanding `Forget` requests. Requests without a reply are sent again by
+    /// the next call.
     fn clean_up(&mut self, to_forget: &Mutex<Vec<u64>>, timeout: Duration) {
         while let Some(&number) = self.abandoned.last() {
             let kill = HelperRequest::Signal {
@@ -360,7 +360,7 @@ impl HelperProcess {
         self.helper.call(request, &[]).map(drop)
     }
 
-    /// Returns whether the process group has members, or whether this is unknown because a reply is overdue.
+    /// Returns true if the process group has members, or if this is unknown because a reply is overdue.
     pub fn is_group_left(&self) -> bool {
         match self.helper.call(HelperRequest::IsGroupLeft(self.number), &[]) {
             Ok(left) => left != 0,
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_on_a_full_socket_fails_without_waiting() {
+    fn a_call_on_a_full_socket_times_out_until_the_helper_has_ended() {
         let (helper, theirs) = helper(SHORT);
         let mut connection = helper.lock_connection().unwrap();
         while connection.get().channel.send_with_fds(&[1], &[], Blocking::No).is_ok() {}

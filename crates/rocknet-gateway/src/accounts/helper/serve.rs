@@ -24,7 +24,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Poll interval for the end of programs.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Error number of a reply to a malformed request.
+/// Error number of a reply to a malformed request, or for an error without a number.
 const INVALID: i32 = rustix::io::Errno::INVAL.raw_os_error();
 /// Error number of a reply to a request that is not permitted.
 const REFUSED: i32 = rustix::io::Errno::ACCESS.raw_os_error();
