@@ -88,7 +88,7 @@ fn warnings(
         all.push(warning(
             format!(
                 "{path}: the certificate has expired on {}",
-                day(certificate.not_after())
+                http_date(certificate.not_after())
             ),
             "browsers will refuse it: put a renewed one into the file",
         ));
@@ -96,7 +96,7 @@ fn warnings(
         all.push(warning(
             format!(
                 "{path}: the certificate is not valid before {}",
-                day(certificate.not_before())
+                http_date(certificate.not_before())
             ),
             "browsers will refuse it until then: check that the clock of this machine is right",
         ));
@@ -237,7 +237,8 @@ fn roots_of_system() -> &'static HashSet<Vec<u8>> {
     })
 }
 
-fn day(time: SystemTime) -> String {
+/// Formats a time as an HTTP date.
+fn http_date(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     String::from_utf8_lossy(&date::format(seconds)).into_owned()
 }

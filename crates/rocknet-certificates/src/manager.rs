@@ -50,7 +50,7 @@ impl CertificateManager {
     /// Creates a manager with the issuers for the local CA and for ACME. Starts no thread.
     ///
     /// # Errors
-    /// Returns a message if the state folder cannot be used or the TLS library cannot be set up.
+    /// Returns a message if the TLS library cannot be set up. The state folder is not accessed yet.
     pub fn start(config: &Config, state_folder: &Path) -> Result<Arc<CertificateManager>, String> {
         let describe = |error: std::io::Error| format!("{}: {error}", state_folder.display());
         let local = LocalIssuer::new(state_folder).map_err(describe)?;

@@ -15,7 +15,8 @@ use zeroize::{Zeroize, Zeroizing};
 use super::certificate::leaf_first;
 use super::{Certificate, CertificateError};
 
-/// Maximum size of a file in bytes. A chain with its key has a few kilobytes, a bundle of all public roots about 250.
+/// Maximum number of bytes read from a file; a larger key file is refused. A chain with its key has a few kilobytes, a
+/// bundle of all public roots about 250.
 const MAX_FILE: u64 = 1 << 20;
 /// Permission bits of other users. A key file with any of them is refused.
 const OTHERS: u32 = 0o007;

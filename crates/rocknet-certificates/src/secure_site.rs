@@ -87,7 +87,7 @@ impl SecureSite {
     }
 
     /// Returns the configuration for a handshake. `name` is the client's SNI in lower case if it is a name of this
-    /// site. Returns `None` if there is no certificate.
+    /// site. Returns `None` if there is no certificate or the client authentication cannot be set up.
     pub fn server_config(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<ServerConfig>> {
         let config = self.config.as_ref().ok()?;
         let set = self.set(store, name)?;
@@ -123,7 +123,8 @@ impl SecureSite {
         }
     }
 
-    /// Returns true if no handshake can succeed until the site's files are corrected.
+    /// Returns true if no handshake can succeed until the site's certificate files or client authentication are
+    /// corrected.
     pub fn is_unavailable(&self) -> bool {
         let has_set = match &self.certificates {
             SiteCertificates::Files(files) => files.set().is_some(),

@@ -33,7 +33,8 @@ pub trait Storage: Send + Sync {
     /// Creates or replaces an item. A reader gets either the old bytes or the new bytes, also after a crash.
     ///
     /// # Errors
-    /// Returns the error of the file system; the old item is kept.
+    /// Returns the error of the file system. The item is then the old one or, if only the last step failed, the new
+    /// one.
     fn write(&self, name: &str, bytes: &[u8], access: Access) -> io::Result<()>;
 
     /// Removes an item. Succeeds if it does not exist.
@@ -48,15 +49,14 @@ pub trait Storage: Send + Sync {
     /// Returns the error of the file system.
     fn names(&self, folder: &str) -> io::Result<Vec<String>>;
 
-    /// Locks `name` against other processes until the returned lock is dropped. Returns `None` if another process holds
-    /// the lock.
+    /// Locks `name` until the returned lock is dropped. Returns `None` if this process or another one holds the lock.
     ///
     /// # Errors
     /// Returns the error of the file system.
     fn lock(&self, name: &str) -> io::Result<Option<Lock>>;
 }
 
-/// A lock held by one process at a time. The kernel releases it when the process ends.
+/// A lock with one holder at a time. The kernel releases it when the process ends.
 #[derive(Debug)]
 pub struct Lock(#[allow(dead_code, reason = "closing the file releases the lock")] Option<File>);
 
@@ -96,8 +96,8 @@ impl FileStorage {
     /// Creates RockNet's own folders and changes their owner to an account and their mode to 0700. Call this function
     /// as root, before the process changes to that account.
     ///
-    /// If the storage folder also contains other entries, it keeps its owner and mode, because it may belong to the
-    /// system.
+    /// If the storage folder is a symbolic link or also contains other entries, it keeps its owner and mode, because it
+    /// may belong to the system.
     ///
     /// # Errors
     /// Returns an error if a third account could replace entries of the folder, or the error of the file system.
@@ -118,6 +118,7 @@ impl FileStorage {
         }
         for entry in fs::read_dir(&self.path)? {
             let name = entry?.file_name();
+            // `check_writable` of a process that was killed may have left its probe.
             let is_ours = OWN_FOLDERS.iter().any(|own| name == *own) || name.as_encoded_bytes().starts_with(b".probe.");
             if !is_ours {
                 return Ok(false);
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_replaced_atomically_and_readable_by_its_owner_only() {
+    fn items_are_replaced_listed_and_removed_and_their_mode_follows_their_access() {
         let folder = tempfile::tempdir().unwrap();
         let storage = FileStorage::new(folder.path().join("state"));
         assert_eq!(storage.read("a/b").unwrap(), None);

@@ -23,7 +23,8 @@ pub const STALE_AFTER_MS: u64 = 700;
 /// Codings in which an asset may be cached, the preferred one first.
 pub const PREFERRED_CODINGS: [Coding; 3] = [Coding::Br, Coding::Zstd, Coding::Gzip];
 
-/// Result of looking up a path. Immutable, and shared by all workers.
+/// Result of looking up a path, shared by all workers. The result itself does not change, except that encoded variants
+/// are added.
 pub struct Entry {
     /// Result of the lookup.
     pub found: Found,
@@ -39,9 +40,9 @@ pub struct Entry {
     checked_ms: AtomicU64,
     /// Time of the last use, in milliseconds of uptime.
     used_ms: AtomicU64,
-    /// Set when a newer lookup has a different result, or when the entry is evicted.
+    /// Set when a newer lookup has a different result, and when the entry is replaced, evicted or not cached at all.
     retired: AtomicBool,
-    /// An equal entry, inserted earlier by another worker.
+    /// The stored entry that is used instead: an equal one that was inserted earlier, or one that was checked later.
     replacement: OnceLock<Weak<Entry>>,
     /// Set while a revalidation is in progress.
     pub revalidating: AtomicBool,
@@ -81,7 +82,7 @@ pub struct Asset {
     /// Fields that all variants share.
     pub fields: FieldList,
     pub content_type: &'static str,
-    /// Modification time in seconds since 1970. `None` for generated pages.
+    /// Modification time in seconds since 1970. `None` for error pages.
     pub last_modified: Option<u64>,
     /// Modification time in nanoseconds since 1970, for the entity tags of variants that are added later.
     pub modified_ns: u64,
@@ -141,13 +142,13 @@ impl Entry {
         self.checked_ms.load(Ordering::Relaxed)
     }
 
-    /// Records that a check at this time had the same result.
+    /// Records that a check at this time had the same result, and ends the revalidation.
     pub fn mark_checked(&self, then_ms: u64) {
         self.checked_ms.fetch_max(then_ms, Ordering::Relaxed);
         self.revalidating.store(false, Ordering::Release);
     }
 
-    /// Records a use. Writes to shared memory at most once per tick.
+    /// Records a use. Skips the write if this time is recorded already, because a write slows down the other workers.
     #[inline]
     pub fn touch(&self, now_ms: u64) {
         if self.used_ms.load(Ordering::Relaxed) != now_ms {
@@ -171,7 +172,8 @@ impl Entry {
         self.retired.store(true, Ordering::Relaxed);
     }
 
-    /// Retires the entry in favour of an equal entry, so that all workers use one entry with its encoded variants.
+    /// Retires the entry in favour of an equal or newer one, so that all workers use one entry with its encoded
+    /// variants.
     pub fn replace_with(&self, other: &Arc<Entry>) {
         let _ = self.replacement.set(Arc::downgrade(other));
         self.retire();

@@ -17,8 +17,8 @@ use rocknet_handler::fixed;
 use rocknet_handler::response::Response;
 use rocknet_handler::{ExchangeRef, Handler, HandlerFuture, HandlerOutput};
 
-/// Path that no file can have, because names with a colon are not looked up. It replaces every request path that no
-/// file can have.
+/// Path that no file can have, because names with a colon are not looked up. It replaces request paths that no file can
+/// have.
 pub const NO_FILE_PATH: &str = "/:";
 
 /// Responds with the file at a path of a tree.

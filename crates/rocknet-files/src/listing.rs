@@ -14,7 +14,8 @@ pub struct ListingPage {
     content: Vec<u8>,
 }
 
-/// Lists a directory. Blocks on the disk.
+/// Lists the directory at `relative` below the root, without dotfiles. `path` is its path as shown on the page, `query`
+/// selects the order, and `accept` is the value of `Accept`, which selects HTML or JSON. Blocks on the disk.
 ///
 /// # Errors
 ///

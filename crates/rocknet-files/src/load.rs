@@ -27,8 +27,9 @@ use rocknet_handler::open_file::OpenFile;
 use rocknet_handler::response::{Body, FieldList};
 use rocknet_proto::PreparedHeads;
 
-/// Looks up `path` in `tree`. Returns `None` if the result equals `previous`, if a shortage of resources prevents a
-/// check of `previous`, or if the lookup would block ([`DiskLookup::would_block`]).
+/// Looks up `path` in `tree`. Returns `None` if it leads to the same file or script as `previous`, or if a shortage of
+/// resources prevents a check of `previous`. Other results are returned even if they equal `previous`. If the lookup
+/// would block ([`DiskLookup::would_block`]), the result is invalid, whether `None` or an entry.
 pub fn load(lookup: &DiskLookup, tree: &Tree, path: &str, previous: Option<&Entry>) -> Option<Entry> {
     let now = uptime_ms();
     let target = resolve::resolve(lookup, tree, path);
@@ -99,7 +100,8 @@ fn different_path(relative: &[u8], end: &str, path: &str) -> Option<Box<str>> {
 ///
 /// # Errors
 ///
-/// Returns the status of a server error, because server errors are not cached, and of a page that cannot be loaded.
+/// Returns `status` if it is a server error, because server errors are not cached, or if the route's own page cannot be
+/// read.
 fn error_page(lookup: &DiskLookup, tree: &Tree, status: Status) -> Result<(Asset, Vec<FileIdentity>), Status> {
     if status.code() >= 500 {
         return Err(status);
@@ -243,7 +245,8 @@ fn fields(media: &MediaType, modified: Option<u64>, negotiates: bool) -> FieldLi
     fields
 }
 
-/// Renders the heads of one variant.
+/// Creates a variant of `content`, with its heads rendered from the `shared` fields. Without `etag`, it has no head of
+/// 304.
 pub fn variant(
     tree: &Tree,
     status: Status,

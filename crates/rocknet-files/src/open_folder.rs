@@ -125,8 +125,8 @@ pub fn most_open_folders() -> usize {
     usize::try_from(most).unwrap_or(usize::MAX)
 }
 
-/// The open folders of one server in the order in which they were opened. Can also contain folders that were closed
-/// after an error.
+/// The open folders of one server in the order in which they are considered for closing. Can also contain folders that
+/// were closed after an error.
 pub struct OpenFolders {
     order: Mutex<VecDeque<Weak<FolderState>>>,
     most: usize,

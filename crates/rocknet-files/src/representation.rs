@@ -212,8 +212,8 @@ fn coding<'a>(asset: &'a Asset, request: &Request<'_>, ranged: bool) -> Result<&
     if accepted == AcceptEncoding::IDENTITY {
         return Ok(&asset.plain);
     }
-    // The operator provides precompressed files on purpose, so existing variants take precedence over variants that the
-    // server would still have to encode.
+    // If the operator provides precompressed files, the existing variants take precedence over variants that the server
+    // would still have to encode. Without such files, the preferred coding is used, encoded or not.
     for includes_unencoded in [false, true] {
         let mut offered = [Coding::Identity; 3];
         let mut count = 0;
@@ -286,7 +286,8 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
     }
 }
 
-/// Returns the complete plain variant as a response. Used if an encoded variant is preferred but cannot be encoded now.
+/// Returns the complete plain variant as a response, for callers that change the response before it is sent, or if a
+/// preferred variant cannot be encoded now.
 pub fn plain_response(asset: &Asset) -> Response {
     let body = match &asset.plain.content {
         Content::Memory(bytes) => Body::Bytes(bytes.clone()),

@@ -27,15 +27,16 @@ pub enum Target {
     Failed(Status),
 }
 
-/// Resolves `path`, which is decoded and normalised and has a leading slash. A trailing slash requests a directory.
+/// Resolves `path`, which is decoded and normalised and has a leading slash. A trailing slash requests a directory. If
+/// no file can have the path, only a script at its beginning, a template without `{path}` or the fallback is found.
 pub fn resolve(lookup: &DiskLookup, tree: &Tree, path: &str) -> Target {
     let root = match lookup.root(tree) {
         Ok(root) => root,
         Err(_) if lookup.would_block() => return Target::Failed(Status::SERVICE_UNAVAILABLE),
         Err(error) => return failed_root(tree, &error),
     };
-    // Names with a leading dot are not served, because they are private to the operator: files of version control,
-    // editors and the shell.
+    // Names with a leading dot, except `.well-known`, are not served, because they are private to the operator: files
+    // of version control, editors and the shell.
     let safe = SafePath::from_decoded(path);
     if safe.as_ref().is_ok_and(SafePath::has_dot_segment) {
         return Target::Failed(Status::NOT_FOUND);
@@ -52,7 +53,8 @@ pub fn resolve(lookup: &DiskLookup, tree: &Tree, path: &str) -> Target {
     found.unwrap_or_else(Target::Failed)
 }
 
-/// Opens the file at exactly `path`, for error pages.
+/// Opens the file at `path` without `try` and `fallback`, for error pages. Returns the file with its path below the
+/// root.
 pub fn resolve_file(lookup: &DiskLookup, tree: &Tree, path: &str) -> Option<(OpenedFile, Vec<u8>)> {
     match look_up(lookup, &lookup.root(tree).ok()?, tree, path) {
         Ok(Target::File { opened, relative }) => Some((opened, relative)),

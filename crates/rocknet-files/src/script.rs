@@ -56,8 +56,8 @@ const CODE: [&str; 9] = ["phtml", "phar", "pht", "phps", "php3", "php4", "php5",
 const UPLOADS: &str = "uploads";
 
 impl NameClass {
-    /// Classifies a path below the root. The case of ASCII letters is ignored. Other letters are compared exactly,
-    /// because a name whose length changes with its case cannot name the same file.
+    /// Classifies a path below the root. The case of ASCII letters is ignored, except that a script must have the
+    /// extension `php` in lower case. Other letters are compared exactly.
     pub fn of(path: &[u8]) -> NameClass {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         let Some(dot) = name.iter().rposition(|&byte| byte == b'.') else {

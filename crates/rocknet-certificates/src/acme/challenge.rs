@@ -18,7 +18,7 @@ pub enum PresentedChallenge {
     Http(String),
     /// Name of a TLS-ALPN-01 challenge.
     TlsAlpn(String),
-    /// TXT record of a DNS-01 challenge, at `_acme-challenge.` and `name`.
+    /// TXT record of a DNS-01 challenge at `_acme-challenge.NAME`, with its text.
     Dns { name: String, value: String },
 }
 
@@ -27,6 +27,7 @@ pub enum PresentedChallenge {
 pub fn kinds(settings: &Acme, name: &str, failures: u32) -> Vec<Challenge> {
     let is_wildcard = name.starts_with("*.");
     let possible = |kind: &Challenge| match kind {
+        // A DNS record cannot prove control over an address (RFC 8738 §7).
         Challenge::Dns => settings.dns.is_some() && name.parse::<std::net::IpAddr>().is_err(),
         // A response by HTTP or TLS proves control over one host, not over all names that a wildcard covers.
         Challenge::Http | Challenge::TlsAlpn => !is_wildcard,

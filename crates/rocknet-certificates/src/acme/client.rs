@@ -105,7 +105,8 @@ impl AcmeClient {
     }
 
     /// Queries the suggested renewal window of a certificate and the delay before the next query (ARI, RFC 9773), at
-    /// the first CA that responds. Returns `None` if no CA responds.
+    /// the first CA that knows the certificate. Returns `None` if no CA knows it or responds, or the certificate lacks
+    /// the authority key identifier by which it is queried.
     pub async fn renewal_window(&self, record: &StoredCertificate) -> Option<((SystemTime, SystemTime), Duration)> {
         let id = CertificateIdentifier::try_from(&record.leaf).ok()?;
         for ca in self.settings.cas.iter().filter(|ca| self.remaining_pause(ca).is_none()) {
@@ -139,7 +140,7 @@ impl AcmeClient {
     }
 }
 
-/// Returns the host of a CA's directory URL, for messages.
+/// Returns the host of a CA's directory URL, with its port if there is one, for messages.
 pub fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split('/').next().unwrap_or(rest)

@@ -61,6 +61,9 @@ struct Receivers {
 
 impl AcmeIssuer {
     /// Creates an issuer that keeps its state below `state_folder`. Starts no thread.
+    ///
+    /// # Errors
+    /// Never returns an error at present.
     pub fn new(state_folder: &Path, tls: &Tls) -> io::Result<AcmeIssuer> {
         Ok(AcmeIssuer::with_storage(
             Arc::new(FileStorage::new(state_folder)),

@@ -39,6 +39,8 @@ pub async fn is_allowed(url: &str, name: &str) -> Result<bool, String> {
     Ok((200..300).contains(&status))
 }
 
+/// Splits an `http://` URL into host, port and request target. The host keeps the brackets of an IPv6 address. Returns
+/// `None` for other schemes, a missing host or an invalid port.
 fn parts(url: &str) -> Option<(&str, u16, &str)> {
     let rest = url.strip_prefix("http://")?;
     let (authority, target) = match rest.find('/') {
@@ -52,6 +54,7 @@ fn parts(url: &str) -> Option<(&str, u16, &str)> {
     }
 }
 
+/// Returns the status code of an HTTP/1 status line; `None` if the bytes do not begin with one.
 fn status(head: &[u8]) -> Option<u16> {
     let rest = head.strip_prefix(b"HTTP/1.")?;
     std::str::from_utf8(rest.get(2..5)?).ok()?.parse().ok()

@@ -27,7 +27,7 @@ pub struct OrderContext<'a> {
     pub settings: &'a Acme,
     pub storage: &'a dyn Storage,
     pub store: &'a CertificateStore,
-    /// The certificate to be replaced, which some CAs exempt from rate limits (RFC 9773 §5).
+    /// The certificate to be replaced. Some CAs exempt the order that replaces it from rate limits (RFC 9773 §5).
     pub old: Option<&'a StoredCertificate>,
 }
 
@@ -73,7 +73,8 @@ pub async fn obtain(context: &OrderContext<'_>) -> Result<StoredCertificate, Ord
     result
 }
 
-/// Returns the stored order for this name, if this CA still has it and does not report it as invalid.
+/// Returns the stored order for this name and its key in PEM, if this CA still has the order and does not report it as
+/// invalid.
 async fn resume(context: &OrderContext<'_>) -> Option<(Order, String)> {
     let pending = PendingOrder::load(context.storage, context.name).filter(|pending| pending.ca == context.url)?;
     let mut order = context.ca.account.order(pending.url).await.ok()?;

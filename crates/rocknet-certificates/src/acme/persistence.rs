@@ -40,7 +40,7 @@ pub struct FailureRecord {
     pub last: String,
 }
 
-/// The reason why a stored certificate cannot be used.
+/// The reason why a stored certificate cannot be used, or why a certificate or order cannot be saved.
 #[derive(Debug)]
 pub enum StoredCertificateError {
     Storage(io::Error),

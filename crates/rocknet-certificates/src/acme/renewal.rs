@@ -278,7 +278,8 @@ impl RenewalLoop {
     }
 
     /// Starts a permission query for a name that a client requested and that has no certificate. Does nothing if the
-    /// permission was denied recently or a limit is reached.
+    /// configuration has no `ask` or does not cover the name, the name is known or was denied recently, or a limit is
+    /// reached.
     fn request_permission(
         &mut self,
         name: String,
@@ -393,34 +394,35 @@ fn unix(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// Maximum number of concurrent tasks. A server with a thousand sites obtains its certificates within half an hour and
-/// does not exceed rate limits.
+/// Maximum number of concurrent tasks, so that a server with many sites does not start all its orders at once. The CA
+/// may limit the rate of orders further.
 const MAX_TASKS: usize = 4;
 
 /// Maximum time between two checks for due tasks.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// Interval between attempts to take the lock from a process that has ended.
+/// Interval between attempts to take the lock while another process holds it.
 const LOCK_RETRY: Duration = Duration::from_secs(5);
 
-/// Minimum time between two orders for a name, in case a CA issues certificates that are nearly expired.
+/// Minimum time between the issuance of a certificate and the next order for its name, in case a CA issues certificates
+/// that are nearly expired.
 const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Maximum delay after a restart, whatever failures are recorded.
 const MAX_DELAY_AT_START: Duration = Duration::from_secs(300);
 
-/// Bounds of the interval between queries of the renewal window. RFC 9773 §4.3.3 lets clients choose reasonable bounds.
-/// A CA that has to revoke certificates announces it hours before.
+/// Bounds of the interval between queries of the renewal window. RFC 9773 §4.3.2 requires clients to set reasonable
+/// limits. A CA that has to revoke certificates announces it hours before.
 const MIN_WINDOW_INTERVAL: Duration = Duration::from_secs(3600);
 const MAX_WINDOW_INTERVAL: Duration = Duration::from_secs(86_400);
 
-/// Remaining days below which a failed renewal is logged as an error.
+/// Maximum number of remaining days at which a failed renewal is logged as an error instead of a warning.
 const ERROR_DAYS: u64 = 9;
 
 /// Maximum number of names, including those ordered on demand.
 const MAX_NAMES: usize = 100_000;
 
-/// Time for which a denial is stored, and the maximum number of stored denials. When the table is full, no permission
-/// is queried until denials expire.
+/// Time for which a denial is stored, and the maximum number of stored denials. At the maximum, no permission is
+/// queried until denials expire.
 const DENIAL_TTL: Duration = Duration::from_secs(300);
 const MAX_DENIED: usize = 10_000;

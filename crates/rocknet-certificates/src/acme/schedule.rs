@@ -32,8 +32,8 @@ pub fn renew_at(validity: Validity, suggested: Option<(SystemTime, SystemTime)>,
     preferred.min(latest)
 }
 
-/// Returns the delay after a number of consecutive failures: it grows with each failure, and is at least the CA's
-/// `Retry-After`.
+/// Returns the delay after a number of consecutive failures: it grows with each failure up to `MAX_DELAY`, varies by a
+/// fifth with `jitter`, and is at least the CA's `Retry-After`, of which at most `MAX_RETRY_AFTER` counts.
 pub fn retry_delay(failures: u32, retry_after: Option<Duration>, jitter: Fraction) -> Duration {
     let doubled = FIRST_DELAY.saturating_mul(DELAY_FACTOR.saturating_pow(failures.saturating_sub(1)));
     let own = doubled.min(MAX_DELAY).mul_f64(0.8 + 0.4 * jitter);
@@ -54,7 +54,7 @@ const FIRST_DELAY: Duration = Duration::from_secs(60);
 /// name per hour.
 const DELAY_FACTOR: u32 = 4;
 
-/// Maximum delay, so that a corrected DNS record takes effect within a day.
+/// Maximum delay before jitter, so that a corrected DNS record takes effect within about a day.
 const MAX_DELAY: Duration = Duration::from_secs(86_400);
 
 /// Maximum `Retry-After` that is honoured. The longest rate limits of public CAs apply to a week.

@@ -241,8 +241,8 @@ const CLOCK_SLACK: Duration = Duration::from_secs(3600);
 /// Lifetime of a CA: ten years, about the life of a computer, so that a root is rarely installed again.
 const CA_LIFETIME: Duration = Duration::from_secs(3650 * 86_400);
 
-/// Lifetime of a leaf. Apple's clients accept at most 397 days, and browsers are reducing the limit to 47 days.
-/// Frequent renewal is cheap.
+/// Lifetime of a leaf. Apple's clients accept at most 825 days from a CA that the user has installed, and 398 days from
+/// a public CA. Frequent renewal is cheap.
 pub const LEAF_LIFETIME: Duration = Duration::from_secs(90 * 86_400);
 
 /// Attempts to lock the CA and the pause between them: two seconds in total. Creating a CA takes a few milliseconds.

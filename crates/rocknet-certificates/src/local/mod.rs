@@ -146,7 +146,7 @@ impl Issuer for LocalIssuer {
         if !due.is_empty() {
             self.renew(due, now, store);
         }
-        self.shared.remove_expired(now, store);
+        self.shared.remove_due(now, store);
     }
 }
 
@@ -216,7 +216,7 @@ impl Shared {
 
     /// Removes on-demand certificates that are due for renewal. A new certificate is signed when a client requests the
     /// name again.
-    fn remove_expired(&self, now: SystemTime, store: &CertificateStore) {
+    fn remove_due(&self, now: SystemTime, store: &CertificateStore) {
         let mut on_demand = self.on_demand();
         let old = on_demand.issued.iter().filter(|(_, due)| **due <= now);
         let old: Vec<String> = old.map(|(name, _)| name.clone()).collect();
@@ -268,7 +268,8 @@ mod tests {
         sites.iter().map(site).collect()
     }
 
-    fn serial(store: &CertificateStore, name: &str) -> Option<Vec<u8>> {
+    /// Returns the DER of the leaf that the store has for a name.
+    fn leaf_der(store: &CertificateStore, name: &str) -> Option<Vec<u8>> {
         let set = store.find(name)?;
         Some(set.certificates()[0].key().cert[0].to_vec())
     }
@@ -289,10 +290,10 @@ mod tests {
         ] {
             assert_eq!(store.find(name).is_some(), found, "{name}");
         }
-        let before = serial(&store, "a.test");
+        let before = leaf_der(&store, "a.test");
         local.set_requests(&requests(&[&["a.test", "*.a.test"], &["b.test"]]), &store);
         assert_eq!(
-            serial(&store, "a.test"),
+            leaf_der(&store, "a.test"),
             before,
             "the certificate of an unchanged site is kept"
         );
@@ -305,12 +306,12 @@ mod tests {
         let mut local = LocalIssuer::with_storage(Arc::new(MemoryStorage::default()));
         let start = SystemTime::now();
         local.set_requests(&requests(&[&["a.test"]]), &store);
-        let first = serial(&store, "a.test");
+        let first = leaf_der(&store, "a.test");
         local.renew_due(start + RENEW_AFTER - Duration::from_secs(60), &store);
-        assert_eq!(serial(&store, "a.test"), first);
+        assert_eq!(leaf_der(&store, "a.test"), first);
         let later = start + RENEW_AFTER + Duration::from_secs(60);
         local.renew_due(later, &store);
-        assert_ne!(serial(&store, "a.test"), first);
+        assert_ne!(leaf_der(&store, "a.test"), first);
         let set = store.find("a.test").unwrap();
         assert!(set.certificates()[0].not_after() > later + RENEW_AFTER);
         // Near the end of its ten years, the CA itself is replaced.
@@ -338,15 +339,15 @@ mod tests {
         ] {
             assert_eq!(store.find(name).is_some(), found, "{name}");
         }
-        let first = serial(&store, "a.test");
+        let first = leaf_der(&store, "a.test");
         store.report_missing("a.test");
-        assert_eq!(serial(&store, "a.test"), first);
+        assert_eq!(leaf_der(&store, "a.test"), first);
         for number in 0..MAX_ON_DEMAND {
             local.shared.on_demand().issued.insert(format!("{number}.test"), start);
         }
         store.report_missing("z.test");
         assert!(store.find("z.test").is_none(), "at most {MAX_ON_DEMAND} names");
-        // Removing expired entries permits new names, and removing a site removes its names.
+        // Removing entries that are due permits new names, and removing a site removes its names.
         local.renew_due(start + Duration::from_secs(60), &store);
         store.report_missing("z.test");
         assert!(store.find("z.test").is_some() && store.find("a.test").is_some());

@@ -45,7 +45,7 @@ impl Owner {
     }
 
     /// Creates the folder `name` in `path` if it does not exist, and changes the owner of its whole tree. A symbolic
-    /// link with that name is not changed, because the operator created it and it leads to another place.
+    /// link with that name is neither changed nor followed, because it leads to another place.
     pub(super) fn chown_tree(self, path: &Path, name: &str) -> io::Result<()> {
         let top = open(
             path,
@@ -58,7 +58,7 @@ impl Owner {
         }
         let folder = match openat(&top, name, FLAGS | OFlags::DIRECTORY, Mode::empty()) {
             Ok(folder) => folder,
-            // Opening a link as a folder without following it fails with these errors.
+            // Opening a link, or a file, as a folder without following links fails with these errors.
             Err(Errno::LOOP | Errno::NOTDIR) => return Ok(()),
             Err(error) => return Err(error.into()),
         };

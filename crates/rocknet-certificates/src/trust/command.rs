@@ -66,7 +66,7 @@ impl Tools {
         self.sudo_user.as_deref()
     }
 
-    /// Runs a program and waits until it ends, at most 300 s.
+    /// Runs a program as root or as the user, by `sudo` if necessary, and waits until it ends, at most 300 s.
     ///
     /// # Errors
     /// Returns the last line of the program's standard error, or the reason why the program did not run.

@@ -1,6 +1,6 @@
 //! Trust stores of the system and of browsers, into which the local CA is installed.
 //!
-//! RockNet does not rely on what external tools report. After each change it reads the store itself.
+//! RockNet does not rely on the success that external tools report. After each change it reads the store again.
 
 mod command;
 mod home;

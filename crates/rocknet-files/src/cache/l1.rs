@@ -34,7 +34,7 @@ const MAX_MISSING_BYTES: usize = 512 << 10;
 /// dropped immediately. Otherwise a client that requests many files could make the workers keep more memory until the
 /// next tick than the cache is allowed to use.
 const MAX_ADDED_BYTES: u64 = 8 << 20;
-/// Below this number of slots the table does not shrink.
+/// Minimum number of paths that the shrunk table has room for, so that a small table is never shrunk.
 const MIN_TABLE: usize = 64;
 /// Maximum length of a path in bytes. With longer paths, a client could fill memory with paths that are never requested
 /// again.
@@ -130,6 +130,7 @@ impl Hit {
         let slot = 2 * size_of::<Slot>() + path.len();
         let hit = match self {
             Hit::Entry(cached) => {
+                // Each content counts twice, for its reference counts and rounding by the allocator.
                 let own = size_of::<CachedEntry>()
                     + cached.path.len()
                     + cached.contents.len() * size_of::<VariantContent>() * 2;
@@ -141,6 +142,7 @@ impl Hit {
             }
             Hit::Endpoint(endpoint) => size_of::<CachedEndpoint>() + endpoint.path.len(),
         };
+        // Reference counts of the value and of its path.
         slot + hit + 4 * size_of::<usize>()
     }
 
@@ -235,7 +237,8 @@ impl L1Cache {
         path.len() <= MAX_PATH_LENGTH
     }
 
-    /// Looks up a raw request path of a site.
+    /// Looks up a raw request path of a site. A retired entry is exchanged for its replacement. If there is none, the
+    /// retired entry itself is returned, and the caller must check it.
     #[inline]
     pub fn get(&mut self, site: u32, path: &[u8]) -> Option<&Hit> {
         let hash = self.hasher.hash_one((site, path));
@@ -254,7 +257,8 @@ impl L1Cache {
         Some(&slot.hit)
     }
 
-    /// Inserts or replaces a path, and evicts others if a limit is exceeded. Paths that are too long are not inserted.
+    /// Inserts or replaces a path, and evicts others if a limit is exceeded. A path that is too long for the cache, or
+    /// for the kind of its entry, is not inserted.
     pub fn insert(&mut self, site: u32, path: &[u8], hit: Hit) {
         if !L1Cache::is_cacheable(path) {
             return;
@@ -468,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn retired_entries_are_dropped_before_the_tick_after_many_inserts() {
+    fn many_inserts_drop_retired_entries_without_waiting_for_the_tick() {
         let mut cache = L1Cache::default();
         let first = entry();
         cache.insert(0, b"/first", Hit::Entry(Rc::clone(&first)));

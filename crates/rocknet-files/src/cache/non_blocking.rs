@@ -83,8 +83,8 @@ fn try_load(tree: &Tree, path: &str) -> Result<Arc<Entry>, Vec<PendingRead>> {
     Ok(Arc::new(entry))
 }
 
-/// Returns true if a non-blocking lookup of `path` still leads to `entry`, and then marks the entry as checked. Returns
-/// false if the lookup would block.
+/// Returns true if a non-blocking lookup of `path` still leads to `entry`, or a shortage of resources prevents the
+/// check. The entry is then marked as checked. Returns false if the lookup would block.
 pub fn is_unchanged(entry: &Entry, tree: &Tree, path: &str) -> bool {
     let now = uptime_ms();
     let is_same = match DiskLookup::non_blocking(|lookup| load(lookup, tree, path, Some(entry))) {

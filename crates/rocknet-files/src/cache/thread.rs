@@ -40,7 +40,7 @@ use rocknet_io::owned_thread::OwnedThread;
 const MAX_QUERIES: usize = 16 * 1024;
 /// Maximum number of bytes of queued queries, with their paths and entries. Beyond it, workers respond with 503.
 const MAX_QUERY_BYTES: u64 = 16 << 20;
-/// Below this number of slots a table does not shrink.
+/// Minimum number of entries that a shrunk table has room for, so that small tables are never shrunk.
 const MIN_TABLE: usize = 1024;
 /// Divisor of the process's descriptor limit: cached files use at most 1/8, because most descriptors are for
 /// connections.
@@ -164,6 +164,7 @@ impl FileCache {
         let insert = match non_blocking::look_up(&self.lookup_limit, tree, path).await {
             // `EMFILE` in this worker says nothing about the shared entry, so the cache thread is queried.
             Some(entry) if is_transient(&entry) => None,
+            // Retired, so that the first level of the worker does not cache it either.
             Some(entry) if !entry.kind().caches_path_of(path.len()) => {
                 entry.retire();
                 return Some(entry);
@@ -213,7 +214,7 @@ impl FileCache {
 
     /// Revalidates an entry in the background.
     pub fn revalidate(&self, tree: &Arc<Tree>, path: &Arc<str>) {
-        // If the channel is full, the next request tries again.
+        // If the channel is full, the entry is revalidated by the first lookup after it has become stale.
         let _ = self.messages.try_send(Message::Revalidate {
             tree: Arc::clone(tree),
             path: Arc::clone(path),
@@ -242,8 +243,8 @@ impl FileCache {
         }
     }
 
-    /// Stops the thread and drops all entries. Returns true if the thread ended before `deadline`. Later lookups return
-    /// `None`.
+    /// Stops the thread and drops all entries. Returns true if the thread ended before `deadline`. Later queries of the
+    /// shared cache return `None`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let running = self.thread.running().take();
         running.is_none_or(|running| {
@@ -537,7 +538,8 @@ impl CacheThread {
         }
     }
 
-    /// Evicts by the second-chance algorithm: the oldest entry is removed unless it was used since it was queued.
+    /// Evicts by the second-chance algorithm: the oldest entry is removed unless it was used since it was queued. An
+    /// entry that a job is loading again is kept, because removing it would drop the requests that wait for the job.
     fn evict_from(&mut self, bound: Bound) {
         let mut chances = self.queues.of(bound).len();
         while self.queues.of(bound).is_over() {
@@ -556,8 +558,8 @@ impl CacheThread {
                 continue;
             }
             // Queues the entry again even if no chances are left, because an entry without a position is never evicted.
-            let number = self.queues.of_mut(bound).push(key, uptime_ms(), share);
-            stored.positions[bound as usize] = Some(number);
+            let position = self.queues.of_mut(bound).push(key, uptime_ms(), share);
+            stored.positions[bound as usize] = Some(position);
             if chances == 0 {
                 return;
             }

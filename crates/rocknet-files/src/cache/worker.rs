@@ -91,7 +91,8 @@ impl WorkerCache {
         Some(Arc::clone(script))
     }
 
-    /// Revalidates an entry: first without blocking, then through the cache thread if that is inconclusive.
+    /// Revalidates an entry: first without blocking, then through the cache thread if the file has changed or the check
+    /// would block. Does nothing if a revalidation is in progress.
     #[cold]
     pub fn revalidate(&self, cached: &CachedEntry) {
         let is_first = !cached

@@ -185,7 +185,7 @@ mod tests {
             let plain = message.len();
             sign(&mut message, &key(secret), unix).unwrap();
             assert_eq!(message[10..12], [0, 1]);
-            // The signature follows: key name; type, class, TTL and length; algorithm; time and fudge; signature size.
+            // The signature follows: key name; type, class, TTL and length; algorithm; time; fudge and signature size.
             let at = plain + 3 + 10 + 13 + 6 + 4;
             (message[at..at + 32].to_vec(), message.len() - at)
         };

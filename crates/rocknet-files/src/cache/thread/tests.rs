@@ -166,7 +166,7 @@ fn one_job_serves_all_queries_for_a_path() {
 }
 
 #[test]
-fn an_insert_ends_the_wait_for_a_job() {
+fn a_query_is_served_and_the_entry_is_stored_if_an_insert_arrives_during_a_job() {
     let mut stepped = SteppedCache::new();
     let mut query = stepped.query();
     stepped.take_messages(1);
@@ -228,10 +228,10 @@ fn stored(stepped: &SteppedCache) -> (usize, u64) {
 const NOT_FOUND: Found = Found::Failed(Status::NOT_FOUND);
 
 #[test]
-fn short_missing_paths_are_stored_up_to_a_limit_and_evict_no_files() {
+fn short_missing_paths_are_stored_up_to_a_limit_and_evict_no_named_entries() {
     let mut stepped = SteppedCache::new();
     stepped.thread.handle(Message::SetMemory { bytes: 256 << 20 });
-    let file = insert(&mut stepped, "/there", Found::WithoutSlash);
+    let named = insert(&mut stepped, "/there", Found::WithoutSlash);
     let most = EntryKind::Missing.limit(256 << 20);
     let mut evicted = 0;
     for number in 0..20_000 {
@@ -241,14 +241,14 @@ fn short_missing_paths_are_stored_up_to_a_limit_and_evict_no_files() {
         evicted += usize::from(stepped.thread.entries.len() <= before);
         assert!(stepped.thread.queues.of(Bound::Missing).used() <= most);
     }
-    assert!(evicted > 0 && !file.is_retired());
+    assert!(evicted > 0 && !named.is_retired());
     let (entries, bytes) = stored(&stepped);
     assert_eq!(
         stepped.thread.queues.of(Bound::Total).used(),
         bytes,
         "paths are counted"
     );
-    assert!(bytes <= most + weight("/there", &file));
+    assert!(bytes <= most + weight("/there", &named));
     for (length, is_kept) in [(256, true), (257, false)] {
         let path = "y".repeat(length);
         let entry = insert(&mut stepped, &path, NOT_FOUND);
