@@ -33,6 +33,7 @@
 
 #![deny(missing_docs)]
 
+pub mod alarm;
 pub mod byte_budget;
 #[cfg(unix)]
 pub mod child;

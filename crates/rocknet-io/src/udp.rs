@@ -13,7 +13,7 @@ mod tests;
 mod transmit;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +21,7 @@ use std::task::{Context, Poll, ready};
 
 use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use self::control::ControlBuffer;
@@ -28,10 +29,61 @@ pub use self::ecn::Ecn;
 use self::error::last_error;
 pub use self::receive::{RecvBuffers, RecvMeta};
 pub use self::transmit::{MAX_SEGMENTS, MAX_TRANSMIT_BYTES, Transmit};
+use crate::socket::Address;
 
 /// Buffer size in bytes requested for a socket in each direction. The default of 208 KiB has room for only a few of the
 /// largest batches. The kernel limits the size to `net.core.rmem_max` and `wmem_max`.
 const SOCKET_BUFFER: usize = 2 << 20;
+
+/// Binds `count` sockets to a UDP port, which [`UdpSocket::new`] takes. The kernel distributes clients over them.
+///
+/// # Errors
+///
+/// Fails if the address cannot be bound, or if the kernel lacks a required option. `Unsupported` for a socket file.
+pub fn bind(address: &Address, count: usize) -> io::Result<Vec<OwnedFd>> {
+    let (address, only_v6) = match *address {
+        Address::Unix(_) => return Err(io::ErrorKind::Unsupported.into()),
+        Address::Tcp { ip: Some(ip), port } => (SocketAddr::from((ip, port)), true),
+        Address::Tcp { ip: None, port } => (SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)), false),
+    };
+    let first = bind_first(address, only_v6).or_else(|error| match only_v6 {
+        true => Err(error),
+        // A machine without IPv6 has all its addresses in IPv4.
+        false => bind_first(SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())), true),
+    })?;
+    let bound = socket2::SockRef::from(&first).local_addr()?;
+    let mut sockets = vec![OwnedFd::from(first)];
+    for _ in 1..count {
+        let address = bound.as_socket().ok_or(io::ErrorKind::Unsupported)?;
+        let socket = unbound(address, only_v6)?;
+        socket.set_reuse_port(true)?;
+        socket.bind(&bound)?;
+        sockets.push(OwnedFd::from(socket));
+    }
+    Ok(sockets)
+}
+
+/// Binds the first socket of an address. It shares the address only afterwards, so that this fails if another program
+/// uses the port.
+fn bind_first(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
+    let socket = unbound(address, only_v6)?;
+    socket.bind(&address.into())?;
+    socket.set_reuse_port(true)?;
+    Ok(socket)
+}
+
+fn unbound(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
+    socket.set_nonblocking(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(only_v6)?;
+    }
+    // A smaller buffer than requested is acceptable.
+    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+    control::enable_options(&socket, address.is_ipv6())?;
+    Ok(socket)
+}
 
 /// A UDP socket with segmentation offload (GSO and GRO), ECN and local addresses.
 pub struct UdpSocket {
@@ -42,23 +94,18 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// Binds a socket. With `share`, other sockets can be bound to the same address, and the kernel distributes peers
-    /// over all of them.
+    /// Registers a socket from [`bind`] with the event loop of this thread.
     ///
     /// # Errors
     ///
-    /// Fails if the address cannot be bound, or if the kernel lacks a required option.
-    pub fn bind(address: SocketAddr, share: bool) -> io::Result<UdpSocket> {
-        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
-        socket.set_nonblocking(true)?;
-        socket.set_reuse_port(share)?;
-        // A smaller buffer than requested is acceptable.
-        let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
-        let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
-        control::enable_options(&socket, address.is_ipv6())?;
-        socket.bind(&address.into())?;
+    /// Fails if the event loop cannot register it.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a [`Runtime`](crate::runtime::Runtime).
+    pub fn new(socket: OwnedFd) -> io::Result<UdpSocket> {
         Ok(UdpSocket {
-            socket: crate::epoll::register(OwnedFd::from(socket))?,
+            socket: crate::epoll::register(socket)?,
             kernel_segments: AtomicBool::new(true),
         })
     }
@@ -98,28 +145,52 @@ impl UdpSocket {
     /// Fails if the datagrams cannot be sent; the socket remains usable. `InvalidInput` if `transmit` exceeds its
     /// limits, or if its `segment` is 0.
     pub fn poll_send(&self, context: &mut Context<'_>, transmit: &mut Transmit<'_>) -> Poll<io::Result<()>> {
+        while !self.try_send(transmit)? {
+            ready!(self.poll_writable(context))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends the datagrams of `transmit` that the socket takes without waiting, and removes them from `transmit`.
+    /// Returns true if that was all of them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`UdpSocket::poll_send`].
+    pub fn try_send(&self, transmit: &mut Transmit<'_>) -> io::Result<bool> {
         let Transmit { bytes, segment, .. } = *transmit;
         if segment == 0 || bytes.len() > MAX_TRANSMIT_BYTES || bytes.len().div_ceil(segment) > MAX_SEGMENTS {
-            return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
+            return Err(io::ErrorKind::InvalidInput.into());
         }
         while !transmit.bytes.is_empty() {
             let chunk = match self.kernel_segments.load(Ordering::Relaxed) {
                 true => transmit.bytes.len(),
                 false => segment.min(transmit.bytes.len()),
             };
-            match self.send(transmit, chunk) {
+            let sent = self
+                .socket
+                .try_io(Interest::WRITABLE, |_| Ok(self.send(transmit, chunk)?));
+            match sent {
                 Ok(()) => transmit.bytes = &transmit.bytes[chunk..],
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => ready!(self.socket.poll_write_ready(context))?.clear_ready(),
-                // EIO: the network device has no checksum offload, which segmentation by the kernel requires. EINVAL
-                // has several causes; unless it was the segmentation, sending the first datagram alone fails too.
-                Err(Errno::IO | Errno::INVAL) if chunk > segment => {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // The network device has no checksum offload, which segmentation by the kernel requires.
+                Err(error) if chunk > segment && matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) => {
                     self.kernel_segments.store(false, Ordering::Relaxed);
                 }
-                Err(error) => return Poll::Ready(Err(error.into())),
+                Err(error) => return Err(error),
             }
         }
-        Poll::Ready(Ok(()))
+        Ok(true)
+    }
+
+    /// Ready once the socket may take datagrams again. Only the last task that polled is woken.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the event loop has shut down.
+    pub fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket.poll_write_ready(context).map_ok(drop)
     }
 
     #[allow(unsafe_code)]

@@ -2,12 +2,13 @@
 
 use std::future::poll_fn;
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use rocknet_testing::{Need, skip};
 
 use super::{Ecn, MAX_SEGMENTS, MAX_TRANSMIT_BYTES, RecvBuffers, Transmit, UdpSocket};
 use crate::runtime::{Runtime, io_uring_unavailable};
+use crate::socket::Address;
 
 /// Runs a test with each I/O back end that is available.
 fn on_both(test: impl AsyncFn()) {
@@ -19,7 +20,13 @@ fn on_both(test: impl AsyncFn()) {
 }
 
 fn bind(address: &str) -> UdpSocket {
-    UdpSocket::bind(address.parse().expect("an address"), false).expect("a socket")
+    let address: SocketAddr = address.parse().expect("an address");
+    let address = Address::Tcp {
+        ip: Some(address.ip()).filter(|ip| *ip != IpAddr::from(Ipv6Addr::UNSPECIFIED)),
+        port: address.port(),
+    };
+    let socket = super::bind(&address, 1).expect("a socket").pop();
+    UdpSocket::new(socket.expect("one socket")).expect("a socket")
 }
 
 fn ip(text: &str) -> IpAddr {

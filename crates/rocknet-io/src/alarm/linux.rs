@@ -1,0 +1,65 @@
+//! One-shot timer of the kernel (`timerfd`).
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use tokio::io::unix::AsyncFd;
+
+/// Timer that wakes a task once, not set at first.
+pub struct Alarm {
+    timer: AsyncFd<OwnedFd>,
+}
+
+impl Alarm {
+    /// Creates an alarm that is not set.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `timerfd_create(2)` or of the registration with the event loop.
+    pub fn new() -> io::Result<Alarm> {
+        let timer = timerfd_create(
+            TimerfdClockId::Monotonic,
+            TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
+        )?;
+        Ok(Alarm {
+            timer: crate::epoll::register(timer)?,
+        })
+    }
+
+    /// Sets the moment, in place of the one before; `None` clears it. `now` is the current time.
+    pub fn set(&mut self, moment: Option<Instant>, now: Instant) {
+        // The kernel takes zero for a timer that is off.
+        let left = moment.map_or(Duration::ZERO, |moment| {
+            moment.saturating_duration_since(now).max(Duration::from_nanos(1))
+        });
+        let time = |time: Duration| Timespec {
+            tv_sec: time.as_secs() as _,
+            tv_nsec: time.subsec_nanos().into(),
+        };
+        let setting = Itimerspec {
+            it_interval: time(Duration::ZERO),
+            it_value: time(left),
+        };
+        // Cannot fail: the descriptor is a timer and the time is in range.
+        let _ = timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &setting);
+    }
+
+    /// Returns true once after the moment has passed. Otherwise the task is woken when it passes.
+    pub fn poll(&mut self, context: &mut Context<'_>) -> bool {
+        loop {
+            let Poll::Ready(Ok(mut readiness)) = self.timer.poll_read_ready(context) else {
+                return false;
+            };
+            match rustix::io::read(readiness.get_inner(), &mut [0; 8]) {
+                Ok(8) => return true,
+                Err(rustix::io::Errno::INTR) => {}
+                _ => readiness.clear_ready(),
+            }
+        }
+    }
+}
