@@ -2,7 +2,7 @@
 
 use crate::fields::FieldList;
 use crate::status::Status;
-use crate::{h1, h2};
+use crate::{h1, h2, h3};
 
 /// Head in the form of each version, complete except for its date. It is rendered when the response is created, not
 /// when it is sent.
@@ -16,11 +16,13 @@ pub struct PreparedHeads {
     pub h1: h1::PreparedHead,
     /// Head for HTTP/2.
     pub h2: h2::PreparedHead,
+    /// Head for HTTP/3.
+    pub h3: h3::PreparedHead,
 }
 
 impl PreparedHeads {
-    /// Renders a head for a response body of `length` bytes. The head for HTTP/2 omits fields that HTTP/2 does not
-    /// allow. Errors are not reported, because `fields` come from the configuration and from the server, which have
+    /// Renders a head for a response body of `length` bytes. The heads for HTTP/2 and HTTP/3 omit fields that these do
+    /// not allow. Errors are not reported, because `fields` come from the configuration and from the server, which have
     /// validated them already.
     pub fn new(status: Status, fields: &FieldList, length: u64) -> PreparedHeads {
         PreparedHeads {
@@ -28,12 +30,13 @@ impl PreparedHeads {
             length,
             h1: h1::PreparedHead::new(status, fields, length),
             h2: render_h2(status, fields, length),
+            h3: render_h3(status, fields, length),
         }
     }
 
     /// Returns the approximate memory in use, in bytes.
     pub fn size(&self) -> usize {
-        size_of::<PreparedHeads>() + self.h1.size() + self.h2.size()
+        size_of::<PreparedHeads>() + self.h1.size() + self.h2.size() + self.h3.size()
     }
 }
 
@@ -46,4 +49,15 @@ fn render_h2(status: Status, fields: &FieldList, length: u64) -> h2::PreparedHea
             h2::PreparedHead::new(status, length, valid)
         })
         .unwrap_or_else(|_| h2::PreparedHead::bare(status, length))
+}
+
+fn render_h3(status: Status, fields: &FieldList, length: u64) -> h3::PreparedHead {
+    let length = status.allows_body().then_some(length);
+    let all = || fields.bytes();
+    h3::PreparedHead::new(status, length, all())
+        .or_else(|_| {
+            let valid = all().filter(|field| h3::PreparedHead::new(status, None, [*field]).is_ok());
+            h3::PreparedHead::new(status, length, valid)
+        })
+        .unwrap_or_else(|_| h3::PreparedHead::bare(status, length))
 }

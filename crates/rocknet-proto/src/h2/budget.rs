@@ -66,6 +66,8 @@ floods! {
     /// Frames of unknown types, which must be ignored (RFC 9113 §5.5). Some clients send a few to keep servers
     /// tolerant.
     Unknown 128 16 "too many frames of unknown types";
+    /// Instructions of QPACK, which insert into a table or acknowledge (RFC 9204 §4). A request needs ten at most.
+    QpackInstructions 4096 1024 "too many QPACK instructions";
 }
 
 const KINDS: usize = Flood::ALL.len();

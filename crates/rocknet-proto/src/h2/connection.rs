@@ -40,6 +40,7 @@ use open_data_frame::OpenDataFrame;
 
 pub use push::PushRequest;
 pub use response_body::DataGrant;
+pub(crate) use responses::check_fields;
 pub use responses::{BodyDelivery, SendError};
 
 /// Connection preface of a client (RFC 9113 §3.4).

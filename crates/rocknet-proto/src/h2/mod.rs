@@ -17,7 +17,9 @@ mod streams;
 pub mod upgrade;
 
 pub use crate::h1::EncodeError;
+pub(crate) use budget::Budget;
 pub use budget::Flood;
+pub(crate) use connection::check_fields;
 pub use connection::{
     BodyDelivery, CONNECTION_WINDOW, Config, ConnectionEvent, DataGrant, MAX_STREAMS, PREFACE, PushRequest,
     ReceivedEvent, STREAM_WINDOW, SendError, ServerConnection,
@@ -25,8 +27,10 @@ pub use connection::{
 pub use error::{ConnectionError, ErrorCode, Malformed, StreamError};
 pub use frame::HEADER_SIZE as FRAME_HEADER_SIZE;
 pub use head::DecodedHead;
+pub(crate) use head::{BlockKind, RequestHeadError};
 pub use hpack::HpackError;
 pub use prepared::{DATE_SIZE, PreparedHead};
+pub(crate) use prepared::{check_field, digits};
 pub use priority::Priority;
 pub use response_validator::{OutOfSync, ResponseValidator};
 pub use streams::StreamId;

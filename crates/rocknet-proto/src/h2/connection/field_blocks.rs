@@ -8,6 +8,7 @@ use crate::h2::frame::{self, Dependency, FrameHeader};
 use crate::h2::head::{BlockKind, RequestHeadError};
 use crate::h2::stream::{OpenStream, StreamState, StreamTransition};
 use crate::h2::streams::StreamId;
+use crate::request::Version;
 
 impl ServerConnection {
     #[inline]
@@ -99,7 +100,7 @@ impl ServerConnection {
             self.client.initial_window_size,
             self.config.stream_window,
         );
-        let info = match sink.finish_request() {
+        let info = match sink.finish_request(Version::Http2) {
             Ok(info) => info,
             Err(RequestHeadError::Malformed(malformed)) => return self.reject(context, number, malformed.into()),
             Err(RequestHeadError::Refused(refusal)) => {

@@ -54,11 +54,11 @@ pub enum BodyDelivery {
 }
 
 /// Fields that passed [`check_field`].
-pub(super) type CheckedFields<'a> = SmallVec<[(LowerName, &'a [u8]); 16]>;
+pub(crate) type CheckedFields<'a> = SmallVec<[(LowerName, &'a [u8]); 16]>;
 
 /// Checks all fields before any is encoded. Encoding changes the dynamic table, so an encoded field would have to be
 /// sent even if a later field is invalid.
-pub(super) fn check_fields<'a>(
+pub(crate) fn check_fields<'a>(
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
 ) -> Result<CheckedFields<'a>, EncodeError> {
     fields

@@ -36,7 +36,7 @@ const CONNECTION_FIELDS: KnownSet = KnownSet::of(&[
 impl HeadSink<'_> {
     /// Validates a request head and completes its index.
     #[inline]
-    pub(crate) fn finish_request(self) -> Result<HeadInfo, RequestHeadError> {
+    pub(crate) fn finish_request(self, version: Version) -> Result<HeadInfo, RequestHeadError> {
         let DecodedHead {
             bytes,
             index,
@@ -46,7 +46,7 @@ impl HeadSink<'_> {
         if let Some(malformed) = parts.malformed {
             return Err(malformed.into());
         }
-        index.version = Version::Http2;
+        index.version = version;
         if let Some(refusal) = parts.refusal {
             // `RequestIndex::clear` keeps these spans, which belong to the previous request.
             (index.method_name, index.target) = (Span::default(), Span::default());

@@ -1,9 +1,9 @@
 //! HPACK: header compression with indices into two tables and coded literals (RFC 7541).
 
 mod decoder;
-mod dynamic_table;
+pub(crate) mod dynamic_table;
 mod encoder;
-mod huffman;
+pub(crate) mod huffman;
 mod integer;
 mod name;
 mod static_table;

@@ -1,0 +1,353 @@
+//! Server side of an HTTP/3 connection without a transport (RFC 9114).
+//!
+//! The caller passes the bytes of each stream, and gets one event at a time. Frames are appended to a buffer of the
+//! caller, which writes them to the stream concerned. Flow control and the order of streams are those of QUIC.
+//!
+//! ```text
+//! request stream:   Head ──HEADERS──► Body ──HEADERS──► AfterTrailers ──end──► Ended
+//! draining:         Active ──begin_drain──► Announced ──finish_drain──► Final
+//! ```
+
+mod reading;
+mod request_body;
+mod responses;
+mod unidirectional;
+
+use super::error::{ConnectionError, StreamError};
+use super::frame;
+use super::settings::{ClientSettings, ServerSettings};
+use super::stream::{OpenFrame, RequestStream, StreamId, Streams};
+use super::unidirectional::{self as uni, Critical, Unidirectional};
+use super::varint;
+use crate::h2::{Budget, Flood, Priority};
+use crate::limits::Limits;
+use crate::qpack::{Decoder, Encoder};
+use crate::refusal::Refusal;
+
+/// Default number of concurrent request streams, the same as for HTTP/2.
+pub const MAX_STREAMS: u64 = 128;
+
+/// Capacity of the decoder's dynamic table in bytes. Browsers use no more, and it bounds the memory of a connection.
+const TABLE_CAPACITY: usize = 4096;
+
+/// Number of streams that may wait for insertions into the dynamic table at once. Each holds one field section.
+const BLOCKED_STREAMS: usize = 16;
+
+/// Bytes that HTTP/3 counts per field in addition to its name and value (RFC 9114 §4.2.2).
+const FIELD_OVERHEAD: usize = 32;
+
+/// Maximum number of priorities that are kept for streams that have not arrived.
+const EARLY_PRIORITIES: usize = 128;
+
+/// Identifier of the first GOAWAY, above all stream numbers: no request is rejected yet (RFC 9114 §5.2).
+const GOAWAY_ANNOUNCEMENT: u64 = varint::MAX - 3;
+
+/// Settings of the server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Config {
+    /// Accepts extended CONNECT (RFC 9220).
+    pub connect_protocol: bool,
+}
+
+/// Result of [`ServerConnection::receive`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReceivedEvent {
+    /// Number of bytes at the start of the passed bytes that were read.
+    pub consumed: usize,
+    /// Event to act on.
+    pub event: ConnectionEvent,
+}
+
+/// Event on a request stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConnectionEvent {
+    /// No further event until more bytes arrive on this stream.
+    More,
+    /// The field section waits for the dynamic table. [`ServerConnection::next_unblocked`] returns the stream later;
+    /// until then the caller keeps the bytes that follow.
+    Blocked,
+    /// A request head arrived (RFC 9114 §4.1); it is in the [`DecodedHead`](crate::DecodedHead).
+    Request {
+        /// Set if the request has neither a body nor trailers.
+        end: bool,
+        /// Set if the client waits for 100 (Continue) (RFC 9110 §10.1.1).
+        expects_continue: bool,
+    },
+    /// A request must be responded to with the status of the refusal. Its body, if any, is discarded.
+    Refused {
+        /// Reason, which determines the status of the response.
+        refusal: Refusal,
+    },
+    /// `bytes[start..end]` is a piece of the request body. It is empty only if `last` is set.
+    Data {
+        /// Offset of the first byte in the passed bytes.
+        start: usize,
+        /// Offset after the last byte.
+        end: usize,
+        /// Set if this piece ends the request.
+        last: bool,
+    },
+    /// The request ended with trailers, which are in the index of the [`DecodedHead`](crate::DecodedHead).
+    Trailers,
+    /// The stream must be reset in both directions, because of the client's error.
+    Reset {
+        /// Error of the client, which determines the code.
+        error: StreamError,
+        /// Set if a request of this stream was reported whose response has not ended.
+        is_pending: bool,
+    },
+    /// The connection must be closed with the code of the error.
+    Closed {
+        /// Error of the client.
+        error: ConnectionError,
+    },
+}
+
+/// Arguments of [`ServerConnection::receive`] that reading a frame needs.
+struct Context<'a> {
+    limits: &'a Limits,
+    now: u64,
+    head: &'a mut crate::DecodedHead,
+    /// The stream ends after the passed bytes.
+    fin: bool,
+}
+
+/// Progress of the orderly end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum DrainState {
+    Active,
+    /// The client knows that the connection will end.
+    Announced,
+    /// Requests on streams from this number on are rejected.
+    Final {
+        first_rejected: u64,
+    },
+}
+
+/// Server side of one HTTP/3 connection.
+///
+/// The caller works in this order:
+///
+/// 1. It opens three unidirectional streams, and writes to each what [`take_output`](Self::take_output) returns, now
+/// and after every round.
+/// 2. It passes the bytes of the client's unidirectional streams to
+///    [`receive_unidirectional`](Self::receive_unidirectional), and those of request streams to
+///    [`receive`](Self::receive), until that returns [`ConnectionEvent::More`].
+/// 3. It [opens](Self::open) each request stream before its bytes are passed.
+/// 4. It responds with [`respond_prepared`](Self::respond_prepared) or [`respond`](Self::respond), announces body bytes
+///    with [`begin_data`](Self::begin_data), and ends with [`end_response`](Self::end_response).
+///
+/// ```
+/// use rocknet_proto::h3::{Config, ConnectionEvent, Critical, ServerConnection, StreamId};
+/// use rocknet_proto::{DecodedHead, Limits, Status};
+///
+/// let (limits, mut head, mut out) = (Limits::default(), DecodedHead::default(), Vec::new());
+/// let mut connection = ServerConnection::new(&Config::default(), &limits);
+/// // Stream type and SETTINGS, for the first unidirectional stream of the server.
+/// assert!(connection.take_output(Critical::Control).starts_with(&[0, 4]));
+///
+/// // GET https://a/ in a HEADERS frame, with fields of the static table. The stream ends with it.
+/// let request = [1, 8, 0, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a'];
+/// let stream = StreamId::new(0);
+/// connection.open(stream)?;
+/// let received = connection.receive(&limits, 0, stream, &request, true, &mut head);
+/// assert_eq!(received.event, ConnectionEvent::Request { end: true, expects_continue: false });
+/// assert_eq!(head.request().path, b"/");
+///
+/// connection.respond(stream, Status::NO_CONTENT, None, [], &mut out)?;
+/// connection.end_response(stream);
+/// // `out` is written to the stream, which is then finished.
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct ServerConnection {
+    config: Config,
+    drain_state: DrainState,
+    streams: Streams,
+    unidirectional: Unidirectional,
+    /// Frames to write to the control stream.
+    control: Vec<u8>,
+    decoder: Decoder,
+    encoder: Encoder,
+    budget: Budget,
+    /// Priorities received before their streams, by stream number.
+    early_priorities: Vec<(u64, Priority)>,
+    /// Number after that of the last request stream.
+    next_stream: u64,
+}
+
+impl ServerConnection {
+    /// Creates a connection. `limits` determine the announced size of field sections.
+    pub fn new(config: &Config, limits: &Limits) -> ServerConnection {
+        let section = limits.head_ceiling() + limits.fields.saturating_mul(FIELD_OVERHEAD);
+        let mut control = Vec::with_capacity(32);
+        varint::encode(uni::CONTROL, &mut control);
+        ServerSettings {
+            table_capacity: TABLE_CAPACITY as u64,
+            blocked_streams: BLOCKED_STREAMS as u64,
+            field_section_size: section as u64,
+            connect_protocol: config.connect_protocol,
+        }
+        .write(&mut control);
+        let (mut decoder, mut encoder) = (Decoder::new(TABLE_CAPACITY, BLOCKED_STREAMS), Encoder::new());
+        varint::encode(uni::ENCODER, encoder.output());
+        varint::encode(uni::DECODER, decoder.output());
+        ServerConnection {
+            config: *config,
+            drain_state: DrainState::Active,
+            streams: Streams::default(),
+            unidirectional: Unidirectional::default(),
+            control,
+            decoder,
+            encoder,
+            budget: Budget::new(),
+            early_priorities: Vec::new(),
+            next_stream: 0,
+        }
+    }
+
+    /// Applies the settings of the client.
+    pub(super) fn apply_settings(&mut self, settings: ClientSettings) {
+        self.encoder
+            .set_client_settings(settings.table_capacity, settings.blocked_streams);
+    }
+
+    /// Applies PRIORITY_UPDATE (RFC 9218 §7.2).
+    pub(super) fn update_priority(&mut self, number: u64, priority: Priority) -> Result<(), ConnectionError> {
+        if !number.is_multiple_of(4) {
+            return Err(ConnectionError::InvalidId);
+        }
+        if let Some(stream) = self.streams.get_mut(StreamId::new(number)) {
+            stream.priority = priority;
+        } else if number >= self.next_stream {
+            let has_room = self.early_priorities.len() < EARLY_PRIORITIES;
+            match self.early_priorities.iter_mut().find(|(known, _)| *known == number) {
+                Some((_, known)) => *known = priority,
+                // A priority is advice, so the excess is ignored.
+                None if has_room => self.early_priorities.push((number, priority)),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a request stream. QUIC opens streams in the order of their numbers, even if data arrives in another.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError::Rejected`] if no more requests are accepted. The caller resets the stream.
+    pub fn open(&mut self, id: StreamId) -> Result<(), StreamError> {
+        if let DrainState::Final { first_rejected } = self.drain_state
+            && id.number() >= first_rejected
+        {
+            return Err(StreamError::Rejected);
+        }
+        let number = id.number();
+        self.next_stream = number + 4;
+        let early = self.early_priorities.iter().position(|(known, _)| *known == number);
+        let priority = early.map_or(Priority::DEFAULT, |position| {
+            self.early_priorities.swap_remove(position).1
+        });
+        self.streams.insert(id, RequestStream::new(priority));
+        Ok(())
+    }
+
+    /// Removes a stream. The client's insertions into the dynamic table do not wait for it.
+    fn remove(&mut self, id: StreamId) -> Option<RequestStream> {
+        let stream = self.streams.remove(id)?;
+        if stream.is_blocked || matches!(stream.frame, OpenFrame::Headers { .. }) {
+            self.decoder.cancel(id.number());
+        }
+        Some(stream)
+    }
+
+    /// Takes what has to be written to one of the server's own unidirectional streams.
+    pub fn take_output(&mut self, stream: Critical) -> Vec<u8> {
+        std::mem::take(match stream {
+            Critical::Control => &mut self.control,
+            Critical::Encoder => self.encoder.output(),
+            Critical::Decoder => self.decoder.output(),
+        })
+    }
+
+    /// Handles RESET_STREAM of the client. Returns whether a response was pending.
+    ///
+    /// # Errors
+    ///
+    /// [`Flood::Resets`] if the budget is exhausted (rapid reset, CVE-2023-44487).
+    pub fn client_reset(&mut self, id: StreamId, now: u64) -> Result<bool, ConnectionError> {
+        let Some(stream) = self.remove(id) else {
+            return Ok(false);
+        };
+        self.budget.spend(Flood::Resets, now)?;
+        Ok(!stream.response_ended)
+    }
+
+    /// Handles STOP_SENDING of the client: nothing more is sent on the stream. Returns whether a response was pending.
+    ///
+    /// # Errors
+    ///
+    /// [`Flood::Resets`] if the budget is exhausted.
+    pub fn client_stopped(&mut self, id: StreamId, now: u64) -> Result<bool, ConnectionError> {
+        self.client_reset(id, now)
+    }
+
+    /// Forgets a stream that the caller resets in both directions.
+    pub fn abandon(&mut self, id: StreamId) {
+        self.remove(id);
+    }
+
+    /// Begins the orderly end: writes a GOAWAY that rejects no request yet.
+    pub fn begin_drain(&mut self) {
+        if self.drain_state == DrainState::Active {
+            self.drain_state = DrainState::Announced;
+            frame::integer_frame(frame::GOAWAY, GOAWAY_ANNOUNCEMENT, &mut self.control);
+        }
+    }
+
+    /// Rejects all requests from now on: writes the last GOAWAY. Returns false if it was written before.
+    pub fn finish_drain(&mut self) -> bool {
+        if matches!(self.drain_state, DrainState::Final { .. }) {
+            return false;
+        }
+        let first_rejected = self.next_stream;
+        self.drain_state = DrainState::Final { first_rejected };
+        frame::integer_frame(frame::GOAWAY, first_rejected, &mut self.control);
+        true
+    }
+
+    /// Returns whether [`begin_drain`](Self::begin_drain) was called.
+    pub fn is_draining(&self) -> bool {
+        self.drain_state != DrainState::Active
+    }
+
+    /// Returns whether no request is accepted any more and all responses have ended.
+    pub fn is_drained(&self) -> bool {
+        matches!(self.drain_state, DrainState::Final { .. }) && self.streams.pending_responses() == 0
+    }
+
+    /// Returns whether no response is pending and no request has arrived in part.
+    pub fn is_idle(&self) -> bool {
+        self.streams.len() == 0
+    }
+
+    /// Returns the priority of a stream.
+    pub fn priority(&self, id: StreamId) -> Priority {
+        self.streams.get(id).map_or(Priority::DEFAULT, |stream| stream.priority)
+    }
+
+    /// Frees memory that an idle connection does not need.
+    pub fn trim(&mut self) {
+        self.streams.trim();
+        if self.early_priorities.is_empty() && self.early_priorities.capacity() > 0 {
+            self.early_priorities = Vec::new();
+        }
+    }
+
+    /// Returns the memory used in bytes, tables included.
+    pub fn memory(&self) -> usize {
+        let early = self.early_priorities.capacity() * size_of::<(u64, Priority)>();
+        let tables = self.decoder.memory() + self.encoder.memory() + self.streams.memory();
+        size_of::<Self>() + tables + early + self.control.capacity() + self.unidirectional.memory()
+    }
+}

@@ -1,0 +1,300 @@
+//! Frames of request streams: heads and trailers here, bodies in `request_body`.
+
+use super::{ConnectionEvent, Context, ReceivedEvent, ServerConnection};
+use crate::DecodedHead;
+use crate::h1::FieldError;
+use crate::h2::{BlockKind, Flood, Malformed, RequestHeadError};
+use crate::h3::error::{ConnectionError, StreamError};
+use crate::h3::frame::{self, FrameHeader};
+use crate::h3::stream::{OpenFrame, Phase, RequestStream, StreamId};
+use crate::limits::Limits;
+use crate::method::Method;
+use crate::qpack::SectionOutcome;
+use crate::refusal::Refusal;
+use crate::request::Version;
+
+/// Number of unknown frames that each request pays for.
+const UNKNOWN_PER_REQUEST: u16 = 2;
+
+/// Result of reading from a stream. `None`: no event, and reading continues if bytes are left.
+pub(super) type ReadResult = Result<Option<ConnectionEvent>, ConnectionError>;
+
+impl ServerConnection {
+    /// Reads bytes of a request stream and returns one event. `fin`: the stream ends after `bytes`. `now` is in
+    /// milliseconds since an arbitrary start; a resolution of seconds suffices.
+    ///
+    /// The caller passes the bytes that were not consumed again, until the event is [`ConnectionEvent::More`] or ends
+    /// the stream.
+    pub fn receive(
+        &mut self,
+        limits: &Limits,
+        now: u64,
+        id: StreamId,
+        bytes: &[u8],
+        fin: bool,
+        head: &mut DecodedHead,
+    ) -> ReceivedEvent {
+        let mut context = Context { limits, now, head, fin };
+        let mut at = 0;
+        let event = match self.read_stream(&mut context, id, bytes, &mut at) {
+            Ok(event) => event,
+            Err(error) => ConnectionEvent::Closed { error },
+        };
+        ReceivedEvent { consumed: at, event }
+    }
+
+    fn read_stream(
+        &mut self,
+        context: &mut Context<'_>,
+        id: StreamId,
+        bytes: &[u8],
+        at: &mut usize,
+    ) -> Result<ConnectionEvent, ConnectionError> {
+        if self.streams.get(id).is_none() {
+            // The response has ended without the rest of the request, or the stream was reset.
+            *at = bytes.len();
+            return Ok(ConnectionEvent::More);
+        }
+        loop {
+            let before = *at;
+            if let Some(event) = self.read_frame(context, id, bytes, at)? {
+                return Ok(event);
+            }
+            let Some(stream) = self.streams.get(id) else {
+                return Ok(ConnectionEvent::More);
+            };
+            if *at == bytes.len() && (*at == before || stream.frame == OpenFrame::None) {
+                let is_between = stream.frame == OpenFrame::None && !stream.header.is_partial();
+                return match (context.fin, is_between) {
+                    (false, _) => Ok(ConnectionEvent::More),
+                    (true, true) => self.end_stream(id),
+                    (true, false) => Err(ConnectionError::FrameError),
+                };
+            }
+        }
+    }
+
+    /// Reads a part of a frame: its header or a piece of its payload.
+    fn read_frame(&mut self, context: &mut Context<'_>, id: StreamId, bytes: &[u8], at: &mut usize) -> ReadResult {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return Ok(None);
+        };
+        if stream.is_blocked {
+            return self.read_section(context, id, bytes.len() == *at);
+        }
+        match stream.frame {
+            OpenFrame::None => {
+                let Some(header) = stream.header.read(bytes, at) else {
+                    return Ok(None);
+                };
+                self.begin_frame(context, id, header)
+            }
+            OpenFrame::Headers { remaining } => {
+                let size = remaining.min(bytes.len() - *at);
+                stream.section.extend_from_slice(&bytes[*at..*at + size]);
+                *at += size;
+                stream.frame = OpenFrame::Headers {
+                    remaining: remaining - size,
+                };
+                if remaining > size {
+                    return Ok(None);
+                }
+                stream.frame = OpenFrame::None;
+                self.read_section(context, id, bytes.len() == *at)
+            }
+            OpenFrame::Data { .. } => self.read_data(context, id, bytes, at),
+            OpenFrame::Skipped { remaining } => {
+                let size = remaining.min((bytes.len() - *at) as u64);
+                *at += size as usize;
+                stream.frame = match remaining - size {
+                    0 => OpenFrame::None,
+                    remaining => OpenFrame::Skipped { remaining },
+                };
+                Ok(None)
+            }
+        }
+    }
+
+    fn begin_frame(&mut self, context: &mut Context<'_>, id: StreamId, header: FrameHeader) -> ReadResult {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return Ok(None);
+        };
+        match header.kind {
+            frame::HEADERS => {
+                if stream.phase == Phase::AfterTrailers || stream.phase == Phase::Body && stream.is_connect {
+                    return Err(ConnectionError::FrameUnexpected);
+                }
+                let most = section_max(context.limits);
+                match usize::try_from(header.length).ok().filter(|&length| length <= most) {
+                    Some(remaining) => {
+                        stream.section.clear();
+                        stream.section.reserve_exact(remaining);
+                        stream.frame = OpenFrame::Headers { remaining };
+                        if remaining == 0 {
+                            stream.frame = OpenFrame::None;
+                            return self.read_section(context, id, false);
+                        }
+                        Ok(None)
+                    }
+                    None => self.refuse_section(context, id, header.length),
+                }
+            }
+            frame::DATA => self.begin_request_data(context, id, header.length),
+            frame::CANCEL_PUSH
+            | frame::SETTINGS
+            | frame::PUSH_PROMISE
+            | frame::GOAWAY
+            | frame::MAX_PUSH_ID
+            | frame::PRIORITY_UPDATE_REQUEST
+            | frame::PRIORITY_UPDATE_PUSH => Err(ConnectionError::FrameUnexpected),
+            kind if frame::is_reserved_from_http2(kind) => Err(ConnectionError::FrameUnexpected),
+            // Unknown frames are ignored (RFC 9114 §9).
+            _ => {
+                if header.length > 0 {
+                    stream.frame = OpenFrame::Skipped {
+                        remaining: header.length,
+                    };
+                }
+                self.budget.spend(Flood::Unknown, context.now)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Refuses a field section that is too large to be received. QPACK permits to skip it.
+    #[cold]
+    fn refuse_section(&mut self, context: &mut Context<'_>, id: StreamId, length: u64) -> ReadResult {
+        self.decoder.cancel(id.number());
+        let Some(stream) = self.streams.get_mut(id) else {
+            return Ok(None);
+        };
+        stream.frame = OpenFrame::Skipped { remaining: length };
+        if stream.phase == Phase::Body {
+            return self.reset(context, id, Malformed::TrailersTooLarge.into());
+        }
+        (stream.phase, stream.discards_body, stream.is_reported) = (Phase::Body, true, true);
+        let refusal = Refusal::Field(FieldError::TooLarge);
+        Ok(Some(ConnectionEvent::Refused { refusal }))
+    }
+
+    /// Decodes a complete field section. `is_all`: all passed bytes were read.
+    fn read_section(&mut self, context: &mut Context<'_>, id: StreamId, is_all: bool) -> ReadResult {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return Ok(None);
+        };
+        let is_trailers = stream.phase == Phase::Body;
+        let kind = if is_trailers {
+            BlockKind::Trailers
+        } else {
+            BlockKind::Request
+        };
+        let section = std::mem::take(&mut stream.section);
+        let mut sink = context.head.begin(context.limits, kind);
+        match self.decoder.decode(id.number(), &section, &mut sink)? {
+            SectionOutcome::Decoded => stream.is_blocked = false,
+            SectionOutcome::Blocked => {
+                (stream.section, stream.is_blocked) = (section, true);
+                return Ok(Some(ConnectionEvent::Blocked));
+            }
+        }
+        if is_trailers {
+            let is_discarded = stream.discards_body;
+            if stream.remaining_length.is_some_and(|remaining| remaining > 0) {
+                return self.reset(context, id, Malformed::ContentLength.into());
+            }
+            stream.phase = Phase::AfterTrailers;
+            if let Err(malformed) = sink.finish_trailers() {
+                return self.reset(context, id, malformed.into());
+            }
+            return Ok((!is_discarded).then_some(ConnectionEvent::Trailers));
+        }
+        let is_end = context.fin && is_all;
+        let found = sink.finish_request(Version::Http3);
+        stream.phase = if is_end { Phase::Ended } else { Phase::Body };
+        let info = match found {
+            Ok(info) => info,
+            Err(RequestHeadError::Malformed(malformed)) => return self.reset(context, id, malformed.into()),
+            Err(RequestHeadError::Refused(refusal)) => {
+                (stream.discards_body, stream.is_reported) = (true, true);
+                return Ok(Some(ConnectionEvent::Refused { refusal }));
+            }
+        };
+        if is_end && info.content_length.is_some_and(|length| length > 0) {
+            return self.reset(context, id, Malformed::ContentLength.into());
+        }
+        if context.head.protocol().is_some() && !self.config.connect_protocol {
+            return self.reset(context, id, Malformed::Protocol.into());
+        }
+        stream.is_reported = true;
+        // Some clients send unknown frames with each request to keep servers tolerant (RFC 9114 §7.2.8).
+        self.budget.refund(Flood::Unknown, UNKNOWN_PER_REQUEST);
+        stream.remaining_length = info.content_length;
+        stream.remaining_limit = context.limits.body_size;
+        stream.is_connect = context.head.request().method == Method::Connect;
+        if let Some(priority) = info.priority {
+            stream.priority = priority;
+        }
+        Ok(Some(ConnectionEvent::Request {
+            end: is_end,
+            expects_continue: info.expects_continue && !is_end,
+        }))
+    }
+
+    /// Handles the end of a stream between two frames.
+    fn end_stream(&mut self, id: StreamId) -> Result<ConnectionEvent, ConnectionError> {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return Ok(ConnectionEvent::More);
+        };
+        let is_pending = stream.is_pending();
+        let reset = |error| ConnectionEvent::Reset { error, is_pending };
+        match stream.phase {
+            Phase::Ended => return Ok(ConnectionEvent::More),
+            Phase::Head => {
+                self.abandon(id);
+                return Ok(reset(StreamError::Incomplete));
+            }
+            Phase::Body if stream.remaining_length.is_some_and(|remaining| remaining > 0) => {
+                self.abandon(id);
+                return Ok(reset(Malformed::ContentLength.into()));
+            }
+            Phase::Body | Phase::AfterTrailers => {}
+        }
+        let reports_end = stream.phase == Phase::Body && !stream.discards_body;
+        stream.phase = Phase::Ended;
+        if stream.response_ended {
+            self.streams.remove(id);
+        }
+        Ok(match reports_end {
+            true => ConnectionEvent::Data {
+                start: 0,
+                end: 0,
+                last: true,
+            },
+            false => ConnectionEvent::More,
+        })
+    }
+
+    /// Resets a stream because of the client's error. Provoking resets makes the server work, so they are counted.
+    #[cold]
+    pub(super) fn reset(&mut self, context: &Context<'_>, id: StreamId, error: StreamError) -> ReadResult {
+        self.budget.spend(Flood::Resets, context.now)?;
+        let is_pending = self.streams.get(id).is_some_and(RequestStream::is_pending);
+        self.abandon(id);
+        Ok(Some(ConnectionEvent::Reset { error, is_pending }))
+    }
+
+    /// Returns a stream whose field section can be decoded now. The caller calls [`receive`](Self::receive) for it,
+    /// with the bytes that it has kept.
+    pub fn next_unblocked(&self) -> Option<StreamId> {
+        self.streams
+            .iter()
+            .find(|(_, stream)| stream.is_blocked && self.decoder.is_ready(&stream.section))
+            .map(|(id, _)| id)
+    }
+}
+
+/// Returns the maximum size of an encoded field section. Huffman coding makes fields at most 30/8 times larger, which
+/// no sensible client uses, so the limit of the decoded size is taken twice.
+fn section_max(limits: &Limits) -> usize {
+    limits.head_ceiling().max(limits.trailer_ceiling()) * 2 + 64
+}

@@ -1,0 +1,18 @@
+//! HTTP/3 protocol engine for servers: bytes of streams in, events out, and frames to send (RFC 9114).
+
+mod connection;
+mod error;
+mod frame;
+mod prepared;
+mod settings;
+mod stream;
+mod unidirectional;
+mod varint;
+
+pub use crate::h2::SendError;
+pub use crate::qpack::QpackError;
+pub use connection::{Config, ConnectionEvent, MAX_STREAMS, ReceivedEvent, ServerConnection};
+pub use error::{ConnectionError, ErrorCode, StreamError};
+pub use prepared::PreparedHead;
+pub use stream::StreamId;
+pub use unidirectional::{Critical, UnidirectionalAction};

@@ -1,0 +1,153 @@
+//! SETTINGS parameters (RFC 9114 §7.2.4).
+
+use super::error::ConnectionError;
+use super::frame;
+use super::varint;
+
+/// RFC 9204 §5.
+const QPACK_MAX_TABLE_CAPACITY: u64 = 0x1;
+const QPACK_BLOCKED_STREAMS: u64 = 0x7;
+/// RFC 9114 §7.2.4.1.
+const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
+/// RFC 9220 §5.
+const ENABLE_CONNECT_PROTOCOL: u64 = 0x8;
+/// Settings of HTTP/2, which are forbidden (RFC 9114 §7.2.4.1).
+const HTTP2_ONLY: std::ops::RangeInclusive<u64> = 0x2..=0x5;
+/// A reserved setting without meaning. Sending one keeps clients tolerant of new settings (RFC 9114 §7.2.4.1).
+const RESERVED: u64 = 0x1f * 27 + 0x21;
+/// Maximum number of settings of a client. Normal use is five.
+const COUNT_MAX: usize = 64;
+
+/// Settings that the server announces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ServerSettings {
+    pub table_capacity: u64,
+    pub blocked_streams: u64,
+    pub field_section_size: u64,
+    pub connect_protocol: bool,
+}
+
+impl ServerSettings {
+    /// Appends the SETTINGS frame.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let mut payload = Vec::with_capacity(32);
+        for (setting, value) in [
+            (QPACK_MAX_TABLE_CAPACITY, self.table_capacity),
+            (MAX_FIELD_SECTION_SIZE, self.field_section_size.min(varint::MAX)),
+            (QPACK_BLOCKED_STREAMS, self.blocked_streams),
+            (ENABLE_CONNECT_PROTOCOL, u64::from(self.connect_protocol)),
+            (RESERVED, 1),
+        ] {
+            varint::encode(setting, &mut payload);
+            varint::encode(value, &mut payload);
+        }
+        frame::header(frame::SETTINGS, payload.len() as u64, out);
+        out.extend_from_slice(&payload);
+    }
+}
+
+/// Settings of a client that the server uses. Those that are missing are 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ClientSettings {
+    pub table_capacity: u64,
+    pub blocked_streams: u64,
+}
+
+impl ClientSettings {
+    /// Parses the payload of a SETTINGS frame. Unknown settings are ignored.
+    ///
+    /// # Errors
+    ///
+    /// The error for the first setting that is invalid, or for an incomplete payload.
+    pub(crate) fn parse(mut payload: &[u8]) -> Result<ClientSettings, ConnectionError> {
+        let (mut settings, mut seen) = (ClientSettings::default(), Vec::new());
+        while !payload.is_empty() {
+            let (setting, size) = varint::decode(payload).ok_or(ConnectionError::FrameError)?;
+            payload = &payload[size..];
+            let (value, size) = varint::decode(payload).ok_or(ConnectionError::FrameError)?;
+            payload = &payload[size..];
+            if seen.contains(&setting) || HTTP2_ONLY.contains(&setting) {
+                return Err(ConnectionError::InvalidSetting);
+            }
+            if seen.len() == COUNT_MAX {
+                return Err(ConnectionError::ControlFrameTooLarge);
+            }
+            seen.push(setting);
+            match setting {
+                QPACK_MAX_TABLE_CAPACITY => settings.table_capacity = value,
+                QPACK_BLOCKED_STREAMS => settings.blocked_streams = value,
+                ENABLE_CONNECT_PROTOCOL if value > 1 => return Err(ConnectionError::InvalidSetting),
+                // MAX_FIELD_SECTION_SIZE is advisory (RFC 9114 §4.2.2). A client can reset a response that is too large
+                // for it.
+                _ => {}
+            }
+        }
+        Ok(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payload(settings: &[(u64, u64)]) -> Vec<u8> {
+        let mut payload = Vec::new();
+        for &(setting, value) in settings {
+            varint::encode(setting, &mut payload);
+            varint::encode(value, &mut payload);
+        }
+        payload
+    }
+
+    #[test]
+    fn settings_of_clients() {
+        let settings = |table_capacity, blocked_streams| {
+            Ok(ClientSettings {
+                table_capacity,
+                blocked_streams,
+            })
+        };
+        type SettingsRow<'a> = (&'a [(u64, u64)], Result<ClientSettings, ConnectionError>);
+        let rows: &[SettingsRow<'_>] = &[
+            (&[], settings(0, 0)),
+            (
+                &[(1, 4096), (7, 16), (6, 1000), (0x1f * 3 + 0x21, 5)],
+                settings(4096, 16),
+            ),
+            (&[(8, 1)], settings(0, 0)),
+            (&[(8, 2)], Err(ConnectionError::InvalidSetting)),
+            (&[(1, 1), (1, 1)], Err(ConnectionError::InvalidSetting)),
+            (&[(2, 0)], Err(ConnectionError::InvalidSetting)),
+            (&[(5, 0)], Err(ConnectionError::InvalidSetting)),
+        ];
+        for (settings, expected) in rows {
+            assert_eq!(ClientSettings::parse(&payload(settings)), *expected, "{settings:?}");
+        }
+        assert_eq!(ClientSettings::parse(&[1]), Err(ConnectionError::FrameError));
+        assert_eq!(ClientSettings::parse(&[0x40]), Err(ConnectionError::FrameError));
+        let many: Vec<(u64, u64)> = (0..100).map(|number| (1000 + number, 0)).collect();
+        assert_eq!(
+            ClientSettings::parse(&payload(&many)),
+            Err(ConnectionError::ControlFrameTooLarge)
+        );
+    }
+
+    #[test]
+    fn the_settings_of_the_server_are_valid_for_a_client() {
+        let mut out = Vec::new();
+        ServerSettings {
+            table_capacity: 4096,
+            blocked_streams: 16,
+            field_section_size: u64::MAX,
+            connect_protocol: true,
+        }
+        .write(&mut out);
+        let mut at = 0;
+        let header = frame::FrameHeaderReader::default()
+            .read(&out, &mut at)
+            .expect("a header");
+        assert_eq!((header.kind, header.length), (frame::SETTINGS, (out.len() - at) as u64));
+        let found = ClientSettings::parse(&out[at..]).expect("valid settings");
+        assert_eq!((found.table_capacity, found.blocked_streams), (4096, 16));
+    }
+}

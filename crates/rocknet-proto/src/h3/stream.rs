@@ -1,0 +1,156 @@
+//! Request streams: state of each, and the table of those that are open.
+
+use super::frame::FrameHeaderReader;
+use crate::h2::Priority;
+
+/// Number of a request stream. Client-initiated bidirectional streams have multiples of 4 (RFC 9000 §2.1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct StreamId(u64);
+
+impl StreamId {
+    /// Converts a QUIC stream ID.
+    pub const fn new(number: u64) -> StreamId {
+        StreamId(number)
+    }
+
+    /// Returns the QUIC stream ID.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+/// Part of the request that the client sends next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    Head,
+    /// The body, or the data of a tunnel.
+    Body,
+    /// Only unknown frames may follow the trailers.
+    AfterTrailers,
+    /// The client has ended its side.
+    Ended,
+}
+
+/// Frame whose payload is being received.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum OpenFrame {
+    None,
+    Headers { remaining: usize },
+    Data { remaining: u64 },
+    Skipped { remaining: u64 },
+}
+
+/// State of one request stream.
+#[derive(Debug)]
+pub(super) struct RequestStream {
+    pub phase: Phase,
+    pub header: FrameHeaderReader,
+    pub frame: OpenFrame,
+    /// Field section that has arrived in part, or that waits for the dynamic table.
+    pub section: Vec<u8>,
+    /// The section is complete and waits for the dynamic table.
+    pub is_blocked: bool,
+    /// Bytes that the body must still have (Content-Length).
+    pub remaining_length: Option<u64>,
+    /// Bytes that the body may still have.
+    pub remaining_limit: u64,
+    /// The rest of the request body is dropped.
+    pub discards_body: bool,
+    /// The request was CONNECT, after which only DATA may follow (RFC 9114 §4.4).
+    pub is_connect: bool,
+    pub is_tunnel: bool,
+    /// The request, or its refusal, was reported.
+    pub is_reported: bool,
+    pub head_sent: bool,
+    pub response_ended: bool,
+    pub priority: Priority,
+}
+
+impl RequestStream {
+    pub fn new(priority: Priority) -> RequestStream {
+        RequestStream {
+            phase: Phase::Head,
+            header: FrameHeaderReader::default(),
+            frame: OpenFrame::None,
+            section: Vec::new(),
+            is_blocked: false,
+            remaining_length: None,
+            remaining_limit: u64::MAX,
+            discards_body: false,
+            is_connect: false,
+            is_tunnel: false,
+            is_reported: false,
+            head_sent: false,
+            response_ended: false,
+            priority,
+        }
+    }
+}
+
+impl RequestStream {
+    /// Returns whether the caller knows the request and its response has not ended.
+    pub fn is_pending(&self) -> bool {
+        self.is_reported && !self.response_ended
+    }
+}
+
+/// Open request streams. The numbers lie together, so that a lookup reads few cache lines; there are at most 128.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    numbers: Vec<u64>,
+    streams: Vec<RequestStream>,
+}
+
+impl Streams {
+    pub fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    #[inline]
+    fn position(&self, id: StreamId) -> Option<usize> {
+        // Recent streams are at the end.
+        self.numbers.iter().rposition(|&number| number == id.0)
+    }
+
+    #[inline]
+    pub fn get(&self, id: StreamId) -> Option<&RequestStream> {
+        self.position(id).map(|position| &self.streams[position])
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, id: StreamId) -> Option<&mut RequestStream> {
+        self.position(id).map(|position| &mut self.streams[position])
+    }
+
+    pub fn insert(&mut self, id: StreamId, stream: RequestStream) {
+        debug_assert!(self.get(id).is_none());
+        self.numbers.push(id.0);
+        self.streams.push(stream);
+    }
+
+    pub fn remove(&mut self, id: StreamId) -> Option<RequestStream> {
+        let position = self.position(id)?;
+        self.numbers.swap_remove(position);
+        Some(self.streams.swap_remove(position))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (StreamId, &RequestStream)> {
+        self.numbers.iter().map(|&number| StreamId(number)).zip(&self.streams)
+    }
+
+    pub fn pending_responses(&self) -> usize {
+        self.streams.iter().filter(|stream| stream.is_pending()).count()
+    }
+
+    pub fn memory(&self) -> usize {
+        let sections: usize = self.streams.iter().map(|stream| stream.section.capacity()).sum();
+        self.numbers.capacity() * size_of::<u64>() + self.streams.capacity() * size_of::<RequestStream>() + sections
+    }
+
+    /// Frees memory if no stream is open.
+    pub fn trim(&mut self) {
+        if self.numbers.is_empty() {
+            *self = Streams::default();
+        }
+    }
+}

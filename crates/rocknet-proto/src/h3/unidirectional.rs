@@ -1,0 +1,62 @@
+//! State of the client's unidirectional streams (RFC 9114 §6.2).
+
+use super::error::ErrorCode;
+use super::frame::FrameHeaderReader;
+use super::varint;
+
+/// Stream types of RFC 9114 §6.2 and RFC 9204 §4.2.
+pub(crate) const CONTROL: u64 = 0x0;
+pub(crate) const PUSH: u64 = 0x1;
+pub(crate) const ENCODER: u64 = 0x2;
+pub(crate) const DECODER: u64 = 0x3;
+
+/// A stream without which the connection cannot continue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Critical {
+    /// Control stream: SETTINGS, GOAWAY and priorities.
+    Control,
+    /// Encoder stream of QPACK: insertions into the dynamic table.
+    Encoder,
+    /// Decoder stream of QPACK: acknowledgements.
+    Decoder,
+}
+
+/// Action of the caller on a unidirectional stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UnidirectionalAction {
+    /// Read on.
+    Continue,
+    /// Stop reading with this code: the type of the stream is unknown (RFC 9114 §6.2).
+    StopReading(ErrorCode),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum StreamType {
+    /// The type has not arrived completely.
+    Unknown {
+        bytes: [u8; varint::LENGTH_MAX],
+        length: u8,
+    },
+    Critical(Critical),
+    /// A type that the server does not use.
+    Ignored,
+}
+
+/// Unidirectional streams of a client, and the state of its control stream.
+#[derive(Debug, Default)]
+pub(crate) struct Unidirectional {
+    pub streams: Vec<(u64, StreamType)>,
+    pub header: FrameHeaderReader,
+    /// Frame whose payload is being received: its type, and the bytes that are missing.
+    pub frame: Option<(u64, u64)>,
+    pub payload: Vec<u8>,
+    pub has_settings: bool,
+    pub max_push_id: Option<u64>,
+    pub goaway: Option<u64>,
+}
+
+impl Unidirectional {
+    pub(crate) fn memory(&self) -> usize {
+        self.streams.capacity() * size_of::<(u64, StreamType)>() + self.payload.capacity()
+    }
+}

@@ -1,0 +1,95 @@
+//! Choice of the fields that enter the dynamic table of the encoder. It is the same as for HPACK.
+
+use crate::fields::{Known, KnownSet};
+use crate::h2::hpack::NameClass;
+use crate::h2::hpack::dynamic_table::ENTRY_OVERHEAD;
+
+/// Divisor of the table capacity. A field above that share of the table is not indexed, because it would evict too many
+/// others.
+const MAX_ENTRY_SHARE: usize = 4;
+
+/// Fields whose value differs in nearly every response.
+const VARYING: KnownSet = KnownSet::of(&[
+    Known::Age,
+    Known::ContentLength,
+    Known::ContentRange,
+    Known::Date,
+    Known::Etag,
+    Known::Expires,
+    Known::IfNoneMatch,
+    Known::LastModified,
+    Known::Location,
+    Known::Range,
+]);
+
+/// Fields whose value an attacker must not guess from the compressed size (RFC 9204 §7.1).
+const SENSITIVE: KnownSet = KnownSet::of(&[
+    Known::Authorization,
+    Known::Cookie,
+    Known::ProxyAuthorization,
+    Known::SetCookie,
+    Known::WwwAuthenticate,
+]);
+
+/// Returns whether a field must be a literal on every hop (RFC 9204 §7.1.3).
+pub(super) fn is_sensitive(class: NameClass) -> bool {
+    matches!(class, NameClass::Known(known) if SENSITIVE.contains(known))
+}
+
+/// Returns whether a field is worth an entry of the dynamic table.
+pub(super) fn is_indexed(class: NameClass, name: &[u8], value: &[u8], capacity: usize) -> bool {
+    if let NameClass::Known(known) = class
+        && (SENSITIVE.contains(known) || VARYING.contains(known))
+    {
+        return false;
+    }
+    entry_size(name, value) * MAX_ENTRY_SHARE <= capacity
+}
+
+/// Returns the size of an entry (RFC 9204 §3.2.1).
+pub(super) fn entry_size(name: &[u8], value: &[u8]) -> usize {
+    name.len() + value.len() + ENTRY_OVERHEAD
+}
+
+/// Returns a hash of the name in the lower 16 bits and of the value in the upper ones. Unequal hashes avoid comparing
+/// the bytes of most entries.
+pub(super) fn hash(name: &[u8], value: &[u8]) -> u32 {
+    let mix = |bytes: &[u8]| {
+        let sum = bytes
+            .iter()
+            .fold(bytes.len() as u32, |sum, &byte| sum.wrapping_mul(31) ^ u32::from(byte));
+        sum ^ sum >> 16
+    };
+    mix(name) & 0xffff | mix(value) << 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h2::hpack;
+
+    /// The first byte of an HPACK literal shows how its encoder classifies the field (RFC 7541 §6.2).
+    #[test]
+    fn the_choice_is_that_of_hpack() {
+        for &known in Known::ALL {
+            let (name, mut out) = (known.as_str().as_bytes(), Vec::new());
+            hpack::Encoder::new().encode(name, b"a value", &mut out);
+            let class = NameClass::Known(known);
+            assert_eq!(is_sensitive(class), out[0] & 0xf0 == 0x10, "{}", known.as_str());
+            assert_eq!(
+                is_indexed(class, name, b"a value", 4096),
+                out[0] & 0x40 != 0,
+                "{}",
+                known.as_str()
+            );
+        }
+    }
+
+    #[test]
+    fn large_fields_are_not_indexed() {
+        for (length, expected) in [(1024 - 32 - 1, true), (1024 - 32, false)] {
+            assert_eq!(is_indexed(NameClass::Other, b"x", &vec![b'v'; length], 4096), expected);
+        }
+        assert!(!is_indexed(NameClass::Other, b"x", b"", 100));
+    }
+}

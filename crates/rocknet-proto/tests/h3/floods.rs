@@ -1,0 +1,100 @@
+//! Floods: every frame that costs the server more than the client is limited.
+
+use super::wire::{GET, Peer, frame, headers, post};
+
+/// Repeats an action until the engine closes the connection. Returns the error and the number of repetitions.
+fn until_closed(peer: &mut Peer, mut action: impl FnMut(&mut Peer) -> Vec<String>) -> (String, usize) {
+    for count in 1..20_000 {
+        if let Some(closed) = action(peer).into_iter().find(|event| event.starts_with("Closed")) {
+            return (closed, count);
+        }
+    }
+    panic!("no limit");
+}
+
+#[test]
+fn resets_are_limited_and_forgiven_over_time() {
+    let mut peer = Peer::new();
+    let (closed, count) = until_closed(&mut peer, |peer| {
+        let stream = peer.open();
+        peer.receive(stream, &headers(&GET), true, usize::MAX);
+        match peer.engine.client_reset(stream, peer.now) {
+            Ok(is_pending) => {
+                assert!(is_pending);
+                Vec::new()
+            }
+            Err(error) => vec![format!("Closed {error:?}")],
+        }
+    });
+    assert_eq!((closed.as_str(), count), ("Closed Flood(Resets)", 257));
+
+    let mut peer = Peer::new();
+    for _ in 0..2000 {
+        // 20 resets a second are normal use.
+        peer.now += 50;
+        let stream = peer.open();
+        peer.receive(stream, &headers(&GET), true, usize::MAX);
+        assert_eq!(peer.engine.client_reset(stream, peer.now), Ok(true));
+    }
+}
+
+#[test]
+fn malformed_requests_are_limited_like_resets() {
+    let (closed, count) = until_closed(&mut Peer::new(), |peer| peer.request(&headers(&GET[..3]), true));
+    assert_eq!((closed.contains("Flood(Resets)"), count), (true, 257));
+}
+
+#[test]
+fn empty_data_and_unknown_frames_are_limited() {
+    for (kind, name) in [(0, "EmptyData"), (0x21, "Unknown")] {
+        let mut peer = Peer::new();
+        let stream = peer.open();
+        peer.receive(stream, &headers(&post(&[])), false, usize::MAX);
+        let (closed, count) = until_closed(&mut peer, |peer| {
+            peer.receive(stream, &frame(kind, b""), false, usize::MAX)
+        });
+        assert!(closed.contains(name) && count < 300, "{closed} {count}");
+    }
+}
+
+#[test]
+fn unknown_frames_with_each_request_are_normal_use() {
+    let mut peer = Peer::new();
+    for _ in 0..2000 {
+        let stream = peer.open();
+        let bytes = [frame(0x21, b"x"), headers(&GET), frame(0x21, b"y")].concat();
+        assert_eq!(peer.receive(stream, &bytes, true, usize::MAX).len(), 2);
+        peer.engine.end_response(stream);
+    }
+}
+
+#[test]
+fn control_frames_are_limited() {
+    for payload in [frame(0xf_0700, b"\0u=1"), frame(0x21, b""), frame(7, b"\0")] {
+        let (closed, count) = until_closed(&mut Peer::new(), |peer| {
+            match peer.engine.receive_unidirectional(2, 0, &payload, false) {
+                Ok(_) => Vec::new(),
+                Err(error) => vec![format!("Closed {error:?}")],
+            }
+        });
+        assert!(closed.contains("Flood") && count < 600, "{closed} {count}");
+    }
+}
+
+#[test]
+fn instructions_of_qpack_are_limited() {
+    let mut peer = Peer::new();
+    // Capacity 4096, then an endless number of insertions.
+    peer.engine
+        .receive_unidirectional(6, 0, &[2, 0x3f, 0xe1, 0x1f], false)
+        .expect("an encoder stream");
+    let insert = [0x41, b'a', 1, b'b'].repeat(100);
+    let (closed, count) = until_closed(&mut peer, |peer| {
+        match peer.engine.receive_unidirectional(6, 0, &insert, false) {
+            Ok(_) => Vec::new(),
+            Err(error) => vec![format!("Closed {error:?}")],
+        }
+    });
+    assert!(closed.contains("QpackInstructions") && count < 60, "{closed} {count}");
+    assert!(peer.engine.memory() < 64 * 1024);
+}

@@ -1,0 +1,181 @@
+//! Requests: valid ones, malformed ones (RFC 9114 §4), and frames in the wrong place (RFC 9114 §7.2).
+
+use super::wire::{GET, Peer, frame, headers, post};
+
+#[test]
+fn requests_with_and_without_body() {
+    let data = |text: &str| frame(0, text.as_bytes());
+    let rows: Vec<(Vec<u8>, &[&str])> = vec![
+        (headers(&GET), &["GET / end=true continue=false"]),
+        (
+            [headers(&post(&[])), data("abc")].concat(),
+            &["POST / end=false continue=false", "body abc", "last"],
+        ),
+        (
+            [headers(&post(&[("content-length", "6")])), data("abc"), data("def")].concat(),
+            &["POST / end=false continue=false", "body abcdef", "last"],
+        ),
+        (
+            [headers(&post(&[])), data("abc"), headers(&[("x-sum", "1")])].concat(),
+            &["POST / end=false continue=false", "body abc", "trailers"],
+        ),
+        (
+            [headers(&post(&[("expect", "100-continue")])), data("a")].concat(),
+            &["POST / end=false continue=true", "body a", "last"],
+        ),
+        // An unknown frame is ignored wherever it is (RFC 9114 §9).
+        (
+            [
+                frame(0x21, b"x"),
+                headers(&post(&[])),
+                frame(0x40, b""),
+                data("a"),
+                frame(0x21, b"y"),
+            ]
+            .concat(),
+            &["POST / end=false continue=false", "body a", "last"],
+        ),
+    ];
+    for (bytes, expected) in rows {
+        assert_eq!(Peer::new().request(&bytes, true), expected);
+    }
+}
+
+#[test]
+fn malformed_requests_reset_their_stream() {
+    let with = |replaced: usize, field: (&'static str, &'static str)| {
+        let mut fields = GET.to_vec();
+        fields[replaced] = field;
+        headers(&fields)
+    };
+    let plus = |more: (&'static str, &'static str)| headers(&[&GET[..], &[more]].concat());
+    let body = |fields: &[(&'static str, &'static str)], body: &str| {
+        [headers(&post(fields)), frame(0, body.as_bytes())].concat()
+    };
+    let rows: Vec<(Vec<u8>, &str)> = vec![
+        (headers(&GET[..3]), "PseudoMissing"),
+        (headers(&[&GET[..], &GET[..1]].concat()), "PseudoRepeated"),
+        (headers(&[&[("x", "y")], &GET[..]].concat()), "PseudoAfterFields"),
+        (plus((":status", "200")), "PseudoOfResponse"),
+        (plus(("X-Upper", "1")), "FieldName"),
+        (plus(("x", "a\nb")), "FieldValue"),
+        (plus(("connection", "close")), "ConnectionField"),
+        (plus(("transfer-encoding", "chunked")), "ConnectionField"),
+        (plus(("te", "gzip")), "Te"),
+        (with(3, (":path", "")), "PathEmpty"),
+        (plus(("content-length", "1")), "ContentLength"),
+        (body(&[("content-length", "3")], "ab"), "ContentLength"),
+        (body(&[("content-length", "1")], "ab"), "ContentLength"),
+        (
+            [headers(&post(&[])), headers(&[(":path", "/")])].concat(),
+            "PseudoInTrailers",
+        ),
+        (
+            [headers(&post(&[])), headers(&[("content-length", "1")])].concat(),
+            "ForbiddenTrailer",
+        ),
+    ];
+    for (bytes, expected) in rows {
+        let mut peer = Peer::new();
+        let events = peer.request(&bytes, true);
+        let last = events.last().expect("an event");
+        assert!(
+            last.contains(expected) && last.starts_with("Reset"),
+            "{expected}: {events:?}"
+        );
+        // The connection continues.
+        assert_eq!(peer.request(&headers(&GET), true), ["GET / end=true continue=false"]);
+        assert!(!peer.engine.is_idle());
+    }
+}
+
+#[test]
+fn an_incomplete_request_is_reset() {
+    for bytes in [Vec::new(), frame(0x21, b"x")] {
+        let events = Peer::new().request(&bytes, true);
+        assert_eq!(events, ["Reset { error: Incomplete, is_pending: false }"]);
+    }
+}
+
+#[test]
+fn frames_in_the_wrong_place_close_the_connection() {
+    let get = headers(&GET);
+    let trailers = headers(&[("x", "1")]);
+    let rows: Vec<(Vec<u8>, &str)> = vec![
+        (frame(0, b"a"), "FrameUnexpected"),
+        ([&get[..], &trailers, &trailers].concat(), "FrameUnexpected"),
+        ([&get[..], &trailers, &frame(0, b"a")].concat(), "FrameUnexpected"),
+        (frame(4, b""), "FrameUnexpected"),
+        (frame(5, b""), "FrameUnexpected"),
+        (frame(7, b"\0"), "FrameUnexpected"),
+        (frame(0xd, b"\0"), "FrameUnexpected"),
+        (frame(0xf_0700, b"\0"), "FrameUnexpected"),
+        // Types of HTTP/2.
+        (frame(2, b""), "FrameUnexpected"),
+        (frame(6, b""), "FrameUnexpected"),
+        // The stream ends within a frame.
+        (get[..get.len() - 1].to_vec(), "FrameError"),
+        (get[..1].to_vec(), "FrameError"),
+        ([&get[..], &[0, 5, b'a']].concat(), "FrameError"),
+        // A field section that cannot be decoded.
+        (frame(1, &[0, 0, 0xff, 0xff, 0xff]), "Qpack"),
+        (frame(1, &[0]), "Qpack"),
+    ];
+    for (bytes, expected) in rows {
+        let events = Peer::new().request(&bytes, true);
+        let last = events.last().expect("an event");
+        assert!(
+            last.contains(expected) && last.starts_with("Closed"),
+            "{expected}: {events:?}"
+        );
+    }
+}
+
+#[test]
+fn limits_refuse_requests_with_a_status() {
+    let long = "x".repeat(9000);
+    let many: Vec<(&str, &str)> = GET.into_iter().chain((0..200).map(|_| ("x", "1"))).collect();
+    let path = [GET[0], GET[1], GET[2], (":path", &long)];
+    let (large, huge) = ("x".repeat(20_000), "x".repeat(70_000));
+    let field = |value| [GET[0], GET[1], GET[2], GET[3], ("x", value)];
+    for (bytes, expected) in [
+        (headers(&path), "TargetTooLong"),
+        (headers(&many), "TooMany"),
+        (headers(&field(&large)), "TooLarge"),
+        // Not even received.
+        (headers(&field(&huge)), "TooLarge"),
+        (headers(&[GET[0], GET[1], GET[3]]), "HostMissing"),
+        (headers(&[&GET[..], &[("host", "b")]].concat()), "HostMismatch"),
+    ] {
+        let mut peer = Peer::new();
+        let events = peer.request(&bytes, true);
+        assert!(
+            events[0].starts_with("Refused") && events[0].contains(expected),
+            "{events:?}"
+        );
+        assert_eq!(peer.request(&headers(&GET), true), ["GET / end=true continue=false"]);
+    }
+}
+
+#[test]
+fn a_body_above_its_limit_is_refused_or_reset() {
+    let bytes = [headers(&post(&[])), frame(0, &[b'x'; 100])].concat();
+    let mut peer = Peer::new();
+    let stream = peer.open();
+    assert_eq!(peer.receive(stream, &headers(&post(&[])), false, usize::MAX).len(), 1);
+    assert_eq!(peer.engine.set_body_limit(stream, 99), Ok(()));
+    let events = peer.receive(stream, &frame(0, &[b'x'; 100]), true, usize::MAX);
+    assert_eq!(events, ["Refused { refusal: ContentTooLarge }"]);
+
+    let mut peer = Peer::new();
+    let announced = headers(&post(&[("content-length", "100")]));
+    let stream = peer.open();
+    assert_eq!(peer.receive(stream, &announced, false, usize::MAX).len(), 1);
+    assert!(peer.engine.set_body_limit(stream, 99).is_err());
+    assert!(peer.engine.set_body_limit(stream, 100).is_ok());
+
+    peer = Peer::new();
+    peer.limits.body_size = 50;
+    let events = peer.request(&bytes, true);
+    assert_eq!(events[1], "Refused { refusal: ContentTooLarge }");
+}

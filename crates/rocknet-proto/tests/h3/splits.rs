@@ -1,0 +1,40 @@
+//! The law of the engine: any split of the bytes gives the same events.
+
+use proptest::prelude::*;
+
+use super::wire::{GET, Peer, frame, headers, post};
+
+/// Parts of a request stream, valid and invalid.
+fn part() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        3 => Just(headers(&GET)),
+        3 => Just(headers(&post(&[("content-length", "6")]))),
+        3 => Just(headers(&post(&[("priority", "u=1")]))),
+        1 => Just(headers(&[("x-trailer", "1")])),
+        1 => Just(headers(&GET[1..])),
+        4 => prop::collection::vec(any::<u8>(), 0..7).prop_map(|body| frame(0, &body)),
+        2 => (0x21..0x60u64, 0..9usize).prop_map(|(kind, length)| frame(kind, &vec![7; length])),
+        1 => (0..0x10u64).prop_map(|kind| frame(kind, &[0])),
+        1 => prop::collection::vec(any::<u8>(), 0..9),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_split_gives_the_same_events(parts in prop::collection::vec(part(), 0..6), size in 1..20usize, fin in any::<bool>()) {
+        let bytes = parts.concat();
+        let whole = Peer::new().request(&bytes, fin);
+        let mut peer = Peer::new();
+        let stream = peer.open();
+        let split = peer.receive(stream, &bytes, fin, size);
+        // A request is known to have no body only if the end of its stream arrives with it.
+        let known = |events: Vec<String>| -> Vec<String> {
+            events
+                .into_iter()
+                .map(|event| event.replace(" end=true", "").replace(" end=false", "").replace(" continue=true", " continue=false"))
+                .filter(|event| event != "last")
+                .collect()
+        };
+        prop_assert_eq!(known(whole), known(split));
+    }
+}
