@@ -7,7 +7,9 @@ mod cgi;
 mod fastcgi;
 mod h1;
 mod h2;
+mod h3;
 mod hpack;
+mod qpack;
 
 pub use h1::{ResponseTiming, client_transcript, server_transcript};
 pub use h2::{H2ResponseTiming, h2_transcript};
@@ -95,6 +97,23 @@ fn h2_in_all_configurations(bytes: &[u8]) {
     ] {
         same_in_all_splits(bytes, |pieces| h2_transcript(pieces, &limits, &config, timing));
     }
+}
+
+/// Parses any bytes as a request stream of HTTP/3; checks that every split yields the same events.
+pub fn h3_request(data: &[u8]) {
+    for limits in [Limits::default(), SMALL] {
+        same_in_all_splits(data, |pieces| h3::request(pieces, &limits));
+    }
+}
+
+/// Parses any bytes as a unidirectional stream of HTTP/3: control frames or instructions of QPACK.
+pub fn h3_unidirectional(data: &[u8]) {
+    same_in_all_splits(data, h3::unidirectional);
+}
+
+/// Parses any bytes as instructions and field sections of QPACK.
+pub fn qpack(data: &[u8]) {
+    qpack::messages(data);
 }
 
 /// Parses any bytes as the records of a FastCGI application; checks that every split yields the same output and end.

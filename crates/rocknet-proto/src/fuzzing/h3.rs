@@ -1,0 +1,80 @@
+//! Passes streams of any bytes to an HTTP/3 connection and writes its events as lines.
+
+use crate::h2::DecodedHead;
+use crate::h3::{Config, ConnectionEvent, Critical, ServerConnection, StreamId};
+use crate::limits::Limits;
+
+/// Maximum memory of a connection in bytes, whatever a client sends on one stream.
+const MEMORY_MAX: usize = 256 * 1024;
+
+/// Receives a request stream in `pieces`. Returns its events, with the pieces of its body joined. A request with
+/// nothing but a head is reported as complete only if the end of the stream arrives with it, so that property is left
+/// out.
+pub(super) fn request(pieces: &[&[u8]], limits: &Limits) -> Vec<String> {
+    let mut connection = ServerConnection::new(&Config { connect_protocol: true }, limits);
+    let (stream, mut head) = (StreamId::new(0), DecodedHead::default());
+    if connection.open(stream).is_err() {
+        return Vec::new();
+    }
+    let (mut lines, mut body) = (Vec::new(), Vec::new());
+    // Without bytes there is one empty piece, with the end of the stream.
+    let pieces = if pieces.is_empty() { &[&[][..]] } else { pieces };
+    for (number, piece) in pieces.iter().enumerate() {
+        let mut rest = *piece;
+        loop {
+            let fin = number + 1 == pieces.len();
+            let received = connection.receive(limits, 0, stream, rest, fin, &mut head);
+            assert!(received.consumed <= rest.len(), "no more than the piece is consumed");
+            assert!(connection.memory() < MEMORY_MAX, "memory is bounded");
+            let is_over = match received.event {
+                ConnectionEvent::More => break,
+                ConnectionEvent::Data { start, end, .. } => {
+                    body.extend_from_slice(&rest[start..end]);
+                    false
+                }
+                ConnectionEvent::Request { .. } => {
+                    let request = head.request();
+                    lines.push(format!(
+                        "{:?} {:?} {:?} {}",
+                        request.method_name,
+                        request.target,
+                        request.authority,
+                        request.fields.lines().count()
+                    ));
+                    false
+                }
+                event => {
+                    lines.push(format!("body {body:?}"));
+                    body.clear();
+                    lines.push(format!("{event:?}"));
+                    matches!(
+                        event,
+                        ConnectionEvent::Reset { .. } | ConnectionEvent::Closed { .. } | ConnectionEvent::Blocked
+                    )
+                }
+            };
+            if is_over {
+                return lines;
+            }
+            rest = &rest[received.consumed..];
+        }
+    }
+    lines.push(format!("body {body:?}"));
+    lines
+}
+
+/// Receives a unidirectional stream in `pieces`. Returns its error, and the output that it causes.
+pub(super) fn unidirectional(pieces: &[&[u8]]) -> Vec<String> {
+    let mut connection = ServerConnection::new(&Config::default(), &Limits::default());
+    for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+        match connection.receive_unidirectional(2, 0, piece, false) {
+            Ok(crate::h3::UnidirectionalAction::Continue) => {}
+            Ok(action) => return vec![format!("{action:?}")],
+            // Instructions before an error are acknowledged in one split and not in another.
+            Err(error) => return vec![format!("{error:?}")],
+        }
+        assert!(connection.memory() < MEMORY_MAX, "memory is bounded");
+    }
+    let output = [Critical::Control, Critical::Encoder, Critical::Decoder].map(|stream| connection.take_output(stream));
+    vec![format!("{output:?}")]
+}

@@ -1,0 +1,6 @@
+//! Parses any bytes as a request stream of HTTP/3: no panic, and the same events in every split.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| rocknet_proto::fuzzing::h3_request(data));
