@@ -11,6 +11,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("rocknet-blocking", &["rocknet-config", "rocknet-io"]),
     ("rocknet-log", &["rocknet-config", "rocknet-io"]),
     ("rocknet-pages", &[]),
+    ("rocknet-quic", &["rocknet-io"]),
     ("rocknet-routing", &["rocknet-config", "rocknet-proto"]),
     (
         "rocknet-handler",
@@ -79,6 +80,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "rocknet-handler",
             "rocknet-log",
             "rocknet-pages",
+            "rocknet-quic",
             "rocknet-proxy",
             "rocknet-routing",
         ],

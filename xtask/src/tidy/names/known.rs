@@ -7,6 +7,7 @@ use super::super::listed::Listed;
 pub const SIBLINGS: &[(&str, &str)] = &[
     ("h1", "one of the HTTP versions, which a path names"),
     ("h2", "one of the HTTP versions, which a path names"),
+    ("h3", "one of the HTTP versions, which a path names"),
 ];
 
 /// Single names that types share, with the folder of the crate in place of a file. The list only shrinks.

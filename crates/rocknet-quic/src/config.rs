@@ -1,0 +1,163 @@
+//! Settings of an endpoint: keys that all workers share, and limits.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::{hkdf, hmac, rand};
+use quinn_proto::congestion::CubicConfig;
+use quinn_proto::{
+    EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig, ValidationTokenConfig, VarInt,
+};
+
+use crate::connection_id::{ConnectionIdKey, Generator, KEY_LENGTH, MisroutedOwner, Owner};
+use crate::tls::{QUIC_V1, SelectingConfig};
+
+/// Size of the secret that all keys are derived from, in bytes.
+pub const SECRET_LENGTH: usize = 32;
+
+/// Idle timeout (RFC 9000 §10.1). Browsers and other servers use the same.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Receive window of a stream in bytes, the same as for HTTP/2.
+const STREAM_WINDOW: u32 = 256 * 1024;
+/// Receive window of a connection in bytes, the same as for HTTP/2. It bounds the memory that a client can occupy.
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// Maximum number of bytes that a connection keeps until the client has acknowledged them. It allows 80 MB/s at a round
+/// trip of 25 ms.
+pub const SEND_WINDOW: u64 = 2 * 1024 * 1024;
+/// Number of streams that a client may have open, the same as for HTTP/2.
+pub const MAX_STREAMS: u32 = 128;
+/// Number of unidirectional streams that a client may have open: control stream, two streams of QPACK, and as many
+/// again of unknown types, which have to be accepted (RFC 9114 §6.2).
+const MAX_UNIDIRECTIONAL_STREAMS: u32 = 8;
+/// Maximum bytes of handshake messages out of order.
+const CRYPTO_BUFFER: usize = 16 * 1024;
+/// Payload of the first datagrams in bytes. Every path carries it (RFC 9000 §14).
+const INITIAL_MTU: u16 = 1200;
+/// Largest payload that path MTU discovery tries: Ethernet without the headers of IPv6 and UDP.
+const MAX_MTU: u16 = 1452;
+/// Connections whose first packet has arrived and that were neither accepted nor refused. The endpoint decides
+/// immediately, so there is never more than one.
+const MAX_INCOMING: usize = 16;
+/// Number of address validation tokens for later connections that each connection gets (RFC 9000 §8.1.3).
+const NEW_TOKENS: u32 = 2;
+
+/// Keys that all workers share, so that each of them accepts the tokens and connection IDs of the others.
+#[derive(Clone)]
+pub struct SharedKeys {
+    pub(crate) connection_id: Arc<ConnectionIdKey>,
+    reset: Arc<hmac::Key>,
+    token: Arc<hkdf::Prk>,
+}
+
+impl SharedKeys {
+    /// Derives the keys. Tokens and stateless resets stay valid after a restart if the secret is the same.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the cryptographic library does.
+    pub fn new(secret: &[u8; SECRET_LENGTH]) -> io::Result<SharedKeys> {
+        let root = hkdf::Salt::new(hkdf::HKDF_SHA256, b"rocknet quic").extract(secret);
+        let mut id = [0; KEY_LENGTH];
+        id.copy_from_slice(&derive(&root, b"connection id")?[..KEY_LENGTH]);
+        let id = ConnectionIdKey::new(&id).ok_or_else(|| io::Error::other("AES-128 is not available"))?;
+        Ok(SharedKeys {
+            connection_id: Arc::new(id),
+            reset: Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &derive(&root, b"stateless reset")?)),
+            token: Arc::new(hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&derive(&root, b"token")?)),
+        })
+    }
+
+    /// Creates keys from random bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system has no random bytes.
+    pub fn random() -> io::Result<SharedKeys> {
+        let mut secret = [0; SECRET_LENGTH];
+        rand::fill(&mut secret).map_err(io::Error::other)?;
+        SharedKeys::new(&secret)
+    }
+}
+
+fn derive(root: &hkdf::Prk, purpose: &[u8]) -> io::Result<[u8; 32]> {
+    let mut key = [0; 32];
+    root.expand(&[purpose], hkdf::HKDF_SHA256)
+        .and_then(|expanded| expanded.fill(&mut key))
+        .map_err(io::Error::other)?;
+    Ok(key)
+}
+
+/// Returns the settings of an endpoint that hold for its whole life.
+pub(crate) fn endpoint_config(keys: &SharedKeys, owner: Owner, misrouted: &Arc<MisroutedOwner>) -> EndpointConfig {
+    let reset: Arc<dyn quinn_proto::crypto::HmacKey> = Arc::<hmac::Key>::clone(&keys.reset);
+    let mut config = EndpointConfig::new(reset);
+    let (key, misrouted) = (Arc::clone(&keys.connection_id), Arc::clone(misrouted));
+    config.cid_generator(move || {
+        Box::new(Generator {
+            key: Arc::clone(&key),
+            owner,
+            misrouted: Arc::clone(&misrouted),
+        })
+    });
+    config.supported_versions(vec![QUIC_V1]);
+    config
+}
+
+/// Returns the settings of new connections.
+pub(crate) fn server_config(keys: &SharedKeys, crypto: &Arc<SelectingConfig>) -> ServerConfig {
+    let crypto = Arc::<SelectingConfig>::clone(crypto);
+    let token: Arc<dyn quinn_proto::crypto::HandshakeTokenKey> = Arc::<hkdf::Prk>::clone(&keys.token);
+    let mut config = ServerConfig::new(crypto, token);
+    let mut tokens = ValidationTokenConfig::default();
+    tokens.sent(NEW_TOKENS);
+    config
+        .transport_config(Arc::new(transport_config()))
+        .validation_token_config(tokens)
+        .max_incoming(MAX_INCOMING);
+    config
+}
+
+fn transport_config() -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    let mut discovery = MtuDiscoveryConfig::default();
+    discovery.upper_bound(MAX_MTU);
+    transport
+        .max_concurrent_bidi_streams(MAX_STREAMS.into())
+        .max_concurrent_uni_streams(MAX_UNIDIRECTIONAL_STREAMS.into())
+        .max_idle_timeout(IdleTimeout::try_from(IDLE_TIMEOUT).ok())
+        .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
+        .receive_window(VarInt::from_u32(CONNECTION_WINDOW))
+        .send_window(SEND_WINDOW)
+        .crypto_buffer_size(CRYPTO_BUFFER)
+        .initial_mtu(INITIAL_MTU)
+        .mtu_discovery_config(Some(discovery))
+        .datagram_receive_buffer_size(None)
+        .congestion_controller_factory(Arc::new(CubicConfig::default()));
+    transport
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quinn_proto::ConnectionIdGenerator;
+
+    #[test]
+    fn equal_secrets_make_equal_keys() {
+        let keys = |byte| SharedKeys::new(&[byte; SECRET_LENGTH]).expect("keys");
+        let owner = Owner {
+            generation: 1,
+            worker: 2,
+        };
+        let mut generator = Generator {
+            key: keys(1).connection_id,
+            owner,
+            misrouted: Arc::default(),
+        };
+        let id = generator.generate_cid();
+        assert_eq!(keys(1).connection_id.owner(&id), Some(owner));
+        assert_eq!(keys(2).connection_id.owner(&id), None);
+        let random = SharedKeys::random().expect("keys");
+        assert_eq!(random.connection_id.owner(&id), None);
+    }
+}

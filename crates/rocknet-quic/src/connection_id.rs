@@ -1,0 +1,179 @@
+//! Connection IDs that name their owner: the worker, and the generation of its process.
+//!
+//! ```text
+//! one AES block:  CHECK (4) | generation (2) | worker (2) | random (8)     encrypted with a key of the server
+//! ```
+//!
+//! An observer must not find out which connection IDs belong together (RFC 9000 §5.1), so the block is encrypted. The
+//! kernel sends the datagrams of a client whose address has changed to any worker. That worker reads the owner from the
+//! connection ID and forwards the datagram. Datagrams that reach the right worker are found by the whole ID, without
+//! decryption.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use aws_lc_rs::cipher::{AES_128, DecryptingKey, DecryptionContext, EncryptingKey, UnboundCipherKey};
+use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
+
+/// Length of a connection ID in bytes: one AES block.
+pub const CONNECTION_ID_LENGTH: usize = 16;
+/// Length of the key in bytes.
+pub const KEY_LENGTH: usize = 16;
+/// Constant at the start of each block. A random ID has it with a probability of 2^-32.
+const CHECK: [u8; 4] = *b"rock";
+
+/// Owner of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Generation of the process: each restart or upgrade of the server has another one.
+    pub generation: u16,
+    /// Number of the worker among those of its listening address.
+    pub worker: u16,
+}
+
+/// Reads owners from connection IDs and creates connection IDs.
+pub struct ConnectionIdKey {
+    encrypting: EncryptingKey,
+    decrypting: DecryptingKey,
+}
+
+impl ConnectionIdKey {
+    /// Creates a key. `None` if the cryptographic library rejects it, which no value of this length makes it do.
+    pub fn new(key: &[u8; KEY_LENGTH]) -> Option<ConnectionIdKey> {
+        let unbound = || UnboundCipherKey::new(&AES_128, key).ok();
+        Some(ConnectionIdKey {
+            encrypting: EncryptingKey::ecb(unbound()?).ok()?,
+            decrypting: DecryptingKey::ecb(unbound()?).ok()?,
+        })
+    }
+
+    fn encode(&self, owner: Owner, random: [u8; 8]) -> Option<[u8; CONNECTION_ID_LENGTH]> {
+        let mut block = [0; CONNECTION_ID_LENGTH];
+        block[..4].copy_from_slice(&CHECK);
+        block[4..6].copy_from_slice(&owner.generation.to_be_bytes());
+        block[6..8].copy_from_slice(&owner.worker.to_be_bytes());
+        block[8..].copy_from_slice(&random);
+        self.encrypting.encrypt(&mut block).ok()?;
+        Some(block)
+    }
+
+    /// Returns the owner that a connection ID names; `None` if the server has not issued it.
+    pub fn owner(&self, id: &[u8]) -> Option<Owner> {
+        let mut block: [u8; CONNECTION_ID_LENGTH] = id.try_into().ok()?;
+        let block = self.decrypting.decrypt(&mut block, DecryptionContext::None).ok()?;
+        if block[..4] != CHECK {
+            return None;
+        }
+        Some(Owner {
+            generation: u16::from_be_bytes([block[4], block[5]]),
+            worker: u16::from_be_bytes([block[6], block[7]]),
+        })
+    }
+}
+
+/// Owner of the last datagram that was rejected because its connection is not one of this worker.
+#[derive(Default)]
+pub(crate) struct MisroutedOwner(AtomicU64);
+
+impl MisroutedOwner {
+    /// Bit that is set if there is an owner.
+    const PRESENT: u64 = 1 << 32;
+
+    fn put(&self, owner: Owner) {
+        let value = u64::from(owner.generation) << 16 | u64::from(owner.worker);
+        self.0.store(Self::PRESENT | value, Ordering::Relaxed);
+    }
+
+    /// Returns the owner and clears it.
+    pub fn take(&self) -> Option<Owner> {
+        // A plain load first, because nearly all datagrams reach their worker.
+        if self.0.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let value = self.0.swap(0, Ordering::Relaxed);
+        (value & Self::PRESENT != 0).then_some(Owner {
+            generation: (value >> 16) as u16,
+            worker: value as u16,
+        })
+    }
+}
+
+/// Generates the connection IDs of one worker.
+pub(crate) struct Generator {
+    pub key: Arc<ConnectionIdKey>,
+    pub owner: Owner,
+    pub misrouted: Arc<MisroutedOwner>,
+}
+
+impl ConnectionIdGenerator for Generator {
+    fn generate_cid(&mut self) -> ConnectionId {
+        let mut random = [0; 8];
+        aws_lc_rs::rand::fill(&mut random).expect("the random generator of the system works");
+        let id = self.key.encode(self.owner, random);
+        ConnectionId::new(&id.expect("AES encrypts a whole block"))
+    }
+
+    /// Called only for the connection ID of a short header that no connection of this worker has. An ID of another
+    /// owner is recorded, so that the datagram can be forwarded, and rejected, so that the client gets no stateless
+    /// reset.
+    fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
+        match self.key.owner(id) {
+            Some(owner) if owner == self.owner => Ok(()),
+            Some(owner) => {
+                self.misrouted.put(owner);
+                Err(InvalidCid)
+            }
+            None => Err(InvalidCid),
+        }
+    }
+
+    fn cid_len(&self) -> usize {
+        CONNECTION_ID_LENGTH
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn generator(worker: u16) -> Generator {
+        Generator {
+            key: Arc::new(ConnectionIdKey::new(&[7; KEY_LENGTH]).expect("a key")),
+            owner: Owner { generation: 3, worker },
+            misrouted: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn an_id_names_its_owner() {
+        let (mut first, second) = (generator(1), generator(2));
+        let id = first.generate_cid();
+        assert_eq!(first.key.owner(&id), Some(first.owner));
+        assert!(first.validate(&id).is_ok());
+        assert_eq!(first.misrouted.take(), None);
+
+        assert!(second.validate(&id).is_err());
+        assert_eq!(second.misrouted.take(), Some(first.owner));
+        assert_eq!(second.misrouted.take(), None);
+    }
+
+    #[test]
+    fn ids_of_one_owner_share_no_bytes_and_foreign_ids_have_no_owner() {
+        let mut generator = generator(1);
+        let (a, b) = (generator.generate_cid(), generator.generate_cid());
+        let same = a.iter().zip(b.iter()).filter(|(a, b)| a == b).count();
+        assert!(same < 8, "{a} {b}");
+        let mut changed = a;
+        changed[15] ^= 1;
+        for id in [&changed[..], &[0; 16], &[0; 8], &[]] {
+            assert_eq!(generator.key.owner(id), None, "{id:?}");
+        }
+        assert!(generator.validate(&changed).is_err());
+        assert_eq!(generator.misrouted.take(), None);
+    }
+}

@@ -1,0 +1,344 @@
+//! QUIC endpoint of one worker: receives the datagrams of all its connections and accepts new connections.
+//!
+//! ```text
+//! socket ──datagrams──▶ QuicEndpoint ──events──▶ Connection (one task each) ──datagrams──▶ socket
+//!                        │ timers ──wake───────▲
+//!                        └ datagrams of other workers ──▶ their inboxes
+//! ```
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::mem;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use bytes::BytesMut;
+use quinn_proto::{ConnectionHandle, DatagramEvent, EcnCodepoint, Incoming, ServerConfig};
+use rocknet_io::udp::{MAX_TRANSMIT_BYTES, RecvBuffers, RecvMeta, UdpSocket};
+
+use crate::config::{self, SharedKeys};
+use crate::connection::Connection;
+use crate::connection_id::{MisroutedOwner, Owner};
+use crate::forwarding::{ForwardedDatagram, Forwarding};
+use crate::shared::{Core, Shared, to_transmit};
+use crate::timers::Timers;
+use crate::tls::{SelectConfig, SelectingConfig};
+
+/// Receive calls in one poll before other tasks run. One call receives up to 8 batches of up to 64 datagrams.
+const RECEIVES_PER_POLL: u32 = 2;
+/// Number of handshakes in progress above which a client first has to prove that it receives datagrams at its address
+/// (Retry, RFC 9000 §8.1.2). The proof costs a round trip, so it is not required of every client.
+pub const RETRY_THRESHOLD: usize = 256;
+/// Maximum number of handshakes in progress. Further connections are refused.
+pub const MAX_HANDSHAKES: usize = 1024;
+
+/// QUIC endpoint of one worker.
+pub struct QuicEndpoint {
+    shared: Rc<Shared>,
+    buffers: RecvBuffers,
+    /// Datagrams that the endpoint sends itself, such as Retry and Version Negotiation.
+    response: Vec<u8>,
+    misrouted: Arc<MisroutedOwner>,
+    forwarding: Forwarding,
+    owner: Owner,
+    keys: SharedKeys,
+    tls: Arc<SelectingConfig>,
+    server_config: Arc<ServerConfig>,
+    accepted: VecDeque<Connection>,
+    is_stopped: bool,
+}
+
+impl QuicEndpoint {
+    /// Creates the endpoint of a worker. `selector` chooses the TLS configuration of each connection.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system lacks a descriptor or random bytes.
+    pub fn new(
+        socket: UdpSocket,
+        owner: Owner,
+        keys: &SharedKeys,
+        forwarding: Forwarding,
+        selector: Arc<dyn SelectConfig>,
+    ) -> io::Result<QuicEndpoint> {
+        let tls = Arc::new(SelectingConfig::new(selector)?);
+        let server_config = Arc::new(config::server_config(keys, &tls));
+        let misrouted = Arc::<MisroutedOwner>::default();
+        let endpoint = quinn_proto::Endpoint::new(
+            Arc::new(config::endpoint_config(keys, owner, &misrouted)),
+            Some(Arc::clone(&server_config)),
+            true,
+            None,
+        );
+        Ok(QuicEndpoint {
+            shared: Rc::new(Shared {
+                socket,
+                core: RefCell::new(Core {
+                    endpoint,
+                    timers: Timers::new()?,
+                    connections: Vec::new(),
+                }),
+                transmit: RefCell::new(Vec::with_capacity(MAX_TRANSMIT_BYTES)),
+                blocked: RefCell::default(),
+                waker: RefCell::default(),
+                handshakes: Cell::new(0),
+            }),
+            buffers: RecvBuffers::default(),
+            response: Vec::new(),
+            misrouted,
+            forwarding,
+            owner,
+            keys: keys.clone(),
+            tls,
+            server_config,
+            accepted: VecDeque::new(),
+            is_stopped: false,
+        })
+    }
+
+    /// Returns the bound address.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system call does.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.shared.socket.local_address()
+    }
+
+    /// Replaces the selector of TLS configurations for new connections.
+    ///
+    /// # Errors
+    ///
+    /// As for [`QuicEndpoint::new`].
+    pub fn set_selector(&mut self, selector: Arc<dyn SelectConfig>) -> io::Result<()> {
+        self.tls = Arc::new(SelectingConfig::new(selector)?);
+        self.server_config = Arc::new(config::server_config(&self.keys, &self.tls));
+        let core = &mut self.shared.core.borrow_mut();
+        core.endpoint.set_server_config(Some(Arc::clone(&self.server_config)));
+        Ok(())
+    }
+
+    /// Refuses new connections from now on. Open connections continue.
+    pub fn stop(&mut self) {
+        self.is_stopped = true;
+    }
+
+    /// Receives datagrams and passes them to their connections. Ready with a new connection, whose task has to poll it.
+    /// `has_room`: returns true if another connection may be accepted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the socket does.
+    pub fn poll_accept(
+        &mut self,
+        context: &mut Context<'_>,
+        has_room: impl Fn() -> bool,
+    ) -> Poll<io::Result<Connection>> {
+        self.poll_timers(context);
+        self.poll_blocked(context)?;
+        self.receive_forwarded(context, &has_room);
+        for _ in 0..RECEIVES_PER_POLL {
+            if let Some(connection) = self.accepted.pop_front() {
+                // The caller polls again until nothing is ready.
+                return Poll::Ready(Ok(connection));
+            }
+            let mut buffers = mem::take(&mut self.buffers);
+            let received = self.shared.socket.poll_receive(context, &mut buffers);
+            if let Poll::Ready(Ok(())) = received {
+                self.receive(context.waker(), &buffers, &has_room);
+            }
+            self.buffers = buffers;
+            match received {
+                Poll::Pending => {
+                    return self
+                        .accepted
+                        .pop_front()
+                        .map_or(Poll::Pending, |it| Poll::Ready(Ok(it)));
+                }
+                Poll::Ready(received) => received?,
+            }
+        }
+        if let Some(connection) = self.accepted.pop_front() {
+            return Poll::Ready(Ok(connection));
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn poll_timers(&mut self, context: &mut Context<'_>) {
+        let Core {
+            timers, connections, ..
+        } = &mut *self.shared.core.borrow_mut();
+        timers.poll(context, |slot| {
+            if let Some(Some(mailbox)) = connections.get(slot) {
+                mailbox.armed.set(None);
+                mailbox.wake();
+            }
+        });
+    }
+
+    /// Wakes the connections that wait for the socket, once it takes datagrams again.
+    fn poll_blocked(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let mut waker = self.shared.waker.borrow_mut();
+        if !waker.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+            *waker = Some(context.waker().clone());
+        }
+        if !self.shared.blocked.borrow().is_empty()
+            && let Poll::Ready(ready) = self.shared.socket.poll_writable(context)
+        {
+            ready?;
+            self.shared.blocked.borrow_mut().drain(..).for_each(Waker::wake);
+        }
+        Ok(())
+    }
+
+    fn receive_forwarded(&mut self, context: &Context<'_>, has_room: &impl Fn() -> bool) {
+        let waiting = self.forwarding.take(self.owner.worker, context.waker());
+        if waiting.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        for ForwardedDatagram {
+            source,
+            destination,
+            ecn,
+            bytes,
+        } in waiting
+        {
+            let meta = RecvMeta {
+                source,
+                destination,
+                ecn,
+                length: bytes.len(),
+                segment: bytes.len(),
+            };
+            self.handle(context.waker(), now, &meta, BytesMut::from(&bytes[..]), has_room);
+            // Forwarding it once more could make it circle.
+            self.misrouted.take();
+        }
+    }
+
+    fn receive(&mut self, waker: &Waker, buffers: &RecvBuffers, has_room: &impl Fn() -> bool) {
+        let now = Instant::now();
+        for (meta, datagrams) in buffers.batches() {
+            // One allocation for all datagrams of a batch.
+            let mut copy = BytesMut::with_capacity(meta.length);
+            for datagram in datagrams {
+                copy.extend_from_slice(datagram);
+                self.handle(waker, now, meta, copy.split(), has_room);
+                if let Some(owner) = self.misrouted.take()
+                    && owner.generation == self.owner.generation
+                {
+                    self.forwarding.send(
+                        owner.worker,
+                        ForwardedDatagram {
+                            source: meta.source,
+                            destination: meta.destination,
+                            ecn: meta.ecn,
+                            bytes: datagram.to_vec(),
+                        },
+                    );
+                }
+            }
+        }
+    }
+
+    fn handle(
+        &mut self,
+        waker: &Waker,
+        now: Instant,
+        meta: &RecvMeta,
+        datagram: BytesMut,
+        has_room: &impl Fn() -> bool,
+    ) {
+        self.response.clear();
+        let core = &mut *self.shared.core.borrow_mut();
+        let ecn = EcnCodepoint::from_bits(meta.ecn as u8);
+        let handled = core
+            .endpoint
+            .handle(now, meta.source, meta.destination, ecn, datagram, &mut self.response);
+        let response = match handled {
+            None => return,
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some(Some(mailbox)) = core.connections.get(handle.0) {
+                    mailbox.events.borrow_mut().push_back(event);
+                    mailbox.wake();
+                }
+                return;
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                let handshakes = self.shared.handshakes.get();
+                let action = if self.is_stopped || handshakes >= MAX_HANDSHAKES || !has_room() {
+                    Admission::Refuse
+                } else if handshakes >= RETRY_THRESHOLD && incoming.may_retry() && !incoming.remote_address_validated()
+                {
+                    Admission::Retry
+                } else {
+                    Admission::Accept
+                };
+                let mut config = ServerConfig::clone(&self.server_config);
+                config.crypto = Arc::new(self.tls.at(incoming.local_ip()));
+                match admit(core, action, incoming, Arc::new(config), now, &mut self.response) {
+                    Admitted::Connection(handle, inner) => {
+                        let mailbox = core.insert(handle);
+                        let shared = Rc::clone(&self.shared);
+                        self.accepted.push_back(Connection::new(shared, mailbox, handle, inner));
+                        return;
+                    }
+                    Admitted::Response(response) => response,
+                    Admitted::Nothing => return,
+                }
+            }
+            Some(DatagramEvent::Response(response)) => response,
+        };
+        // A response is an attempt: if the socket does not take it, the client sends its packet again.
+        let mut transmit = to_transmit(&response, &self.response);
+        self.shared.send(waker, &mut transmit);
+    }
+}
+
+/// Decision on a new connection.
+#[derive(Clone, Copy)]
+enum Admission {
+    Accept,
+    /// The client has to prove its address first.
+    Retry,
+    Refuse,
+}
+
+enum Admitted {
+    Connection(ConnectionHandle, Box<quinn_proto::Connection>),
+    Response(quinn_proto::Transmit),
+    Nothing,
+}
+
+fn admit(
+    core: &mut Core,
+    admission: Admission,
+    incoming: Incoming,
+    config: Arc<ServerConfig>,
+    now: Instant,
+    out: &mut Vec<u8>,
+) -> Admitted {
+    match admission {
+        Admission::Accept => match core.endpoint.accept(incoming, now, out, Some(config)) {
+            Ok((handle, connection)) => Admitted::Connection(handle, Box::new(connection)),
+            Err(error) => {
+                tracing::debug!("a connection was not accepted: {}", error.cause);
+                error.response.map_or(Admitted::Nothing, Admitted::Response)
+            }
+        },
+        Admission::Retry => match core.endpoint.retry(incoming, out) {
+            Ok(response) => Admitted::Response(response),
+            Err(error) => {
+                core.endpoint.ignore(error.into_incoming());
+                Admitted::Nothing
+            }
+        },
+        Admission::Refuse => Admitted::Response(core.endpoint.refuse(incoming, out)),
+    }
+}

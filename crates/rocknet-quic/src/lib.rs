@@ -1,0 +1,26 @@
+//! QUIC (RFC 9000) on the event loop of a worker. The protocol is that of `quinn-proto`; this crate moves its
+//! datagrams, drives its timers and chooses the TLS configuration of each connection.
+//!
+//! A [`QuicEndpoint`] receives the datagrams of all connections of a worker. Each [`Connection`] belongs to a task of
+//! its own. Nothing is shared between workers except keys and datagrams that reached the wrong worker.
+
+#![deny(missing_docs)]
+
+mod config;
+mod connection;
+mod connection_id;
+mod endpoint;
+mod forwarding;
+mod shared;
+mod stream;
+mod timers;
+mod tls;
+
+pub use config::{MAX_STREAMS, SECRET_LENGTH, SEND_WINDOW, SharedKeys};
+pub use connection::Connection;
+pub use connection_id::{ConnectionIdKey, Owner};
+pub use endpoint::{MAX_HANDSHAKES, QuicEndpoint, RETRY_THRESHOLD};
+pub use forwarding::Forwarding;
+pub use quinn_proto::{ConnectionError, Dir, Event, StreamEvent, StreamId};
+pub use stream::{ReadOutcome, stream_id};
+pub use tls::{HandshakeInfo, SelectConfig, SelectedConfig};

@@ -1,0 +1,53 @@
+//! Reading from and writing to streams.
+
+use bytes::Bytes;
+use quinn_proto::{Connection, ReadError, StreamId, WriteError};
+
+/// Maximum size of one read in bytes.
+const READ_MAX: usize = 64 * 1024;
+
+/// Result of reading from a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ReadOutcome {
+    /// The next bytes.
+    Bytes(Bytes),
+    /// The client has ended the stream, and everything was read.
+    End,
+    /// The client has abandoned the stream with this code.
+    Reset(u64),
+    /// Nothing more has arrived.
+    Blocked,
+    /// The stream is gone.
+    Gone,
+}
+
+pub(crate) fn read(connection: &mut Connection, stream: StreamId) -> ReadOutcome {
+    let mut receiver = connection.recv_stream(stream);
+    let Ok(mut chunks) = receiver.read(true) else {
+        return ReadOutcome::Gone;
+    };
+    let outcome = match chunks.next(READ_MAX) {
+        Ok(Some(chunk)) => ReadOutcome::Bytes(chunk.bytes),
+        Ok(None) => ReadOutcome::End,
+        Err(ReadError::Blocked) => ReadOutcome::Blocked,
+        Err(ReadError::Reset(code)) => ReadOutcome::Reset(code.into_inner()),
+    };
+    // The caller flushes the connection after all reads, so the hint about window updates is not needed.
+    let _ = chunks.finalize();
+    outcome
+}
+
+pub(crate) fn write(connection: &mut Connection, stream: StreamId, chunks: &mut [Bytes]) -> Option<usize> {
+    match connection.send_stream(stream).write_chunks(chunks) {
+        Ok(written) => Some(written.bytes),
+        Err(WriteError::Blocked) => Some(0),
+        Err(WriteError::Stopped(_) | WriteError::ClosedStream) => None,
+    }
+}
+
+/// Converts the number of a stream (RFC 9000 §2.1).
+pub fn stream_id(number: u64) -> StreamId {
+    quinn_proto::VarInt::from_u64(number)
+        .unwrap_or(quinn_proto::VarInt::MAX)
+        .into()
+}

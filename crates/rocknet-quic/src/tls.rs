@@ -1,0 +1,337 @@
+//! TLS of a QUIC connection (RFC 9001). The configuration is chosen after the ClientHello has arrived, because each
+//! site has its own certificate and client authentication.
+
+use std::any::Any;
+use std::io;
+use std::mem;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use quinn_proto::crypto::rustls::QuicServerConfig;
+use quinn_proto::crypto::{self, ExportKeyingMaterialError, KeyPair, Keys, PacketKey, UnsupportedVersion};
+use quinn_proto::transport_parameters::TransportParameters;
+use quinn_proto::{ConnectionId, Side, TransportError, TransportErrorCode};
+use rustls::pki_types::CertificateDer;
+use rustls::quic::{KeyChange, Secrets, ServerConnection, Version};
+use rustls::server::{Acceptor, ClientHello};
+use rustls::{HandshakeKind, ProtocolVersion, SupportedCipherSuite};
+
+/// Version number of QUIC version 1 (RFC 9000 §15).
+pub(crate) const QUIC_V1: u32 = 1;
+/// Maximum size of a ClientHello in bytes. Browsers send about 2 KiB.
+const MAX_CLIENT_HELLO: usize = 32 * 1024;
+/// Maximum payload of a TLS record (RFC 8446 §5.1).
+const MAX_RECORD: usize = 16 * 1024;
+/// Alerts of RFC 8446 §6.2.
+const DECODE_ERROR: u8 = 50;
+const INTERNAL_ERROR: u8 = 80;
+const UNRECOGNIZED_NAME: u8 = 112;
+
+/// Chooses the TLS configuration of each connection. It is shared by all connections of an endpoint.
+pub trait SelectConfig: Send + Sync + 'static {
+    /// Returns the configuration for a ClientHello; `None` if no site has this name, or if it has no certificate.
+    /// `local`: the address that the client sent to, if known.
+    fn select(&self, hello: &ClientHello<'_>, local: Option<IpAddr>) -> Option<SelectedConfig>;
+}
+
+/// Configuration chosen for a connection.
+pub struct SelectedConfig {
+    /// TLS configuration. It must permit TLS 1.3, and early data of 0 or of 2^32-1 bytes (RFC 9001 §4.6.1).
+    pub config: Arc<rustls::ServerConfig>,
+    /// Value that [`HandshakeInfo::context`] returns.
+    pub context: Arc<dyn Any + Send + Sync>,
+}
+
+/// Properties of a completed handshake.
+pub struct HandshakeInfo {
+    /// Value that belongs to the chosen configuration.
+    pub context: Arc<dyn Any + Send + Sync>,
+    /// Application protocol selected by ALPN (RFC 7301).
+    pub alpn: Option<Vec<u8>>,
+    /// Server name that the client sent (SNI).
+    pub server_name: Option<String>,
+    /// Cipher suite.
+    pub suite: Option<SupportedCipherSuite>,
+    /// Certificate chain of the client, its own certificate first.
+    pub peer: Option<Vec<CertificateDer<'static>>>,
+    /// Version of TLS.
+    pub version: Option<ProtocolVersion>,
+    /// True if an earlier session was resumed.
+    pub resumed: bool,
+}
+
+/// Configuration from which quinn-proto starts the session of each connection.
+pub(crate) struct SelectingConfig {
+    selector: Arc<dyn SelectConfig>,
+    local: Option<IpAddr>,
+    /// Makes the keys of Initial packets and the tags of Retry packets, which depend on the QUIC version alone.
+    base: Arc<QuicServerConfig>,
+}
+
+impl SelectingConfig {
+    /// Fails if the provider lacks AES-128-GCM, with which Initial packets are encrypted.
+    pub fn new(selector: Arc<dyn SelectConfig>) -> io::Result<SelectingConfig> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let base = rustls::ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(io::Error::other)?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(rustls::server::ResolvesServerCertUsingSni::new()));
+        let base = QuicServerConfig::try_from(base).map_err(io::Error::other)?;
+        Ok(SelectingConfig {
+            selector,
+            local: None,
+            base: Arc::new(base),
+        })
+    }
+
+    /// Returns the configuration for a connection to this address.
+    pub fn at(&self, local: Option<IpAddr>) -> SelectingConfig {
+        SelectingConfig {
+            selector: Arc::clone(&self.selector),
+            local,
+            base: Arc::clone(&self.base),
+        }
+    }
+}
+
+impl crypto::ServerConfig for SelectingConfig {
+    fn initial_keys(&self, version: u32, id: &ConnectionId) -> Result<Keys, UnsupportedVersion> {
+        self.base.initial_keys(version, id)
+    }
+
+    fn retry_tag(&self, version: u32, id: &ConnectionId, packet: &[u8]) -> [u8; 16] {
+        self.base.retry_tag(version, id, packet)
+    }
+
+    fn start_session(self: Arc<Self>, version: u32, params: &TransportParameters) -> Box<dyn crypto::Session> {
+        let mut parameters = Vec::new();
+        params.write(&mut parameters);
+        Box::new(Session {
+            // Only version 1 is configured. The initial keys come from the same place for every version.
+            version,
+            config: self,
+            stage: Stage::ClientHello {
+                received: Vec::new(),
+                parameters,
+            },
+            is_announced: false,
+        })
+    }
+}
+
+/// TLS session of a connection.
+struct Session {
+    version: u32,
+    config: Arc<SelectingConfig>,
+    stage: Stage,
+    /// The properties of the handshake have been announced to the connection.
+    is_announced: bool,
+}
+
+enum Stage {
+    /// Waits for the complete ClientHello. `parameters`: transport parameters of the server, encoded.
+    ClientHello { received: Vec<u8>, parameters: Vec<u8> },
+    /// The configuration was chosen.
+    Selected(Box<Selected>),
+    /// The configuration could not be chosen; the connection closes.
+    Failed,
+}
+
+struct Selected {
+    tls: ServerConnection,
+    context: Arc<dyn Any + Send + Sync>,
+    next_secrets: Option<Secrets>,
+}
+
+impl Session {
+    fn selected(&self) -> Option<&Selected> {
+        match &self.stage {
+            Stage::Selected(selected) => Some(selected),
+            Stage::ClientHello { .. } | Stage::Failed => None,
+        }
+    }
+
+    /// Adds handshake bytes until the ClientHello is complete, then chooses the configuration.
+    fn receive_hello(&mut self, bytes: &[u8]) -> Result<(), TransportError> {
+        let Stage::ClientHello { received, .. } = &mut self.stage else {
+            return Ok(());
+        };
+        if received.len() + bytes.len() > MAX_CLIENT_HELLO {
+            return Err(alert(DECODE_ERROR, "the ClientHello is too large"));
+        }
+        received.extend_from_slice(bytes);
+        let mut acceptor = Acceptor::default();
+        let mut records = &as_records(received)[..];
+        while !records.is_empty() {
+            acceptor
+                .read_tls(&mut records)
+                .map_err(|_| alert(DECODE_ERROR, "the ClientHello is too large"))?;
+        }
+        let accepted = acceptor.accept().map_err(|(error, _)| invalid_hello(&error))?;
+        let Some(accepted) = accepted else {
+            return Ok(());
+        };
+        let chosen = self.config.selector.select(&accepted.client_hello(), self.config.local);
+        let SelectedConfig { config, context } =
+            chosen.ok_or_else(|| alert(UNRECOGNIZED_NAME, "no certificate for this name"))?;
+        let Stage::ClientHello { received, parameters } = mem::replace(&mut self.stage, Stage::Failed) else {
+            return Ok(());
+        };
+        let mut tls = ServerConnection::new(config, Version::V1, parameters)
+            .map_err(|error| alert(INTERNAL_ERROR, &error.to_string()))?;
+        read_handshake(&mut tls, &received)?;
+        self.stage = Stage::Selected(Box::new(Selected {
+            tls,
+            context,
+            next_secrets: None,
+        }));
+        Ok(())
+    }
+}
+
+fn read_handshake(tls: &mut ServerConnection, bytes: &[u8]) -> Result<(), TransportError> {
+    tls.read_hs(bytes).map_err(|error| {
+        let code = tls.alert().map_or(INTERNAL_ERROR, u8::from);
+        alert(code, &error.to_string())
+    })
+}
+
+/// Wraps handshake bytes into TLS records, which the parser of rustls expects; QUIC has none.
+fn as_records(handshake: &[u8]) -> Vec<u8> {
+    const HANDSHAKE: u8 = 22;
+    let mut records = Vec::with_capacity(handshake.len() + 16);
+    for payload in handshake.chunks(MAX_RECORD) {
+        records.extend_from_slice(&[HANDSHAKE, 3, 3]);
+        records.extend_from_slice(&(payload.len() as u16).to_be_bytes());
+        records.extend_from_slice(payload);
+    }
+    records
+}
+
+fn alert(code: u8, reason: &str) -> TransportError {
+    TransportError {
+        code: TransportErrorCode::crypto(code),
+        frame: None,
+        reason: reason.to_owned(),
+    }
+}
+
+#[cold]
+fn invalid_hello(error: &rustls::Error) -> TransportError {
+    alert(DECODE_ERROR, &error.to_string())
+}
+
+impl crypto::Session for Session {
+    fn initial_keys(&self, id: &ConnectionId, side: Side) -> Keys {
+        debug_assert_eq!(side, Side::Server);
+        let keys = crypto::ServerConfig::initial_keys(&*self.config, self.version, id);
+        keys.unwrap_or_else(|_| unreachable!("quinn-proto makes sessions of supported versions alone"))
+    }
+
+    fn handshake_data(&self) -> Option<Box<dyn Any>> {
+        let Selected { tls, context, .. } = self.selected()?;
+        Some(Box::new(HandshakeInfo {
+            context: Arc::clone(context),
+            alpn: tls.alpn_protocol().map(<[u8]>::to_vec),
+            server_name: tls.server_name().map(str::to_owned),
+            suite: tls.negotiated_cipher_suite(),
+            peer: tls
+                .peer_certificates()
+                .map(|chain| chain.iter().map(|one| one.clone().into_owned()).collect()),
+            version: tls.protocol_version(),
+            resumed: tls.handshake_kind() == Some(HandshakeKind::Resumed),
+        }))
+    }
+
+    fn peer_identity(&self) -> Option<Box<dyn Any>> {
+        None
+    }
+
+    fn early_crypto(&self) -> Option<(Box<dyn crypto::HeaderKey>, Box<dyn PacketKey>)> {
+        let keys = self.selected()?.tls.zero_rtt_keys()?;
+        Some((Box::new(keys.header), Box::new(keys.packet)))
+    }
+
+    fn early_data_accepted(&self) -> Option<bool> {
+        None
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.selected().is_none_or(|selected| selected.tls.is_handshaking())
+    }
+
+    fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
+        match &mut self.stage {
+            Stage::ClientHello { .. } => {
+                let received = self.receive_hello(bytes);
+                if received.is_err() {
+                    self.stage = Stage::Failed;
+                }
+                received?;
+            }
+            Stage::Selected(selected) => read_handshake(&mut selected.tls, bytes)?,
+            Stage::Failed => return Ok(false),
+        }
+        let is_new = !self.is_announced && self.selected().is_some();
+        self.is_announced |= is_new;
+        Ok(is_new)
+    }
+
+    fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
+        let Some(encoded) = self
+            .selected()
+            .and_then(|selected| selected.tls.quic_transport_parameters())
+        else {
+            return Ok(None);
+        };
+        Ok(Some(TransportParameters::read(
+            Side::Server,
+            &mut io::Cursor::new(encoded),
+        )?))
+    }
+
+    fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<Keys> {
+        let Stage::Selected(selected) = &mut self.stage else {
+            return None;
+        };
+        let keys = match selected.tls.write_hs(out)? {
+            KeyChange::Handshake { keys } => keys,
+            KeyChange::OneRtt { keys, next } => {
+                selected.next_secrets = Some(next);
+                keys
+            }
+        };
+        Some(Keys {
+            header: KeyPair {
+                local: Box::new(keys.local.header),
+                remote: Box::new(keys.remote.header),
+            },
+            packet: KeyPair {
+                local: Box::new(keys.local.packet),
+                remote: Box::new(keys.remote.packet),
+            },
+        })
+    }
+
+    fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
+        let Stage::Selected(selected) = &mut self.stage else {
+            return None;
+        };
+        let keys = selected.next_secrets.as_mut()?.next_packet_keys();
+        Some(KeyPair {
+            local: Box::new(keys.local),
+            remote: Box::new(keys.remote),
+        })
+    }
+
+    /// Only clients receive Retry packets.
+    fn is_valid_retry(&self, _: &ConnectionId, _: &[u8], _: &[u8]) -> bool {
+        false
+    }
+
+    /// Not used by HTTP/3.
+    fn export_keying_material(&self, _: &mut [u8], _: &[u8], _: &[u8]) -> Result<(), ExportKeyingMaterialError> {
+        Err(ExportKeyingMaterialError)
+    }
+}
