@@ -7,17 +7,24 @@ use rocknet_config::model::{self, CertificateFiles, ClientAuth, TlsVersion};
 use rustls::{ProtocolVersion, ServerConfig};
 
 use super::files::FileSet;
-use super::{CertificateSet, CertificateStore};
+use super::{CertificateSet, CertificateStore, HTTP_3};
 
 /// A site that is served over TLS.
 pub struct SecureSite {
     certificates: SiteCertificates,
     /// TLS configuration without certificates, or the reason why client authentication cannot be set up.
     config: Result<Arc<ServerConfig>, String>,
-    /// The last certificate set with the configuration built for it. Most sites have only one set.
-    ready: ArcSwapOption<(Arc<CertificateSet>, Arc<ServerConfig>)>,
+    /// The last certificate set with the configurations built for it. Most sites have only one set.
+    ready: ArcSwapOption<ReadyConfigs>,
     /// Parameters that decide which other sites a connection may serve.
     pub policy: Arc<TlsPolicy>,
+}
+
+/// Configurations for one certificate set.
+struct ReadyConfigs {
+    set: Arc<CertificateSet>,
+    tcp: Arc<ServerConfig>,
+    quic: Arc<ServerConfig>,
 }
 
 /// Source of a site's certificates.
@@ -86,21 +93,39 @@ impl SecureSite {
         }
     }
 
-    /// Returns the configuration for a handshake. `name` is the client's SNI in lower case if it is a name of this
-    /// site. Returns `None` if there is no certificate or the client authentication cannot be set up.
+    /// Returns the configuration for a handshake over TCP. `name` is the client's SNI in lower case if it is a name of
+    /// this site. Returns `None` if there is no certificate or the client authentication cannot be set up.
     pub fn server_config(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<ServerConfig>> {
+        self.ready_configs(store, name).map(|ready| Arc::clone(&ready.tcp))
+    }
+
+    /// Returns the configuration for a handshake over QUIC, which offers HTTP/3. Otherwise as
+    /// [`SecureSite::server_config`].
+    pub fn quic_config(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<ServerConfig>> {
+        self.ready_configs(store, name).map(|ready| Arc::clone(&ready.quic))
+    }
+
+    fn ready_configs(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<ReadyConfigs>> {
         let config = self.config.as_ref().ok()?;
         let set = self.set(store, name)?;
         if let Some(ready) = &*self.ready.load()
-            && Arc::ptr_eq(&ready.0, &set)
+            && Arc::ptr_eq(&ready.set, &set)
         {
-            return Some(Arc::clone(&ready.1));
+            return Some(Arc::clone(ready));
         }
-        let mut config = ServerConfig::clone(config);
-        config.cert_resolver = Arc::<CertificateSet>::clone(&set);
-        let config = Arc::new(config);
-        self.ready.store(Some(Arc::new((set, Arc::clone(&config)))));
-        Some(config)
+        let mut tcp = ServerConfig::clone(config);
+        tcp.cert_resolver = Arc::<CertificateSet>::clone(&set);
+        let mut quic = tcp.clone();
+        quic.alpn_protocols = vec![HTTP_3.to_vec()];
+        // Early data could be replayed (RFC 8446 §8).
+        quic.max_early_data_size = 0;
+        let ready = Arc::new(ReadyConfigs {
+            set,
+            tcp: Arc::new(tcp),
+            quic: Arc::new(quic),
+        });
+        self.ready.store(Some(Arc::clone(&ready)));
+        Some(ready)
     }
 
     /// Returns true if handshakes can succeed, at least for the site's default name.

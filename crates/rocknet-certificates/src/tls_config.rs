@@ -17,6 +17,8 @@ use rustls_pki_types::pem::PemObject;
 pub const PROTOCOLS: &[&[u8]] = &[HTTP_2, b"http/1.1"];
 /// ALPN name of HTTP/2 (RFC 9113 §3.2).
 pub const HTTP_2: &[u8] = b"h2";
+/// ALPN name of HTTP/3, offered over QUIC alone (RFC 9114 §3.1).
+pub const HTTP_3: &[u8] = b"h3";
 /// ALPN name that a CA offers to validate a TLS-ALPN-01 challenge (RFC 8737 §3).
 pub const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 

@@ -20,6 +20,7 @@ pub mod registries;
 pub mod report;
 pub mod server;
 pub mod site;
+pub mod site_table;
 pub mod snapshot;
 pub mod transport;
 pub mod worker;

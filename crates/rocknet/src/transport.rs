@@ -1,6 +1,7 @@
 //! Starts the protocol of an accepted socket: TLS, HTTP/1, or one of the HTTP versions without TLS.
 
 mod proxy_protocol;
+pub mod quic;
 mod secure;
 mod sniff;
 
@@ -34,7 +35,7 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Res
         PeerAddress::Unix => Client::Local,
     };
     let config = worker.config();
-    let local = if config.has_address_sites() {
+    let local = if config.sites.has_address_sites() {
         local_address(&socket)?.map(|address| address.ip())
     } else {
         None

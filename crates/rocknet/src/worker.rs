@@ -18,7 +18,6 @@ use rocknet_io::wheel::Wheel;
 use rocknet_proto::DecodedHead;
 use rocknet_proto::limits::Limits as HeadLimits;
 use rocknet_proto::request::RequestIndex;
-use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 
 use crate::backend::Backend;
 use crate::blocking::Pool;
@@ -28,8 +27,8 @@ use crate::files::cache::{FileCache, WorkerCache};
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::{Histogram, WorkerCounters};
 use crate::registries::Registries;
-use crate::routing::HostTable;
 use crate::services::Services;
+use crate::site_table::SiteTable;
 use crate::snapshot::{ListenerSites, Snapshot};
 use crate::spool;
 
@@ -82,11 +81,8 @@ pub struct Worker {
 pub struct WorkerConfig {
     /// Configuration of the whole server.
     pub snapshot: Arc<Snapshot>,
-    hosts: HostTable<u32>,
-    /// Sites that are served on a single address of the machine.
-    by_ip: Vec<(IpAddr, HostTable<u32>)>,
-    /// First site of the listening address, in the order of names.
-    first: Option<u32>,
+    /// Sites of the listening address. Shared with the TLS handshakes of QUIC.
+    pub sites: Arc<SiteTable>,
     /// True if connections use TLS.
     pub is_secure: bool,
     /// True if requests pass the preflight checks: HTTPS redirects, misdirected requests and ACME challenges.
@@ -268,9 +264,7 @@ impl WorkerConfig {
         WorkerConfig {
             durations: snapshot.sites.iter().map(|_| OnceCell::new()).collect(),
             snapshot: Arc::clone(snapshot),
-            hosts: names.map_or_else(HostTable::new, |names| names.any.clone()),
-            by_ip: names.map_or_else(Vec::new, |names| names.by_ip.clone().into_iter().collect()),
-            first: names.and_then(ListenerSites::first),
+            sites: Arc::new(SiteTable::new(names)),
             is_secure: names.is_some_and(|names| names.secure),
             needs_preflight: names.is_some_and(|names| needs_preflight(snapshot, names)),
             head_limits: head_limits(limits),
@@ -319,43 +313,17 @@ impl WorkerConfig {
         durations.get_or_init(name).add(duration_us);
     }
 
-    /// Returns true if the site of a request depends on the address of the machine that the connection reached.
-    pub fn has_address_sites(&self) -> bool {
-        !self.by_ip.is_empty()
-    }
-
-    /// Returns the site of a TLS server name (SNI), and true if the name is one of the site's own. Without such a site,
-    /// returns the site for every name and false; `None` if there is no such site either.
-    pub fn site_of_server_name(&self, local: Option<IpAddr>, name: Option<&str>) -> Option<(u32, bool)> {
-        let own = local.and_then(|local| self.by_ip.iter().find(|(ip, _)| *ip == local));
-        let tables = own.map(|(_, hosts)| hosts).into_iter().chain([&self.hosts]);
-        let named = name.and_then(|name| tables.clone().find_map(|hosts| hosts.lookup_named(name)));
-        let default = || tables.clone().find_map(HostTable::default_value);
-        named
-            .map(|site| (site, true))
-            .or_else(|| default().map(|site| (site, false)))
-    }
-
     /// Returns the site of an authority (`Host` or `:authority`). Without a site with this host, returns the site for
     /// every name; `None` if there is no such site either.
     #[inline]
     pub fn site(&self, local: Option<IpAddr>, authority: &[u8]) -> Option<u32> {
-        if let Some(local) = local
-            && let Some((_, hosts)) = self.by_ip.iter().find(|(ip, _)| *ip == local)
-            && let Some(site) = find(hosts, authority)
-        {
-            return Some(site);
-        }
-        find(&self.hosts, authority)
+        self.sites.site(local, authority)
     }
 
     /// Returns the default site, for requests that have no host or cannot be parsed: the site for every name, or the
     /// first site.
     pub fn default_site(&self, local: Option<IpAddr>) -> Option<u32> {
-        let own = self.by_ip.iter().find(|(ip, _)| Some(*ip) == local);
-        own.and_then(|(_, hosts)| hosts.default_value())
-            .or_else(|| self.hosts.default_value())
-            .or(self.first)
+        self.sites.default_site(local)
     }
 }
 
@@ -368,18 +336,6 @@ fn trusts_proxies(snapshot: &Snapshot) -> bool {
 /// ACME challenges may arrive for its names.
 fn needs_preflight(snapshot: &Snapshot, names: &ListenerSites) -> bool {
     names.secure || snapshot.sites.iter().any(|site| site.secure.is_some())
-}
-
-#[inline]
-fn find(hosts: &HostTable<u32>, authority: &[u8]) -> Option<u32> {
-    if hosts.is_empty() {
-        return hosts.default_value();
-    }
-    let mut lower = [0; HOST_BUFFER];
-    match Authority::parse(authority) {
-        Some(authority) => hosts.lookup(authority.lower_host(&mut lower)),
-        None => hosts.default_value(),
-    }
 }
 
 /// Returns the number of bytes that `rate` bytes per second amount to in `time`, which may be a fraction of a second.

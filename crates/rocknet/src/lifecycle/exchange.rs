@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use bytes::Bytes;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::status::Status;
 
@@ -81,6 +82,24 @@ impl ActiveExchange {
         self.sent += length;
         let is_drained = body.ready() == 0;
         Some(QueuedPiece { is_drained, is_tunnel })
+    }
+
+    /// Takes ready bytes of the body, in one piece. The caller counts what it sends, and puts back the rest. `scratch`:
+    /// an empty queue.
+    pub fn take_ready(&mut self, scratch: &mut SendQueue) -> Option<Bytes> {
+        let Stage::Sending { body, .. } = &mut self.stage else {
+            return None;
+        };
+        body.put(body.ready(), scratch);
+        let piece = scratch.take(usize::MAX);
+        (!piece.is_empty()).then_some(piece)
+    }
+
+    /// Puts back bytes from [`ActiveExchange::take_ready`] that were not sent.
+    pub fn put_back(&mut self, piece: Bytes) {
+        if let Stage::Sending { body, .. } = &mut self.stage {
+            body.fill(piece);
+        }
     }
 
     /// Records the response as complete.

@@ -11,6 +11,7 @@
 //! request bodies.
 
 pub mod body;
+pub mod body_receiver;
 pub mod connection;
 pub mod connection_info;
 pub mod deadlines;

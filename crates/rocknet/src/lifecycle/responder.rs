@@ -115,3 +115,19 @@ impl fmt::Display for UnsendableField {
         f.write_str(&self.0)
     }
 }
+
+/// Returns true for connection-specific fields of HTTP/1, which HTTP/2 and HTTP/3 forbid (RFC 9113 §8.2.2, RFC 9114
+/// §4.2), and for the length,
+/// which the engine writes.
+pub fn is_connection_specific(name: &[u8]) -> bool {
+    [
+        &b"connection"[..],
+        b"keep-alive",
+        b"proxy-connection",
+        b"transfer-encoding",
+        b"upgrade",
+        b"content-length",
+    ]
+    .iter()
+    .any(|known| name.eq_ignore_ascii_case(known))
+}

@@ -178,7 +178,7 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
             });
         }
         let config = worker.config();
-        let (site, is_own) = config.site_of_server_name(self.local, name.as_deref())?;
+        let (site, is_own) = config.sites.site_of_server_name(self.local, name.as_deref())?;
         let site = config.snapshot.sites.get(site as usize)?;
         let secure = site.secure.as_ref()?;
         let Some(settings) = secure.server_config(&certificates.store, name.as_deref().filter(|_| is_own)) else {

@@ -144,7 +144,7 @@ impl FileSource {
     fn piece(&self) -> u64 {
         self.part.length.min(match self.delivery {
             Delivery::Direct => DIRECT_PIECE,
-            Delivery::Framed => FRAMED_PIECE,
+            Delivery::Framed | Delivery::Copied => FRAMED_PIECE,
         })
     }
 
@@ -152,7 +152,7 @@ impl FileSource {
     fn find(&mut self, max_bytes: u64) -> io::Result<Option<Piece>> {
         match self.delivery {
             Delivery::Direct => Ok(self.find_direct()),
-            Delivery::Framed => self.find_framed(max_bytes),
+            Delivery::Framed | Delivery::Copied => self.find_framed(max_bytes),
         }
     }
 
@@ -172,7 +172,10 @@ impl FileSource {
 
     fn find_framed(&self, max_bytes: u64) -> io::Result<Option<Piece>> {
         let part = self.next_part(self.piece().min(max_bytes));
-        if part.length >= FROM_FILE && file::check_resident(&part.file.file, part.offset + part.length - 1)? {
+        if self.delivery == Delivery::Framed
+            && part.length >= FROM_FILE
+            && file::check_resident(&part.file.file, part.offset + part.length - 1)?
+        {
             return Ok(Some(Piece::File(part)));
         }
         match file::read_resident_vec(&part.file.file, part.offset, part.length as usize)? {
@@ -195,7 +198,7 @@ impl FileSource {
                 let load = move || file::load_into_page_cache(&part.file.file, part.offset, part.length);
                 Preparing::Load(pool.spawn(Priority::Normal, load))
             }
-            Delivery::Framed => {
+            Delivery::Framed | Delivery::Copied => {
                 let part = self.next_part(self.piece().min(max_bytes));
                 Preparing::Read(pool.spawn(Priority::Normal, move || read(&part)))
             }

@@ -9,8 +9,9 @@ use rocknet_proto::h2::ErrorCode;
 
 use super::connection::{Connection, State};
 use super::responder::RequestBody;
-use super::streams::{BodyReceiver, ExchangeState, RequestStream, StreamExchange};
+use super::streams::{ExchangeState, RequestStream, StreamExchange};
 use crate::exchange::BodyError;
+use crate::lifecycle::body_receiver::BodyReceiver;
 use crate::lifecycle::connection::rate_window;
 use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, Wait};
 use crate::lifecycle::drive::Version;

@@ -4,11 +4,15 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use rocknet_io::link::Link;
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::h2::{ServerConnection, StreamId};
+use rocknet_proto::status::Status;
 
 use super::connection::Connection;
 use super::responder::RequestBody;
 use super::send_budget::OUTPUT_BOUND;
-use super::streams::{BodyDemand, BodyReceiver, ExchangeState, StreamExchange};
+use super::streams::{ExchangeState, StreamExchange};
+use crate::lifecycle::body_receiver::{BodyDemand, BodyReceiver, BodyStream};
 use crate::lifecycle::deadlines::Wait;
 use crate::lifecycle::exchange::Stage;
 use crate::lifecycle::poll_handler::{HandlerPoll, Panicked, send_interim};
@@ -139,7 +143,12 @@ impl<L: Link> Connection<L> {
             let demand = match &mut entry.stream.body {
                 Some(body) => {
                     let output = &mut worker.buffers.borrow_mut().output;
-                    let demand = body.supply(entry.stream.id, &mut self.engine, output);
+                    let mut stream = H2BodyStream {
+                        id: entry.stream.id,
+                        engine: &mut self.engine,
+                        output,
+                    };
+                    let demand = body.supply(&mut stream);
                     if is_sending && matches!(&demand, BodyDemand::None | BodyDemand::Met) {
                         body.channel().wake_when_wanted(context.waker());
                     }
@@ -177,5 +186,25 @@ impl<L: Link> Connection<L> {
         let flow = exchange.handler_done(worker, info, result, &mut responder);
         let promised = responder.written.promised;
         self.advance(worker, flow, promised, stream, output);
+    }
+}
+
+/// Stream of HTTP/2 that a request body arrives on.
+struct H2BodyStream<'a> {
+    id: StreamId,
+    engine: &'a mut ServerConnection,
+    output: &'a mut SendQueue,
+}
+
+impl BodyStream for H2BodyStream<'_> {
+    fn release(&mut self, bytes: u32) {
+        self.engine.release(self.id, bytes, self.output.buffer());
+    }
+
+    fn send_continue(&mut self) {
+        // If the stream is gone, the failure to send does not matter.
+        let _ = self
+            .engine
+            .send_interim(self.id, Status::CONTINUE, [], self.output.buffer());
     }
 }

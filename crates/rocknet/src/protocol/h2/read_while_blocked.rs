@@ -18,8 +18,9 @@ use rocknet_proto::request::OwnedRequest;
 
 use super::connection::{Connection, State};
 use super::responder::RequestBody;
-use super::streams::{BodyReceiver, ExchangeState, HeldRequest, RequestStream, StreamExchange};
+use super::streams::{ExchangeState, HeldRequest, RequestStream, StreamExchange};
 use crate::exchange::{self, BodyError};
+use crate::lifecycle::body_receiver::BodyReceiver;
 use crate::lifecycle::deadlines::Deadlines;
 use crate::pipeline::{RequestContext, body_limit};
 use crate::worker::{Buffers, Worker, WorkerConfig};

@@ -7,13 +7,16 @@ use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
 use super::push_state::{PendingPage, PromisedStream, PushState};
-use super::streams::{BodyReceiver, RequestStream};
+use super::streams::RequestStream;
 use crate::exchange;
 use crate::files::cache::l1::CachedEntry;
 use crate::files::entry::{Content, Variant};
 use crate::interim::InterimResponse;
 use crate::lifecycle::body::{BodySource, Delivery};
-use crate::lifecycle::responder::{HeadResult, PieceResult, PreparedResult, Responder, UnsendableField};
+use crate::lifecycle::body_receiver::BodyReceiver;
+use crate::lifecycle::responder::{
+    HeadResult, PieceResult, PreparedResult, Responder, UnsendableField, is_connection_specific,
+};
 use crate::pipeline::PipelineIo;
 use crate::preload::{self, Preloads};
 use crate::response::{Body, FieldList, Text};
@@ -305,19 +308,4 @@ fn is_stream_open(sent: Result<(), SendError>) -> Result<bool, UnsendableField> 
         Err(SendError::Field(error)) => Err(UnsendableField::new(error)),
         Err(_) => Ok(false),
     }
-}
-
-/// Returns true for connection-specific fields of HTTP/1, which HTTP/2 forbids (RFC 9113 §8.2.2), and for the length,
-/// which the engine writes.
-fn is_connection_specific(name: &[u8]) -> bool {
-    [
-        &b"connection"[..],
-        b"keep-alive",
-        b"proxy-connection",
-        b"transfer-encoding",
-        b"upgrade",
-        b"content-length",
-    ]
-    .iter()
-    .any(|field| name.eq_ignore_ascii_case(field))
 }

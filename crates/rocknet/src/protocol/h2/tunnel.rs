@@ -11,8 +11,9 @@ use rocknet_proto::h2::{ErrorCode, ServerConnection, StreamId};
 
 use super::connection::Connection;
 use super::poll_exchange::ExchangePoll;
-use super::streams::{BodyReceiver, ExchangeState, StreamExchange};
+use super::streams::{ExchangeState, StreamExchange};
 use crate::lifecycle::body::BodySource;
+use crate::lifecycle::body_receiver::BodyReceiver;
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::worker::{Buffers, Worker, WorkerConfig};
 

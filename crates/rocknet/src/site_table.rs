@@ -1,0 +1,79 @@
+//! Sites of one listening address: by host name, and by the address of the machine.
+
+use std::net::IpAddr;
+
+use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
+
+use crate::routing::HostTable;
+use crate::snapshot::ListenerSites;
+
+/// Table of the sites that a listener serves.
+pub struct SiteTable {
+    hosts: HostTable<u32>,
+    /// Sites that are served on a single address of the machine.
+    by_ip: Vec<(IpAddr, HostTable<u32>)>,
+    /// First site of the listening address, in the order of names.
+    first: Option<u32>,
+}
+
+impl SiteTable {
+    /// Makes the table of a listener. `None`: no site listens on the address.
+    pub fn new(sites: Option<&ListenerSites>) -> SiteTable {
+        SiteTable {
+            hosts: sites.map_or_else(HostTable::new, |sites| sites.any.clone()),
+            by_ip: sites.map_or_else(Vec::new, |sites| sites.by_ip.clone().into_iter().collect()),
+            first: sites.and_then(ListenerSites::first),
+        }
+    }
+
+    /// Returns true if the site of a request depends on the address of the machine that the connection reached.
+    pub fn has_address_sites(&self) -> bool {
+        !self.by_ip.is_empty()
+    }
+
+    /// Returns the site of a TLS server name (SNI), and true if the name is one of the site's own. Without such a site,
+    /// returns the site for every name and false; `None` if there is no such site either.
+    pub fn site_of_server_name(&self, local: Option<IpAddr>, name: Option<&str>) -> Option<(u32, bool)> {
+        let own = local.and_then(|local| self.by_ip.iter().find(|(ip, _)| *ip == local));
+        let tables = own.map(|(_, hosts)| hosts).into_iter().chain([&self.hosts]);
+        let named = name.and_then(|name| tables.clone().find_map(|hosts| hosts.lookup_named(name)));
+        let default = || tables.clone().find_map(HostTable::default_value);
+        named
+            .map(|site| (site, true))
+            .or_else(|| default().map(|site| (site, false)))
+    }
+
+    /// Returns the site of an authority (`Host` or `:authority`). Without a site with this host, returns the site for
+    /// every name; `None` if there is no such site either.
+    #[inline]
+    pub fn site(&self, local: Option<IpAddr>, authority: &[u8]) -> Option<u32> {
+        if let Some(local) = local
+            && let Some((_, hosts)) = self.by_ip.iter().find(|(ip, _)| *ip == local)
+            && let Some(site) = find(hosts, authority)
+        {
+            return Some(site);
+        }
+        find(&self.hosts, authority)
+    }
+
+    /// Returns the default site, for requests that have no host or cannot be parsed: the site for every name, or the
+    /// first site.
+    pub fn default_site(&self, local: Option<IpAddr>) -> Option<u32> {
+        let own = self.by_ip.iter().find(|(ip, _)| Some(*ip) == local);
+        own.and_then(|(_, hosts)| hosts.default_value())
+            .or_else(|| self.hosts.default_value())
+            .or(self.first)
+    }
+}
+
+#[inline]
+fn find(hosts: &HostTable<u32>, authority: &[u8]) -> Option<u32> {
+    if hosts.is_empty() {
+        return hosts.default_value();
+    }
+    let mut lower = [0; HOST_BUFFER];
+    match Authority::parse(authority) {
+        Some(authority) => hosts.lookup(authority.lower_host(&mut lower)),
+        None => hosts.default_value(),
+    }
+}
