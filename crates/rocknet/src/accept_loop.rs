@@ -9,6 +9,7 @@ use rocknet_io::epoll::Acceptor;
 use rocknet_io::socket::{AcceptErrorKind, accept_error_kind};
 use rocknet_io::ticker::Ticker;
 use rocknet_io::wheel::Tick;
+use rocknet_quic::QuicEndpoint;
 
 use crate::transport;
 use crate::worker::Worker;
@@ -33,6 +34,8 @@ pub struct AcceptLoop<'w> {
     worker: &'w Rc<Worker>,
     /// `None` once the worker is stopping.
     acceptor: Option<Acceptor>,
+    /// QUIC connections of the same address, if it has them.
+    quic: Option<QuicEndpoint>,
     /// Maximum number of open connections.
     max_connections: usize,
     /// Runs only while a connection or a pause depends on time.
@@ -49,6 +52,7 @@ impl<'w> AcceptLoop<'w> {
         Ok(AcceptLoop {
             worker,
             acceptor: Some(acceptor),
+            quic: None,
             max_connections,
             ticker: Ticker::new(worker.wheel.tick_length())?,
             paused_until: None,
@@ -62,6 +66,20 @@ impl<'w> AcceptLoop<'w> {
         self.max_connections = max_connections;
     }
 
+    /// Accepts QUIC connections too.
+    pub fn add_quic(&mut self, endpoint: QuicEndpoint) {
+        self.quic = Some(endpoint);
+    }
+
+    /// Uses the current configuration of the worker for new QUIC connections.
+    pub fn reconfigure_quic(&mut self) {
+        if let Some(endpoint) = &mut self.quic
+            && let Err(error) = endpoint.set_selector(transport::quic::selector(self.worker))
+        {
+            tracing::error!(address = %self.worker.address, "QUIC keeps the old certificates: {error}");
+        }
+    }
+
     /// Stops accepting. Connections that have not finished after `within` are cut.
     pub fn stop(&mut self, context: &mut Context<'_>, within: Duration) {
         if self.stop_deadline.is_none() {
@@ -69,6 +87,9 @@ impl<'w> AcceptLoop<'w> {
             // `MAX_ACCEPTS_PER_POLL` of them are accepted before the socket is closed.
             let _ = self.accept(context);
             self.acceptor = None;
+            if let Some(endpoint) = &mut self.quic {
+                endpoint.stop();
+            }
             self.start_ticking();
             self.stop_deadline = Some(self.tick_after(within));
             self.worker.stop();
@@ -81,6 +102,7 @@ impl<'w> AcceptLoop<'w> {
         if let Some(error) = self.accept(context) {
             return Poll::Ready(LoopExit::Failed(error));
         }
+        self.accept_quic(context);
         if let Some(stop_deadline) = self.stop_deadline {
             self.worker.on_close(context.waker());
             let open = self.worker.connections();
@@ -163,6 +185,24 @@ impl<'w> AcceptLoop<'w> {
         }
         context.waker().wake_by_ref();
         None
+    }
+
+    /// Receives the datagrams of all QUIC connections, and accepts new ones.
+    fn accept_quic(&mut self, context: &mut Context<'_>) {
+        let (worker, most) = (self.worker, self.max_connections);
+        while let Some(endpoint) = &mut self.quic {
+            match endpoint.poll_accept(context, || worker.connections() < most) {
+                Poll::Pending => return,
+                Poll::Ready(Ok(connection)) => {
+                    self.start_ticking();
+                    transport::quic::serve(worker, connection);
+                }
+                Poll::Ready(Err(error)) => {
+                    tracing::error!(address = %worker.address, "the UDP socket failed, and HTTP/3 ends: {error}");
+                    self.quic = None;
+                }
+            }
+        }
     }
 
     fn log_shortage(&mut self, error: &io::Error) {

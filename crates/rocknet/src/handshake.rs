@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use rocknet_io::tls::Negotiated;
+use rocknet_quic::HandshakeInfo;
 
 use crate::certificates::{TlsPolicy, subject};
 use crate::exchange::TlsInfo;
@@ -21,6 +22,19 @@ impl Handshake {
             facts: Rc::new(TlsInfo::new(negotiated, server_name, |leaf| subject(leaf))),
             policy,
         }
+    }
+
+    /// Records the handshake of a QUIC connection.
+    pub fn of_quic(policy: Arc<TlsPolicy>, info: &HandshakeInfo) -> Handshake {
+        let negotiated = Negotiated {
+            alpn: info.alpn.as_deref(),
+            version: info.version,
+            suite: info.suite,
+            peer: info.peer.as_deref(),
+            resumed: info.resumed,
+        };
+        let server_name = info.server_name.as_deref().map(|name| name.to_ascii_lowercase().into());
+        Handshake::new(policy, &negotiated, server_name)
     }
 
     /// Returns the negotiated parameters, which handlers can read.

@@ -18,6 +18,7 @@ use crate::accept_loop::{AcceptLoop, LoopExit};
 use crate::backend::Backend;
 use crate::metrics::Metrics;
 use crate::snapshot::Snapshot;
+use crate::transport::quic::QuicSocket;
 use crate::worker::{Shared, Worker};
 
 /// Delay before a failed worker is restarted, so that a failure at every start does not occupy a core.
@@ -42,6 +43,13 @@ pub enum WorkerCommand {
     Panic,
 }
 
+/// Sockets of a listening address, one of each kind for each worker.
+pub struct ListenerSockets {
+    pub tcp: Vec<Listener>,
+    /// Empty if the address does not serve HTTP/3.
+    pub quic: Vec<QuicSocket>,
+}
+
 /// A listening address with its worker threads.
 pub struct ActiveListener {
     /// Keeps the address bound while no worker runs.
@@ -64,16 +72,18 @@ impl ActiveListener {
     /// Fails if `sockets` is empty, a socket cannot be duplicated, or a thread cannot be started.
     pub fn start(
         address: &Address,
-        sockets: Vec<Listener>,
+        sockets: ListenerSockets,
         connections: usize,
         shared: &Shared,
         metrics: &Metrics,
         snapshot: &Arc<Snapshot>,
     ) -> io::Result<ActiveListener> {
-        let first = sockets.first().ok_or(io::ErrorKind::InvalidInput)?;
+        let ListenerSockets { tcp, quic } = sockets;
+        let mut quic = quic.into_iter();
+        let first = tcp.first().ok_or(io::ErrorKind::InvalidInput)?;
         let socket = first.try_clone()?;
-        let mut workers = Vec::with_capacity(sockets.len());
-        for (number, worker_socket) in sockets.into_iter().enumerate() {
+        let mut workers = Vec::with_capacity(tcp.len());
+        for (number, worker_socket) in tcp.into_iter().enumerate() {
             let (commands, received) = unbounded_channel();
             let label = socket
                 .local_port()
@@ -81,6 +91,7 @@ impl ActiveListener {
             let slot = WorkerSlot {
                 address: address.clone(),
                 listener: Some(worker_socket),
+                quic: quic.next(),
                 connections,
                 shared: shared.clone(),
                 counters: metrics.register(),
@@ -162,6 +173,8 @@ struct WorkerSlot {
     /// `None` once the worker is stopping. While any descriptor of the socket is open, the kernel assigns connections
     /// to it that a successor on the same port would otherwise accept.
     listener: Option<Listener>,
+    /// UDP socket of the worker, if the address serves HTTP/3.
+    quic: Option<QuicSocket>,
     /// Maximum number of open connections.
     connections: usize,
     shared: Shared,
@@ -224,6 +237,11 @@ impl WorkerSlot {
             Ok(accept_loop) => accept_loop,
             Err(error) => return LoopExit::Failed(error),
         };
+        match self.quic.as_ref().map(|quic| quic.endpoint(&worker)) {
+            Some(Ok(endpoint)) => accept_loop.add_quic(endpoint),
+            Some(Err(error)) => return LoopExit::Failed(error),
+            None => {}
+        }
         poll_fn(|context| {
             while let Poll::Ready(command) = commands.poll_recv(context) {
                 match command {
@@ -233,9 +251,10 @@ impl WorkerSlot {
                         (self.snapshot, self.connections) = (snapshot, connections);
                         worker.swap(&self.snapshot);
                         accept_loop.set_max_connections(connections);
+                        accept_loop.reconfigure_quic();
                     }
                     Some(WorkerCommand::Stop { within, released }) => {
-                        self.listener = None;
+                        (self.listener, self.quic) = (None, None);
                         accept_loop.stop(context, within);
                         drop(released);
                     }

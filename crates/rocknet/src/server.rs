@@ -1,6 +1,6 @@
 //! The server as a whole: binds addresses, starts workers, replaces the configuration, drains and stops.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +11,7 @@ use rocknet_config::model::{Config, Workers};
 use rocknet_control::{SiteSummary, Status};
 use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindError, BindErrorKind, ListenOptions, Listener};
+use rocknet_quic::SharedKeys;
 
 use crate::backend::BackendChoice;
 use crate::blocking::Pool;
@@ -20,13 +21,14 @@ use crate::files::cache::{FileCache, most_open_files};
 use crate::files::open_folder::most_open_folders;
 use crate::gateway::accounts;
 use crate::gateway::php;
-use crate::listener::{ActiveListener, join_within};
+use crate::listener::{ActiveListener, ListenerSockets, join_within};
 use crate::log::Logger;
 use crate::metrics::Metrics;
 use crate::registries::Registries;
 use crate::report;
-use crate::snapshot::{Mount, Snapshot};
+use crate::snapshot::{Mount, Snapshot, quic_addresses};
 use crate::spool;
+use crate::transport::quic::QuicSocket;
 use crate::worker::Shared;
 
 /// Maximum number of worker threads in total if `server.workers` is `auto`.
@@ -61,6 +63,8 @@ pub struct Server {
     backend: BackendChoice,
     shared: Shared,
     metrics: Metrics,
+    /// Keys of connection IDs and tokens, which outlive a reload.
+    quic_keys: SharedKeys,
     mounts: Vec<Mount>,
     state: Mutex<ServerState>,
     /// Stopped after the last request.
@@ -94,7 +98,15 @@ impl Server {
         uptime_ms();
         descriptors::raise();
         let addresses = crate::snapshot::addresses(&config);
-        let mut bound = bind_all(&addresses, worker_count(&config, addresses.len()), &[])?;
+        let quic_keys = SharedKeys::random().map_err(StartError::Io)?;
+        let quic = quic_addresses(&config);
+        let mut bound = bind_all(
+            &addresses,
+            worker_count(&config, addresses.len()),
+            &[],
+            &quic,
+            &quic_keys,
+        )?;
         // Determined once, because the default is another folder after `before_threads` has changed the user.
         let state_folder = state_folder(&config);
         let certificates = CertificateManager::start(&config, &state_folder).map_err(StartError::Setup)?;
@@ -151,6 +163,7 @@ impl Server {
             backend,
             shared,
             metrics,
+            quic_keys,
             mounts,
             state,
             php,
@@ -267,7 +280,8 @@ impl Server {
             .collect();
         let workers = worker_count(&snapshot.config, addresses.len());
         let held: Vec<&Listener> = state.listeners.values().map(ActiveListener::socket).collect();
-        let bound = bind_all(&new, workers, &held)?;
+        let quic = quic_addresses(&snapshot.config);
+        let bound = bind_all(&new, workers, &held, &quic, &self.quic_keys)?;
         let kept = state
             .listeners
             .iter()
@@ -277,7 +291,7 @@ impl Server {
         self.apply_log(&snapshot)
             .map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
         let connections = connections_per_worker(&snapshot, threads);
-        let start = |(address, sockets): (Address, Vec<Listener>)| {
+        let start = |(address, sockets): (Address, ListenerSockets)| {
             let listener =
                 ActiveListener::start(&address, sockets, connections, &self.shared, &self.metrics, &snapshot)?;
             Ok((address, listener))
@@ -391,22 +405,36 @@ fn bind_all(
     addresses: &[Address],
     workers: usize,
     held: &[&Listener],
-) -> Result<BTreeMap<Address, Vec<Listener>>, StartError> {
+    quic: &BTreeSet<Address>,
+    quic_keys: &SharedKeys,
+) -> Result<BTreeMap<Address, ListenerSockets>, StartError> {
     let options = ListenOptions {
         reuse_port: workers > 1,
         ..ListenOptions::default()
     };
     let bind = |address: &Address| {
-        let mut sockets = vec![bind_with_retry(address, options, held)?];
+        let mut tcp = vec![bind_with_retry(address, options, held)?];
         for _ in 1..workers {
-            sockets.push(sockets[0].sibling()?);
+            tcp.push(tcp[0].sibling()?);
         }
-        Ok((address.clone(), sockets))
+        let quic = match quic.contains(address) {
+            true => bind_quic(tcp[0].address(), workers, quic_keys),
+            false => Vec::new(),
+        };
+        Ok((address.clone(), ListenerSockets { tcp, quic }))
     };
     addresses
         .iter()
         .map(|address| bind(address).map_err(StartError::Bind))
         .collect()
+}
+
+/// Binds the UDP sockets of an address. A port that another program uses is no reason to serve nothing.
+fn bind_quic(address: &Address, workers: usize, keys: &SharedKeys) -> Vec<QuicSocket> {
+    QuicSocket::bind(address, workers, keys).unwrap_or_else(|error| {
+        tracing::error!(%address, "the UDP port cannot be opened, and HTTP/3 is not served there: {error}");
+        Vec::new()
+    })
 }
 
 /// Maximum wait for an address that this server has just released. A child process that is being started has a copy of

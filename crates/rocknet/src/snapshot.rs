@@ -183,6 +183,16 @@ pub fn addresses(config: &Config) -> Vec<Address> {
     all.into_iter().collect()
 }
 
+/// Returns the addresses whose UDP ports are bound too, for HTTP/3: those with TLS, unless it is switched off.
+pub fn quic_addresses(config: &Config) -> BTreeSet<Address> {
+    let wildcards = wildcard_ports(config);
+    let sites = config.sites.iter().filter(|_| config.server.http3);
+    sites
+        .flat_map(|site| &site.secure)
+        .map(|listen| bind_address(listen, &wildcards).0)
+        .collect()
+}
+
 fn wildcard_ports(config: &Config) -> HashSet<u16> {
     config
         .sites

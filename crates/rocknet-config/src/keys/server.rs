@@ -124,6 +124,16 @@ pub(super) const KEYS: &[Key] = &[
     )
     .example("script_user = \"www-data\""),
     Key::new(
+        "http3",
+        &[Section::Server],
+        Kind::Boolean,
+        "Serves HTTP/3 (QUIC) on the UDP port of the same number as each TCP port with TLS. This is a preview: responses \
+         do not announce it, tunnels such as WebSocket use HTTP/1.1 and HTTP/2, and a change takes effect for ports that \
+         are opened after it.",
+    )
+    .sets(&[Target::Server(field!(http3))])
+    .example("http3 = true"),
+    Key::new(
         "h2c",
         &[Section::Server],
         Kind::Boolean,

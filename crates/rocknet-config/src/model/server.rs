@@ -74,6 +74,8 @@ with_defaults! {
         pub workers: Workers = Workers::default(),
         /// I/O back end.
         pub backend: IoBackend = IoBackend::default(),
+        /// Serves HTTP/3 on the UDP ports of addresses with TLS.
+        pub http3: bool = false,
         /// Accepts HTTP/2 without TLS by prior knowledge (RFC 9113 §3.3).
         pub h2c: bool = false,
         /// Accepts HTTP/2 without TLS by `Upgrade: h2c` (RFC 7540 §3.2).

@@ -17,6 +17,8 @@ mod controllers;
 mod files;
 mod handshakes;
 mod hosts;
+mod http3;
+mod http3_client;
 mod log;
 mod php;
 #[cfg(target_os = "linux")]

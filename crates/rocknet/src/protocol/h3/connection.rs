@@ -1,0 +1,227 @@
+//! HTTP/3 connection: a future that ends with the connection.
+//!
+//! ```text
+//! Handshaking ──Connected──▶ Serving ──error, drained, or client gone──▶ Closing ──drained──▶ the end
+//! ```
+//! Serving proceeds in rounds. A round handles what has arrived, polls the exchanges in progress, and writes the bodies
+//! that the windows allow. After the last round everything is sent at once.
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use rocknet_io::wheel::Tick;
+use rocknet_proto::h3::{Config, Critical, ErrorCode, ServerConnection, StreamId};
+use rocknet_quic::{Dir, Event, StreamEvent};
+
+use super::streams::StreamTable;
+use crate::certificates::TlsPolicy;
+use crate::exchange::Client;
+use crate::handshake::Handshake;
+use crate::lifecycle::connection_info::ConnectionInfo;
+use crate::lifecycle::deadlines::{Deadlines, Wait};
+use crate::worker::{OpenConnection, Worker};
+
+/// Rounds in one poll before other connections get their turn.
+const ROUNDS_PER_POLL: u32 = 8;
+
+/// Streams of the server without which the connection cannot continue, in the order in which they are opened.
+const CRITICAL: [Critical; 3] = [Critical::Control, Critical::Encoder, Critical::Decoder];
+
+/// Server side of an HTTP/3 connection.
+pub struct Connection {
+    pub(super) open: OpenConnection,
+    pub(super) quic: rocknet_quic::Connection,
+    pub(super) engine: ServerConnection,
+    pub(super) state: State,
+    pub(super) info: ConnectionInfo,
+    pub(super) deadlines: Deadlines,
+    /// Tick of the wheel at which the connection was accepted.
+    pub(super) born: Tick,
+    /// Streams of [`CRITICAL`], with bytes that the transport has not taken.
+    critical: Vec<(rocknet_quic::StreamId, Bytes)>,
+    /// Unidirectional streams of the client that are read.
+    pub(super) unidirectional: Vec<rocknet_quic::StreamId>,
+    /// Bytes that wait for the dynamic table of QPACK. `true`: the stream ends after them.
+    pub(super) blocked: Vec<(StreamId, Bytes, bool)>,
+    /// Streams whose response has ended before their request, with the bytes that were discarded since.
+    pub(super) discarding: Vec<(StreamId, usize)>,
+    /// Streams whose end the client has not acknowledged.
+    pub(super) unacknowledged: usize,
+    /// Exchanges that are not complete.
+    pub(super) streams: StreamTable,
+}
+
+/// State of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Handshaking,
+    Serving,
+    /// Closed by either side.
+    Closing,
+}
+
+impl Connection {
+    /// Makes a connection whose handshake is in progress. `local`: the server's address, set only if sites differ by
+    /// it.
+    pub fn new(open: OpenConnection, quic: rocknet_quic::Connection, local: Option<IpAddr>) -> Connection {
+        let worker = Rc::clone(open.worker());
+        let config = worker.config();
+        let mut deadlines = Deadlines::new(&worker.wheel);
+        deadlines.begin(Wait::FirstByte, config.ticks.header);
+        let address = quic.remote_address();
+        let client = Client::Ip {
+            address: address.ip(),
+            port: address.port(),
+        };
+        Connection {
+            engine: ServerConnection::new(&Config::default(), &config.head_limits),
+            open,
+            quic,
+            state: State::Handshaking,
+            info: ConnectionInfo::new(client, local.map(Box::new)),
+            deadlines,
+            born: worker.wheel.now(),
+            critical: Vec::new(),
+            unidirectional: Vec::new(),
+            blocked: Vec::new(),
+            discarding: Vec::new(),
+            unacknowledged: 0,
+            streams: StreamTable::default(),
+        }
+    }
+
+    /// Begins to serve after the handshake.
+    fn connected(&mut self) {
+        let info = self.quic.handshake_info();
+        let Some(info) = info.filter(|info| info.alpn.as_deref() == Some(crate::certificates::HTTP_3)) else {
+            return self.close(ErrorCode::NoError);
+        };
+        let Ok(policy) = Arc::clone(&info.context).downcast::<TlsPolicy>() else {
+            return self.close(ErrorCode::InternalError);
+        };
+        self.info.secure = Some(Rc::new(Handshake::of_quic(policy, &info)));
+        self.state = State::Serving;
+        for _ in CRITICAL {
+            match self.quic.open_unidirectional() {
+                Some(stream) => self.critical.push((stream, Bytes::new())),
+                // RFC 9114 §6.2: a client has to permit at least three.
+                None => return self.close(ErrorCode::StreamCreationError),
+            }
+        }
+        // The control stream is the most urgent: no frame of it may wait for a response.
+        for (stream, _) in &self.critical {
+            self.quic.set_priority(*stream, i32::MAX);
+        }
+    }
+
+    /// Handles the events of the transport. Returns true if there was one.
+    fn handle_events(&mut self, worker: &Rc<Worker>) -> bool {
+        let mut moved = false;
+        while let Some(event) = self.quic.next_event() {
+            moved = true;
+            match event {
+                Event::Connected => self.connected(),
+                Event::ConnectionLost { reason } => {
+                    tracing::debug!(client = %self.info.client, "a connection ended: {reason}");
+                    self.record_cuts();
+                    self.state = State::Closing;
+                }
+                Event::Stream(StreamEvent::Opened { dir }) => self.accept_streams(worker, dir),
+                Event::Stream(StreamEvent::Readable { id }) => self.read(worker, id),
+                Event::Stream(StreamEvent::Stopped { id, .. }) => self.client_stopped(worker, id),
+                Event::Stream(StreamEvent::Finished { .. }) => {
+                    self.unacknowledged = self.unacknowledged.saturating_sub(1);
+                }
+                // The next round writes to every stream that has output.
+                Event::Stream(StreamEvent::Writable { .. } | StreamEvent::Available { .. })
+                | Event::HandshakeDataReady
+                | Event::DatagramReceived
+                | Event::DatagramsUnblocked => {}
+            }
+        }
+        moved
+    }
+
+    fn accept_streams(&mut self, worker: &Rc<Worker>, direction: Dir) {
+        while let Some(id) = self.quic.accept(direction) {
+            match direction {
+                Dir::Uni => self.unidirectional.push(id),
+                Dir::Bi => {
+                    let stream = StreamId::new(id.into());
+                    if let Err(error) = self.engine.open(stream) {
+                        self.quic.reset(id, error.code().number());
+                        self.quic.stop_receiving(id, error.code().number());
+                        continue;
+                    }
+                }
+            }
+            self.read(worker, id);
+        }
+    }
+
+    /// Runs one round. Returns true if another may follow.
+    fn serve(&mut self, context: &mut Context<'_>, worker: &Rc<Worker>) -> bool {
+        let mut moved = self.handle_events(worker);
+        if self.state != State::Serving {
+            return moved;
+        }
+        let config = worker.config();
+        moved |= self.advance_drain(worker, &config);
+        moved |= self.resume_blocked(worker);
+        moved |= self.poll_exchanges(context, worker, &config);
+        self.write_critical();
+        if self.engine.is_drained() && self.streams.is_empty() && self.unacknowledged == 0 {
+            self.close(ErrorCode::NoError);
+            moved = true;
+        }
+        moved
+    }
+
+    /// Writes the output of the engine to the streams of the server.
+    fn write_critical(&mut self) {
+        for ((stream, unsent), critical) in self.critical.iter_mut().zip(CRITICAL) {
+            let output = self.engine.take_output(critical);
+            if !output.is_empty() {
+                *unsent = if unsent.is_empty() {
+                    output.into()
+                } else {
+                    [&unsent[..], &output].concat().into()
+                };
+            }
+            if !unsent.is_empty() {
+                self.quic.write(*stream, std::slice::from_mut(unsent));
+            }
+        }
+    }
+}
+
+impl Future for Connection {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let connection = self.get_mut();
+        let worker = Rc::clone(connection.open.worker());
+        connection.quic.begin(context);
+        let mut rounds = 0;
+        loop {
+            while connection.serve(context, &worker) {
+                rounds += 1;
+                if rounds == ROUNDS_PER_POLL {
+                    context.waker().wake_by_ref();
+                    break;
+                }
+            }
+            if !connection.poll_deadlines(context, &worker) {
+                break;
+            }
+        }
+        connection.quic.flush(context);
+        let is_over = connection.quic.is_drained() || connection.state == State::Closing && worker.is_stopping();
+        if is_over { Poll::Ready(()) } else { Poll::Pending }
+    }
+}

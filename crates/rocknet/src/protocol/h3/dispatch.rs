@@ -1,0 +1,132 @@
+//! Starts exchanges: passes a request to the pipeline, then writes its response or stores its exchange in the stream
+//! table.
+
+use std::rc::Rc;
+
+use rocknet_proto::DecodedHead;
+use rocknet_proto::h3::StreamId;
+use rocknet_proto::method::Method;
+use rocknet_proto::refusal::Refusal;
+use rocknet_proto::request::OwnedRequest;
+
+use super::connection::Connection;
+use super::output::{WriteProgress, quic_id};
+use super::responder::{H3Responder, RequestBody};
+use super::streams::{RequestStream, StreamExchange};
+use crate::exchange::{BodyError, Client};
+use crate::lifecycle::connection_info::ConnectionInfo;
+use crate::lifecycle::deadlines::{Deadlines, Wait};
+use crate::lifecycle::exchange::{ActiveExchange, Stage};
+use crate::lifecycle::flow::{self, Flow};
+use crate::pipeline::RequestContext;
+use crate::worker::{Worker, WorkerConfig};
+
+impl Connection {
+    pub(super) fn handle_request(
+        &mut self,
+        worker: &Rc<Worker>,
+        config: &Rc<WorkerConfig>,
+        head: &DecodedHead,
+        id: StreamId,
+        end: bool,
+        expects_continue: bool,
+    ) {
+        self.update_client();
+        self.quic
+            .set_priority(quic_id(id), -i32::from(self.engine.priority(id).urgency));
+        let request = head.request();
+        let body = match (end, request.upgrade.is_some()) {
+            (true, _) => RequestBody::None,
+            (false, true) => RequestBody::Tunnel,
+            (false, false) => RequestBody::Stream { expects_continue },
+        };
+        let owned = || Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
+        let mut stream = RequestStream::new(id, request.method == Method::Head);
+        let (mut responder, info) = self.responder(worker, &mut stream, body);
+        let flow = flow::begin(worker, config, info, &request, owned, !end, &mut responder);
+        let receiver = responder.written.receiver.take();
+        stream.body = receiver;
+        self.advance(worker, flow, stream);
+    }
+
+    /// Notes the address of a client that has migrated (RFC 9000 §9).
+    fn update_client(&mut self) {
+        let address = self.quic.remote_address();
+        self.info.set_client(Client::Ip {
+            address: address.ip(),
+            port: address.port(),
+        });
+    }
+
+    /// Returns the writer of the response on a stream, and the connection info that the response is recorded with.
+    pub(super) fn responder<'a>(
+        &'a mut self,
+        worker: &Worker,
+        stream: &'a mut RequestStream,
+        body: RequestBody,
+    ) -> (H3Responder<'a>, &'a mut ConnectionInfo) {
+        let responder = H3Responder::new(&mut self.engine, &mut self.quic, worker, stream, body);
+        (responder, &mut self.info)
+    }
+
+    /// Writes the output of a response, and stores what is not complete.
+    pub(super) fn advance(&mut self, worker: &Rc<Worker>, flow: Flow, mut stream: RequestStream) {
+        let exchange = match flow {
+            Flow::Active(exchange) => Some(exchange),
+            Flow::Done => None,
+        };
+        let (written, bytes) = stream.output.write(&mut self.quic, stream.id);
+        worker.counters.bytes_sent.add(bytes);
+        if exchange.is_none() && written != WriteProgress::Blocked {
+            if written == WriteProgress::All && stream.output.is_ended() {
+                self.unacknowledged += 1;
+            }
+            return;
+        }
+        let mut deadlines = Deadlines::new(&worker.wheel);
+        if let Some(ActiveExchange {
+            stage: Stage::Waiting(pending),
+            ..
+        }) = &exchange
+        {
+            deadlines.set_handler_timeout(pending.timeout_ticks);
+        }
+        self.streams.insert(Box::new(StreamExchange {
+            stream,
+            exchange,
+            deadlines,
+        }));
+    }
+
+    /// Responds to a rejected request, or to a request with a rejected body.
+    #[cold]
+    pub(super) fn refuse(&mut self, worker: &Rc<Worker>, config: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
+        let mut context = None;
+        if let Some(entry) = self.streams.take(id) {
+            entry.stream.fail(BodyError::TooLarge);
+            context = entry.exchange.map(|exchange| exchange.context);
+        }
+        let context = context.unwrap_or_else(|| RequestContext::unparsed(config, self.info.local()));
+        let mut stream = RequestStream::new(id, false);
+        let (mut responder, info) = self.responder(worker, &mut stream, RequestBody::None);
+        let flow = flow::refuse(worker, info, context, refusal, &mut responder);
+        self.advance(worker, flow, stream);
+    }
+
+    /// Responds to a request whose deadline has passed before its response began.
+    #[cold]
+    pub(super) fn respond_timeout(
+        &mut self,
+        worker: &Rc<Worker>,
+        exchange: ActiveExchange,
+        mut stream: RequestStream,
+        wait: Wait,
+    ) {
+        let ActiveExchange { context, stage, .. } = exchange;
+        // The request body has no reader any more.
+        stream.body = None;
+        let (mut responder, info) = self.responder(worker, &mut stream, RequestBody::None);
+        let flow = flow::respond_timeout(worker, info, context, Some(&stage), wait, &mut responder);
+        self.advance(worker, flow, stream);
+    }
+}

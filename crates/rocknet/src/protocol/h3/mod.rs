@@ -1,0 +1,12 @@
+//! HTTP/3 connections: QUIC streams and the engine's events on one side, exchanges on the other.
+
+mod closing;
+mod connection;
+mod dispatch;
+mod output;
+mod poll_exchange;
+mod reading;
+mod responder;
+mod streams;
+
+pub use connection::Connection;

@@ -1,0 +1,76 @@
+//! Bytes of a response on their way into a QUIC stream.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use rocknet_proto::h3::StreamId;
+
+/// Converts the number of a request stream for the transport.
+pub(super) fn quic_id(id: StreamId) -> rocknet_quic::StreamId {
+    rocknet_quic::stream_id(id.number())
+}
+
+/// Bytes of one stream that the transport has not taken, and the end of the stream.
+#[derive(Default)]
+pub struct StreamOutput {
+    chunks: VecDeque<Bytes>,
+    /// The stream ends after these bytes.
+    is_ended: bool,
+}
+
+/// Progress of [`StreamOutput::write`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteProgress {
+    /// All bytes were taken, and the end if there is one.
+    All,
+    /// The windows are full.
+    Blocked,
+    /// The client has stopped the stream.
+    Gone,
+}
+
+impl StreamOutput {
+    /// Adds bytes.
+    pub fn push(&mut self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.chunks.push_back(bytes);
+        }
+    }
+
+    /// Ends the stream after the bytes that were added.
+    pub fn end(&mut self) {
+        self.is_ended = true;
+    }
+
+    /// Returns true if the stream ends with the bytes that were added.
+    pub fn is_ended(&self) -> bool {
+        self.is_ended
+    }
+
+    /// Returns the bytes that are left, if they are in one piece.
+    pub fn into_rest(mut self) -> Option<Bytes> {
+        self.chunks.pop_front()
+    }
+
+    /// Passes the bytes to the transport, as far as the windows allow. Returns the progress and the number of bytes.
+    pub fn write(&mut self, quic: &mut rocknet_quic::Connection, id: StreamId) -> (WriteProgress, u64) {
+        let mut total = 0;
+        while !self.chunks.is_empty() {
+            let Some(bytes) = quic.write(quic_id(id), self.chunks.make_contiguous()) else {
+                self.chunks.clear();
+                return (WriteProgress::Gone, total);
+            };
+            total += bytes as u64;
+            while self.chunks.front().is_some_and(Bytes::is_empty) {
+                self.chunks.pop_front();
+            }
+            if !self.chunks.is_empty() {
+                return (WriteProgress::Blocked, total);
+            }
+        }
+        if self.is_ended {
+            quic.finish(quic_id(id));
+        }
+        (WriteProgress::All, total)
+    }
+}

@@ -1,0 +1,287 @@
+//! Polls exchanges in progress: handlers, request bodies, and the output of responses.
+
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use rocknet_proto::h3::{ServerConnection, StreamId};
+use rocknet_proto::status::Status;
+
+use super::connection::Connection;
+use super::output::{StreamOutput, WriteProgress, quic_id};
+use super::responder::RequestBody;
+use super::streams::StreamExchange;
+use crate::exchange::BodyError;
+use crate::lifecycle::body_receiver::{BodyDemand, BodyReceiver, BodyStream};
+use crate::lifecycle::deadlines::Wait;
+use crate::lifecycle::exchange::Stage;
+use crate::lifecycle::poll_handler::{HandlerPoll, send_interim};
+use crate::lifecycle::responder::Responder;
+use crate::lifecycle::sending::Progress;
+use crate::worker::{Worker, WorkerConfig};
+
+/// Size of a piece of a file that is read at once, in bytes.
+const PIECE: u64 = 64 * 1024;
+
+/// Result of polling an exchange.
+enum ExchangePoll {
+    /// The exchange waits, and nothing has changed.
+    Unchanged(Box<StreamExchange>),
+    /// The exchange has progressed and waits again.
+    Progressed(Box<StreamExchange>),
+    /// The exchange is over, or continues in another entry of the table.
+    Over,
+}
+
+impl Connection {
+    /// Polls all exchanges in progress, the most urgent first. Returns true if one has progressed.
+    pub(super) fn poll_exchanges(
+        &mut self,
+        context: &mut Context<'_>,
+        worker: &Rc<Worker>,
+        config: &Rc<WorkerConfig>,
+    ) -> bool {
+        if self.streams.is_empty() {
+            return false;
+        }
+        let mut ids = self.streams.ids();
+        ids.sort_by_key(|&id| (self.engine.priority(id).urgency, id));
+        let mut moved = false;
+        for id in ids {
+            let Some(entry) = self.streams.take(id) else {
+                continue;
+            };
+            match self.poll_exchange(context, worker, config, entry) {
+                ExchangePoll::Unchanged(entry) => self.streams.insert(entry),
+                ExchangePoll::Progressed(entry) => {
+                    self.streams.insert(entry);
+                    moved = true;
+                }
+                ExchangePoll::Over => moved = true,
+            }
+            if self.resume_reading(worker, id) {
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// Reads a stream on which reading had stopped, once the handler has taken what was received.
+    fn resume_reading(&mut self, worker: &Rc<Worker>, id: StreamId) -> bool {
+        let is_paused = self.streams.get_mut(id).is_some_and(|entry| {
+            let is_taken = entry.stream.body.as_ref().is_none_or(|body| body.held() == 0);
+            entry.stream.is_paused && is_taken
+        });
+        if is_paused {
+            self.read(worker, quic_id(id));
+        }
+        is_paused
+    }
+
+    fn poll_exchange(
+        &mut self,
+        context: &mut Context<'_>,
+        worker: &Rc<Worker>,
+        config: &Rc<WorkerConfig>,
+        mut entry: Box<StreamExchange>,
+    ) -> ExchangePoll {
+        let mut moved = false;
+        loop {
+            match self.write_output(worker, config, &mut entry) {
+                WriteProgress::Gone => {
+                    entry.stream.fail(BodyError::Incomplete);
+                    if let Some(exchange) = &entry.exchange {
+                        exchange.record_cut(worker, &mut self.info, 0);
+                    }
+                    return ExchangePoll::Over;
+                }
+                WriteProgress::Blocked => return unchanged_unless(moved, entry),
+                WriteProgress::All if entry.stream.output.is_ended() => {
+                    self.unacknowledged += 1;
+                    return ExchangePoll::Over;
+                }
+                WriteProgress::All => {}
+            }
+            let StreamExchange {
+                stream,
+                exchange: Some(exchange),
+                deadlines,
+            } = &mut *entry
+            else {
+                return ExchangePoll::Over;
+            };
+            match &mut exchange.stage {
+                Stage::Tunnel(_) => {}
+                Stage::Waiting(_) => {
+                    let HandlerPoll { result, interim } = exchange.poll_handler(context);
+                    if let Some(interim) = &interim {
+                        let (mut responder, _) = self.responder(worker, stream, RequestBody::None);
+                        send_interim(interim, &mut responder);
+                        moved = true;
+                    }
+                    match result {
+                        Poll::Pending if interim.is_some() => continue,
+                        Poll::Pending => {}
+                        Poll::Ready(result) => {
+                            let StreamExchange {
+                                mut stream, exchange, ..
+                            } = *entry;
+                            if let Some(exchange) = exchange {
+                                let (mut responder, info) = self.responder(worker, &mut stream, RequestBody::None);
+                                let flow = exchange.handler_done(worker, info, result, &mut responder);
+                                self.advance(worker, flow, stream);
+                            }
+                            return ExchangePoll::Over;
+                        }
+                    }
+                }
+                Stage::Sending { body, .. } if body.is_last() && body.ready() == 0 => {
+                    let (mut responder, info) = self.responder(worker, stream, RequestBody::None);
+                    // Without trailer fields nothing can fail.
+                    let _ = responder.finish(None);
+                    exchange.record(worker, info);
+                    entry.exchange = None;
+                    entry.stream.body = None;
+                    entry.deadlines.leave();
+                    moved = true;
+                    continue;
+                }
+                Stage::Sending { body, .. } => {
+                    let is_file = body.is_file();
+                    let (mut responder, info) = self.responder(worker, stream, RequestBody::None);
+                    match exchange.poll_body(context, worker, info, PIECE, &mut responder) {
+                        Poll::Pending if is_file => {
+                            deadlines.enter_handler(deadlines.handler_ticks(config.ticks.answer));
+                        }
+                        Poll::Pending => {}
+                        Poll::Ready(Progress::Piece) => {
+                            deadlines.leave();
+                            moved = true;
+                            continue;
+                        }
+                        Poll::Ready(Progress::Done) => {
+                            entry.exchange = None;
+                            entry.stream.body = None;
+                            moved = true;
+                            continue;
+                        }
+                        Poll::Ready(Progress::Cut) => {
+                            exchange.record_cut(worker, info, 0);
+                            return ExchangePoll::Over;
+                        }
+                    }
+                }
+            }
+            if self.supply_body(context, config, &mut entry) {
+                moved = true;
+                continue;
+            }
+            return unchanged_unless(moved, entry);
+        }
+    }
+
+    /// Writes the output of a stream, then the ready bytes of its body.
+    fn write_output(&mut self, worker: &Worker, config: &WorkerConfig, entry: &mut StreamExchange) -> WriteProgress {
+        let StreamExchange {
+            stream,
+            exchange,
+            deadlines,
+        } = entry;
+        let (mut written, mut bytes) = stream.output.write(&mut self.quic, stream.id);
+        if let Some(exchange) = exchange
+            && written == WriteProgress::All
+        {
+            let queue = &mut worker.buffers.borrow_mut().output;
+            while let Some(piece) = exchange.take_ready(queue) {
+                let mut rest = StreamOutput::default();
+                rest.push(piece);
+                let (progress, taken) = rest.write(&mut self.quic, stream.id);
+                bytes += taken;
+                exchange.sent += taken;
+                written = progress;
+                if let Some(left) = rest.into_rest() {
+                    exchange.put_back(left);
+                    break;
+                }
+            }
+        }
+        worker.counters.bytes_sent.add(bytes);
+        deadlines.moved(bytes);
+        if written == WriteProgress::Blocked {
+            deadlines.enter(Wait::Send, config.ticks.send);
+        } else if deadlines.wait() == Wait::Send {
+            deadlines.leave();
+        }
+        written
+    }
+
+    /// Sends the handler the next piece of the request body. Returns true if the handler has to be polled again.
+    fn supply_body(&mut self, context: &Context<'_>, config: &WorkerConfig, entry: &mut StreamExchange) -> bool {
+        let StreamExchange {
+            stream,
+            exchange: Some(exchange),
+            deadlines,
+        } = entry
+        else {
+            return false;
+        };
+        let is_sending = exchange.is_sending();
+        let awaits_handler = match &exchange.stage {
+            Stage::Waiting(_) => true,
+            Stage::Sending { body, .. } => body.ready() == 0 && !body.is_file(),
+            Stage::Tunnel(_) => false,
+        };
+        let demand = match &mut stream.body {
+            Some(body) => {
+                let mut source = H3BodyStream {
+                    id: stream.id,
+                    engine: &mut self.engine,
+                    output: &mut stream.output,
+                };
+                let demand = body.supply(&mut source);
+                if is_sending && matches!(&demand, BodyDemand::None | BodyDemand::Met) {
+                    body.channel().wake_when_wanted(context.waker());
+                }
+                demand
+            }
+            None => BodyDemand::None,
+        };
+        if !awaits_handler {
+            return false;
+        }
+        let channel = stream.body.as_ref().map(BodyReceiver::channel);
+        if matches!(demand, BodyDemand::Met) {
+            exchange.got_body(channel, deadlines);
+            return true;
+        }
+        let ticks = (config.ticks.body, deadlines.handler_ticks(config.ticks.answer));
+        exchange.await_handler(matches!(demand, BodyDemand::Unmet), channel, deadlines, ticks);
+        false
+    }
+}
+
+fn unchanged_unless(moved: bool, entry: Box<StreamExchange>) -> ExchangePoll {
+    if moved {
+        ExchangePoll::Progressed(entry)
+    } else {
+        ExchangePoll::Unchanged(entry)
+    }
+}
+
+/// Stream of HTTP/3 that a request body arrives on.
+struct H3BodyStream<'a> {
+    id: StreamId,
+    engine: &'a mut ServerConnection,
+    output: &'a mut StreamOutput,
+}
+
+impl BodyStream for H3BodyStream<'_> {
+    /// The transport has released the bytes when they were read. Reading stops while the handler lags behind.
+    fn release(&mut self, _: u32) {}
+
+    fn send_continue(&mut self) {
+        let mut out = Vec::new();
+        // If the stream is gone, the failure to send does not matter.
+        let _ = self.engine.send_interim(self.id, Status::CONTINUE, [], &mut out);
+        self.output.push(out.into());
+    }
+}

@@ -1,0 +1,267 @@
+//! Reads streams and handles the events found in them.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use rocknet_proto::h3::{ConnectionEvent, ErrorCode, StreamId, UnidirectionalAction};
+use rocknet_quic::{Dir, ReadOutcome};
+
+use super::connection::{Connection, State};
+use super::output::quic_id;
+use crate::exchange::BodyError;
+use crate::response::FieldList;
+use crate::worker::{Buffers, Worker, WorkerConfig};
+
+/// Bytes of a request body that may wait for the handler. Above it the stream is not read, so that the window of the
+/// client fills up.
+const BODY_BOUND: usize = 64 * 1024;
+
+/// Bytes of a request that are discarded after its response has ended. They are mostly on their way already.
+const DISCARD_BOUND: usize = 256 * 1024;
+
+impl Connection {
+    /// Reads a stream as far as possible.
+    pub(super) fn read(&mut self, worker: &Rc<Worker>, id: rocknet_quic::StreamId) {
+        if self.state != State::Serving {
+            return;
+        }
+        match id.dir() {
+            Dir::Uni => self.read_unidirectional(worker, id),
+            Dir::Bi => self.read_request(worker, StreamId::new(id.into())),
+        }
+    }
+
+    fn read_unidirectional(&mut self, worker: &Rc<Worker>, id: rocknet_quic::StreamId) {
+        let now = worker.clock.uptime_ms();
+        let number = u64::from(id);
+        while self.unidirectional.contains(&id) {
+            let (bytes, fin) = match self.quic.read(id) {
+                ReadOutcome::Bytes(bytes) => (bytes, false),
+                ReadOutcome::End => (Bytes::new(), true),
+                ReadOutcome::Reset(_) => {
+                    if let Err(error) = self.engine.unidirectional_reset(number) {
+                        self.fail(error);
+                    }
+                    return;
+                }
+                ReadOutcome::Blocked | ReadOutcome::Gone => return,
+            };
+            match self.engine.receive_unidirectional(number, now, &bytes, fin) {
+                Ok(UnidirectionalAction::Continue) if !fin => {}
+                Ok(UnidirectionalAction::Continue) => self.unidirectional.retain(|known| *known != id),
+                Ok(UnidirectionalAction::StopReading(code)) => {
+                    self.quic.stop_receiving(id, code.number());
+                    self.unidirectional.retain(|known| *known != id);
+                }
+                Err(error) => return self.fail(error),
+            }
+        }
+    }
+
+    /// Reads a request stream. One piece is held back until it is known whether the stream ends with it, because a
+    /// request without a body is handled without waiting.
+    fn read_request(&mut self, worker: &Rc<Worker>, id: StreamId) {
+        let mut last: Option<Bytes> = None;
+        loop {
+            if self.is_paused(id) {
+                if let Some(bytes) = last {
+                    self.process(worker, id, &bytes, false);
+                }
+                return;
+            }
+            match self.quic.read(quic_id(id)) {
+                ReadOutcome::Bytes(bytes) if last.is_none() && !self.engine.is_open(id) => {
+                    if !self.discard(id, bytes.len()) {
+                        return;
+                    }
+                }
+                ReadOutcome::Bytes(bytes) => {
+                    if let Some(bytes) = last.replace(bytes)
+                        && !self.process(worker, id, &bytes, false)
+                    {
+                        return;
+                    }
+                }
+                ReadOutcome::End => {
+                    self.discarding.retain(|(known, _)| *known != id);
+                    self.process(worker, id, &last.unwrap_or_default(), true);
+                    return;
+                }
+                ReadOutcome::Blocked => {
+                    if let Some(bytes) = last {
+                        self.process(worker, id, &bytes, false);
+                    }
+                    return;
+                }
+                ReadOutcome::Reset(_) => return self.client_reset(worker, id),
+                ReadOutcome::Gone => return,
+            }
+        }
+    }
+
+    /// Discards bytes of a request whose response has ended. A client that is stopped while it sends may lose the
+    /// response, so STOP_SENDING is sent only after many bytes (RFC 9114 §4.1). Returns false if nothing more is read.
+    fn discard(&mut self, id: StreamId, bytes: usize) -> bool {
+        let position = self.discarding.iter().position(|(known, _)| *known == id);
+        let position = position.unwrap_or_else(|| {
+            self.discarding.push((id, 0));
+            self.discarding.len() - 1
+        });
+        let total = &mut self.discarding[position].1;
+        *total += bytes;
+        if *total <= DISCARD_BOUND {
+            return true;
+        }
+        self.discarding.swap_remove(position);
+        self.quic.stop_receiving(quic_id(id), ErrorCode::NoError.number());
+        false
+    }
+
+    fn is_paused(&mut self, id: StreamId) -> bool {
+        if self.blocked.iter().any(|(blocked, ..)| *blocked == id) {
+            return true;
+        }
+        let Some(entry) = self.streams.get_mut(id) else {
+            return false;
+        };
+        let is_full = entry.stream.body.as_ref().is_some_and(|body| body.held() >= BODY_BOUND);
+        entry.stream.is_paused = is_full;
+        is_full
+    }
+
+    /// Continues with streams whose field sections no longer wait for the dynamic table. Returns true if there was one.
+    pub(super) fn resume_blocked(&mut self, worker: &Rc<Worker>) -> bool {
+        let mut moved = false;
+        while let Some(id) = self.engine.next_unblocked() {
+            moved = true;
+            let position = self.blocked.iter().position(|(blocked, ..)| *blocked == id);
+            let (bytes, fin) = position.map_or((Bytes::new(), false), |position| {
+                let (_, bytes, fin) = self.blocked.swap_remove(position);
+                (bytes, fin)
+            });
+            if self.process(worker, id, &bytes, fin) && !fin {
+                self.read_request(worker, id);
+            }
+            if self.state != State::Serving {
+                break;
+            }
+        }
+        moved
+    }
+
+    /// Handles the events in `bytes`. Returns false if nothing more can be read from the stream now.
+    fn process(&mut self, worker: &Rc<Worker>, id: StreamId, bytes: &Bytes, fin: bool) -> bool {
+        let config = worker.config();
+        let now = worker.clock.uptime_ms();
+        let mut at = 0;
+        loop {
+            let mut buffers = worker.buffers.borrow_mut();
+            let Buffers { head, .. } = &mut *buffers;
+            let rest = &bytes[at..];
+            let received = self.engine.receive(&config.head_limits, now, id, rest, fin, head);
+            at += received.consumed;
+            match received.event {
+                ConnectionEvent::More => return true,
+                ConnectionEvent::Blocked => {
+                    self.blocked.push((id, bytes.slice(at..), fin));
+                    return false;
+                }
+                ConnectionEvent::Request { end, expects_continue } => {
+                    self.deadlines.leave();
+                    let head = std::mem::take(head);
+                    drop(buffers);
+                    self.handle_request(worker, &config, &head, id, end, expects_continue);
+                    worker.buffers.borrow_mut().head = head;
+                }
+                ConnectionEvent::Refused { refusal } => {
+                    drop(buffers);
+                    self.refuse(worker, &config, id, refusal);
+                }
+                ConnectionEvent::Data { start, end, last } => self.receive_data(id, &rest[start..end], last),
+                ConnectionEvent::Trailers => {
+                    let trailers = head.index().trailers.view(head.bytes());
+                    let trailers = FieldList::from_fields(trailers.lines());
+                    if let Some(body) = self.streams.get_mut(id).and_then(|entry| entry.stream.body.as_mut()) {
+                        body.end_with_trailers(trailers);
+                    }
+                }
+                ConnectionEvent::Reset { error, .. } => {
+                    tracing::debug!(client = %self.info.client, ?error, "a request was rejected");
+                    self.cut(worker, id);
+                    self.quic.reset(quic_id(id), error.code().number());
+                    self.quic.stop_receiving(quic_id(id), error.code().number());
+                    return false;
+                }
+                ConnectionEvent::Closed { error } => {
+                    drop(buffers);
+                    self.fail(error);
+                    return false;
+                }
+            }
+        }
+    }
+
+    fn receive_data(&mut self, id: StreamId, piece: &[u8], last: bool) {
+        let Some(entry) = self.streams.get_mut(id) else {
+            return;
+        };
+        entry.deadlines.moved(piece.len() as u64);
+        if let Some(exchange) = &entry.exchange {
+            exchange.received(piece.len());
+        }
+        if let Some(body) = &mut entry.stream.body {
+            body.add(piece, last);
+        }
+    }
+
+    /// Advances the orderly end of a connection that has reached its maximum age, or whose server stops. Returns true
+    /// if it did.
+    pub(super) fn advance_drain(&mut self, worker: &Worker, config: &WorkerConfig) -> bool {
+        if !self.engine.is_draining() {
+            let is_old = self.is_old(worker, config);
+            if is_old {
+                self.engine.begin_drain();
+            }
+            return is_old;
+        }
+        let is_final = worker.is_stopping() || self.engine.is_idle();
+        is_final && self.engine.finish_drain()
+    }
+
+    /// Handles RESET_STREAM of the client.
+    fn client_reset(&mut self, worker: &Rc<Worker>, id: StreamId) {
+        let reset = self.engine.client_reset(id, worker.clock.uptime_ms());
+        self.cut(worker, id);
+        self.quic.reset(quic_id(id), ErrorCode::RequestCancelled.number());
+        if let Err(error) = reset {
+            self.fail(error);
+        }
+    }
+
+    /// Handles STOP_SENDING of the client.
+    pub(super) fn client_stopped(&mut self, worker: &Rc<Worker>, id: rocknet_quic::StreamId) {
+        if id.dir() == Dir::Uni {
+            // One of the server's own streams, which a client may not stop (RFC 9114 §6.2.1).
+            return self.fail(rocknet_proto::h3::ConnectionError::ClosedCriticalStream);
+        }
+        let stream = StreamId::new(id.into());
+        let stopped = self.engine.client_stopped(stream, worker.clock.uptime_ms());
+        self.cut(worker, stream);
+        self.quic.reset(id, ErrorCode::RequestCancelled.number());
+        self.quic.stop_receiving(id, ErrorCode::RequestCancelled.number());
+        if let Err(error) = stopped {
+            self.fail(error);
+        }
+    }
+
+    /// Drops the exchange of a stream, and records its response as cut.
+    pub(super) fn cut(&mut self, worker: &Worker, id: StreamId) {
+        self.blocked.retain(|(blocked, ..)| *blocked != id);
+        if let Some(entry) = self.streams.take(id) {
+            entry.stream.fail(BodyError::Incomplete);
+            if let Some(exchange) = &entry.exchange {
+                exchange.record_cut(worker, &mut self.info, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Writes HTTP/3 responses, as frames on their stream.
+
+use rocknet_proto::PreparedHeads;
+use rocknet_proto::h3::{ErrorCode, SendError, ServerConnection};
+use rocknet_proto::refusal::Refusal;
+use rocknet_proto::request::Request;
+use rocknet_proto::status::Status;
+
+use super::output::quic_id;
+use super::streams::RequestStream;
+use crate::exchange;
+use crate::files::cache::l1::CachedEntry;
+use crate::files::entry::{Content, Variant};
+use crate::interim::InterimResponse;
+use crate::lifecycle::body::{BodySource, Delivery};
+use crate::lifecycle::body_receiver::BodyReceiver;
+use crate::lifecycle::responder::{
+    HeadResult, PieceResult, PreparedResult, Responder, UnsendableField, is_connection_specific,
+};
+use crate::pipeline::PipelineIo;
+use crate::preload::Preloads;
+use crate::response::{Body, FieldList, Text};
+use crate::worker::Worker;
+
+/// Writer of one response.
+pub struct H3Responder<'a> {
+    engine: &'a mut ServerConnection,
+    quic: &'a mut rocknet_quic::Connection,
+    stream: &'a mut RequestStream,
+    date: [u8; 29],
+    body: RequestBody,
+    pub written: WriteResult,
+}
+
+/// Reception of a request body.
+pub enum RequestBody {
+    None,
+    /// The body arrives on the stream.
+    Stream {
+        expects_continue: bool,
+    },
+    /// Data after an extended CONNECT is for the tunnel, not a body.
+    Tunnel,
+}
+
+/// Outcome of writing the response.
+#[derive(Default)]
+pub struct WriteResult {
+    prepared: PreparedResult,
+    /// Receiver of the request body.
+    pub receiver: Option<BodyReceiver>,
+}
+
+impl<'a> H3Responder<'a> {
+    /// Makes the writer of the response on `stream`.
+    pub fn new(
+        engine: &'a mut ServerConnection,
+        quic: &'a mut rocknet_quic::Connection,
+        worker: &Worker,
+        stream: &'a mut RequestStream,
+        body: RequestBody,
+    ) -> H3Responder<'a> {
+        H3Responder {
+            engine,
+            quic,
+            stream,
+            date: worker.clock.date(),
+            body,
+            written: WriteResult::default(),
+        }
+    }
+
+    /// Ends the response after the output that was pushed.
+    fn end(&mut self) {
+        self.stream.output.end();
+        // The rest of the request body is discarded as it arrives.
+        self.engine.end_response(self.stream.id);
+    }
+
+    /// Writes a head. Returns false if the stream is gone, or its response has begun.
+    fn head(&mut self, status: Status, length: Option<u64>, fields: &FieldList) -> Result<bool, UnsendableField> {
+        let all = std::iter::once((&b"date"[..], &self.date[..]))
+            .chain(fields.bytes().filter(|(name, _)| !is_connection_specific(name)));
+        let mut out = Vec::new();
+        let sent = is_stream_open(self.engine.respond(self.stream.id, status, length, all, &mut out))?;
+        self.stream.output.push(out.into());
+        Ok(sent)
+    }
+
+    /// Writes the header of a DATA frame.
+    fn begin_data(&mut self, length: u64) {
+        let mut out = Vec::new();
+        // A stream that is gone takes no bytes either.
+        let _ = self.engine.begin_data(self.stream.id, length, &mut out);
+        self.stream.output.push(out.into());
+    }
+}
+
+impl PipelineIo for H3Responder<'_> {
+    fn send(&mut self, head: &PreparedHeads, variant: Option<(&CachedEntry, &Variant)>) {
+        let body = variant.filter(|_| !self.stream.head_only && head.length > 0);
+        let length = if body.is_some() { head.length } else { 0 };
+        let mut out = Vec::with_capacity(512);
+        let begun = self
+            .engine
+            .respond_prepared(self.stream.id, &head.h3, &self.date, length, &mut out);
+        if begun.is_err() {
+            // A stream that is gone needs no response.
+            return;
+        }
+        let Some((known, variant)) = body else {
+            self.stream.output.push(out.into());
+            return self.end();
+        };
+        match (&variant.content, known.content(variant)) {
+            (Content::Memory(_), Some(bytes)) => {
+                out.extend_from_slice(&(**bytes).as_ref()[..head.length as usize]);
+                self.stream.output.push(out.into());
+                self.written.prepared.bytes = head.length;
+                self.end();
+            }
+            (Content::File(file), _) => {
+                self.stream.output.push(out.into());
+                self.stream.is_framed = true;
+                self.written.prepared.body = Some(BodySource::file(file, Delivery::Copied, 0));
+            }
+            (Content::Memory(_), None) => {}
+        }
+    }
+
+    /// HTTP/3 clients get 103 (Early Hints) in place of pushes.
+    fn announce_preloads(&mut self, _: &Request<'_>, _: &Preloads) {}
+
+    fn limit_body(&mut self, limit: u64) -> Result<(), Refusal> {
+        match self.body {
+            RequestBody::Stream { .. } => self.engine.set_body_limit(self.stream.id, limit),
+            RequestBody::None | RequestBody::Tunnel => Ok(()),
+        }
+    }
+
+    fn open_body(&mut self) -> exchange::RequestBody {
+        let expects_continue = match &self.body {
+            RequestBody::None => return exchange::RequestBody::empty(),
+            RequestBody::Stream { expects_continue } => Some(*expects_continue),
+            RequestBody::Tunnel => None,
+        };
+        let (body, channel) = exchange::RequestBody::channel();
+        if expects_continue.is_none() {
+            channel.end(Ok(()));
+        }
+        self.written.receiver = Some(BodyReceiver::new(channel, expects_continue.unwrap_or(false)));
+        body
+    }
+}
+
+impl Responder for H3Responder<'_> {
+    fn may_respond(&self) -> bool {
+        self.engine.owes_response(self.stream.id)
+    }
+
+    fn respond(
+        &mut self,
+        status: Status,
+        fields: &FieldList,
+        body: Body,
+        _: bool,
+    ) -> Result<HeadResult, UnsendableField> {
+        let length = body.length().filter(|_| status.allows_body());
+        let is_end = self.stream.head_only || !status.allows_body() || length == Some(0);
+        if !self.head(status, length, fields)? {
+            return Ok(HeadResult::Gone);
+        }
+        if is_end {
+            self.end();
+            return Ok(HeadResult::Complete(0));
+        }
+        let body = BodySource::new(body, Delivery::Copied);
+        if let Some(length) = length {
+            // One frame for the whole body.
+            self.begin_data(length);
+            self.stream.is_framed = true;
+        } else {
+            self.begin_data(body.ready());
+        }
+        Ok(HeadResult::Body(body))
+    }
+
+    #[cold]
+    fn respond_broken(&mut self) {
+        let mut out = Vec::new();
+        let (id, status) = (self.stream.id, Status::INTERNAL_SERVER_ERROR);
+        let _ = self.engine.respond(id, status, Some(0), [], &mut out);
+        self.stream.output.push(out.into());
+        self.end();
+    }
+
+    /// Extended CONNECT is not announced, so no request can switch.
+    fn may_switch_protocol(&self) -> bool {
+        false
+    }
+
+    fn switch_protocol(&mut self, _: FieldList, _: Text) -> Result<Option<Status>, UnsendableField> {
+        Ok(None)
+    }
+
+    fn send_interim(&mut self, interim: &InterimResponse) -> Result<(), UnsendableField> {
+        let (fields, mut out) = (interim.fields.bytes(), Vec::new());
+        let sent = self
+            .engine
+            .send_interim(self.stream.id, interim.status, fields, &mut out);
+        is_stream_open(sent)?;
+        self.stream.output.push(out.into());
+        Ok(())
+    }
+
+    fn send_piece(&mut self, body: &mut BodySource) -> PieceResult {
+        if !self.stream.is_framed {
+            self.begin_data(body.ready());
+        }
+        PieceResult::Offered
+    }
+
+    fn finish(&mut self, trailers: Option<&FieldList>) -> Result<(), UnsendableField> {
+        if let Some(trailers) = trailers {
+            let mut out = Vec::new();
+            is_stream_open(self.engine.send_trailers(self.stream.id, trailers.bytes(), &mut out))?;
+            self.stream.output.push(out.into());
+        }
+        self.end();
+        Ok(())
+    }
+
+    fn abort(&mut self) {
+        self.engine.abandon(self.stream.id);
+        self.quic
+            .reset(quic_id(self.stream.id), ErrorCode::InternalError.number());
+    }
+
+    fn prepared_result(&mut self) -> &mut PreparedResult {
+        &mut self.written.prepared
+    }
+}
+
+/// Returns false for a stream that is gone or whose response has begun, and an error for a field that cannot be
+/// encoded.
+fn is_stream_open(sent: Result<(), SendError>) -> Result<bool, UnsendableField> {
+    match sent {
+        Ok(()) => Ok(true),
+        Err(SendError::Field(error)) => Err(UnsendableField::new(error)),
+        Err(_) => Ok(false),
+    }
+}

@@ -1,0 +1,101 @@
+//! Table of exchanges in progress by stream.
+
+use rocknet_proto::h3::StreamId;
+
+use super::output::StreamOutput;
+use crate::exchange::BodyError;
+use crate::lifecycle::body_receiver::BodyReceiver;
+use crate::lifecycle::deadlines::Deadlines;
+use crate::lifecycle::exchange::ActiveExchange;
+
+/// Exchange in progress on one stream.
+pub struct StreamExchange {
+    pub stream: RequestStream,
+    /// `None`: the response is complete except for output that the transport has not taken.
+    pub exchange: Option<ActiveExchange>,
+    pub deadlines: Deadlines,
+}
+
+/// Stream of an exchange, with the received part of its request and the output of its response.
+pub struct RequestStream {
+    pub id: StreamId,
+    /// The request was HEAD, so its response has no body.
+    pub head_only: bool,
+    pub body: Option<BodyReceiver>,
+    pub output: StreamOutput,
+    /// The header of a DATA frame for the whole body has been written.
+    pub is_framed: bool,
+    /// The stream is not read until the handler has taken what was received.
+    pub is_paused: bool,
+}
+
+impl RequestStream {
+    /// Makes a stream without a request body. `head_only`: the request was HEAD.
+    pub fn new(id: StreamId, head_only: bool) -> RequestStream {
+        RequestStream {
+            id,
+            head_only,
+            body: None,
+            output: StreamOutput::default(),
+            is_framed: false,
+            is_paused: false,
+        }
+    }
+
+    /// Fails the request body for its handler.
+    pub fn fail(&self, error: BodyError) {
+        if let Some(body) = &self.body {
+            body.fail(error);
+        }
+    }
+}
+
+/// Exchanges in progress on one connection. There are at most as many as streams of the client.
+#[derive(Default)]
+pub struct StreamTable {
+    ids: Vec<StreamId>,
+    /// Boxed, because exchanges are taken out and put back in every round.
+    #[allow(clippy::vec_box)]
+    entries: Vec<Box<StreamExchange>>,
+}
+
+impl StreamTable {
+    /// Returns true if no exchange is in progress.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Returns the streams of all exchanges.
+    pub fn ids(&self) -> Vec<StreamId> {
+        self.ids.clone()
+    }
+
+    fn position(&self, id: StreamId) -> Option<usize> {
+        self.ids.iter().rposition(|&known| known == id)
+    }
+
+    /// Adds an exchange.
+    pub fn insert(&mut self, entry: Box<StreamExchange>) {
+        self.ids.push(entry.stream.id);
+        self.entries.push(entry);
+    }
+
+    /// Returns the exchange of a stream.
+    pub fn get_mut(&mut self, id: StreamId) -> Option<&mut StreamExchange> {
+        self.position(id).map(|position| &mut *self.entries[position])
+    }
+
+    /// Takes the exchange of a stream out of the table.
+    pub fn take(&mut self, id: StreamId) -> Option<Box<StreamExchange>> {
+        let position = self.position(id)?;
+        self.ids.swap_remove(position);
+        Some(self.entries.swap_remove(position))
+    }
+
+    /// Frees the table if no exchange is in progress.
+    pub fn trim(&mut self) {
+        if self.ids.is_empty() && self.ids.capacity() > 0 {
+            *self = StreamTable::default();
+        }
+    }
+}

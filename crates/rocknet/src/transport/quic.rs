@@ -1,0 +1,105 @@
+//! QUIC connections: the sockets of a listener, and the TLS configuration of each handshake.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_io::runtime::spawn;
+use rocknet_io::socket::Address;
+use rocknet_io::udp::{self, UdpSocket};
+use rocknet_quic::{Connection, Forwarding, Owner, QuicEndpoint, SelectConfig, SelectedConfig, SharedKeys};
+use rustls::server::ClientHello;
+
+use crate::certificates::CertificateManager;
+use crate::protocol::h3;
+use crate::site_table::SiteTable;
+use crate::snapshot::Snapshot;
+use crate::worker::{OpenConnection, Worker};
+
+/// UDP socket of one worker, with what it shares with the other workers of its address.
+pub struct QuicSocket {
+    socket: OwnedFd,
+    owner: Owner,
+    keys: SharedKeys,
+    forwarding: Forwarding,
+}
+
+impl QuicSocket {
+    /// Binds a socket for each of `workers` workers.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the UDP port cannot be bound.
+    pub fn bind(address: &Address, workers: usize, keys: &SharedKeys) -> io::Result<Vec<QuicSocket>> {
+        let forwarding = Forwarding::new(workers);
+        let sockets = udp::bind(address, workers)?;
+        let numbered = (0..).zip(sockets);
+        Ok(numbered
+            .map(|(worker, socket)| QuicSocket {
+                socket,
+                owner: Owner { generation: 0, worker },
+                keys: keys.clone(),
+                forwarding: forwarding.clone(),
+            })
+            .collect())
+    }
+
+    /// Makes the endpoint of a worker. Called on its event loop, and again if the worker is restarted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system lacks a descriptor or random bytes.
+    pub fn endpoint(&self, worker: &Rc<Worker>) -> io::Result<QuicEndpoint> {
+        let socket = UdpSocket::new(self.socket.try_clone()?)?;
+        QuicEndpoint::new(
+            socket,
+            self.owner,
+            &self.keys,
+            self.forwarding.clone(),
+            selector(worker),
+        )
+    }
+}
+
+/// Starts serving a connection whose handshake has begun.
+pub fn serve(worker: &Rc<Worker>, connection: Connection) {
+    let local = if worker.config().sites.has_address_sites() {
+        connection.local_ip()
+    } else {
+        None
+    };
+    spawn(h3::Connection::new(OpenConnection::new(worker), connection, local));
+}
+
+/// Returns the selector of TLS configurations by the current configuration of the worker.
+pub fn selector(worker: &Worker) -> Arc<dyn SelectConfig> {
+    let config = worker.config();
+    Arc::new(SiteSelector {
+        sites: Arc::clone(&config.sites),
+        snapshot: Arc::clone(&config.snapshot),
+        certificates: Arc::clone(&worker.shared.certificates),
+    })
+}
+
+/// Selects the configuration of the site that a client names.
+struct SiteSelector {
+    sites: Arc<SiteTable>,
+    snapshot: Arc<Snapshot>,
+    certificates: Arc<CertificateManager>,
+}
+
+impl SelectConfig for SiteSelector {
+    fn select(&self, hello: &ClientHello<'_>, local: Option<IpAddr>) -> Option<SelectedConfig> {
+        let name = hello.server_name().map(str::to_ascii_lowercase);
+        let (site, is_own) = self.sites.site_of_server_name(local, name.as_deref())?;
+        let secure = self.snapshot.sites.get(site as usize)?.secure.as_ref()?;
+        let name = name.as_deref().filter(|_| is_own);
+        let config = secure.quic_config(&self.certificates.store, name)?;
+        Some(SelectedConfig {
+            config,
+            context: Arc::<crate::certificates::TlsPolicy>::clone(&secure.policy),
+        })
+    }
+}

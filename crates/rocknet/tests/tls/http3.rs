@@ -1,0 +1,206 @@
+//! HTTP/3 over real sockets, with a client of another implementation.
+
+use super::certs::{Authority, Kind};
+use super::client::TlsClient;
+use super::http3_client::{Http3Client, get};
+use super::support::handlers::Echo;
+use super::support::running::mount;
+use super::support::{Folder, Running};
+
+/// Larger than the windows of a connection.
+const LARGE: usize = 5 << 20;
+
+/// Configuration with one site; `keys` are more of its keys.
+fn text(keys: &str) -> String {
+    format!(
+        "[server]\nhttp3 = true\n[site.default]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\
+         tls = {{ cert = \"a.pem\", key = \"a.key\" }}\n{keys}"
+    )
+}
+
+fn start(authority: &Authority, files: &[(&str, &str)], keys: &str) -> Running {
+    let folder = Folder::with(files);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
+    let text = text(keys);
+    Running::start_with(folder, &text, vec![mount("/echo/", Echo)])
+}
+
+fn open(authority: &Authority, server: &Running) -> Http3Client {
+    Http3Client::open(&TlsClient::new(authority.roots(), "a.test"), server.address()).expect("a connection")
+}
+
+#[test]
+fn files_are_served() {
+    let authority = Authority::new("root");
+    let large = "0123456789abcdef".repeat(LARGE / 16);
+    let server = start(
+        &authority,
+        &[("www/index.html", "hello over HTTP/3"), ("www/large.txt", &large)],
+        "",
+    );
+    let client = open(&authority, &server);
+    for _ in 0..3 {
+        let response = client.get("https://a.test/");
+        assert_eq!((response.status, &response.body[..]), (200, &b"hello over HTTP/3"[..]));
+        assert_eq!(response.fields["content-length"], "17");
+        assert_eq!(response.fields["content-type"], "text/html; charset=utf-8");
+        assert!(response.fields.contains_key("date"));
+    }
+    for _ in 0..2 {
+        let response = client.get("https://a.test/large.txt");
+        assert_eq!(response.status, 200);
+        assert!(response.body == large.as_bytes(), "{} bytes", response.body.len());
+    }
+    assert_eq!(client.get("https://a.test/missing").status, 404);
+    let head = http::Request::head("https://a.test/large.txt")
+        .body(())
+        .expect("a request");
+    let response = client.request(head, b"").expect("a response");
+    assert_eq!((response.status, response.body.len()), (200, 0));
+    assert_eq!(response.fields["content-length"], large.len().to_string());
+    let range = http::Request::get("https://a.test/large.txt")
+        .header("range", "bytes=16-31")
+        .body(())
+        .expect("a request");
+    let response = client.request(range, b"").expect("a response");
+    assert_eq!((response.status, &response.body[..]), (206, &b"0123456789abcdef"[..]));
+}
+
+#[test]
+fn many_requests_share_a_connection() {
+    let authority = Authority::new("root");
+    let page = "p".repeat(100_000);
+    let server = start(&authority, &[("www/index.html", "hello"), ("www/page.txt", &page)], "");
+    let client = open(&authority, &server);
+    for _ in 0..5 {
+        let requests = (0..200).map(|number| match number % 2 {
+            0 => get("https://a.test/"),
+            _ => get("https://a.test/page.txt"),
+        });
+        for (number, response) in client.requests(requests.collect()).into_iter().enumerate() {
+            let response = response.expect("a response");
+            let expected = if number % 2 == 0 { "hello" } else { &page };
+            assert!(response.body == expected.as_bytes(), "{number}");
+        }
+    }
+}
+
+fn post(url: &str) -> http::Request<()> {
+    http::Request::post(url).body(()).expect("a request")
+}
+
+#[test]
+fn request_bodies_of_every_size_reach_the_handler() {
+    let authority = Authority::new("root");
+    let server = start(&authority, &[("www/index.html", "hello")], "");
+    let client = open(&authority, &server);
+    for length in [0, 1, 4096, 100_000, LARGE] {
+        let body: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+        let response = client.request(post("https://a.test/echo/"), &body).expect("a response");
+        assert_eq!(response.status, 200);
+        assert!(response.body == body, "{length}: {} bytes", response.body.len());
+    }
+}
+
+#[test]
+fn requests_above_the_limits_are_refused_and_the_connection_continues() {
+    let authority = Authority::new("root");
+    let server = start(
+        &authority,
+        &[("www/index.html", "hello")],
+        "limits = { body_size = \"1KB\" }\n",
+    );
+    let client = open(&authority, &server);
+    for length in [2000, LARGE] {
+        let response = client.request(post("https://a.test/echo/"), &vec![0; length]);
+        assert_eq!(response.expect("a response").status, 413, "{length}");
+    }
+    let large = http::Request::get("https://a.test/")
+        .header("x-large", "x".repeat(18_000))
+        .body(())
+        .expect("a request");
+    assert_eq!(client.request(large, b"").expect("a response").status, 431);
+    let long = get(&format!("https://a.test/{}", "x".repeat(9000)));
+    assert_eq!(client.request(long, b"").expect("a response").status, 414);
+    assert_eq!(
+        client
+            .request(post("https://a.test/"), b"x")
+            .expect("a response")
+            .status,
+        405
+    );
+    assert_eq!(client.get("https://a.test/").status, 200);
+}
+
+#[test]
+fn each_name_has_its_certificate_and_serves_no_other_site() {
+    let authority = Authority::new("root");
+    let folder = Folder::with(&[("a/index.html", "site a"), ("b/index.html", "site b")]);
+    let mut text = "[server]\nhttp3 = true\n".to_owned();
+    for name in ["a", "b"] {
+        authority
+            .leaf(Kind::Ecdsa, &[&format!("{name}.test")])
+            .write(&folder, name);
+        text += &format!(
+            "[site.\"{name}.test\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"{name}\"\n\
+             tls = {{ cert = \"{name}.pem\", key = \"{name}.key\" }}\n"
+        );
+    }
+    let server = Running::start(folder, &text);
+    for name in ["a", "b"] {
+        let host = format!("{name}.test");
+        let client = Http3Client::open(&TlsClient::new(authority.roots(), &host), server.address());
+        let client = client.expect("a certificate for this name");
+        let response = client.get(&format!("https://{host}/"));
+        assert_eq!(response.body, format!("site {name}").as_bytes());
+        let other = if name == "a" { "b" } else { "a" };
+        assert_eq!(client.get(&format!("https://{other}.test/")).status, 421);
+    }
+}
+
+#[test]
+fn a_stop_ends_connections_in_an_orderly_way() {
+    let authority = Authority::new("root");
+    let server = start(&authority, &[("www/index.html", "hello")], "");
+    let client = open(&authority, &server);
+    assert_eq!(client.get("https://a.test/").status, 200);
+    drop(server);
+    let closed = client.closed();
+    assert!(
+        matches!(&closed, quinn::ConnectionError::ApplicationClosed(close) if close.error_code == 0x100_u32.into()),
+        "{closed}"
+    );
+}
+
+#[test]
+fn connections_survive_new_client_addresses_whichever_worker_they_reach() {
+    let authority = Authority::new("root");
+    let folder = Folder::with(&[("www/index.html", "hello")]);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
+    let text = "[server]\nhttp3 = true\nworkers = 3\n[site.default]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\
+                tls = { cert = \"a.pem\", key = \"a.key\" }\n";
+    let server = Running::start(folder, text);
+    let client = open(&authority, &server);
+    let id = client.connection.stable_id();
+    for _ in 0..12 {
+        // The kernel selects the worker's socket by the addresses, so most of these reach another worker.
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        client.block_on(async { client.endpoint.rebind(socket).expect("another address") });
+        assert_eq!(client.get("https://a.test/").status, 200);
+    }
+    assert_eq!(client.connection.stable_id(), id);
+    assert!(client.connection.close_reason().is_none());
+}
+
+#[test]
+fn a_reload_keeps_connections_and_changes_their_routes() {
+    let authority = Authority::new("root");
+    let server = start(&authority, &[("www/index.html", "old"), ("new/index.html", "new")], "");
+    let client = open(&authority, &server);
+    assert_eq!(client.get("https://a.test/").body, b"old");
+    server
+        .reload(&text("").replace("root = \"www\"", "root = \"new\""))
+        .expect("a valid configuration");
+    assert_eq!(client.get("https://a.test/").body, b"new");
+    assert!(client.connection.close_reason().is_none());
+}

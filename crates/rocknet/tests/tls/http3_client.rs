@@ -1,0 +1,142 @@
+//! HTTP/3 client of another implementation (`quinn` and `h3`).
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use h3::client::SendRequest;
+use h3_quinn::OpenStreams;
+use quinn::crypto::rustls::QuicClientConfig;
+use tokio::runtime::Runtime;
+
+use super::client::TlsClient;
+
+/// Longest wait for a response.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Connection of a client with a runtime of its own.
+pub struct Http3Client {
+    runtime: Runtime,
+    pub endpoint: quinn::Endpoint,
+    pub connection: quinn::Connection,
+    requests: SendRequest<OpenStreams, Bytes>,
+}
+
+/// Complete response.
+pub struct Http3Response {
+    pub status: u16,
+    pub fields: http::HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Http3Client {
+    /// Opens a connection.
+    pub fn open(client: &TlsClient<'_>, address: SocketAddr) -> Result<Http3Client, quinn::ConnectionError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let mut config = client.config();
+        config.alpn_protocols = vec![b"h3".to_vec()];
+        let config = QuicClientConfig::try_from(config).expect("TLS 1.3");
+        let (endpoint, connection) = runtime.block_on(async {
+            let mut endpoint = quinn::Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a socket");
+            endpoint.set_default_client_config(quinn::ClientConfig::new(Arc::new(config)));
+            let connecting = endpoint.connect(address, client.name).expect("a valid name");
+            connecting.await.map(|connection| (endpoint, connection))
+        })?;
+        let quic = h3_quinn::Connection::new(connection.clone());
+        let requests = runtime.block_on(async {
+            let (mut driver, requests) = h3::client::new(quic).await.expect("a connection");
+            tokio::spawn(async move {
+                // The end of the connection is not an error here; requests report it.
+                let _ = poll_fn(|context| driver.poll_close(context)).await;
+            });
+            requests
+        });
+        Ok(Http3Client {
+            runtime,
+            endpoint,
+            connection,
+            requests,
+        })
+    }
+
+    /// Sends a request and receives the response.
+    pub fn request(&self, request: http::Request<()>, body: &[u8]) -> Result<Http3Response, String> {
+        self.runtime.block_on(exchange(self.requests.clone(), request, body))
+    }
+
+    /// Sends all requests at the same time.
+    pub fn requests(&self, requests: Vec<http::Request<()>>) -> Vec<Result<Http3Response, String>> {
+        self.runtime.block_on(async {
+            let tasks: Vec<_> = requests
+                .into_iter()
+                .map(|request| {
+                    let sender = self.requests.clone();
+                    tokio::spawn(async move { exchange(sender, request, b"").await })
+                })
+                .collect();
+            let mut responses = Vec::new();
+            for task in tasks {
+                responses.push(task.await.expect("no panic"));
+            }
+            responses
+        })
+    }
+
+    /// Sends GET.
+    pub fn get(&self, url: &str) -> Http3Response {
+        self.request(get(url), b"").expect("a response")
+    }
+
+    /// Waits until the server closes the connection.
+    pub fn closed(&self) -> quinn::ConnectionError {
+        let closed = async { tokio::time::timeout(DEADLINE, self.connection.closed()).await };
+        self.runtime.block_on(closed).expect("the server closes")
+    }
+
+    /// Runs a future on the runtime of the client.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let limited = async { tokio::time::timeout(DEADLINE, future).await };
+        self.runtime.block_on(limited).expect("the server acts in time")
+    }
+}
+
+/// Makes a GET request.
+pub fn get(url: &str) -> http::Request<()> {
+    http::Request::get(url).body(()).expect("a request")
+}
+
+async fn exchange(
+    mut sender: SendRequest<OpenStreams, Bytes>,
+    request: http::Request<()>,
+    body: &[u8],
+) -> Result<Http3Response, String> {
+    let whole = async {
+        let mut stream = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        // A server that responds early may stop the stream, which then has no end to send.
+        if body.is_empty() || stream.send_data(Bytes::copy_from_slice(body)).await.is_ok() {
+            let _ = stream.finish().await;
+        }
+        let response = stream.recv_response().await.map_err(|error| error.to_string())?;
+        let mut body = Vec::new();
+        while let Some(mut piece) = stream.recv_data().await.map_err(|error| error.to_string())? {
+            while piece.has_remaining() {
+                let length = piece.chunk().len();
+                body.extend_from_slice(piece.chunk());
+                piece.advance(length);
+            }
+        }
+        Ok(Http3Response {
+            status: response.status().as_u16(),
+            fields: response.headers().clone(),
+            body,
+        })
+    };
+    tokio::time::timeout(DEADLINE, whole)
+        .await
+        .map_err(|_| "no response in time".to_owned())?
+}
