@@ -10,7 +10,8 @@ use crate::keys::acme::DNS_WAIT;
 use crate::model::{Acme, AcmeCa, Challenge, Dns, DnsZone, KnownCa, Secret, SharedKey};
 use crate::value::{path, typed};
 
-/// Maximum number of certificate authorities. They are tried one after the other, so more would only delay a failure.
+/// Maximum number of certificate authorities. They are tried one after the other, so a long list delays the report of a
+/// failure.
 const MAX_CAS: usize = 16;
 
 pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Acme {
