@@ -31,7 +31,8 @@ pub fn explain<'c>(config: &'c Config, host: &str, port: Option<u16>, path: &str
 }
 
 /// Returns the site of a host name: the site with that name, else the site with the longest matching wildcard, else the
-/// site for every name. If a port is given, only sites that listen on it are considered.
+/// site for every name. Of these, a site that listens on the address takes precedence if `host` is an IP address. If a
+/// port is given, only sites that listen on it are considered.
 pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c Site> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let address = host.trim_matches(['[', ']']).parse().ok();

@@ -31,7 +31,7 @@ pub struct ChildSetup<'a> {
 ///
 /// # Errors
 ///
-/// Fails if the name of the directory contains a NUL byte.
+/// Fails on Linux if the name of the directory contains a NUL byte. On other systems the start of the command fails.
 pub fn prepare(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<()> {
     command.process_group(0);
     system::before_exec(command, setup)
@@ -56,14 +56,15 @@ pub fn bind_to_thread(command: &mut Command, user: Option<&User>, parent_death_s
 ///
 /// # Errors
 ///
-/// `ESRCH` if the group has no process any more; `EPERM` if this process may signal none of its members.
+/// `ESRCH` if the group has no process any more; `EPERM` if this process may signal none of its members; `InvalidInput`
+/// if `leader` cannot be a process ID.
 pub fn signal_group(leader: u32, signal: Signal) -> io::Result<()> {
     let pid = i32::try_from(leader).ok().and_then(Pid::from_raw);
     Ok(kill_process_group(pid.ok_or(io::ErrorKind::InvalidInput)?, signal)?)
 }
 
-/// Returns whether a group whose leader has been waited for still has members. The kernel does not reuse the number of
-/// a group that has members.
+/// Returns whether a group whose leader has been waited for still has members. First reaps the members that have ended
+/// and are children of this process. The kernel does not reuse the number of a group that has members.
 pub fn group_has_members(leader: u32) -> bool {
     let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) else {
         return false;

@@ -49,7 +49,8 @@ impl FdChannel {
     ///
     /// # Errors
     ///
-    /// Fails if the standard input is not a `SOCK_SEQPACKET` socket.
+    /// Fails if the standard input is not a `SOCK_SEQPACKET` socket, or if `/dev/null` or a descriptor is not
+    /// available.
     pub fn from_stdin() -> io::Result<FdChannel> {
         let input = io::stdin();
         if rustix::net::sockopt::socket_type(&input)? != SocketType::SEQPACKET {
@@ -170,7 +171,8 @@ impl FdChannel {
         matches!(rustix::io::retry_on_intr(|| poll(&mut polled, Some(&timeout))), Ok(ready) if ready > 0)
     }
 
-    /// Closes both directions, so that neither end can send or receive any more.
+    /// Closes both directions, so that neither end can send any more. Messages that were already sent can still be
+    /// received.
     pub fn shut_down(&self) {
         let _ = shutdown(&self.0, Shutdown::Both);
     }

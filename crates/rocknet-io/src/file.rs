@@ -27,7 +27,7 @@ pub enum FileError {
         /// Offset of the first missing byte.
         at: u64,
     },
-    /// The system call failed; `AGAIN` means that the socket is full.
+    /// The system call failed. When a file is sent, `AGAIN` means that the socket is full.
     System(Errno),
 }
 
@@ -135,7 +135,7 @@ pub fn read_resident_vec(file: &File, offset: u64, max: usize) -> io::Result<Opt
 }
 
 /// Reads like [`read_at_most`], but without waiting for the disk. Returns `None` if reading any of the bytes would
-/// block, or if the file system or the kernel cannot tell.
+/// block, or if the file system or the kernel cannot tell. A file on a file system in memory is read in any case.
 ///
 /// # Errors
 ///
@@ -234,8 +234,8 @@ const DISCARD_BUFFER: usize = 64 * 1024;
 ///
 /// # Errors
 ///
-/// [`FileError::System`] with `AGAIN` if the socket is full; [`FileError::Truncated`] if the file ends at or before
-/// `offset`.
+/// [`FileError::System`] if the system call fails, with `AGAIN` if the socket is full; [`FileError::Truncated`] if
+/// `count` is not 0 and the file ends at or before `offset`.
 pub fn sendfile(socket: impl AsFd, file: impl AsFd, offset: &mut u64, count: u64) -> Result<usize, FileError> {
     if count == 0 {
         return Ok(0);

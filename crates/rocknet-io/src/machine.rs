@@ -9,8 +9,8 @@ mod system;
 #[path = "machine/portable.rs"]
 mod system;
 
-/// Returns the addresses of this machine's interfaces, IPv4 first, without loopback and link-local addresses. Returns
-/// none on systems other than Linux.
+/// Returns the addresses of this machine's interfaces, IPv4 first, without loopback and link-local addresses. The list
+/// is empty on systems other than Linux.
 pub fn addresses() -> Vec<IpAddr> {
     let mut all = system::addresses();
     all.retain(|address| match address {

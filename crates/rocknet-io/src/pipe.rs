@@ -36,15 +36,15 @@ struct PoolInner {
     free: RefCell<Vec<PipeEnds>>,
     /// Number of open pipes, including those in use.
     count: Cell<usize>,
-    /// True if a pipe was taken since the last tick.
+    /// True if a pipe was requested since the last tick, even in vain.
     was_used: Cell<bool>,
     /// True if the system refused to create a pipe since the last tick. Trying again for every transfer would cost more
     /// than copying.
     creation_failed: Cell<bool>,
 }
 
-/// A pipe of the pool, opened when bytes are first put into it. On drop it returns to the pool if it is empty, and is
-/// closed otherwise.
+/// A pipe of the pool, taken or opened when bytes are first put into it. On drop it returns to the pool if it is empty,
+/// and is closed otherwise.
 pub struct Pipe {
     ends: Option<PipeEnds>,
     buffered: u64,
@@ -79,7 +79,7 @@ impl PipePool {
         }
     }
 
-    /// Closes the free pipes if no pipe was taken since the last call. Allows a new attempt if the system refused to
+    /// Closes the free pipes if none was requested since the last call. Allows a new attempt if the system refused to
     /// create a pipe. To be called periodically.
     pub fn tick(&self) {
         self.0.creation_failed.set(false);
@@ -124,9 +124,9 @@ impl Pipe {
         self.buffered
     }
 
-    /// Moves as many bytes from a socket into the pipe as the pipe has room for, and returns their number. Returns 0 if
-    /// the socket has no data or is at its end, if the pipe is full, or if the pool has no pipe. The caller
-    /// distinguishes these cases by a receive.
+    /// Moves bytes from a socket into the pipe, at most as many as the pipe has room for, and returns their number.
+    /// Returns 0 if the socket has no data, is at its end or does not support `splice`. Also returns 0 if the pipe is
+    /// full, the pool has no pipe, or a signal interrupts the call. The caller distinguishes these cases by a receive.
     #[cfg(unix)]
     pub(crate) fn fill(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let room = PIPE_BYTES.saturating_sub(self.buffered as usize);

@@ -41,13 +41,13 @@ pub fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     system::drop_to(user)
 }
 
-/// Drops all capabilities except those to start programs under other accounts and to kill them, and blocks the signals
-/// that end programs. Meant for the account helper, which ends when its channel to the server closes. Call this
-/// function before any thread starts.
+/// Drops all capabilities except those to start programs under other accounts and to kill them. Blocks the signals with
+/// which a service manager or a terminal ends programs, such as SIGTERM. Meant for the account helper, which ends when
+/// its channel to the server closes. Call this function before any thread starts.
 ///
 /// # Errors
 ///
-/// After an error the process must not continue; `Unsupported` on systems other than Linux.
+/// After an error the process must not continue. Systems other than Linux always return an error.
 pub fn keep_process_capabilities() -> Result<(), PrivilegeError> {
     system::keep_process_capabilities()
 }

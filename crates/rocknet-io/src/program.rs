@@ -7,11 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Blocks until a program exits, and returns the output of its piped streams. Each stream is cut at 4 MiB. If another
-/// process keeps a stream open for 2 s after the exit, its output is lost and returned as empty.
+/// process keeps a stream open for 2 s after the exit, the output of that stream is lost and returned as empty.
 ///
 /// # Errors
 ///
-/// `TimedOut` if the program runs longer than `timeout`; it is then killed.
+/// `TimedOut` if the program runs longer than `timeout`; it is then killed, but not the processes that it started.
+/// Otherwise the error of querying its state.
 pub fn wait_with_output(mut child: Child, timeout: Duration) -> io::Result<Output> {
     let deadline = Instant::now() + timeout;
     // Read concurrently, because a program whose pipe is full never exits.

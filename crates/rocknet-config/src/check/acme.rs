@@ -10,7 +10,8 @@ use crate::keys::acme::DNS_WAIT;
 use crate::model::{Acme, AcmeCa, Challenge, Dns, DnsZone, KnownCa, Secret, SharedKey};
 use crate::value::{path, typed};
 
-/// Maximum number of certificate authorities. Fewer public ones exist.
+/// Maximum number of certificate authorities. They are tried one after the other, so a long list delays the report of a
+/// failure.
 const MAX_CAS: usize = 16;
 
 pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Acme {
@@ -80,7 +81,7 @@ fn ca(check: &mut Check<'_>, item: &Node) -> Option<AcmeCa> {
     Some(AcmeCa { url, binding })
 }
 
-/// Reads the URL of a directory, or the name of a known authority.
+/// Reads the URL of an ACME directory, or the name of a known authority.
 fn url(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let text = node.as_text()?;
     if let Some(known) = KnownCa::of(text) {
@@ -103,8 +104,8 @@ fn url(check: &mut Check<'_>, node: &Node) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Reads a key identifier and its secret, which must be set together. The outer `None` means an error that has been
-/// reported, the inner `None` that neither is set.
+/// Reads a key identifier and its secret, which must be set together. `name`: the setting that contains the identifier.
+/// The outer `None` means an error that has been reported, the inner `None` that neither is set.
 fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option<SharedKey>> {
     let (own, secret) = (table.node(name), table.node("secret"));
     match (own, secret) {
@@ -132,7 +133,8 @@ fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option
     }
 }
 
-/// Reads `challenge`. `has_dns`: `dns` is set and valid. Returns `None` if neither key is set, for the default.
+/// Reads `challenge`. `has_dns`: `dns` is set and valid. Without `challenge`, returns `dns-01` if `has_dns` is true,
+/// and `None` for the default otherwise.
 fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec<Challenge>> {
     let Some(node) = table.node("challenge") else {
         return has_dns.then(|| vec![Challenge::Dns]);

@@ -59,7 +59,7 @@ fn is_off(entry: &Entry) -> bool {
 }
 
 /// Sets the mount path of an application that a route defines without `mount`. It is the path at the beginning of the
-/// route's pattern.
+/// route's pattern, without a slash at its end; empty for a glob.
 pub(super) fn mount(table: &Table, pattern: &Pattern, settings: &mut Settings) {
     let Some(application) = &mut settings.application else {
         return;

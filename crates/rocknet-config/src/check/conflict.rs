@@ -93,8 +93,9 @@ fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
     }
 }
 
-/// Reports sites with and without TLS on one listener, which is impossible because the server decides about TLS before
-/// it knows the site of a connection.
+/// Reports the first listener, or pair of overlapping listeners, that has sites with and without TLS. That is
+/// impossible, because the server decides about TLS before it knows the site of a connection. Sites with an invalid
+/// `tls` are skipped.
 fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
     // First listener with and without TLS, for each scope of a port. Port 0 becomes a different port on each address,
     // so its scopes do not overlap.

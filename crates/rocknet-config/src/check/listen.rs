@@ -29,8 +29,8 @@ enum ListenScheme {
     Https,
 }
 
-/// Reads the listeners of a site. The returned flag is true if the configuration has `listen`. `tls`: the site uses
-/// TLS.
+/// Reads the listeners of a site. The returned flag is true if the configuration has `listen`. `header`: span of the
+/// site's name. `tls`: the site uses TLS, or its `tls` is invalid.
 pub(super) fn build(
     check: &mut Check<'_>,
     name: &SiteName,

@@ -200,8 +200,8 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
         paths: when.paths.clone(),
         ..Conditions::default()
     };
-    // Other conditions might not hold for the redirected request. Only a rule without other conditions is certain to
-    // loop.
+    // `pattern::target` also refuses a target that the paths of the rule match again. Other conditions might not hold
+    // for the redirected request, so only a rule without other conditions is certain to loop.
     let read = match *when == only_paths {
         true => pattern::target,
         false => pattern::target_form,
@@ -227,7 +227,7 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
 fn respond(check: &mut Check<'_>, table: &Table, node: &Node) -> Option<RuleAction> {
     let status = typed::integer::<u16>(Some(table), "respond")?;
     if (300..400).contains(&status) {
-        let message = format!("`respond` cannot be {status}, the status of a redirect");
+        let message = format!("`respond` cannot be {status}: statuses from 300 to 399 are for redirects");
         check.error(Code::BadValue, node.span, message, "write `redirect` and `status`");
         return None;
     }

@@ -80,7 +80,8 @@ fn remove_spans(settings: &mut Settings, key: &str) {
     }
 }
 
-/// Reads the application, and removes the inherited handler if this table names another handler.
+/// Reads the application, and removes the inherited handler if this table names another handler. Also warns of a
+/// `run_on` without effect.
 fn resolve_handler(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
     let has = |key: &str| table.entries.contains_key(key);
     // A route with `root` serves files, even if its site is proxied.

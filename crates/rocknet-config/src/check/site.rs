@@ -53,8 +53,8 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, context: &SiteContext<'
     all
 }
 
-/// Returns the settings that every site inherits: the limits, and the spans of the keys of `[limits]` and `[tls]` and
-/// of `access` of `[log]`.
+/// Returns the settings that every site inherits: the limits, and the spans of written keys. These are the keys of
+/// `[limits]` and `[tls]` that a site can also contain, and `access` of `[log]`.
 fn base(check: &mut Check<'_>, root: &Table) -> Settings {
     let mut base = Settings::default();
     binding::read(check, Section::SiteLimits, root.table("limits"), &mut base);

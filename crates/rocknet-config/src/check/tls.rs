@@ -133,8 +133,8 @@ fn client(check: &mut Check<'_>, table: Option<&Table>) -> Option<ClientAuth> {
     })
 }
 
-/// Loads the certificates of a site and reports the findings. Missing files, and folders in place
-/// of files, have already been reported.
+/// Loads the certificates of a site and the authorities of its client certificates, and reports the findings. Missing
+/// files, and folders in place of files, have already been reported.
 pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteTls, site: &str, names: &[HostPattern]) {
     let Some(table) = written.and_then(Node::as_table) else {
         return;

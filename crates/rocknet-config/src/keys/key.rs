@@ -55,7 +55,7 @@ pub enum Literal {
 }
 
 impl Key {
-    /// Returns the key with its binding to a part of the model.
+    /// Returns the key with its binding to a part of the model; `None` if the key sets nothing in that part.
     pub(crate) fn bound<T: Model>(&'static self) -> Option<BoundKey<T>> {
         let binding = self.targets.iter().find_map(T::binding)?;
         Some(BoundKey {

@@ -7,7 +7,7 @@ use super::{Key, Kind, Section};
 use crate::binding::{HasKeys, Rendered, Scalar, SettingRows, bound, field, list, quoted};
 use crate::model::{UpstreamRole, WeightedUpstream};
 
-/// Maximum number of bytes that one exchange buffers in memory. Larger bodies belong on disk.
+/// Maximum of the keys that set how many bytes one exchange buffers in memory. Larger bodies belong on disk.
 pub(super) const MAX_BUFFERED: u64 = 64 << 20;
 
 pub(super) const URL: Kind = Kind::Text("\"http://host:port\" or \"unix:/path\"");
@@ -161,7 +161,7 @@ pub(super) fn rendered_servers(all: &[WeightedUpstream]) -> Rendered {
     Rendered::Value(list(all.iter().map(server)))
 }
 
-/// Renders a share as a percentage: `0.5%`.
+/// Renders a share, in hundredths of a percent, as a percentage: `0.5%` for 50.
 fn percent(share: u32) -> String {
     let (whole, part) = (share / 100, share % 100);
     match part {

@@ -127,6 +127,7 @@ fn write_section(page: &mut String, title: &str, intro: &str, sections: &[Sectio
     let mut rows = String::new();
     let mut entries = String::new();
     for section in sections {
+        // A key that several sections may contain is described in the first of them.
         for key in keys::within(*section).filter(|key| key.sections.first() == Some(section)) {
             // Top-level sections and keys of later versions have chapters of their own.
             if matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) && *section == Section::Top || is_later(key) {
@@ -238,7 +239,7 @@ fn section_name(section: Section) -> &'static str {
     }
 }
 
-/// Wraps a paragraph to lines of [`LINE_CHARS`].
+/// Wraps a paragraph to lines of at most [`LINE_CHARS`] characters.
 fn wrapped(text: &str) -> String {
     let mut page = String::with_capacity(text.len() + text.len() / 80);
     let mut width = 0;

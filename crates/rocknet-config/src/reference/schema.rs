@@ -48,7 +48,7 @@ fn property(key: &Key) -> Value {
     };
     if let Value::Object(value) = &mut value {
         value.insert("description".to_owned(), json!(key.doc));
-        // A TOML default is also JSON if it is a number, a string, true, false or a list of these.
+        // A TOML default is also JSON if it is a number, a string, true, false, a list of these or an empty table.
         if let Ok(default) = serde_json::from_str::<Value>(&key.default_value()) {
             value.insert("default".to_owned(), default);
         }
@@ -86,7 +86,8 @@ fn shape(kind: &Kind) -> Value {
     }
 }
 
-/// Returns a schema that accepts a string with this pattern, a string with a variable, or a number of type `also`.
+/// Returns a schema that accepts a string with this pattern or with a variable. With `also`, it also accepts a number
+/// of that type, which must not be negative.
 fn text_or(variable: &Value, pattern: &str, also: Option<&str>) -> Value {
     let mut options = vec![json!({ "type": "string", "pattern": pattern }), variable.clone()];
     if let Some(also) = also {

@@ -17,7 +17,7 @@ pub enum PrivilegeError {
     IsRoot,
     /// Other threads are running. Privileges belong to threads, so the others would keep theirs.
     Threads(usize),
-    /// The system call with this name failed.
+    /// The system call with this name failed, or the file with this path could not be read.
     System(&'static str, io::Error),
     /// All calls succeeded, but the process could return to root, or a check found other IDs, groups or capabilities
     /// than requested.
@@ -29,7 +29,7 @@ impl fmt::Display for PrivilegeError {
         match self {
             Self::UnknownUser(name) => write!(
                 f,
-                "there is no user `{name}` in /etc/passwd; create it with `useradd --system {name}`, or give numbers as `uid:gid`"
+                "there is no user `{name}` in /etc/passwd; create it with `useradd --system {name}`, or choose another user"
             ),
             Self::UnknownGroup(name) => {
                 write!(
@@ -39,9 +39,11 @@ impl fmt::Display for PrivilegeError {
             }
             Self::NoGroup(uid) => write!(
                 f,
-                "user {uid} is not in /etc/passwd, so its group is unknown; write `{uid}:gid`"
+                "user {uid} is not in /etc/passwd, so its group is unknown; create the user, or choose another one"
             ),
-            Self::IsRoot => f.write_str("`root` would keep all privileges; choose another user, such as `www-data`"),
+            Self::IsRoot => f.write_str(
+                "the user or its group is `root`, so privileges would remain; choose another user, such as `www-data`",
+            ),
             Self::Threads(count) => write!(
                 f,
                 "privileges must be dropped before threads start, but {count} are running"

@@ -27,7 +27,8 @@ impl User {
     ///
     /// # Errors
     ///
-    /// Fails if the user or group is unknown, or if a file cannot be read.
+    /// Fails if the user or group is unknown. A file that cannot be read is an error only if the IDs depend on it:
+    /// without `/etc/group`, a user without a given group has only the primary group.
     pub fn find(spec: &str) -> Result<Self, PrivilegeError> {
         let read = |path: &'static str| fs::read_to_string(path).map_err(|error| PrivilegeError::System(path, error));
         // Read errors are reported only if the file is needed: a container may have none, and numeric IDs need none.

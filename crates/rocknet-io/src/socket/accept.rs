@@ -33,7 +33,7 @@ pub fn local_address(connection: impl AsFd) -> io::Result<Option<SocketAddr>> {
 pub enum AcceptErrorKind {
     /// No connection is waiting: wait for the next event.
     WouldBlock,
-    /// The connection failed while it was queued: accept the next one immediately.
+    /// The connection failed while it was queued, or a signal interrupted the call: accept the next one immediately.
     ConnectionLost,
     /// Descriptors or memory are exhausted, or the error is unknown: pause, then continue. Waiting connections stay
     /// queued.

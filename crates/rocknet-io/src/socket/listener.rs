@@ -38,7 +38,8 @@ pub struct Listener {
     /// The bound address; port 0 has been replaced by the port that the kernel chose.
     address: Address,
     options: ListenOptions,
-    /// The socket file, which is removed when the last listener bound to it is dropped.
+    /// The socket file, which is removed when the last listener bound to it is dropped. `None` for TCP, and for a
+    /// socket that another process opened.
     file: Option<Arc<SocketFile>>,
 }
 

@@ -14,7 +14,8 @@ use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// The file of a listening socket. It is removed on drop, unless another file has replaced it.
+/// The file of a listening socket. It is removed on drop, unless another file has replaced it or [`SocketFile::keep`]
+/// was called.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
@@ -71,8 +72,8 @@ pub(super) fn bind(path: &Path, backlog: i32) -> io::Result<(OwnedFd, SocketFile
     Ok((socket.into(), file))
 }
 
-/// Removes the socket file of a server that has ended. Fails if a server accepts connections there, or if the file is
-/// not a socket.
+/// Removes the socket file of a server that has ended. Fails if a server accepts connections there or may do so, or if
+/// the file is not a socket.
 fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     let stat = match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(()),

@@ -20,7 +20,7 @@ const BUFFER_SIZE: usize = 64 * 1024;
 /// Metadata of a batch of datagrams received from one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvMeta {
-    /// Address of the peer.
+    /// Address of the peer; 0.0.0.0 with port 0 in an empty batch for a datagram without a source.
     pub source: SocketAddr,
     /// The local address to which the datagrams were sent, if known.
     pub destination: Option<IpAddr>,
