@@ -68,7 +68,8 @@ impl Check<'_> {
         });
     }
 
-    /// Returns true if there are errors other than site errors.
+    /// Returns true if there are errors other than site errors. Once the report is full, the result may be false
+    /// although there are such errors, because then only site errors are still counted.
     pub fn has_other_errors(&self) -> bool {
         self.report.errors() > self.site_error_count
     }

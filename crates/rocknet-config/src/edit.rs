@@ -144,7 +144,8 @@ impl Editor {
         self.set(&["site", name, "root"], &text(root))
     }
 
-    /// Returns the value of a key as TOML; `None` if the key does not exist, or is a table with a header.
+    /// Returns the value of a key as TOML; `None` if the key does not exist, or if headers or dotted keys define it
+    /// instead of a value.
     pub fn value(&self, path: &[&str]) -> Option<String> {
         let mut item = self.document.as_item();
         for part in path {

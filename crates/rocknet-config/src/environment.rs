@@ -57,9 +57,9 @@ pub struct PasswordFileFinding {
     pub help: String,
 }
 
-/// Access to environment variables and files. [`Memory`] implements it for tests.
+/// Access to environment variables and files: those of the process ([`System`]), or texts in memory ([`Memory`]).
 pub trait Environment {
-    /// Returns an environment variable, for `${NAME}`.
+    /// Returns an environment variable, for `${NAME}`; `None` if it is not set, or is not UTF-8.
     fn variable(&self, name: &str) -> Option<String>;
     /// Reads a text file, for the configuration, its includes and `${file:PATH}`.
     ///

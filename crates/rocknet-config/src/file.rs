@@ -8,8 +8,8 @@ use crate::source::Span;
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub value: Value,
-    /// Span of the value. A table that a header or a dotted key defines, and a value that is not closed, have the span
-    /// of their key.
+    /// Span of the value. The span of the key is used for a table that a header or a dotted key defines, an array of
+    /// tables, and a value that is missing or not closed.
     pub span: Span,
 }
 
@@ -48,7 +48,7 @@ impl Text {
 pub(crate) enum Origin {
     /// Parent of another table: `a` in `[a.b]`. A later `[a]` may still define it.
     Implied,
-    /// `[a]`
+    /// `[a]`, or an element of `[[a]]`
     Header,
     /// `a.b = 1`
     Dotted,

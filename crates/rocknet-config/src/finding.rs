@@ -187,12 +187,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns the number of errors.
+    /// Returns the number of errors among the stored findings.
     pub fn errors(&self) -> usize {
         self.findings.iter().filter(|f| f.is_error()).count()
     }
 
-    /// Returns the number of warnings.
+    /// Returns the number of warnings among the stored findings.
     pub fn warnings(&self) -> usize {
         self.findings.len() - self.errors()
     }

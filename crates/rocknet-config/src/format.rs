@@ -1,4 +1,4 @@
-//! Formatter of `rocknet fmt`: uniform spacing, with comments, order, quotes and line breaks unchanged.
+//! Formatter of `rocknet fmt`: uniform spacing. Comments, order, quotes and the division into lines are unchanged.
 
 use toml_parser::Source;
 use toml_parser::parser::{Event, EventKind};
@@ -14,7 +14,9 @@ const INDENT: usize = 4;
 ///
 /// There is one space around `=` and after each comma, and none at the end of a line. Lines are indented only inside
 /// lists and inline tables. A header that follows a key has a blank line before it, and there are never two blank lines
-/// in a row. Spaces between a value and a comment on the same line are kept. Formatting is idempotent.
+/// in a row. Spaces between a value and a comment on the same line are kept. A byte order mark, carriage returns at the
+/// end of lines, and a comma before a closing bracket on the same line are removed. Strings are not changed.
+/// Formatting is idempotent.
 ///
 /// # Errors
 ///

@@ -30,7 +30,7 @@ const MAX_LINE_ERRORS: usize = 5;
 /// Password hashes by user name.
 pub type Users = HashMap<Box<str>, PasswordHash>;
 
-/// Error of a line that is not `user:hash`. It contains no part of the line, because the line may contain a password.
+/// Error of a line. It contains no part of the line, because the line may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineError {
     /// Line number, counted from 1.
@@ -74,7 +74,7 @@ pub enum PasswordFileError {
     WritableByAll,
 }
 
-/// Parses the text of a file. Empty lines and lines that begin with `#` are skipped; text after a second colon is
+/// Parses the text of a file. Blank lines and lines that begin with `#` are skipped; text after a second colon is
 /// ignored.
 ///
 /// # Errors

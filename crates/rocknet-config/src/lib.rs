@@ -90,7 +90,7 @@ pub struct Loaded {
 ///
 /// # Errors
 ///
-/// Returns every finding if the configuration has an error that concerns more than a single site.
+/// Returns the report if the configuration has an error that concerns more than a single site.
 pub fn load(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     read_configuration(env, Purpose::Start, |reader| reader.file(path))
 }
@@ -99,7 +99,7 @@ pub fn load(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
 ///
 /// # Errors
 ///
-/// Returns every finding if the configuration has any error.
+/// Returns the report if the configuration has any error.
 pub fn check(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     read_configuration(env, Purpose::Check, |reader| reader.file(path))
 }
@@ -109,7 +109,7 @@ pub fn check(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
 ///
 /// # Errors
 ///
-/// Returns every finding if the configuration has an error that concerns more than a single site.
+/// Returns the report if the configuration has an error that concerns more than a single site.
 pub fn parse(text: &str, name: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     read_configuration(env, Purpose::Start, |reader| {
         reader.text(source::normalize(name), text.to_owned(), &mut Vec::new())
@@ -120,7 +120,7 @@ pub fn parse(text: &str, name: &Path, env: &dyn Environment) -> Result<Loaded, R
 ///
 /// # Errors
 ///
-/// Returns every finding if the configuration has any error.
+/// Returns the report if the configuration has any error.
 pub fn check_text(text: &str, name: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     read_configuration(env, Purpose::Check, |reader| {
         reader.text(source::normalize(name), text.to_owned(), &mut Vec::new())

@@ -1,4 +1,5 @@
-//! Parses TOML into a [`Table`] with spans. Every syntax error of a file is reported, and the valid parts are kept.
+//! Parses TOML into a [`Table`] with spans. Parsing continues after a syntax error: the valid parts are kept, and
+//! further errors are reported.
 
 mod builder;
 mod hint;
@@ -39,6 +40,8 @@ pub(crate) fn parse(sources: &Sources, file: FileId, report: &mut Report) -> Tab
     let mut findings = duplicates;
     findings.extend(broken.iter().map(|broken| hint::broken_value(sources, broken)));
     // One mistake often causes several errors. Only the first on each line is reported, because it is the most helpful.
+    // Errors inside a broken value are skipped, because the value has a finding of its own. The number of findings is
+    // bounded, because a report does not store more than `MAX_FINDINGS`.
     let mut lines = Vec::new();
     for error in &errors {
         let (start, end) = position(error);
@@ -59,7 +62,8 @@ pub(crate) fn parse(sources: &Sources, file: FileId, report: &mut Report) -> Tab
     root
 }
 
-/// Returns the start and end offset of an error of the parser.
+/// Returns the start and end offset of an error of the parser, counted from the end of the byte order mark. Both are 0
+/// if the error has no position.
 fn position(error: &ParseError) -> (usize, usize) {
     let at = error.unexpected().or(error.context()).unwrap_or_default();
     (at.start(), at.end())

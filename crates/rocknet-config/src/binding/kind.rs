@@ -5,7 +5,7 @@ use crate::choice::Word;
 /// Kind of the values that a key accepts.
 #[derive(Debug)]
 pub enum Kind {
-    /// Any value, for a key of a later version.
+    /// Any value. Used for keys that are reserved for a later version of RockNet.
     Any,
     /// `true` or `false`.
     Boolean,

@@ -42,7 +42,7 @@ fn errors_name_their_lines() {
         ),
         (
             "bob:$2y$31$01234567890123456789012345678901234567890123456789012",
-            &["line 1: the password would take too long to verify: the cost must be at most 14"],
+            &["line 1: the password would need too much time or memory to verify: the cost must be at most 14"],
         ),
         (
             ":HASH\na\tb:HASH",

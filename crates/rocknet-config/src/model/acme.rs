@@ -52,7 +52,8 @@ with_defaults! {
         pub challenges: Vec<Challenge> = vec![Challenge::Http, Challenge::TlsAlpn],
         /// Way to change the records of a zone for `dns-01`; `None`: `dns-01` is not available.
         pub dns: Option<Dns> = None,
-        /// URL, `http://…`, that decides whether a name below a wildcard gets a certificate on demand.
+        /// URL, `http://…`, that decides whether a name below a wildcard gets a certificate on demand; `None`: no name
+        /// gets one.
         pub ask: Option<String> = None,
     }
 }

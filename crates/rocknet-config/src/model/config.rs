@@ -10,8 +10,8 @@ use super::site::{Listen, Site};
 use super::source_span::SourceSpan;
 use super::tls::Tls;
 
-/// Whole, checked configuration. It owns all its data, so its files are not needed any more. The default is the
-/// configuration of an empty file, which has no site.
+/// Whole, checked configuration. It owns all its data, so the configuration files are not read again. The default is
+/// the configuration of an empty file, which has no site.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
     /// Process and threads.

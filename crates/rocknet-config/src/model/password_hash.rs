@@ -80,7 +80,8 @@ pub enum Argon2Variant {
 pub enum HashError {
     /// The text is empty.
     Empty,
-    /// The text does not have the format of a hash, so it is probably the password itself.
+    /// The text does not begin like a hash of a known scheme, is too long, or contains a character other than printable
+    /// ASCII. It is probably the password itself.
     PlainText,
     /// Hash of a scheme with this name, which is too weak or not supported.
     Refused(&'static str),
@@ -130,7 +131,7 @@ impl fmt::Display for HashError {
             HashError::PlainText => f.write_str("is not a hash: it may be the password itself"),
             HashError::Refused(name) => write!(f, "is a hash of {name}, which is not accepted"),
             HashError::Malformed(name) => write!(f, "begins like a hash of {name}, but is truncated or mistyped"),
-            HashError::TooCostly(bound) => write!(f, "would take too long to verify: {bound}"),
+            HashError::TooCostly(bound) => write!(f, "would need too much time or memory to verify: {bound}"),
         }
     }
 }
@@ -151,11 +152,10 @@ fn scheme(text: &str) -> Result<HashScheme, HashError> {
     }
     for (prefix, name) in [
         ("{SHA}", "plain SHA-1"),
-        ("{SSHA}", "plain SHA-1"),
-        ("{PLAIN}", "nothing"),
+        ("{SSHA}", "salted SHA-1"),
         ("$1$", "MD5-crypt"),
-        ("$2$", "the first bcrypt"),
-        ("$2x$", "a faulty bcrypt"),
+        ("$2$", "the original bcrypt ($2$)"),
+        ("$2x$", "the faulty bcrypt variant $2x$"),
         ("$3$", "NTLM"),
         ("$7$", "scrypt"),
         ("$y$", "yescrypt"),
@@ -212,7 +212,8 @@ fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashError> {
     let number = |text: &str, name: &str| text.strip_prefix(name).and_then(decimal).ok_or(malformed);
     let (memory, passes, lanes) = (number(memory, "m=")?, number(passes, "t=")?, number(lanes, "p=")?);
     let fits = |text, least, most| base64_bytes(text).is_some_and(|bytes| (least..=most).contains(&bytes));
-    // Every program creates digests of whole 4-byte words, so any other length is a truncated digest.
+    // The usual programs create digests of whole 4-byte words. RFC 9106 allows other lengths, but here such a length
+    // most likely means that the digest was truncated.
     let is_cut = base64_bytes(hash).is_none_or(|bytes| bytes % 4 != 0);
     if !fits(salt, 8, 64)
         || !fits(hash, 16, 64)

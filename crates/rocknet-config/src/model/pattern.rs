@@ -1,7 +1,7 @@
 //! Patterns of paths and host names, and the matching of paths.
 
-/// Pattern of paths. The most specific matching pattern takes effect: an exact path, then the longest prefix, then a
-/// glob.
+/// Pattern of paths. The most specific matching pattern takes effect: an exact path, then the longest prefix, then the
+/// glob with the most characters other than `*`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pattern {
     /// Exact path: `/hello`.

@@ -14,7 +14,8 @@ pub enum Php {
     Managed {
         /// Version of PHP.
         version: PhpVersion,
-        /// Path of the socket, which is chosen at the start of php-fpm; empty until then.
+        /// Path of the socket. The PHP manager sets it when it plans its pools, before php-fpm starts. It is empty in
+        /// the parsed configuration.
         socket: PathBuf,
     },
 }

@@ -31,7 +31,7 @@ pub struct Conditions {
     /// Names of query parameters, each with a pattern of the value. `*` stands for any characters, and case matters. An
     /// empty pattern means that the parameter must be absent.
     pub query: Vec<(String, String)>,
-    /// `Some(true)`: over TLS only; `Some(false)`: without TLS only.
+    /// `Some(true)`: over TLS only; `Some(false)`: without TLS only; `None`: both.
     pub secure: Option<bool>,
 }
 

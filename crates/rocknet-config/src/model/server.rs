@@ -80,8 +80,8 @@ with_defaults! {
         pub h2c: bool = false,
         /// Accepts HTTP/2 without TLS by `Upgrade: h2c` (RFC 7540 §3.2).
         pub h2c_upgrade: bool = false,
-        /// User that the server switches to after opening its ports, if it was started as root; `None`: `rocknet` if
-        /// the system has that user.
+        /// User that the server switches to after opening its ports, if it was started as root. `None`: `rocknet` if
+        /// the system has that user and a configuration file was read; otherwise the server stays root.
         pub user: Option<String> = None,
         /// User that runs scripts of sites that set no `user`, if the server was started as root; `None`: the first
         /// usual account that exists.

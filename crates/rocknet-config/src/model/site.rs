@@ -16,7 +16,8 @@ pub struct Site {
     /// Name as in the configuration: `example.com`, `*.example.com`, `:8081`, `10.0.0.1` or `default`.
     pub name: String,
     /// Host names of the site, in lower case and without port: its own name, then its aliases. Empty for a site that is
-    /// named by address or port, or `default`: such a site serves every host name on its listeners.
+    /// named by address or port, or `default`: such a site serves the host names that no other site on its
+    /// listeners has.
     pub names: Vec<HostPattern>,
     /// Listeners.
     pub listen: Vec<Listen>,

@@ -45,8 +45,8 @@ pub struct SiteTls {
     pub client: Option<ClientAuth>,
     /// Redirects requests without TLS to https://.
     pub redirect: bool,
-    /// `max-age` of `Strict-Transport-Security`; zero: the field is not sent. The default depends on the mode, the
-    /// issuer and `redirect`.
+    /// `max-age` of `Strict-Transport-Security`; zero: the field is not sent. The default is [`Tls::hsts`], but zero
+    /// in `dev` mode, without `redirect`, and with a certificate of the machine's own CA.
     pub hsts: Duration,
 }
 

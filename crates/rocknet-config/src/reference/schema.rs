@@ -11,7 +11,8 @@ pub fn schema() -> String {
     for section in Section::ALL.iter().filter(|section| **section != Section::Top) {
         definitions.insert(name(*section).to_owned(), table(*section));
     }
-    // An editor does not know the values of variables, so a string with a variable is always valid.
+    // An editor does not know the values of variables. Where the text of a string is restricted, a string with a
+    // variable is therefore valid too. Booleans and integers are not strings, so they cannot contain variables.
     definitions.insert("variable".to_owned(), json!({ "type": "string", "pattern": "\\$\\{" }));
     let mut root = table(Section::Top);
     if let Value::Object(root) = &mut root {
@@ -86,8 +87,8 @@ fn shape(kind: &Kind) -> Value {
     }
 }
 
-/// Returns a schema that accepts a string with this pattern or with a variable. With `also`, it also accepts a number
-/// of that type, which must not be negative.
+/// Returns a schema that accepts a string with this pattern, or a string with a variable. If `also` names a type of
+/// numbers, numbers of this type that are not negative are accepted too.
 fn text_or(variable: &Value, pattern: &str, also: Option<&str>) -> Value {
     let mut options = vec![json!({ "type": "string", "pattern": pattern }), variable.clone()];
     if let Some(also) = also {

@@ -12,7 +12,7 @@ use crate::syntax::tree::{self, KeyConflict, MAX_KEY_PARTS};
 /// Result of parsing a file.
 pub(super) struct ParsedFile {
     pub root: Table,
-    /// Findings about keys and tables that are defined twice.
+    /// Findings about keys and tables that are defined twice, and about keys with too many parts.
     pub duplicates: Vec<Finding>,
     pub broken: Vec<BrokenValue>,
 }
@@ -179,8 +179,8 @@ impl<'s, 'e> Builder<'s, 'e> {
         }
     }
 
-    /// Discards values that are not closed. The parser has already reported their error. Their key gets a broken value,
-    /// so that the check does not report the key as missing.
+    /// Discards lists and inline tables that are not closed. The key of such a value, and a key without a value, get a
+    /// broken value, so that the check does not report the key as missing. The parser has already reported the error.
     fn discard_open(&mut self) {
         if let Some(outermost) = self.stack.first() {
             let (open, is_list) = match outermost {

@@ -249,7 +249,8 @@ fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Sp
     Some((escape, message, help))
 }
 
-/// Detects syntax of other configuration languages. Returns the message and the help.
+/// Detects syntax of other configuration languages, and strings without correct quotes or escape sequences. Returns the
+/// message and the help.
 fn foreign_syntax(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, String)> {
     let text = sources.text(span.file);
     let start = text.get(..span.start as usize)?.rfind('\n').map_or(0, |at| at + 1);

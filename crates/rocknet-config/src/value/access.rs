@@ -12,7 +12,7 @@ use crate::value::{network, typed};
 /// Maximum number of addresses in one list. A country has about 10,000 networks, and each route has a copy of the list.
 const MAX_RANGES: usize = 20_000;
 
-/// Reads the allowed addresses. An empty result allows every client.
+/// Reads the allowed addresses. An empty result, such as that of `"all"`, allows every client.
 pub(crate) fn allow(check: &mut Check<'_>, node: &Node) -> Vec<ClientRange> {
     let allow = ranges(check, "allow", node);
     if typed::elements(node).is_empty() && !matches!(node.value, Value::Broken) {

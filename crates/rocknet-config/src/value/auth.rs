@@ -53,7 +53,8 @@ fn is_long_form(table: &Table) -> bool {
     LONG_FORM.iter().any(|key| table.node(key).is_some())
 }
 
-/// Reads the path of a password file. An unusable file is a site error; see [`Check::site_error`].
+/// Reads the path of a password file. An unusable file is a site error; see [`Check::site_error`]. A hash is refused,
+/// because it was probably written for a user named `file`.
 fn file(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     if node.as_text().is_some_and(|text| PasswordHash::parse(text).is_ok()) {
         let help = "for a user named `file`, write auth = { users = { file = \"…\" } }";

@@ -137,7 +137,7 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
             }
             let good = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
             if host.starts_with(':') || !host.bytes().all(good) {
-                return error("names no host", "write https://example.com/path");
+                return error("names no valid host", "write https://example.com/path");
             }
         }
         None if !text.starts_with('/') => {
@@ -246,8 +246,8 @@ mod tests {
             ("/old/*", "https://example.com{*}", Err("in its host")),
             ("/old/*", "https://a@example.com/", Err("user")),
             ("/old/*", "https:///x", Err("names no host")),
-            ("/old/*", "https://:80/x", Err("names no host")),
-            ("/old/*", "https://a,b/x", Err("names no host")),
+            ("/old/*", "https://:80/x", Err("names no valid host")),
+            ("/old/*", "https://a,b/x", Err("names no valid host")),
             ("/old/*", "https://[::1]:8080/x", Ok(())),
             ("/old", "/old", Err("matches the path")),
             ("/old", "/old?again", Err("matches the path")),

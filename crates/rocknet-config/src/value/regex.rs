@@ -9,7 +9,8 @@ const MAX_ALTERNATIVES: usize = 8;
 /// Parts of regular expressions that paths do not contain.
 const PARTS: [&str; 8] = ["(.*)", "(.+)", "(?", "[^", "[0-9]", "[a-z", "[A-Z", "\\."];
 
-/// Returns message and help if a text is most likely a regular expression.
+/// Returns message and help if a text is most likely a regular expression, or begins with a modifier of nginx: `= ` or
+/// `^~`.
 pub(crate) fn error(text: &str) -> Option<ValueError> {
     let modified = text.starts_with('~') || text.starts_with("= ") || text.starts_with("^~");
     let anchored = text.starts_with('^') || text.starts_with("/^") || text.len() > 1 && text.ends_with('$');

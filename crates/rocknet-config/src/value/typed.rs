@@ -1,5 +1,5 @@
-//! Typed access to the values of tables whose kinds have been checked. An invalid value has already been reported, and
-//! is returned as `None`.
+//! Typed access to the values of tables whose kinds have been checked. The result is `None` if the key is missing, or
+//! if its value is invalid; an invalid value has already been reported.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn measure<E>(table: Option<&Table>, key: &str, parse: fn(&str) -> Result<u64, E
     }
 }
 
-/// Returns the elements of a list, or a single value as one element.
+/// Returns the elements of a list, or a single value as one element. A broken value has no elements.
 pub(crate) fn elements(node: &Node) -> &[Node] {
     match &node.value {
         Value::List(items) => items,

@@ -55,6 +55,7 @@ fn hashes_of_every_scheme_are_parsed() {
 fn other_texts_are_refused() {
     for text in [
         "secret",
+        "{PLAIN}secret",
         "pa$$word",
         "$",
         "$$",
