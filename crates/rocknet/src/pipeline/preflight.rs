@@ -26,8 +26,9 @@ pub fn target(request: &Request<'_>) -> Option<Response> {
     }
 }
 
-/// Returns the response to a request with the wrong scheme, or for a site that the handshake does not permit; `None` if
-/// the request continues.
+/// Returns the response to an ACME challenge or a request with the wrong scheme in clear text, or, under TLS, to a
+/// request for a site that is unknown or that the handshake does not permit. Returns `None` if the request continues.
+/// `secure`: `None` for a connection in clear text.
 pub fn check(
     worker: &Worker,
     config: &WorkerConfig,
