@@ -1,7 +1,8 @@
 //! Preflight: checks the scheme, site, target and method of a request before its route is resolved.
 //!
 //! Under TLS the requested site must be one that the handshake permits. In clear text a site with TLS redirects to
-//! https://, except for ACME challenges, which certificate authorities request in clear text.
+//! https://, unless its `tls.redirect` is off. ACME challenges, which certificate authorities request in clear text,
+//! are answered here.
 
 use rocknet_proto::method::Method;
 use rocknet_proto::request::{Request, TargetForm};

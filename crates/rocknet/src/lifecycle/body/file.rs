@@ -21,7 +21,8 @@ use crate::response::FilePart;
 /// before other connections are served. The pool reads such a piece from the disk in one job.
 const DIRECT_PIECE: u64 = 512 << 10;
 
-/// Maximum size of a framed piece, which is one with [`Delivery::Framed`]. The next piece is prepared once the previous one has been framed.
+/// Maximum size of a framed piece, which is one with [`Delivery::Framed`]. The next piece is prepared once the previous
+/// one has been framed.
 const FRAMED_PIECE: u64 = 64 * 1024;
 
 /// Minimum size of a framed piece that is sent from its file. Smaller pieces are copied, because sending from a file
