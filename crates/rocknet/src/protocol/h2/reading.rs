@@ -108,7 +108,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Handles the events in `bytes`. Returns the number of consumed bytes. Stops early when [`OUTPUT_BOUND`] bytes are
-    /// queued; the next round then handles the rest.
+    /// queued, unless the socket is blocked; the next round then handles the rest.
     #[inline]
     fn process_received(
         &mut self,
