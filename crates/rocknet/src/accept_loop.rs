@@ -21,11 +21,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Minimum time between two log lines about a shortage.
 const SHORTAGE_LOG_INTERVAL_MS: u64 = 10_000;
 
-/// Reason for the end of an accept loop.
+/// Reason for the end of an accept loop, or for its failure to start.
 pub enum LoopExit {
     /// The worker was stopped. `clean` is true if no connection had to be cut.
     Stopped { clean: bool },
-    /// The listening socket failed.
+    /// The listening socket failed, or the event loop or accept loop could not be created.
     Failed(io::Error),
 }
 
@@ -38,7 +38,7 @@ pub struct AcceptLoop<'w> {
     quic: Option<QuicEndpoint>,
     /// Maximum number of open connections.
     max_connections: usize,
-    /// Runs only while a connection or a pause depends on time.
+    /// Runs only while connections are open, accepting pauses or the worker stops.
     ticker: Ticker,
     /// End of the pause after a shortage.
     paused_until: Option<Tick>,
@@ -80,7 +80,7 @@ impl<'w> AcceptLoop<'w> {
         }
     }
 
-    /// Stops accepting. Connections that have not finished after `within` are cut.
+    /// Stops accepting. Connections that have not finished after `within` are cut. Further calls have no effect.
     pub fn stop(&mut self, context: &mut Context<'_>, within: Duration) {
         if self.stop_deadline.is_none() {
             // Connections in the accept queue of the socket are established from the client's point of view. So at most

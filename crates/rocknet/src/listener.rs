@@ -184,7 +184,8 @@ struct WorkerSlot {
 }
 
 impl WorkerSlot {
-    /// Runs workers, one after the other, until one is stopped. Returns true if that worker cut no connection.
+    /// Runs workers, one after the other, until one is stopped. Returns true if that worker cut no connection, or if it
+    /// failed while it was stopping.
     fn supervise(mut self, mut commands: UnboundedReceiver<WorkerCommand>) -> bool {
         loop {
             match catch_unwind(AssertUnwindSafe(|| self.run(&mut commands))) {
@@ -219,7 +220,7 @@ impl WorkerSlot {
     }
 
     async fn serve(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
-        // The previous worker failed while it was stopping.
+        // The previous worker failed while it was stopping, so no other worker is started.
         let Some(listener) = &self.listener else {
             return LoopExit::Stopped { clean: true };
         };

@@ -51,7 +51,8 @@ const LIBRARY_GRACE: Duration = Duration::from_secs(6);
 pub enum StartError {
     /// An address cannot be bound.
     Bind(BindError),
-    /// A valid configuration cannot be applied on this machine: a log cannot be opened, or a user is unknown.
+    /// A valid configuration cannot be applied on this machine, for instance because a log cannot be opened or a user
+    /// is unknown. Also the error of [`BeforeThreads`].
     Setup(String),
     /// A thread or another resource of the operating system cannot be created.
     Io(io::Error),
@@ -88,7 +89,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Fails if an address cannot be bound, `before_threads` fails, or the configuration cannot be applied.
+    /// Fails if an address cannot be bound, `before_threads` fails, the configuration cannot be applied, or a thread
+    /// cannot be started.
     pub fn start(
         mut config: Config,
         mounts: Vec<Mount>,
@@ -348,7 +350,7 @@ impl Server {
     }
 
     /// Stops the server: no new connections are accepted, responses in progress finish, and connections that are still
-    /// open at the deadline are cut. Returns true if no connection was cut.
+    /// open at the deadline are cut. Returns true if all workers ended in time and none has cut a connection.
     ///
     /// Afterwards all threads and child processes of the server have ended, and its descriptors are closed. Calls that
     /// cannot be interrupted are the exception: a name lookup, or access to a disk that does not respond.

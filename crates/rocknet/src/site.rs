@@ -205,7 +205,7 @@ impl SiteRoutes {
     }
 
     /// Returns the endpoint of a route for the path with its final slash added or removed, because many applications
-    /// treat both as one path. `None` for a path that a route names itself.
+    /// treat both as one path. `None` if there is no such route, or if a route names the path itself.
     pub fn endpoint_with_other_slash(&self, path: &str) -> Option<&Arc<Endpoint>> {
         let other = match path.strip_suffix('/') {
             Some(without) => Cow::Borrowed(without),

@@ -41,8 +41,8 @@ pub struct Mount {
 }
 
 impl Snapshot {
-    /// Prepares a configuration. Settings that cannot be used are found here, before any part of the configuration
-    /// takes effect.
+    /// Prepares a configuration, and opens the access logs of its sites. Settings that cannot be used are found here,
+    /// before any part of the configuration takes effect.
     ///
     /// # Errors
     ///

@@ -93,7 +93,7 @@ pub struct WorkerConfig {
     /// True if HTTP/1.1 clients may upgrade to HTTP/2 without TLS.
     pub h2c_upgrade: bool,
     pub ticks: Ticks,
-    /// Response durations by index of the site, each set at the first request of its site.
+    /// Response durations by index of the site, each set when the first response of its site is recorded.
     durations: Box<[OnceCell<Arc<Histogram>>]>,
 }
 
@@ -198,7 +198,8 @@ impl Worker {
         &self.services
     }
 
-    /// Replaces the configuration. It applies to all requests that start from now on.
+    /// Replaces the configuration, and empties the first level of the worker cache. The new configuration applies to
+    /// all requests that start from now on.
     pub fn swap(&self, snapshot: &Arc<Snapshot>) {
         *self.config.borrow_mut() = Rc::new(WorkerConfig::new(snapshot, &self.address, &self.wheel));
         self.trusts_proxies.set(trusts_proxies(snapshot));
@@ -240,7 +241,8 @@ impl Worker {
         self.pipes.close_idle();
     }
 
-    /// Does the periodic work: once per tick while there are connections, and once more after the last one has closed.
+    /// Does the periodic work: once per tick while connections are open, accepting pauses or the worker stops, and once
+    /// at the start and end of such a time.
     pub fn tick(&self) {
         self.clock.update();
         self.wheel.advance();

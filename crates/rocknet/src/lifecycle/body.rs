@@ -68,8 +68,9 @@ impl BodySource {
         BodySource { ready, source: None }
     }
 
-    /// Creates a body of a whole file of the cache. `now_ms`: current uptime, which is noted in the file if the file is
-    /// sent directly as one piece and is found in memory.
+    /// Creates a body of a whole file of the cache. `now_ms`: current uptime. It is recorded in the [`OpenFile`] if the
+    /// file is sent as one piece with [`Delivery::Direct`] and was found in the page cache. The page cache is then not
+    /// checked again for a second.
     pub fn file(file: &Arc<OpenFile>, delivery: Delivery, now_ms: u64) -> BodySource {
         BodySource {
             ready: Piece::None,
@@ -87,7 +88,8 @@ impl BodySource {
         self.ready.length()
     }
 
-    /// Returns true if the ready bytes are the last.
+    /// Returns true if the ready bytes are known to be the last. Never true for a streamed body: [`BodySource::poll`]
+    /// has to return its end.
     pub fn is_last(&self) -> bool {
         self.source.is_none()
     }
@@ -100,14 +102,14 @@ impl BodySource {
         }
     }
 
-    /// Returns true if further pieces come from files. They can then be requested in any size and at any time, and the
-    /// end of the body is known in advance.
+    /// Returns true if further pieces come from a file, or from the parts of a multipart/byteranges body. They can then
+    /// be requested at any time, those of files in any size, and the end of the body is known in advance.
     pub fn is_file(&self) -> bool {
         matches!(self.source, Some(Source::File(_) | Source::Parts(..)))
     }
 
-    /// Returns the remaining bytes of a file. For several files and other sources, returns more than any flow-control
-    /// window allows.
+    /// Returns the number of bytes of a file that have not been made ready. For any other source, returns more than any
+    /// flow-control window allows.
     pub fn left(&self) -> u64 {
         match &self.source {
             Some(Source::File(file)) => file.left(),
@@ -125,8 +127,8 @@ impl BodySource {
         self.ready = Piece::None;
     }
 
-    /// Makes the next piece ready; `None` at the end. A framed piece of a file has at most `max_bytes` bytes.
-    /// Called only if no bytes are ready.
+    /// Makes the next piece ready; `None` at the end. With [`Delivery::Framed`], a piece of a file has at most
+    /// `max_bytes` bytes. Called only if no bytes are ready.
     pub fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, max_bytes: u64) -> Poll<Option<io::Result<()>>> {
         let piece = match &mut self.source {
             None => return Poll::Ready(None),

@@ -148,8 +148,8 @@ impl<L: Link> ConnectionCore<L> {
         self.deadlines.poll_rate(context.waker(), rate, || link.in_flight())
     }
 
-    /// Sends the backlog. Ready once the backlog is empty, with true if there was one. Calls `moved` with the number of
-    /// bytes sent.
+    /// Sends the backlog, including bytes that the link had taken but could not send. Ready once the backlog is empty,
+    /// with true if there was one. Calls `moved` with the number of bytes sent, unless there was no backlog.
     #[inline]
     pub fn poll_backlog(&mut self, context: &mut Context<'_>, moved: impl FnOnce(u64)) -> Poll<io::Result<bool>> {
         self.take_back();
@@ -167,9 +167,9 @@ impl<L: Link> ConnectionCore<L> {
         Poll::Ready(Ok(true))
     }
 
-    /// Sends `output`. Bytes that the link does not take become the backlog. Returns the number of bytes that the link
-    /// took, and true if these were all bytes. `with_others`: the link may send `output` in one batch with the output
-    /// of other connections.
+    /// Sends `output`. Bytes that the link does not take now become the backlog, and a send window starts; after an
+    /// error they are dropped. Returns the number of bytes that the link took, and true if these were all bytes.
+    /// `with_others`: the link may send `output` in one batch with the output of other connections.
     #[inline]
     pub fn send(
         &mut self,
@@ -254,7 +254,8 @@ impl<L: Link> ConnectionCore<L> {
         };
     }
 
-    /// Reads and discards input after the last response.
+    /// Reads and discards input after the last response. At the end of the input, or after more than [`LINGER_BOUND`]
+    /// bytes, the connection begins to close.
     pub fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = self.worker();
         let input = &mut worker.buffers.borrow_mut().input;

@@ -63,7 +63,7 @@ impl ConnectionInfo {
     }
 
     /// Records a response from the worker cache: counts it, and writes its access-log line if the site has a log.
-    /// `duration_us`: time to the response, or that of the last timed response.
+    /// `duration_us`: time to the response; if it was not measured, the time of the last response that was.
     #[inline]
     pub fn record_ready(
         &mut self,

@@ -20,7 +20,7 @@ pub enum Wait {
     RequestBody,
     /// Progress of the client in taking the response, at the minimum rate in each window.
     Send,
-    /// Close by the client after the last response.
+    /// Close by the client after the last response, or acknowledgement of all sent bytes.
     Linger,
     /// Response, or next piece of its body, from the handler or the disk.
     Handler,
@@ -188,8 +188,8 @@ impl Deadlines {
         }
     }
 
-    /// Begins or continues the send window of a client whose link takes no more bytes of a tunnel for now. `moved`:
-    /// bytes that the link took before.
+    /// Begins or continues the send window of a client whose link takes no more bytes of a tunnel for now. During
+    /// [`Wait::TunnelGrace`], nothing changes. `moved`: bytes that the link took before.
     pub fn stall_tunnel(&mut self, moved: u64, ticks: u32, in_flight: impl FnOnce() -> u64) {
         match self.wait {
             Wait::Send => self.moved(moved),

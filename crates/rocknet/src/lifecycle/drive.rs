@@ -111,7 +111,7 @@ fn yield_now(context: &mut Context<'_>) -> Poll<()> {
 /// all sent bytes.
 #[cold]
 fn fail<V: Version>(connection: &mut V, error: &io::Error) -> bool {
-    // The file became shorter while it was sent. This is logged, because only the operator can correct it.
+    // A file became shorter while it was sent. This is logged, because only the operator can correct it.
     if error.kind() == io::ErrorKind::UnexpectedEof {
         tracing::warn!(client = %connection.core().info.client, "a response was cut off: {error}");
     }

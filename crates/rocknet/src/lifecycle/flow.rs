@@ -161,7 +161,8 @@ fn respond<R: Responder>(
     }
 }
 
-/// Responds with 500 in place of a handler that has panicked.
+/// Counts and logs the panic of a handler, and responds with 500 in its place. Aborts the exchange if no response may
+/// be started.
 #[cold]
 pub fn respond_panicked<R: Responder>(
     worker: &Rc<Worker>,
@@ -193,8 +194,9 @@ pub fn refuse<R: Responder>(
     respond_and_close(worker, info, context, state, responder)
 }
 
-/// Responds to a request whose deadline has passed before its response began. `stage`: `None` if the request is
-/// incomplete.
+/// Responds to a request whose deadline has passed before its response began. The status is 408 if `wait` was for the
+/// client, otherwise 503. A complete error response that waited for its error page keeps its own status. `stage`:
+/// `None` if the request is incomplete.
 #[cold]
 pub fn respond_timeout<R: Responder>(
     worker: &Rc<Worker>,

@@ -5,8 +5,9 @@ use super::exchange::ActiveExchange;
 use crate::exchange::BodyChannel;
 
 impl ActiveExchange {
-    /// Sets the deadline: for the client if the handler waits for more of the request body, otherwise for the handler.
-    /// `channel`: carries the request body to the handler; `None` if no more of the body is to be received.
+    /// Sets the deadline: for the client if the handler waits for more of the request body (`wants_body`) and the sides
+    /// may not pause, otherwise for the handler. `channel`: carries the request body to the handler; `None` if no more
+    /// of the body is to be received.
     pub fn await_handler(
         &self,
         wants_body: bool,

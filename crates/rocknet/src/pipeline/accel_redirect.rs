@@ -68,8 +68,8 @@ pub async fn follow(worker: Rc<Worker>, context: Rc<RequestContext>, response: R
     }
 }
 
-/// Returns the response with the file. Returns `Err` with the rejection if the request may not enter the route of the
-/// file.
+/// Returns the response with the file, or an error response if the file cannot be sent. Returns `Err` with the
+/// rejection if the request may not enter the route of the file.
 async fn send(
     worker: &Worker,
     context: &RequestContext,
@@ -138,7 +138,8 @@ fn referenced_file(fields: &FieldList) -> Option<FileReference> {
     Some(FileReference::Disk(file.into()))
 }
 
-/// Returns the route in which the file is looked up, with its tree, and the path in that tree.
+/// Returns the route in which the file is looked up, with its tree, and the path in that tree. Returns `None` if no
+/// root of the site can contain the file.
 async fn locate(
     worker: &Worker,
     routes: &SiteRoutes,
@@ -186,7 +187,7 @@ fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> 
     found.map(|(_, place)| place)
 }
 
-/// Adds the fields of the application to the response for the file, except those that describe the file.
+/// Adds the fields of the application to the response for the file, except those that name or describe it.
 fn merge_fields(own: &FieldList, mut file: Response) -> Response {
     // A multipart response needs its own type, and a response without a body has no type.
     let has_type = !matches!(file.body, Body::Parts(_)) && file.status != Status::NOT_MODIFIED;

@@ -209,7 +209,8 @@ async fn handle_guarded(
     Ok(output)
 }
 
-/// Checks a request at one more route, and waits for the decisions of its guards.
+/// Checks a request at one more route, and waits for the decisions of its guards. Guards need the client and the
+/// request, so a context without these is rejected with 403.
 pub(super) async fn enter(worker: &Worker, endpoint: &Endpoint, context: &RequestContext) -> Admission {
     let mut user = None;
     for guard in &endpoint.guards {

@@ -42,7 +42,7 @@ where
         .or_else(|| lookup_after_rules(worker, config, site, incoming, io))
 }
 
-/// Applies the rules of the site to a path without an entry and looks up the result.
+/// Applies the rules of the site to a request without a usable entry, and looks up the result.
 #[inline(never)]
 fn lookup_after_rules<F, R>(
     worker: &Rc<Worker>,

@@ -23,16 +23,18 @@ pub struct RequestContext {
     pub config: Rc<WorkerConfig>,
     /// Number of the site in that configuration; `None` if the host belongs to no site.
     pub site: Option<u32>,
-    /// `None` for a request to no site, or one that could not be parsed.
+    /// `None` for a request to no site, one that could not be parsed, or one whose response the worker cache sent as
+    /// prepared: no later phase of such a response needs the route.
     pub route: Option<Arc<Route>>,
     /// Tree with the error pages of the route.
     pub pages: Option<Arc<Tree>>,
     /// True if the request arrived under TLS.
     pub is_secure: bool,
-    /// The access log of the response; `None` if the site has no access log.
+    /// Access log of the site, or of the default site if the host belongs to no site. `None` if that site has no access
+    /// log.
     pub access: Option<SinkId>,
-    /// Copy of the request, set if a handler or the access log needs it. `None` if the received bytes are not a
-    /// request.
+    /// Copy of the request, set if a handler or the access log needs it. Otherwise, and if the received bytes are not a
+    /// request, `None`.
     pub request: Option<Rc<OwnedRequest>>,
     /// Client that sent the request; set for requests that reach a handler.
     pub client: Option<Client>,

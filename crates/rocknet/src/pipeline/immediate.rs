@@ -43,8 +43,9 @@ pub(super) fn redirect(status: u16, location: &[u8]) -> Response {
     fixed::redirect(status, String::from_utf8_lossy(location).into_owned())
 }
 
-/// Adds the endpoint of a path to the worker cache after its handler has responded immediately. Only paths that a route
-/// names exactly are added: the configuration bounds their number, so clients cannot fill the cache.
+/// Adds the endpoint of a path to the worker cache after its handler has responded immediately to GET or HEAD. Only
+/// paths that a route names exactly, and that the request contains in this form, are added: the configuration bounds
+/// their number, so clients cannot fill the cache. `key`: the site number as in the keys of the worker cache.
 pub(super) fn cache_endpoint(
     worker: &Worker,
     key: u32,

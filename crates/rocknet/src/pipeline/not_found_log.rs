@@ -1,8 +1,9 @@
 //! Logs the 404 responses that no other part of the server logs: missing files, `internal` routes, and sites that serve
 //! nothing.
 //!
-//! Called once for each response, so that responses from the cache are logged like those after a lookup. The level is
-//! checked first: if the level is off, a call costs one comparison.
+//! [`log_file`] is called once for each prepared or encoded response, so that responses from the cache are logged like
+//! those after a lookup. The level is checked before anything else is done: if it is off, the call costs two
+//! comparisons.
 
 use rocknet_config::model::Mode;
 use rocknet_proto::status::Status;

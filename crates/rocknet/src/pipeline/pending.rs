@@ -66,7 +66,7 @@ pub struct PendingResponse {
 }
 
 /// Returns the cache entry that a handler has returned, with the request for it. Returns `None` if the entry is not of
-/// the file cache, or the context has no request.
+/// the file cache, or if there is no context (`exit`) with a request.
 fn cached_response(entry: Rc<dyn Any>, exit: Option<&(Rc<Worker>, Rc<RequestContext>)>) -> Option<CompletedResponse> {
     let (_, context) = exit?;
     let request = context.request.clone()?;

@@ -1,7 +1,8 @@
 //! Preflight: checks the scheme, site, target and method of a request before its route is resolved.
 //!
 //! Under TLS the requested site must be one that the handshake permits. In clear text a site with TLS redirects to
-//! https://, except for ACME challenges, which certificate authorities request in clear text.
+//! https://, unless its `tls.redirect` is off. ACME challenges, which certificate authorities request in clear text,
+//! are answered here.
 
 use rocknet_proto::method::Method;
 use rocknet_proto::request::{Request, TargetForm};
@@ -26,8 +27,9 @@ pub fn target(request: &Request<'_>) -> Option<Response> {
     }
 }
 
-/// Returns the response to a request with the wrong scheme, or for a site that the handshake does not permit; `None` if
-/// the request continues.
+/// Returns the response to an ACME challenge or a request with the wrong scheme in clear text, or, under TLS, to a
+/// request for a site that is unknown or that the handshake does not permit. Returns `None` if the request continues.
+/// `secure`: `None` for a connection in clear text.
 pub fn check(
     worker: &Worker,
     config: &WorkerConfig,

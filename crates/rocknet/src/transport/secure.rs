@@ -247,7 +247,7 @@ fn serve<L: Link + Unpin + 'static>(
     }
 }
 
-/// Logs that a site has no certificate, at most once a second.
+/// Logs that a site has no certificate, at most once a second for each site.
 #[cold]
 fn log_missing_certificate(site: &Site, secure: &SecureSite) {
     let cause = Cause {

@@ -21,7 +21,8 @@ use crate::response::FilePart;
 /// before other connections are served. The pool reads such a piece from the disk in one job.
 const DIRECT_PIECE: u64 = 512 << 10;
 
-/// Maximum size of a framed piece. The next piece is prepared once the previous one has been framed.
+/// Maximum size of a framed piece, which is one with [`Delivery::Framed`]. The next piece is prepared once the previous
+/// one has been framed.
 const FRAMED_PIECE: u64 = 64 * 1024;
 
 /// Minimum size of a framed piece that is sent from its file. Smaller pieces are copied, because sending from a file
@@ -37,8 +38,8 @@ pub struct FileSource {
     /// True if the next direct piece was found in memory or loaded before. It is sent without another check: if the
     /// kernel has evicted it since, sending it waits for the disk. Framed pieces are always checked.
     is_loaded: bool,
-    /// Uptime in ms that is noted in the file when the file is found in memory. `None` unless a whole file is sent
-    /// directly as one piece.
+    /// Uptime in ms that is recorded in the [`OpenFile`] when the file is found in the page cache. `None` unless a
+    /// whole file is sent directly as one piece.
     note: Option<u64>,
 }
 
@@ -64,7 +65,8 @@ impl FileSource {
     }
 
     /// Creates the source of a whole file. A file of one direct piece that was found in memory within the last second
-    /// is not checked again. `now_ms`: current uptime, which is noted in such a file when it is found in memory.
+    /// is not checked again. `now_ms`: current uptime, which is recorded in the [`OpenFile`] of such a file when a
+    /// check finds it in the page cache.
     pub fn whole(file: &Arc<OpenFile>, delivery: Delivery, now_ms: u64) -> FileSource {
         let part = FilePart {
             file: Arc::clone(file),

@@ -99,7 +99,7 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Responds to a rejected request, and closes the connection.
+    /// Responds to a rejected request if a response can be sent, logs the rejection, and closes the connection.
     #[cold]
     pub(super) fn refuse(
         &mut self,

@@ -108,7 +108,8 @@ impl<L: Link> Connection<L> {
         matches!(&self.state, State::Serving(serving) if serving.exchange.is_sending())
     }
 
-    /// Receives the next part of the request body while the handler waits for it.
+    /// Receives the next part of the request body while the handler waits for it. Sends 100 (Continue) first if the
+    /// client waits for it. If the body is rejected, the response to the rejection replaces the exchange.
     pub(super) fn receive_body(
         &mut self,
         context: &mut Context<'_>,

@@ -97,7 +97,8 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Handles the requests in `bytes` until one has to wait. Returns the number of consumed bytes.
+    /// Handles the requests in `bytes` until one has to wait, [`OUTPUT_BOUND`] bytes are queued, or the connection has
+    /// to close. Returns the number of consumed bytes.
     #[inline]
     pub(super) fn process_requests(
         &mut self,

@@ -44,7 +44,8 @@ pub struct Connection<L: Link> {
     pub(super) state: State,
     /// Limit of bytes committed ahead of the link.
     pub(super) send_budget: SendBudget,
-    /// True if a response that is more urgent than the one being sent can become ready at any moment.
+    /// True if a response that is more urgent than the one being sent can become ready at any moment. Determined only
+    /// for a link that is slow enough for the order of frames to matter; otherwise false.
     pub(super) is_urgent_pending: bool,
     /// Size of the held requests in bytes.
     pub(super) held_bytes: usize,

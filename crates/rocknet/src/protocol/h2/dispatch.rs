@@ -136,7 +136,8 @@ impl<L: Link> Connection<L> {
         }));
     }
 
-    /// Responds to a rejected request, or to a request with a rejected body.
+    /// Responds to a rejected request, or to a request with a rejected body. If its exchange is in progress, its
+    /// request body fails, and the response replaces the exchange.
     #[cold]
     pub(super) fn refuse(
         &mut self,

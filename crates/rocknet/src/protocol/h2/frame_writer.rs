@@ -18,8 +18,8 @@ use crate::worker::Worker;
 const FRAME_IN_RECORD: u64 = (MAX_RECORD_PLAINTEXT - FRAME_HEADER_SIZE) as u64;
 
 impl<L: Link> Connection<L> {
-    /// Writes the DATA frames that may be sent. Returns true if an exchange has no ready bytes left, and its body
-    /// continues.
+    /// Writes the DATA frames that may be sent, and records the responses that end with them. Returns true if an
+    /// exchange has no ready bytes left and its body continues, or if an internal error has closed the connection.
     #[inline]
     pub(super) fn write_frames(&mut self, worker: &Rc<Worker>, output: &mut SendQueue) -> bool {
         let mut drained = false;

@@ -29,7 +29,7 @@ pub(super) enum ExchangePoll {
 }
 
 impl<L: Link> Connection<L> {
-    /// Polls all exchanges in progress. Returns true if one has progressed.
+    /// Polls all exchanges in progress, and starts those of held requests. Returns true if one has progressed.
     #[inline]
     pub(super) fn poll_exchanges(
         &mut self,

@@ -40,8 +40,8 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Stores the page with the files to push with its response. A client that accepts no pushes gets 103 (Early Hints)
-    /// at once instead.
+    /// On the first visit to a page, stores the page with the files to push with its response. A client that accepts no
+    /// pushes gets the files of the configuration in 103 (Early Hints) at once instead.
     pub(super) fn prepare_page(
         &mut self,
         pending: &PendingResponse,

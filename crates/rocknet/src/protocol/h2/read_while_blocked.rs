@@ -77,7 +77,8 @@ impl<L: Link> Connection<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// Holds a request until exchanges may start again. `end`: the client has ended the stream with the head.
+    /// Holds a request until exchanges may start again. If its announced body is too large, only the rejection is held.
+    /// `end`: the client has ended the stream with the head.
     #[cold]
     pub(super) fn hold_request(
         &mut self,
@@ -138,7 +139,8 @@ impl<L: Link> Connection<L> {
         }));
     }
 
-    /// Holds a rejection until exchanges may start again. Its response is then that of [`Connection::refuse`].
+    /// Holds a rejection until exchanges may start again. Its response is then that of [`Connection::refuse`]. If the
+    /// exchange of the stream is in progress, its request body fails now, and the rejection replaces the exchange.
     #[cold]
     pub(super) fn hold_refusal(&mut self, worker: &Worker, config: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
         let mut request_context = RequestContext::unparsed(config, self.core.info.local());

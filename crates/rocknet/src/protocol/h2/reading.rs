@@ -107,7 +107,8 @@ impl<L: Link> Connection<L> {
         self.core.keep_unread(unread, used);
     }
 
-    /// Handles the events in `bytes`. Returns the number of consumed bytes.
+    /// Handles the events in `bytes`. Returns the number of consumed bytes. Stops early when [`OUTPUT_BOUND`] bytes are
+    /// queued, unless the socket is blocked; the next round then handles the rest.
     #[inline]
     fn process_received(
         &mut self,

@@ -60,7 +60,7 @@ pub struct Written {
     prepared: PreparedResult,
     /// Streams promised with the response.
     pub promised: Vec<PromisedStream>,
-    /// Receiver of the request body.
+    /// Receiver of the request body or tunnel data; `None` if it was not opened, or if the request was held.
     pub receiver: Option<BodyReceiver>,
 }
 
