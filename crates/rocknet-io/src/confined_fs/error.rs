@@ -52,7 +52,7 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotFound => f.write_str("no such file"),
-            Self::Forbidden => f.write_str("the server's user has no permission to read it"),
+            Self::Forbidden => f.write_str("forbidden by file permissions, or by a link to a file of another owner"),
             Self::Escapes => f.write_str("the path leads outside the root"),
             Self::Resources => f.write_str("out of file descriptors or memory; raise the limit of open files"),
             Self::WouldBlock => f.write_str("not in memory"),
