@@ -91,7 +91,7 @@ pub trait Link {
     /// [`Link::take_unsent`].
     fn flush(&mut self) {}
 
-    /// Shuts down the sending side; receiving continues.
+    /// Shuts down the sending side; receiving continues. The caller flushes batched writes first.
     ///
     /// # Errors
     ///

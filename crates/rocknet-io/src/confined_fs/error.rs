@@ -9,8 +9,8 @@ use rustix::io::Errno;
 /// Error of a lookup below a root.
 #[derive(Debug)]
 pub enum OpenError {
-    /// No file that can be served: the name does not exist or is invalid, a link is dangling or circular, or the file is
-    /// a FIFO, socket or device.
+    /// No file that can be served: the name does not exist or is invalid, a link is dangling or circular, or the file
+    /// is a FIFO, socket or device.
     NotFound,
     /// Access is forbidden by file permissions or, under [`Symlinks::Owner`](super::Symlinks::Owner), by a link to a
     /// file of another owner.
