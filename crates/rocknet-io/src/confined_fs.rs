@@ -3,8 +3,8 @@
 //!
 //! The directory is opened once, and every path is resolved from that descriptor. On Linux `openat2` with
 //! `RESOLVE_BENEATH` confines the lookup. The kernel refuses absolute links, even those that point back inside the
-//! directory. For these links, under [`Symlinks::Owner`], and on other systems, the path is walked component by
-//! component over open descriptors.
+//! directory. For these links, under [`Symlinks::Owner`], after repeated collisions with renames, and without
+//! `openat2`, the path is walked component by component over open descriptors.
 
 use std::fs::File;
 use std::io;
@@ -80,7 +80,8 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// Fails if the directory does not exist, or if the process has no permission to enter it.
+    /// Fails if `path` is not a directory, or if the process has no permission to reach it. On systems other than
+    /// Linux, the process also needs permission to read the directory.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let directory = RootDirectory::open(path)?;
@@ -128,8 +129,9 @@ impl Root {
     /// # Errors
     ///
     /// Returns [`OpenError::WouldBlock`] if the caller has to use [`Root::open_file`]: a name is not cached, the kernel
-    /// cannot look up cached names below this root, the policy is [`Symlinks::Owner`], a link leads out or is absolute,
-    /// or permission is missing. Otherwise returns the errors of [`Root::open_file`].
+    /// cannot look up cached names below this root, the policy is [`Symlinks::Owner`], or permission is missing. Under
+    /// [`Symlinks::Inside`], this is also the error for a link that leads out or is absolute. Otherwise returns the
+    /// errors of [`Root::open_file`].
     pub fn open_cached(&self, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
         let relative = validated(relative)?;
         // Checking the owners of links requires several system calls, some of which could block.
@@ -171,7 +173,7 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// As [`Root::open_file`], but permission to read the file is not required.
+    /// As [`Root::open_file`], but on Linux permission to read the file is not required.
     pub fn stat(&self, relative: &[u8], symlinks: Symlinks) -> Result<Meta, OpenError> {
         let found = self.open_at(validated(relative)?, symlinks, Access::StatOnly)?;
         Meta::of(found.as_fd())
@@ -207,8 +209,8 @@ impl Root {
             Symlinks::All => Ok(rustix::fs::openat(&self.directory, relative, flags, Mode::empty())?),
             Symlinks::Owner => walk::walk(&self.directory, relative, symlinks, access),
             Symlinks::Inside => match self.lookup.open_beneath(self.directory.as_fd(), relative, flags) {
-                // EXDEV: a link leads out, or is absolute and may lead back in. EAGAIN: a concurrent rename. ENOSYS:
-                // the kernel has no `openat2`. The walk handles all three.
+                // EXDEV: a link leads out, or is absolute and may lead back in. EAGAIN: concurrent renames. ENOSYS: the
+                // system or its sandbox has no `openat2`. The walk handles all three.
                 Err(Errno::XDEV | Errno::AGAIN | Errno::NOSYS) => {
                     walk::walk(&self.directory, relative, symlinks, access)
                 }
@@ -218,8 +220,9 @@ impl Root {
     }
 }
 
-/// Returns the attributes of the file at `path` if the kernel has every name of the path in its cache, and `None`
-/// otherwise. Links are followed anywhere, so `path` must come from the operator.
+/// Returns the attributes of the file or directory at `path` if the kernel has every name of the path in its cache.
+/// Returns `None` if not, and after any other error. Links are followed anywhere, so `path` must come from the
+/// operator.
 pub fn stat_cached(path: &Path) -> Option<Meta> {
     let found = system::stat_cached(path).ok()?;
     Meta::of(found.as_fd()).ok()

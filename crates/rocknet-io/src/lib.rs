@@ -1,7 +1,7 @@
 //! Sockets, files, processes, timers and event loops: the layer that makes the system calls of RockNet. Nothing here
 //! depends on HTTP.
 //!
-//! A connection is a [`Link`](link::Link), driven by epoll or io_uring, with TLS over either of them, or in memory for
+//! A connection is a [`Link`](link::Link): a socket driven by epoll or io_uring, TLS over another link, or memory in
 //! tests. Output waits in a [`SendQueue`](queue::SendQueue) until the link sends it. A [`Runtime`](runtime::Runtime) is
 //! the event loop of one worker, and a [`Wheel`](wheel::Wheel) holds the deadlines of its connections.
 //!

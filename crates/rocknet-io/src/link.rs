@@ -1,4 +1,4 @@
-//! Trait for a connected byte transport to one peer: TCP, a Unix socket, or TLS over either.
+//! Trait for a connected byte transport to one peer: TCP, a Unix socket, TLS over either, or a stream of HTTP/2.
 //!
 //! The trait suits back ends of both kinds: readiness (epoll) and completion (io_uring). A receive fills the caller's
 //! buffer or returns a buffer of the link. A send is passed the whole queue and removes the sent bytes from its front.
@@ -36,17 +36,17 @@ impl Deref for Received<'_> {
 ///
 /// All methods are called by the task that owns the connection, on the thread that created the link.
 pub trait Link {
-    /// Receives the available bytes. Empty bytes mean that the peer has shut down its sending side; every later call
-    /// then returns empty bytes.
+    /// Receives the available bytes. Empty bytes mean that the peer has shut down its sending side; no later call
+    /// returns data.
     ///
     /// # Errors
     ///
     /// Returns the error of the connection, for example `ConnectionReset`.
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>>;
 
-    /// Returns true if neither data, nor the end of the stream, nor an error has arrived. Data that has arrived
-    /// is discarded, so this method is meant for pooled connections, which are useless once anything has arrived. The
-    /// task is not woken when data arrives later.
+    /// Returns true if neither data, nor the end of the stream, nor an error has arrived. Arrivals that the event loop
+    /// has not delivered yet may be missed. Data that has arrived may be discarded, so this method is meant for pooled
+    /// connections, which are useless once anything has arrived. The task is not woken when data arrives later.
     fn is_idle(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         self.poll_recv(&mut context, &mut [0]).is_pending()
@@ -81,8 +81,8 @@ pub trait Link {
     }
 
     /// Removes and returns the part of a batched write that the socket did not accept. The task is woken when there is
-    /// such a part. Until it has been taken, the link sends nothing more, and receiving may remain pending. The caller
-    /// must send the part before all other output.
+    /// such a part; with io_uring, only if it also waits to receive or to send. Until the part has been taken, the link
+    /// sends nothing more, and receiving may remain pending. The caller must send the part before all other output.
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
         None
     }
@@ -91,7 +91,7 @@ pub trait Link {
     /// [`Link::take_unsent`].
     fn flush(&mut self) {}
 
-    /// Shuts down the sending side; receiving continues.
+    /// Shuts down the sending side; receiving continues. The caller flushes batched writes first.
     ///
     /// # Errors
     ///
@@ -116,7 +116,8 @@ pub trait Link {
     fn limit_unsent(&mut self, _: Option<u32>) {}
 
     /// Returns the number of bytes passed to the kernel that the peer has not acknowledged; 0 where the number is
-    /// unknown. It shows the progress of a slow peer long before the socket has room again.
+    /// unknown. TLS adds the records that its inner link has not accepted, and a stream of HTTP/2 counts only bytes
+    /// that wait to be framed. The number shows the progress of a slow peer long before the socket has room again.
     fn in_flight(&self) -> u64;
 
     /// Returns whether files and pipes in the queue are sent without passing through memory of this process

@@ -111,10 +111,11 @@ pub fn spawn<F: Future<Output = ()> + 'static>(future: F) {
     drop(tokio::task::spawn_local(future));
 }
 
-/// Delivers every event that the kernel has at this moment to its task.
+/// Delivers the events that the kernel has at this moment to their tasks: all completions of the ring, and of the
+/// runtime's own events at most the number that one poll reads.
 pub async fn drain_events() {
     tokio::task::yield_now().await;
-    // Yielding does not park the thread, and only parking flushes the write batch by itself.
+    // Yielding does not park the thread, so it does not flush the write batch.
     write_batch::flush_on_park();
     system::drain_ring();
 }

@@ -69,7 +69,8 @@ pub struct Tls<L, S = ServerSide> {
     /// Number of bytes of records that are collected before they are passed to the inner link. A limit on unsent bytes
     /// lowers it, because more urgent data can no longer overtake data that is already encrypted.
     batch: usize,
-    /// True if nothing more must be sent, because close_notify was sent or an error occurred.
+    /// True if nothing more must be sent, because close_notify or a fatal alert was sent, an error occurred, or the
+    /// link was reset.
     closed: bool,
     /// True if the sending direction of the inner link is shut down.
     is_shut_down: bool,
@@ -122,7 +123,8 @@ impl<L: Link, S: Side> Tls<L, S> {
         }
     }
 
-    /// Drives the handshake until it is complete. After a protocol error the matching alert is sent to the peer.
+    /// Drives the handshake until it is complete. After a failure that is neither an error of the link nor an alert of
+    /// the peer, a fatal alert is sent to the peer.
     ///
     /// # Errors
     ///
@@ -298,7 +300,8 @@ impl<L: Link, S: Side> Tls<L, S> {
         }
     }
 
-    /// Sends close_notify as far as possible without waiting.
+    /// Sends close_notify as far as possible without waiting. Sends nothing during the handshake, or if the session is
+    /// already closed.
     fn send_close_notify(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.closed, true) || self.session.is_handshaking() {
             return Ok(());

@@ -9,18 +9,18 @@ use rustix::io::Errno;
 /// Error of a lookup below a root.
 #[derive(Debug)]
 pub enum OpenError {
-    /// No file that can be served: the name does not exist, a link is dangling, or the file is a FIFO, socket or
-    /// device.
+    /// No file that can be served: the name does not exist or is invalid, a link is dangling or circular, or the file
+    /// is a FIFO, socket or device.
     NotFound,
     /// Access is forbidden by file permissions or, under [`Symlinks::Owner`](super::Symlinks::Owner), by a link to a
     /// file of another owner.
     Forbidden,
-    /// The path leads out of the root.
+    /// The path or one of its links leads out of the root, or the path contains `..`.
     Escapes,
     /// The process or the system has no descriptor or memory left, or the walk would keep too many directories open. It
     /// is therefore unknown whether the file exists. The response is 503.
     Resources,
-    /// The lookup would have to read the disk; the caller repeats it where blocking is allowed. Returned by
+    /// The lookup might block, for example on the disk; the caller repeats it where blocking is allowed. Returned by
     /// `open_cached` only.
     WouldBlock,
     /// The disk or file system failed.
@@ -52,7 +52,7 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotFound => f.write_str("no such file"),
-            Self::Forbidden => f.write_str("the server's user has no permission to read it"),
+            Self::Forbidden => f.write_str("forbidden by file permissions, or by a link to a file of another owner"),
             Self::Escapes => f.write_str("the path leads outside the root"),
             Self::Resources => f.write_str("out of file descriptors or memory; raise the limit of open files"),
             Self::WouldBlock => f.write_str("not in memory"),

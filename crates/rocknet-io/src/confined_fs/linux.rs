@@ -28,7 +28,8 @@ impl KernelLookup {
     pub(super) fn probe(directory: BorrowedFd<'_>) -> Self {
         let works =
             |resolve| match rustix::fs::openat2(directory, c".", STAT_ONLY | OFlags::CLOEXEC, Mode::empty(), resolve) {
-                // A lack of descriptors or memory does not mean that the call is unsupported.
+                // EAGAIN (a name is not cached) and a lack of descriptors or memory do not mean that the call is
+                // unsupported.
                 Ok(_) | Err(Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM) => true,
                 Err(_) => false,
             };

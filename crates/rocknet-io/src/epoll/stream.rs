@@ -25,7 +25,7 @@ mod parked;
 pub use parked::ParkedConnection;
 
 /// Maximum bytes of files that one connection sends before others are served. Of the sizes measured, this one costs
-/// least or nearly least for 1 to 64 connections and files of any size (decision 7).
+/// least or nearly least for 1 to 64 connections and files of any size (docs/decisions/0007-large-files.md).
 pub(crate) const FILE_BUDGET: u64 = 512 << 10;
 
 /// Number of steps that one receive adds to the count of [`WriteBatch::step`](super::write_batch::WriteBatch::step).
@@ -81,11 +81,11 @@ impl Acceptor {
         Ok(Acceptor(register(listener)?))
     }
 
-    /// Accepts the next connection. Pending while the backlog is empty.
+    /// Accepts the next connection. Pending while no connection is waiting.
     ///
     /// # Errors
     ///
-    /// Returns the error of `accept(2)`, never `WouldBlock`.
+    /// Returns the error of `accept(2)`, never `WouldBlock`, or that of the event loop.
     pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(OwnedFd, PeerAddress)>> {
         loop {
             let mut readiness = ready!(self.0.poll_read_ready(context))?;

@@ -1,5 +1,5 @@
-//! Write batch of a thread: collects the small writes of its connections, and sends them one after the other before the
-//! thread waits for events.
+//! Write batch of a thread: collects the small writes of its connections, and sends them one after the other, at the
+//! latest before the thread waits for events.
 //!
 //! ```text
 //! events ▶ task: receive, respond, push ▶ task: receive, respond, push ▶ … ▶ send, send, … ▶ wait for events
@@ -111,7 +111,8 @@ impl PendingWrites {
 
 impl WriteBatch {
     /// Adds a write for a socket. The owner of the socket must call `flush` before it closes the socket. `ticket`
-    /// identifies the previous write of the socket, and is replaced. Returns false if the write was not added.
+    /// identifies the previous write of the socket, and is replaced. Returns false, and adds nothing, if the write is
+    /// larger than [`MAX_WRITE_BYTES`], or if an unsent part of the previous write has not been taken back.
     #[inline]
     pub fn push(&self, socket: BorrowedFd<'_>, waker: &Waker, bytes: &[u8], ticket: &mut WriteTicket) -> bool {
         if bytes.len() > MAX_WRITE_BYTES || self.has_unsent(*ticket) {

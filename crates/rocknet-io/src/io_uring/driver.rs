@@ -52,7 +52,8 @@ impl Drop for DriverGuard {
     }
 }
 
-/// Waits in the ring until a task is woken. The runtime calls it before it parks its thread.
+/// Waits in the ring until a task is woken. Without a ring, or after its failure, only sends the batched writes. The
+/// runtime calls it before it parks its thread.
 pub(crate) fn on_park() {
     let Some(driver) = current() else {
         write_batch::flush_current_thread();
@@ -93,7 +94,8 @@ impl Driver {
     }
 
     /// Submits the queued operations, waits for a completion if `wait` is true, and wakes the tasks concerned. Returns
-    /// whether any task was woken.
+    /// whether any task was woken. First sends the batched writes of sockets that the ring does not drive, and does not
+    /// wait if that woke a task.
     pub fn turn(&self, wait: bool) -> bool {
         self.steps.set(0);
         // Sends the batched writes of sockets that the ring does not drive.
@@ -158,9 +160,9 @@ impl Driver {
         self.state.borrow_mut().slots.insert(slot)
     }
 
-    /// Releases a slot. The socket is closed once no queued operation refers to its descriptor number, because a socket
-    /// that is opened after the close may get the same number. `socket` is `None` if epoll has taken it over after a
-    /// failure of the ring.
+    /// Releases a slot, after sending its batched write. Unsent bytes and received data are discarded. The socket is
+    /// closed once no queued operation refers to its descriptor number, because a socket that is opened after the close
+    /// may get the same number. `socket` is `None` if epoll has taken it over after a failure of the ring.
     pub(super) fn release(&self, index: usize, socket: Option<OwnedFd>) {
         self.flush(index);
         let mut state = self.state.borrow_mut();
@@ -197,7 +199,9 @@ impl Driver {
         slot.stash.is_empty() && slot.filled.is_empty() && slot.end.is_none() && slot.send_error.is_none()
     }
 
-    /// Adds a write to the batch of this turn. Returns false if it was not added.
+    /// Adds a write to the batch of this turn. Returns false, and adds nothing, if the write is too large, the batch
+    /// has to be sent first, or the ring or an earlier send of this connection has failed. The same holds while unsent
+    /// bytes have not been taken back.
     #[inline]
     pub(super) fn send(&self, index: usize, bytes: &[u8]) -> bool {
         if bytes.len() > MAX_WRITE_BYTES || self.failed.get() {
@@ -367,7 +371,8 @@ impl Driver {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Counts steps towards the next turn, for a runtime that always has tasks to run and so never parks.
+    /// Counts steps, and makes a turn after [`STEPS_PER_TURN`] of them, for a runtime that always has tasks to run and
+    /// so never parks.
     #[inline]
     pub(super) fn step(&self, steps: u32) {
         self.steps.set(self.steps.get() + steps);

@@ -36,7 +36,7 @@ impl FileOperation {
     }
 
     /// Returns the result of the system call: a negative number is an error, and `-ECANCELED` means that the ring has
-    /// failed.
+    /// failed. Must not be called again after it has returned a result.
     pub fn poll(&mut self, context: &Context<'_>) -> Poll<i32> {
         let Some(index) = self.index else {
             return Poll::Ready(-libc::ECANCELED);

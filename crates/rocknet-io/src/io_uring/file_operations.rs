@@ -96,7 +96,8 @@ impl FileOperations {
         self.in_flight.remove(index);
     }
 
-    /// Stores the result. Returns the waker of the task that waits for it, if any.
+    /// Stores the result, or removes the operation if it was abandoned. Closes the descriptor that a lookup opened.
+    /// Returns the waker of the task that waits for the result, if any.
     pub fn complete(&mut self, index: usize, result: i32) -> Option<Waker> {
         let operation = self.in_flight.get_mut(index)?;
         if let FileCommand::Lookup(_) = operation.command {

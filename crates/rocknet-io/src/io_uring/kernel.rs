@@ -24,8 +24,8 @@ const SUBMISSIONS: u32 = 256;
 /// Size of the completion queue. Completions are processed after every call, and one call posts far fewer. The kernel
 /// stores completions that do not fit.
 const COMPLETIONS: u32 = 4096;
-/// Maximum time to wait until the kernel has ended its operations when a ring is closed. The kernel needs microseconds
-/// unless a disk hangs.
+/// Maximum time of each of two waits when a ring is closed or has failed: for the cancelled operations, and for file
+/// operations that have started. The kernel needs microseconds unless a disk hangs.
 pub(super) const END_WITHIN: Duration = Duration::from_secs(2);
 /// Flags that send as many bytes as the socket has room for, without waiting. Because of `MSG_WAITALL`, a short send
 /// counts as failed and posts a completion.
@@ -91,7 +91,7 @@ pub(super) struct Completion {
     pub result: i32,
     /// True if further completions of the operation follow.
     pub more: bool,
-    /// Id of the provided buffer that was filled.
+    /// Id of the provided buffer that the kernel selected, if any. It may contain no bytes.
     pub buffer: Option<u16>,
 }
 
@@ -299,7 +299,7 @@ impl Kernel {
     }
 
     /// Cancels all submitted operations, except those that a kernel thread or a disk has started: these complete later.
-    /// Returns true if no other operation can still write to memory.
+    /// Then unregisters the provided buffers. Returns true if no other operation can still write to memory.
     pub fn cancel_all(&mut self) -> bool {
         match self {
             Kernel::Ring(ring) => {

@@ -19,7 +19,8 @@ use crate::pipe::Pipe;
 const STEPS: u32 = 8;
 
 impl Driver {
-    /// Records the first receive of a connection. If it filled a large buffer, more data is likely to follow.
+    /// Turns large receives on if the first receive of a connection filled a buffer of at least
+    /// [`LARGE_RECEIVE_BYTES`], because more data is then likely to follow.
     pub(super) fn note_first_receive(&self, index: usize, got: usize, wanted: usize) {
         if got == wanted && got >= LARGE_RECEIVE_BYTES {
             self.with_state(|state| state.slots[index].receive_mode.enter_large());

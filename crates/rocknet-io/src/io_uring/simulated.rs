@@ -70,7 +70,7 @@ pub(super) struct SimulatedKernel {
     /// Inodes of the sockets whose connections were lost.
     pub lost: Rc<RefCell<HashSet<u64>>>,
     pub broken: bool,
-    /// Receives without the ring.
+    /// Number of receives without the ring.
     pub direct_calls: usize,
     /// Number of bytes that these receives moved into pipes.
     pub bytes_piped: usize,

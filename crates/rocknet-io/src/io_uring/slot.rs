@@ -96,7 +96,7 @@ impl ConnectionSlot {
     }
 
     /// Returns whether data may be moved from the socket into a pipe. Large receives must be on, no receive operation
-    /// may be active, and the slot must contain no received or unsent data, no end and no error.
+    /// may be active, and the slot must contain no received data, no batched or unsent write, no end and no error.
     pub fn holds_no_bytes(&self) -> bool {
         self.receive_mode.is_large()
             && self.receiving == ReceiveState::Idle

@@ -89,7 +89,8 @@ impl RingState {
         })
     }
 
-    /// Pushes an operation. Returns false if the ring has failed and the operation will not complete.
+    /// Pushes an operation. Returns false if the ring fails in this call, so that the operation will not complete.
+    /// After an earlier failure, the operation is discarded and the result is true.
     #[allow(unsafe_code)]
     pub fn push(&mut self, operation: Operation, user_data: u64) -> bool {
         while self.kernel.is_full() {
@@ -106,8 +107,9 @@ impl RingState {
     }
 
     /// Submits all queued operations and batched writes, and waits for a completion if `wait` is true. Makes one system
-    /// call, or several if the writes do not fit into the submission queue. Without `wait`, makes none if there is
-    /// nothing to submit and nothing to process. Errors that the next turn can overcome are not returned.
+    /// call, or several if the writes do not fit into the submission queue or a signal interrupts the wait. Without
+    /// `wait`, makes none if there is nothing to submit and nothing to process. Errors that the next turn can overcome
+    /// are not returned.
     pub fn enter(&mut self, wait: bool) -> io::Result<()> {
         if let Some(error) = self.submit_error.take() {
             return Err(error);
@@ -249,7 +251,7 @@ impl RingState {
         (self.operations, self.is_watching_epoll) = (0, false);
         self.closing.clear();
         self.write_batch.clear(|_| {});
-        // Operations that were not submitted never complete, so no completion would remove these slots.
+        // Operations that were not submitted never complete, so no completion would remove the released slots.
         self.slots.retain(|_, slot| !slot.is_released);
         for (_, slot) in &mut self.slots {
             if slot.pending_write.take().is_some() {

@@ -176,7 +176,8 @@ impl<L: Link> ClientHelloAcceptor<L> {
         self.send_alerts(&[[FATAL, alert]]);
     }
 
-    /// Cancels the handshake with an unencrypted alert, because of a timeout or because the client closed its side.
+    /// Cancels the handshake with the unencrypted alerts user_canceled and close_notify, and closes the sending
+    /// direction. Called after a timeout, or when the client has closed its side.
     pub fn cancel(&mut self) {
         self.send_alerts(&[[WARNING, USER_CANCELED], [WARNING, CLOSE_NOTIFY]]);
     }

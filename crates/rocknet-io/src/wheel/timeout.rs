@@ -19,7 +19,7 @@ impl Deadline {
         .await
     }
 
-    /// Waits until the deadline expires.
+    /// Waits until the deadline expires; forever if it is never set.
     pub async fn past(&self) {
         poll_fn(|context| match self.poll_past(context.waker()) {
             true => Poll::Ready(()),

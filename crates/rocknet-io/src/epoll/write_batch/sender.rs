@@ -39,7 +39,7 @@ impl BatchSender {
         batch.push(socket, waker, bytes, &mut self.ticket)
     }
 
-    /// Sends the write of this link now, if it is still in the batch.
+    /// Sends the whole batch now, if the write of this link is still in it.
     #[inline]
     pub fn flush(&self) {
         if let Some(batch) = &self.batch
@@ -49,8 +49,8 @@ impl BatchSender {
         }
     }
 
-    /// Sends the write of this link now, if it is still in the batch. Returns false if the socket did not accept all of
-    /// it; the caller then has to take the unsent part first.
+    /// Flushes like [`BatchSender::flush`]. Returns false if the socket did not accept all of this link's write; the
+    /// caller then has to take the unsent part first.
     pub fn flush_completely(&self) -> bool {
         self.flush();
         let batch = self.batch.as_ref();
