@@ -246,7 +246,7 @@ impl From<Malformed> for StreamError {
 /// hop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Malformed {
-    /// A field name is not a token in lower case (RFC 9113 §8.2.1).
+    /// A field name is not a token in lower case (RFC 9113 §8.2.1), or is an undefined pseudo-header field (§8.3).
     FieldName,
     /// A field value contains a control character, or starts or ends with white space (RFC 9113 §8.2.1).
     FieldValue,
@@ -298,8 +298,8 @@ impl Malformed {
             Self::PathEmpty => "an empty path",
             Self::Method => "a method that is not a token",
             Self::Connect => "CONNECT without an authority, or with a scheme or path",
-            Self::Protocol => "a :protocol that is not enabled",
-            Self::ContentLength => "a request body that does not match Content-Length",
+            Self::Protocol => ":protocol without CONNECT, or extended CONNECT that is not enabled",
+            Self::ContentLength => "a Content-Length that is invalid or differs from the request body",
             Self::TrailersWithoutEnd => "a second field block without END_STREAM",
             Self::ForbiddenTrailer => "a field that is forbidden in trailers",
             Self::TrailersTooLarge => "trailers above the size limit",
