@@ -87,13 +87,14 @@ impl ErrorCode {
 pub enum ConnectionError {
     /// The client did not send the connection preface (RFC 9113 §3.4).
     Preface,
-    /// The first frame is not SETTINGS (RFC 9113 §3.4).
+    /// The first frame is not SETTINGS, or only acknowledges SETTINGS (RFC 9113 §3.4).
     MissingSettings,
     /// A frame exceeds the announced maximum size (RFC 9113 §4.2).
     FrameTooLarge,
     /// A frame has a size that its type does not allow (RFC 9113 §6).
     FrameSize,
-    /// A stream frame is on stream 0, or a connection frame on another stream (RFC 9113 §6).
+    /// A stream frame is on stream 0, or a connection frame on another stream (RFC 9113 §6). Also PRIORITY_UPDATE for
+    /// stream 0 (RFC 9218 §7.1).
     WrongStream,
     /// Padding is as long as the frame's payload or longer (RFC 9113 §6.1).
     Padding,
