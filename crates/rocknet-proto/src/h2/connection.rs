@@ -354,8 +354,8 @@ impl ServerConnection {
     }
 
     /// Ends the connection with `code` and writes GOAWAY (RFC 9113 §6.8), for example after a deadline has passed. The
-    /// frame must be sent before the link is closed. All streams are dropped without an event. Nothing is written if the
-    /// connection has already ended.
+    /// frame must be sent before the link is closed. All streams are dropped without an event. If the connection has
+    /// already ended, nothing is written.
     pub fn close(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
         self.fail(code, out);
     }
