@@ -96,7 +96,7 @@ impl fmt::Display for CgiHeadError {
         f.write_str(match self {
             CgiHeadError::Line => "a line before the body is not a header field",
             CgiHeadError::Value => "the value of a header field contains a control character",
-            CgiHeadError::Status => "`Status` is not one status from 200 to 999",
+            CgiHeadError::Status => "the status line or `Status` is not one status from 200 to 999",
             CgiHeadError::TooManyFields => "there are too many header fields",
         })
     }

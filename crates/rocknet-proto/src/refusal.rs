@@ -69,7 +69,8 @@ pub enum FramingError {
     LengthInvalid,
     /// Transfer-Encoding in HTTP/1.0, which does not define it (RFC 9112 §6.1).
     CodingInHttp10,
-    /// A Transfer-Encoding that does not end with exactly one `chunked`, so that the length is unknown (RFC 9112 §6.3).
+    /// A Transfer-Encoding that has an empty member or does not end with exactly one `chunked`, so that the length is
+    /// unknown (RFC 9112 §6.3).
     CodingInvalid,
     /// A transfer coding other than `chunked`. The status is 501 (RFC 9112 §6.1).
     CodingUnknown,
@@ -107,10 +108,11 @@ pub enum ChunkError {
     BareLf,
     /// Chunk data that is not followed by CRLF: sender and receiver disagree about the size.
     End,
-    /// An invalid line in the trailer section.
+    /// An invalid line in the trailer section, or a section with too many lines or bytes.
     Trailer(FieldError),
     /// A trailer field for framing, routing, authorization or the handling of the content (RFC 9110 §6.5.1). Merged
-    /// into the head, it would change the meaning of the message.
+    /// into the head, it would change the meaning of the message. Only requests are refused for it; the receiver of a
+    /// response must drop the field.
     ForbiddenTrailer,
 }
 
@@ -161,7 +163,8 @@ pub enum Refusal {
     Version,
     /// A version that is not `HTTP/` digit `.` digit.
     VersionSyntax,
-    /// A line of three words whose second word is not a request target and whose third word is not an HTTP version.
+    /// A line of three words whose third word is not an HTTP version. The second word is not a request target, or the
+    /// first is `PRI`, as in the preface of HTTP/2.
     UnknownProtocol,
     /// A byte in the target that is not a visible ASCII character.
     TargetByte,
@@ -174,16 +177,17 @@ pub enum Refusal {
     TargetScheme,
     /// A target longer than its limit, or a request line that does not end within the size limit of the head.
     TargetTooLong,
-    /// An invalid field line, or too many field lines.
+    /// An invalid field line, or a head with too many lines or bytes.
     Field(FieldError),
-    /// HTTP/1.1 without Host (RFC 9112 §3.2).
+    /// HTTP/1.1 without Host (RFC 9112 §3.2), or HTTP/2 without a host in `:authority` or Host.
     HostMissing,
     /// More than one Host line: two servers on the path may choose different sites.
     HostRepeated,
-    /// A host that is not `uri-host [":" port]`, including an empty host and a host with userinfo.
+    /// A host in Host, `:authority` or an absolute target that is not `uri-host [":" port]`. That includes an empty
+    /// Host and a host with userinfo.
     HostInvalid,
-    /// A Host that differs from the authority of an absolute target: one server may route by Host while another
-    /// authorizes by the target.
+    /// A Host that differs from `:authority` or from the authority of an absolute or CONNECT target: one server may
+    /// route by Host while another authorizes by the target.
     HostMismatch,
     /// Ambiguous or invalid framing of the body.
     Framing(FramingError),
@@ -191,7 +195,7 @@ pub enum Refusal {
     Expectation,
     /// An invalid chunked body.
     Chunk(ChunkError),
-    /// A request body above the limit of the site.
+    /// A request body above the limit of its site, or above [`Limits::body_size`](crate::Limits::body_size).
     ContentTooLarge,
 }
 
@@ -231,7 +235,7 @@ impl Refusal {
             Self::Field(error) => error.reason(),
             Self::HostMissing => "no Host field",
             Self::HostRepeated => "more than one Host field",
-            Self::HostInvalid => "a malformed Host field",
+            Self::HostInvalid => "a malformed host",
             Self::HostMismatch => "a Host field that differs from the request target",
             Self::Framing(error) => error.reason(),
             Self::Expectation => "an unknown expectation",
@@ -246,9 +250,9 @@ impl Refusal {
         !matches!(self, Self::Http2Preface)
     }
 
-    /// Returns true if the line is the preface of HTTP/2, or may be a damaged one. A line of an unknown protocol has
-    /// neither an HTTP version nor a request target, so its client may speak HTTP/2. A connection that accepts both
-    /// versions sends no response to such a client (RFC 9113 §3.4).
+    /// Returns true if the line is the preface of HTTP/2, or may be a damaged one. A line of an unknown protocol has no
+    /// HTTP version, and no request target or the word `PRI`, so its client may speak HTTP/2. A connection that accepts
+    /// both versions sends no response to such a client (RFC 9113 §3.4).
     pub const fn may_be_preface(self) -> bool {
         matches!(self, Self::Http2Preface | Self::UnknownProtocol)
     }

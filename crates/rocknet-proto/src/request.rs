@@ -209,7 +209,8 @@ impl OwnedRequest {
         }
     }
 
-    /// Converts the request to HTTP/2, without the fields for whose names `is_omitted` returns true.
+    /// Converts the request to HTTP/2, without the fields for whose names `is_omitted` returns true. The result has no
+    /// [`upgrade`](Request::upgrade).
     pub fn to_http2(&self, is_omitted: impl Fn(&[u8]) -> bool) -> Self {
         let mut bytes = self.bytes.to_vec();
         let mut index = RequestIndex {

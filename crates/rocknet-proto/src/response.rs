@@ -37,7 +37,8 @@ impl Default for ResponseIndex {
 }
 
 impl ResponseIndex {
-    /// Clears the index and keeps its allocations.
+    /// Clears the index and keeps its allocations. The status, version and head size keep their values, because the
+    /// parser sets them for every response.
     pub fn clear(&mut self) {
         self.fields.clear();
         self.trailers.clear();

@@ -120,8 +120,8 @@ impl Known {
         Self::from_prefix(name, name.len())
     }
 
-    /// Returns the known name that the first `length` bytes spell, in any case. If further bytes follow, a name shorter
-    /// than eight bytes is loaded as one word.
+    /// Returns the known name that the first `length` bytes spell, in any case. A name shorter than eight bytes is
+    /// loaded as one word if `bytes` has at least eight bytes, and copied otherwise.
     #[inline]
     pub(crate) fn from_prefix(bytes: &[u8], length: usize) -> Option<Known> {
         if length > MAX_NAME {

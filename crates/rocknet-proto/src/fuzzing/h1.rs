@@ -14,7 +14,7 @@ use crate::status::Status;
 pub enum ResponseTiming {
     /// After the head, so that the body is received and discarded.
     AfterHead,
-    /// After the body.
+    /// After the body, or after the head of a request without a body.
     AfterBody,
 }
 

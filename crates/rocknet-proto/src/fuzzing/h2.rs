@@ -27,8 +27,8 @@ const SMALL: u64 = 5;
 const BIG: u64 = 100_000;
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
-/// Returns a line for each stream whose response the validator rejects, and `out of step` if the validator cannot
-/// continue.
+/// Returns a line for each head or trailer section that the validator rejects, and `out of step` if the validator
+/// cannot continue.
 pub(super) fn validated(pieces: &[&[u8]]) -> Vec<String> {
     let (mut validator, mut lines) = (ResponseValidator::default(), Vec::new());
     for piece in pieces {

@@ -141,7 +141,8 @@ impl BodyReader {
         (self.state, self.allowed) = (BodyState::UntilClose, u64::MAX);
     }
 
-    /// Sets the limit for the unread part of the body. Returns false if the announced length exceeds it.
+    /// Sets the limit for the unread part of the body. Returns false if the unread part of an announced length exceeds
+    /// it.
     pub(crate) fn limit(&mut self, limit: u64) -> bool {
         self.allowed = limit;
         self.state != BodyState::Length || self.left <= limit

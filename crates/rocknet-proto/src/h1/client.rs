@@ -8,7 +8,7 @@
 //!                                      Head ──Interim──► Head       Head ──Switched──► Closed
 //! ```
 //!
-//! Without a body, the state `Body` is skipped.
+//! Without a body, the state `Body` is skipped. On a reused connection, `encode_request` leads from `Done` to `Body`.
 
 use memchr::memchr;
 

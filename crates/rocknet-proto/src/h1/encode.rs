@@ -61,7 +61,8 @@ pub enum EncodeError {
     FieldName,
     /// A field value with a control character: a CRLF in it would begin another field or response.
     FieldValue,
-    /// A field that frames the message or controls the connection. Only [`Framing`] sets such fields.
+    /// A field that frames the message or controls the connection; only [`Framing`] sets such fields. In requests also
+    /// Host and Upgrade, which [`RequestLine`](super::RequestLine) sets.
     FramingField,
     /// A method that is not a token, a target that is empty or has forbidden bytes, or an invalid host.
     RequestLine,

@@ -60,7 +60,8 @@ pub(crate) fn read_head(
 }
 
 /// Fields that affect the body or the connection. A request without them has no body, and its connection persists or
-/// closes by the default of its version.
+/// closes by the default of its version. Upgrade is not in the set, because it takes effect only together with
+/// Connection.
 const CONNECTION_AND_BODY: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,

@@ -11,6 +11,8 @@
 //!           any ──refusal, upgrade, close──► Closed
 //! writing:  Idle ──Request──► Pending ──respond──► Started ──finish──► Idle
 //! ```
+//!
+//! If the response is finished before the body and the connection persists, `End` leads from `Body` to `Head`.
 
 use memchr::memchr;
 
@@ -31,7 +33,7 @@ use crate::status::Status;
 pub enum ServerEvent {
     /// The bytes are incomplete; read more from the client.
     More {
-        /// Bytes to drop, such as the size of a chunk.
+        /// Bytes to drop, such as the line with the size of a chunk.
         consumed: usize,
     },
     /// The head of a request, described by the index. No `End` follows if there is no body.
@@ -259,7 +261,8 @@ impl ServerConnection {
     ///
     /// # Errors
     ///
-    /// [`Refusal::ContentTooLarge`] if the announced length exceeds the limit.
+    /// [`Refusal::ContentTooLarge`] if the unread part of the announced length exceeds the limit. The connection reads
+    /// nothing more then.
     pub fn set_body_limit(&mut self, limit: u64) -> Result<(), Refusal> {
         if self.reading == ReadState::Body && !self.request_body.limit(limit) {
             return Err(self.refuse(Refusal::ContentTooLarge));
@@ -306,7 +309,9 @@ impl ServerConnection {
         self.reading == ReadState::Body
     }
 
-    /// Starts the response and returns its framing. If `close` is true, the connection closes after the response.
+    /// Starts the response and returns its framing. If `close` is true, the connection closes after the response. It
+    /// also closes if the request did not keep it open or was refused, if the client still waits for 100, or if only
+    /// the close can end the body.
     ///
     /// An interim response (1xx except 101) has no body and changes no state. 101 closes the connection unless
     /// `may_upgrade` returned true. Any response without a request, such as 408 for an incomplete head, closes the

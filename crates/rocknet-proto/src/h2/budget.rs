@@ -60,8 +60,8 @@ floods! {
     /// WINDOW_UPDATE. Each DATA frame sent pays for two of them, one for its stream and one for the connection, unless
     /// a window made the frame smaller than 32 bytes.
     WindowUpdates 1024 128 "too many WINDOW_UPDATE frames";
-    /// Frames on closed streams. Legitimate ones were in flight when the server reset the stream: at most a window of
-    /// data.
+    /// Frames on closed streams, and on streams that the final GOAWAY excludes. Legitimate ones were in flight when the
+    /// server reset the stream or sent GOAWAY: at most a window of data, and the heads of refused requests.
     Stale 512 64 "too many frames on closed streams";
     /// Frames of unknown types, which must be ignored (RFC 9113 §5.5). Some clients send a few to keep servers
     /// tolerant.

@@ -160,9 +160,10 @@ pub enum ConnectionEvent {
         /// Reason given by the client.
         code: ErrorCode,
     },
-    /// The client acknowledged [`ServerConnection::ping`] (RFC 9113 §6.7).
+    /// The client sent the acknowledgement of a PING (RFC 9113 §6.7): of [`ServerConnection::ping`], or of a PING that
+    /// was never sent.
     Pong {
-        /// Payload of the PING.
+        /// Payload of the acknowledgement.
         opaque: [u8; 8],
     },
     /// The connection ended with an error. GOAWAY is written and must be sent before the link is closed.
@@ -315,7 +316,8 @@ impl ServerConnection {
     /// Reads unread bytes and returns one event. `now` is in milliseconds since an arbitrary start; a resolution of
     /// seconds suffices.
     ///
-    /// Bytes of an incomplete frame are not consumed: at most 16 KiB and a frame header.
+    /// Bytes of an incomplete frame are not consumed: at most 16 KiB and a frame header. Payloads of DATA and of frames
+    /// of unknown types are the exception: they are consumed as they arrive.
     pub fn receive(
         &mut self,
         limits: &Limits,
@@ -353,7 +355,8 @@ impl ServerConnection {
     }
 
     /// Ends the connection with `code` and writes GOAWAY (RFC 9113 §6.8), for example after a deadline has passed. The
-    /// frame must be sent before the link is closed.
+    /// frame must be sent before the link is closed. All streams are dropped without an event. If the connection has
+    /// already ended, nothing is written.
     pub fn close(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
         self.fail(code, out);
     }

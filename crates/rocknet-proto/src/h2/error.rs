@@ -87,13 +87,14 @@ impl ErrorCode {
 pub enum ConnectionError {
     /// The client did not send the connection preface (RFC 9113 §3.4).
     Preface,
-    /// The first frame is not SETTINGS (RFC 9113 §3.4).
+    /// The first frame is not SETTINGS, or only acknowledges SETTINGS (RFC 9113 §3.4).
     MissingSettings,
     /// A frame exceeds the announced maximum size (RFC 9113 §4.2).
     FrameTooLarge,
     /// A frame has a size that its type does not allow (RFC 9113 §6).
     FrameSize,
-    /// A stream frame is on stream 0, or a connection frame on another stream (RFC 9113 §6).
+    /// A stream frame is on stream 0, or a connection frame on another stream (RFC 9113 §6). Also PRIORITY_UPDATE for
+    /// stream 0 (RFC 9218 §7.1).
     WrongStream,
     /// Padding is as long as the frame's payload or longer (RFC 9113 §6.1).
     Padding,
@@ -246,7 +247,7 @@ impl From<Malformed> for StreamError {
 /// hop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Malformed {
-    /// A field name is not a token in lower case (RFC 9113 §8.2.1).
+    /// A field name is not a token in lower case (RFC 9113 §8.2.1), or is an undefined pseudo-header field (§8.3).
     FieldName,
     /// A field value contains a control character, or starts or ends with white space (RFC 9113 §8.2.1).
     FieldValue,
@@ -298,8 +299,8 @@ impl Malformed {
             Self::PathEmpty => "an empty path",
             Self::Method => "a method that is not a token",
             Self::Connect => "CONNECT without an authority, or with a scheme or path",
-            Self::Protocol => "a :protocol that is not enabled",
-            Self::ContentLength => "a request body that does not match Content-Length",
+            Self::Protocol => ":protocol without CONNECT, or extended CONNECT that is not enabled",
+            Self::ContentLength => "a Content-Length that is invalid or differs from the request body",
             Self::TrailersWithoutEnd => "a second field block without END_STREAM",
             Self::ForbiddenTrailer => "a field that is forbidden in trailers",
             Self::TrailersTooLarge => "trailers above the size limit",

@@ -18,13 +18,14 @@ const TABLE_SIZE: usize = 4096;
 /// block cannot be skipped, because the table would be out of sync from then on.
 const MAX_BLOCK_SIZE: usize = 128 * 1024;
 
-/// Maximum number of remembered streams whose response has started and not ended. The server never ends a stream that
-/// the client has reset, so the streams with the lowest numbers are dropped. If a dropped stream is still open, its
-/// trailers are taken for a head: `:status` in them is not detected, and trailers without it count as malformed.
+/// Maximum number of remembered streams whose response has started and not ended. The server does not end a stream that
+/// the client has reset, so such streams accumulate. Above the maximum, the lowest number is dropped. If a dropped
+/// stream is still open, its trailers are taken for a head: `:status` in them is not detected, and trailers without it
+/// count as malformed.
 const MAX_STREAMS: usize = 1024;
 
-/// Error for bytes that break HPACK or the order of frames, so that the validator cannot continue. The client library
-/// closes such a connection, too.
+/// Error for bytes after which the validator cannot continue, because its table may be out of sync. They break HPACK,
+/// the padding or the order of frames, contain PUSH_PROMISE, or exceed the maximum size of a field block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfSync;
 
@@ -76,12 +77,12 @@ impl Default for ResponseValidator {
 }
 
 impl ResponseValidator {
-    /// Reads the next bytes of the server and calls `malformed` with the number of each stream whose response is
-    /// malformed.
+    /// Reads the next bytes of the server. Calls `malformed` with the number of the stream for each malformed head or
+    /// trailer section.
     ///
     /// # Errors
     ///
-    /// [`OutOfSync`] if HPACK or the order of frames is broken. Every later call fails as well.
+    /// [`OutOfSync`] if the validator cannot continue. Every later call with at least one byte fails as well.
     pub fn read(&mut self, mut bytes: &[u8], mut malformed: impl FnMut(u32)) -> Result<(), OutOfSync> {
         while !bytes.is_empty() {
             match self.position {

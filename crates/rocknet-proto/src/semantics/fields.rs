@@ -1,4 +1,4 @@
-//! Validates field names and values of the configuration (RFC 9110 §5).
+//! Validates tokens, such as field names, and field values (RFC 9110 §5).
 
 use crate::bytes;
 
@@ -7,7 +7,8 @@ pub fn is_token(bytes: &[u8]) -> bool {
     bytes::is_token(bytes)
 }
 
-/// Returns true for a field value that may be sent: visible bytes and obs-text, with spaces or tabs only between them.
+/// Returns true for a field value that may be sent: visible bytes and obs-text, with spaces or tabs only between them,
+/// or no bytes at all.
 /// Line breaks, NUL and other controls are invalid, so that a value cannot inject fields.
 pub fn is_field_value(bytes: &[u8]) -> bool {
     let blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));

@@ -8,7 +8,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use super::list::parts;
 use crate::bytes::is_token;
 
-/// An element of `Forwarded`, which describes the request that one proxy received.
+/// An element of `Forwarded`, which describes the request that one proxy received. Other parameters, such as `by`, are
+/// ignored.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Element<'a> {
     /// Node that sent the request to the proxy: an address, `unknown`, or an obfuscated identifier.
@@ -109,8 +110,8 @@ pub fn parse_node(text: &[u8]) -> Option<Node> {
     Some(Node { address, port })
 }
 
-/// Appends an element to the field value in `out`. Without an address, the node is `unknown`; an empty `host` or
-/// `proto` is omitted.
+/// Appends an element to the field value in `out`. Without an address, the node is `unknown`. An IPv4-mapped IPv6
+/// address is written as IPv4. An empty `host` or `proto` is omitted.
 pub fn write_element(out: &mut Vec<u8>, address: Option<IpAddr>, host: &[u8], proto: &[u8]) {
     if !out.is_empty() {
         out.extend_from_slice(b", ");

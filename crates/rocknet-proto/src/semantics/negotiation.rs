@@ -150,8 +150,9 @@ impl AcceptEncoding {
 
 /// Returns the coding of greatest weight among those `offered`. Among equal weights, [`Coding::BY_PREFERENCE`] decides.
 ///
-/// Identity is always available and need not be offered. It is also the result if the client refuses all codings. RFC
-/// 9110 §12.5.3 allows 406 in that case, but a readable response is more helpful than an error.
+/// Identity is always available and need not be offered. It is also the result if the client refuses all offered
+/// codings and identity. RFC 9110 §12.5.3 allows 406 in that case, but a readable response is more helpful than an
+/// error.
 pub fn choose_coding(accepted: AcceptEncoding, offered: &[Coding]) -> Coding {
     let mut best = (accepted.weights[Coding::Identity as usize], Coding::Identity);
     // In ascending order of preference, so that a later coding of equal weight wins.

@@ -53,7 +53,7 @@ fn bodies_arrive_in_parts() {
 fn bodies_must_match_content_length() {
     let head = "request 1 POST / @a content-length=3";
     let post = || post_with(1, &[("content-length", "3")]);
-    let error = "reset 1 PROTOCOL_ERROR a request body that does not match Content-Length";
+    let error = "reset 1 PROTOCOL_ERROR a Content-Length that is invalid or differs from the request body";
     server(
         &[post(), data(1, "ab"), last_data(1, "c")],
         &[head, "data 1 abc", "end 1", "idle", SENT[0], SENT[1]],

@@ -203,7 +203,7 @@ fn frames_in_flight_to_a_reset_stream_are_ignored() {
         ],
         &[
             "request 1 POST / @a content-length=1",
-            "reset 1 PROTOCOL_ERROR a request body that does not match Content-Length",
+            "reset 1 PROTOCOL_ERROR a Content-Length that is invalid or differs from the request body",
             "request 3 GET / @a n=v end",
             "idle",
             "> reset 1 PROTOCOL_ERROR",

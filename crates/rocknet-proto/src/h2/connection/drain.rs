@@ -49,8 +49,8 @@ impl ServerConnection {
         self.drain_state != DrainState::Active
     }
 
-    /// Returns whether all responses have ended after the server's final GOAWAY or any GOAWAY of the client. The
-    /// connection can then be closed.
+    /// Returns whether the connection is [idle](Self::is_idle) after the server's final GOAWAY or any GOAWAY of the
+    /// client. It can then be closed.
     pub fn is_drained(&self) -> bool {
         let is_final = matches!(self.drain_state, DrainState::Final { .. }) || self.client_is_leaving;
         is_final && self.is_idle()

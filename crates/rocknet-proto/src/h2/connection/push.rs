@@ -37,7 +37,7 @@ impl ServerConnection {
             && parent.is_some_and(|stream| stream.id & 1 == 1 && stream.state.can_send())
     }
 
-    /// Writes a PUSH_PROMISE and returns the promised stream (RFC 9113 §8.4.1). The caller must write it before the
+    /// Writes a PUSH_PROMISE and returns the promised stream (RFC 9113 §8.4.1). The caller must send it before the
     /// bytes that refer to the pushed resource, and then respond on the promised stream as on any other.
     ///
     /// # Errors

@@ -176,7 +176,8 @@ impl ServerConnection {
         Ok(None)
     }
 
-    /// Returns whether no stream of this number has been opened yet.
+    /// Returns whether no stream of this number has been opened yet. Streams that the final GOAWAY excludes do not
+    /// count as idle, because frames on them are ignored instead of being an error.
     pub(super) fn is_idle_stream(&self, number: u32) -> bool {
         if number & 1 == 1 {
             number > self.last_client_stream && !self.drain_state.refuses(number)
@@ -248,7 +249,8 @@ impl ServerConnection {
     ///
     /// # Errors
     ///
-    /// [`Refusal::ContentTooLarge`] if the announced Content-Length exceeds the limit. The body is then discarded.
+    /// [`Refusal::ContentTooLarge`] if the rest of the announced Content-Length exceeds the limit. The body is then
+    /// discarded.
     pub fn set_body_limit(&mut self, id: StreamId, limit: u64) -> Result<(), Refusal> {
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(());

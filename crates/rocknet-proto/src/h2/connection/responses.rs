@@ -16,8 +16,8 @@ pub enum SendError {
     /// The stream no longer exists, or its response has ended.
     Gone,
     /// The part is out of order: a second final head, a body before the head, an interim response after it, or trailers
-    /// before the whole body is sent. A status that the method does not accept, or a push that is not allowed, is out
-    /// of order, too.
+    /// before the whole body is sent. An interim status for a final head, a final status or 101 for an interim one, and
+    /// a push that is not allowed are out of order, too.
     OutOfOrder,
     /// A field, or the request of a push, must not be sent.
     Field(EncodeError),

@@ -19,10 +19,10 @@ pub(crate) trait FieldSink {
     fn buffer(&mut self) -> &mut Vec<u8>;
 
     /// Called after a field was appended. Its name starts at `start`; its value starts at `value` and ends with the
-    /// buffer.
+    /// buffer. While the sink is full, it gets only fields that enter the dynamic table.
     fn field(&mut self, class: NameClass, value_valid: bool, start: usize, value: usize);
 
-    /// Returns whether all further fields are dropped, so that fields of the tables need not be copied.
+    /// Returns whether the sink drops all further fields, so that most of them need not be appended.
     fn is_full(&self) -> bool;
 }
 

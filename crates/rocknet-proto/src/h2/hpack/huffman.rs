@@ -25,8 +25,8 @@ pub(crate) const fn decoded_bound(coded: usize) -> usize {
 /// Decodes `coded` into `room` and returns the number of bytes written. `room` has [`decoded_bound`] bytes, so it is
 /// never exhausted.
 fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
-    // The next bits are at the top of `bits`. After the first `count` bits, `bits` holds bits of uncounted bytes, or
-    // ones.
+    // The next bits are at the top of `bits`. After the first `count` bits, `bits` may hold bits of bytes that are not
+    // counted yet, then zeros; at the end of the input it holds ones.
     let (mut bits, mut count, mut at) = (0u64, 0u32, 0usize);
     let mut written = room.iter_mut();
     let mut size = 0;

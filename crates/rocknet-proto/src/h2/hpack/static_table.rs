@@ -20,7 +20,7 @@ pub(crate) fn at(index: usize) -> Option<&'static StaticField> {
 /// Number of fields. The indices of the dynamic table follow (RFC 7541 §2.3.3).
 pub(crate) const COUNT: usize = 61;
 
-/// Result of [`find`]: an index of the field, or of a field with the same name.
+/// Result of [`find`]: the index of the field, or of the first field with the same name, or neither.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StaticMatch {
     Field(usize),
