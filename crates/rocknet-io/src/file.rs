@@ -145,7 +145,7 @@ pub fn read_at_most_resident(file: &File, max: usize) -> io::Result<Option<Vec<u
     while content.len() < max {
         let at = content.len();
         match retry(|| system::append_resident(file.as_fd(), at as u64, &mut content)) {
-            // A file system in memory that lacks the flag has no disk to wait for.
+            // The file system does not support RWF_NOWAIT. If it is in memory, reading does not wait for a disk anyway.
             Err(Errno::OPNOTSUPP) if system::is_memory_backed(file.as_fd()) => {
                 return read_at_most(file, max).map(Some);
             }

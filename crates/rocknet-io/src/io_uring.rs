@@ -1,8 +1,8 @@
-//! io_uring back end: sockets on a ring for each worker. The ring is driven whenever the worker's runtime would park
-//! its thread.
+//! io_uring back end: sockets on a ring for each worker. The ring makes a turn when the worker's runtime would park its
+//! thread, and after a fixed number of steps while tasks still run, so that busy tasks cannot starve it.
 //!
 //! ```text
-//! tasks run ──none left──▶ turn: submit, wait, reap, wake ──▶ tasks run
+//! tasks run ──none left, or step limit──▶ turn: submit, wait if no task is left, reap, wake ──▶ tasks run
 //!                               │ the ring also polls the runtime's own epoll: timers, other threads, signals
 //! ```
 //!

@@ -1,5 +1,6 @@
-//! The parts of CGI (RFC 3875) that FastCGI, SCGI, uwsgi and CGI programs share: errors of variables, and the parser
-//! for the head of a response. The head consists of field lines, of which one may be `Status`, and an empty line.
+//! The parts of CGI (RFC 3875) that several protocols share: the parser for the head of a response, used for FastCGI,
+//! SCGI, uwsgi and CGI programs, and the error for a variable that a protocol cannot encode. The head consists of field
+//! lines, of which one may be `Status`, and an empty line.
 
 use std::fmt;
 
@@ -96,7 +97,7 @@ impl fmt::Display for CgiHeadError {
         f.write_str(match self {
             CgiHeadError::Line => "a line before the body is not a header field",
             CgiHeadError::Value => "the value of a header field contains a control character",
-            CgiHeadError::Status => "the status line or `Status` is not one status from 200 to 999",
+            CgiHeadError::Status => "the status is repeated, or is not a number from 200 to 999",
             CgiHeadError::TooManyFields => "there are too many header fields",
         })
     }

@@ -40,8 +40,8 @@ pub fn set_helper_program(program: impl Into<PathBuf>) {
 ///
 /// # Errors
 ///
-/// Returns an error if an account of the plan cannot be used, if the plan needs a default account and there is none, or
-/// if the helper cannot be started.
+/// Returns an error if an account of the plan cannot be used, if the plan needs a default account that does not exist,
+/// or if the helper cannot be started.
 pub fn prepare(plan: &AccountPlan, server: &User) -> io::Result<()> {
     let accounts = plan.accounts(server)?;
     let rights = if accounts.all.is_empty() {

@@ -142,8 +142,8 @@ fn process_with(inodes: &[u64]) -> Option<PortOwner> {
 
 /// `TCP_LISTEN` as the table prints it.
 const LISTEN: &str = "0A";
-/// Maximum number of bytes read from a table. Listening sockets come first in the TCP tables, so the tables of a
-/// machine with a million connections need not be read whole. A Unix socket beyond the limit is not found.
+/// Maximum number of bytes read from a table. Listening sockets come first in the TCP tables, so the start of a
+/// table is enough even on a machine with a million connections. A Unix socket beyond the limit is not found.
 const MAX_TABLE: u64 = 4 * 1024 * 1024;
 /// Maximum time of a search. The owner only improves an error message, so the message does without it on a machine with
 /// very many processes.

@@ -11,10 +11,10 @@ use super::control::{self, ControlBuffer};
 use super::ecn::Ecn;
 use super::error::last_error;
 
-/// Maximum number of batches received by one call. Each batch can contain dozens of datagrams, so more batches would
-/// only delay other tasks.
+/// Maximum number of batches received by one call. A batch is one message of `recvmmsg`: one datagram, or dozens from
+/// the same peer that the kernel has coalesced (GRO). More batches would only delay other tasks.
 const BATCH: usize = 8;
-/// Size in bytes of the buffer for each batch: the largest batch that the kernel coalesces.
+/// Size in bytes of the buffer for each batch. The kernel coalesces at most this many bytes.
 const BUFFER_SIZE: usize = 64 * 1024;
 
 /// Metadata of a batch of datagrams received from one peer.

@@ -21,9 +21,10 @@ pub enum H2ResponseTiming {
     Never,
 }
 
-/// Size of a response body in bytes.
+/// Size of a response body in bytes, unless [`BIG`] applies.
 const SMALL: u64 = 5;
-/// Size of a response body in bytes, for paths that begin with `/big`.
+/// Size of a response body in bytes, for paths that begin with `/big`. A response that is sent after a request body is
+/// always small.
 const BIG: u64 = 100_000;
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
@@ -44,8 +45,9 @@ pub(super) fn validated(pieces: &[&[u8]]) -> Vec<String> {
 /// Returns the events of a server that receives these pieces, one line each. The state of the connection follows
 /// (`closed`, `idle` or `more`), and then a line for each frame that the server sent.
 ///
-/// The server's SETTINGS are omitted, and WINDOW_UPDATE, because it depends on the split of the body. Queued response
-/// bodies are sent at the end, so that the lines do not depend on the split.
+/// The frame lines omit the server's SETTINGS. They also omit WINDOW_UPDATE, because the number of these frames depends
+/// on the split of the request body. Queued response bodies are sent at the end, so that the lines do not depend on the
+/// split.
 pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing: H2ResponseTiming) -> Vec<String> {
     let mut caller = Caller {
         connection: ServerConnection::new(config),
@@ -212,7 +214,7 @@ impl Caller {
         }
     }
 
-    /// Sends all data in small parts, like a server with a full queue.
+    /// Sends the queued response bodies as far as the flow-control windows allow, in DATA frames of at most 30,000 bytes.
     fn grant_all(&mut self) {
         let Self { connection, out, .. } = self;
         while let Some(grant) = connection.next_data(30_000, out) {

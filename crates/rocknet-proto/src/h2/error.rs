@@ -113,7 +113,8 @@ pub enum ConnectionError {
     Compression(HpackError),
     /// A setting has an invalid value (RFC 9113 §6.5.2).
     InvalidSetting,
-    /// INITIAL_WINDOW_SIZE is above 2^31-1, or its change raises a stream window above it (RFC 9113 §6.5.2).
+    /// INITIAL_WINDOW_SIZE is above 2^31-1 (RFC 9113 §6.5.2), or a change of it raises the window of a stream above
+    /// 2^31-1 (RFC 9113 §6.9.2).
     InitialWindowTooLarge,
     /// The connection's window exceeds 2^31-1 (RFC 9113 §6.9.1).
     WindowTooLarge,
@@ -121,7 +122,8 @@ pub enum ConnectionError {
     ZeroWindowIncrement,
     /// The client sent more data than the connection's window allows (RFC 9113 §6.9.1).
     WindowExceeded,
-    /// A stream depends on itself (RFC 7540 §5.3.1).
+    /// A PRIORITY frame makes a stream depend on itself (RFC 7540 §5.3.1). The stream may be idle, and RST_STREAM is not
+    /// allowed on an idle stream, so the error ends the connection.
     SelfDependency,
     /// The client sent PUSH_PROMISE (RFC 9113 §8.4).
     PushFromClient,
@@ -207,7 +209,7 @@ pub enum StreamError {
     WindowTooLarge,
     /// WINDOW_UPDATE has an increment of zero (RFC 9113 §6.9).
     ZeroWindowIncrement,
-    /// The stream depends on itself (RFC 7540 §5.3.1).
+    /// HEADERS make the stream depend on itself (RFC 7540 §5.3.1).
     SelfDependency,
 }
 
