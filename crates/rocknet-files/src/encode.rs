@@ -22,7 +22,8 @@ pub use crate::coding::encode;
 /// small enough not to delay other jobs.
 const PIECE: usize = 128 * 1024;
 
-/// Maximum number of files that one server encodes while it sends them. Between two pieces, a Brotli encoder holds up to
+/// Maximum number of files that one server encodes while it sends them. Between two pieces, a Brotli encoder holds up
+/// to
 /// 10.4 MB, a Zstandard encoder 3.7 MB, and a gzip encoder half a megabyte (measured with texts of 1 MB to 60 MB). An
 /// encoder exists until its client has received the file, and a client may be slow on purpose. All encoders together
 /// hold at most 416 MB.

@@ -214,7 +214,8 @@ impl Caller {
         }
     }
 
-    /// Sends the queued response bodies as far as the flow-control windows allow, in DATA frames of at most 30,000 bytes.
+    /// Sends the queued response bodies as far as the flow-control windows allow, in DATA frames of at most 30,000
+    /// bytes.
     fn grant_all(&mut self) {
         let Self { connection, out, .. } = self;
         while let Some(grant) = connection.next_data(30_000, out) {

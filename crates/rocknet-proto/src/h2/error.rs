@@ -122,8 +122,8 @@ pub enum ConnectionError {
     ZeroWindowIncrement,
     /// The client sent more data than the connection's window allows (RFC 9113 §6.9.1).
     WindowExceeded,
-    /// A PRIORITY frame makes a stream depend on itself (RFC 7540 §5.3.1). The stream may be idle, and RST_STREAM is not
-    /// allowed on an idle stream, so the error ends the connection.
+    /// A PRIORITY frame makes a stream depend on itself (RFC 7540 §5.3.1). The stream may be idle, and RST_STREAM is
+    /// not allowed on an idle stream, so the error ends the connection.
     SelfDependency,
     /// The client sent PUSH_PROMISE (RFC 9113 §8.4).
     PushFromClient,
