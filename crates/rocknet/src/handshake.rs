@@ -11,7 +11,7 @@ use crate::exchange::TlsInfo;
 
 /// A completed handshake.
 pub struct Handshake {
-    facts: Rc<TlsInfo>,
+    tls_info: Rc<TlsInfo>,
     policy: Arc<TlsPolicy>,
 }
 
@@ -19,7 +19,7 @@ impl Handshake {
     /// Records a handshake under the policy of a site. `server_name` is the name that the client sent (SNI).
     pub fn new(policy: Arc<TlsPolicy>, negotiated: &Negotiated<'_>, server_name: Option<Box<str>>) -> Handshake {
         Handshake {
-            facts: Rc::new(TlsInfo::new(negotiated, server_name, |leaf| subject(leaf))),
+            tls_info: Rc::new(TlsInfo::new(negotiated, server_name, |leaf| subject(leaf))),
             policy,
         }
     }
@@ -39,15 +39,15 @@ impl Handshake {
 
     /// Returns the negotiated parameters, which handlers can read.
     #[inline]
-    pub fn facts(&self) -> &Rc<TlsInfo> {
-        &self.facts
+    pub fn tls_info(&self) -> &Rc<TlsInfo> {
+        &self.tls_info
     }
 
     /// Returns true if the connection may carry requests for a site with this policy: a site with the same certificate
     /// and client authorities that accepts the negotiated version.
     #[inline]
-    pub fn may_request(&self, policy: &Arc<TlsPolicy>) -> bool {
+    pub fn may_serve(&self, policy: &Arc<TlsPolicy>) -> bool {
         // A reload creates new policies, which may be equivalent to the old ones.
-        Arc::ptr_eq(&self.policy, policy) || self.policy.is_equivalent(policy) && policy.accepts(self.facts.version)
+        Arc::ptr_eq(&self.policy, policy) || self.policy.is_equivalent(policy) && policy.accepts(self.tls_info.version)
     }
 }

@@ -342,7 +342,7 @@ where
         return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
     }
     let (handler, client) = (endpoint.handler(&path), incoming.client(worker));
-    let secure = incoming.secure.map(|handshake| handshake.facts());
+    let secure = incoming.secure.map(|handshake| handshake.tls_info());
     let route_response = immediate::route_response(endpoint, request, &path);
     let is_from_handler = route_response.is_none();
     let response = route_response.or_else(|| {

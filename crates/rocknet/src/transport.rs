@@ -1,4 +1,4 @@
-//! Starts the protocol of an accepted socket: TLS, HTTP/1, or one of the HTTP versions without TLS.
+//! Starts the protocol of an accepted socket: TLS or, without TLS, HTTP/1 or the version that the first bytes select.
 
 mod proxy_protocol;
 pub mod quic;

@@ -80,8 +80,8 @@ pub enum Argon2Variant {
 pub enum HashError {
     /// The text is empty.
     Empty,
-    /// The text does not begin like a hash of a known scheme, is too long, or contains a character other than printable
-    /// ASCII. It is probably the password itself.
+    /// The text does not begin like a hash of a known scheme, is too long, or contains a space, a control character
+    /// or a character outside ASCII. It is probably the password itself.
     PlainText,
     /// Hash of a scheme with this name, which is too weak or not supported.
     Refused(&'static str),

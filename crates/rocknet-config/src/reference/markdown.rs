@@ -28,7 +28,8 @@ can complete and check keys with `docs/rocknet.schema.json`.
 **Inheritance.** A route inherits the settings of its site, and the log of a site those of `[log]`. Maps (`headers`,
 `errors`, `redirects`, `push`) are merged entry by entry, and `limits` key by key; everything else is replaced.
 
-**Order** of tables and keys does not matter, except that of rules: the most specific route or redirect takes effect.
+**Order** of tables and keys does not matter, because the most specific route or redirect takes effect. Only rules are
+applied in the order of the configuration.
 
 **Paths** on disk are relative to the folder of the file that contains them, which may be an included file.
 
@@ -58,8 +59,8 @@ The site of a request is selected by the listener that received it, then by its 
 | `[site."10.0.0.1:8081"]` | that port of that address | every name that no other site has there |
 | `[site.default]` | port 80 (8080 in `dev` mode), or `listen` | every name that no other site has there |
 
-Two sites with the same name on the same listener are an error that names both sites. So are two sites for every name on
-the same listener.
+Two sites with the same name on the same listener are an error that names both sites. So are two sites on the
+same listener that both serve every name that no other site has.
 "#;
 
 /// Returns the content of `docs/configuration.md`.

@@ -113,7 +113,7 @@ pub(crate) fn host_pattern(text: &str) -> Result<HostPattern, ValueError> {
         if !label.bytes().all(good) {
             return error(
                 "is not a host name",
-                "names contain letters, digits, `-` and dots".to_owned(),
+                "names contain letters, digits, `-`, `_` and dots".to_owned(),
             );
         }
         if label.starts_with('-') || label.ends_with('-') {

@@ -27,7 +27,7 @@ pub(super) struct RingState {
     pub slots: Slab<ConnectionSlot>,
     pub write_batch: WriteBatch,
     pub file_operations: FileOperations,
-    /// Leaked in the same case.
+    /// Discard buffer for read-ahead. Leaked instead of dropped if the kernel may still write to it.
     pub sink: ManuallyDrop<Sink>,
     /// Indexes of the slots that received data in this turn.
     pub unread: Vec<usize>,
@@ -89,8 +89,9 @@ impl RingState {
         })
     }
 
-    /// Pushes an operation. Returns false if the ring fails in this call, so that the operation will not complete.
-    /// After an earlier failure, the operation is discarded and the result is true.
+    /// Pushes an operation. Returns false if the queue is full and cannot be submitted; the operation is then not
+    /// pushed and will not complete. After [`RingState::fail`], every operation is discarded although the result is
+    /// true, so callers that need a completion check for that failure first.
     #[allow(unsafe_code)]
     pub fn push(&mut self, operation: Operation, user_data: u64) -> bool {
         while self.kernel.is_full() {
@@ -243,8 +244,9 @@ impl RingState {
 
     /// Abandons the ring: every task is woken and continues with epoll. It is unknown whether pending writes were sent,
     /// so they fail. Received data is kept. The kernel drops its references to all sockets, which would otherwise
-    /// remain open after this process has closed them. Returns the number of connections with unsent bytes to take
-    /// back.
+    /// remain open after this process has closed them. Returns the number of connections whose sends were reported as
+    /// short during this call. The unsent bytes are in their slots, and the caller counts these connections until
+    /// their tasks have taken the bytes.
     pub fn fail(&mut self) -> usize {
         let unsent = self.cancel_and_drain();
         self.kernel = Kernel::Closed;
@@ -269,7 +271,7 @@ impl RingState {
 impl RingState {
     /// Cancels all operations and processes their completions. Waits up to [`END_WITHIN`] for file operations that a
     /// kernel thread or a disk has started, because these would write to freed memory or leave a descriptor open.
-    /// Returns the number of connections with unsent bytes to take back.
+    /// Returns the number of connections whose sends were reported as short; the unsent bytes are in their slots.
     fn cancel_and_drain(&mut self) -> usize {
         // Operations still in the queue would otherwise be submitted after the cancellation and remain in flight.
         let _ = self.kernel.enter(false);

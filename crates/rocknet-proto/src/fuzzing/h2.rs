@@ -180,7 +180,7 @@ impl Caller {
             ConnectionEvent::Reset { stream, code, error } => {
                 let error = error.map_or("by client", |error| error.reason());
                 self.line(format!("reset {} {} {error}", stream.number(), code.as_str()));
-                assert!(!self.connection.owes_response(stream));
+                assert!(!self.connection.may_respond(stream));
             }
             ConnectionEvent::Rejected { error } => self.line(format!("rejected {error:?}")),
             ConnectionEvent::GoAway { code } => self.line(format!("client goes {}", code.as_str())),
@@ -195,7 +195,7 @@ impl Caller {
 
     fn respond(&mut self, stream: StreamId, is_big: bool) {
         let size = if is_big { BIG } else { SMALL };
-        if !self.connection.owes_response(stream) || self.timing == H2ResponseTiming::Never {
+        if !self.connection.may_respond(stream) || self.timing == H2ResponseTiming::Never {
             return;
         }
         let Self { connection, out, .. } = self;

@@ -128,7 +128,7 @@ fn parts_must_be_sent_in_order() {
     ] {
         assert_eq!(gone, Err(SendError::Gone));
     }
-    assert!(connection.is_idle() && !connection.owes_response(id));
+    assert!(connection.is_idle() && !connection.may_respond(id));
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn a_promise_opens_a_stream_for_its_response() {
         .connection
         .push_promise(page, &STYLE, [], &mut server.out)
         .expect("the client still allows push");
-    assert!(server.connection.owes_response(third));
+    assert!(server.connection.may_respond(third));
     let events = server.receive(&data(6, "x"));
     assert!(
         matches!(

@@ -31,9 +31,9 @@ fn parts_of_a_response_have_an_order() {
     assert!(out.is_empty());
 
     assert_eq!(engine.send_interim(stream, Status::EARLY_HINTS, [], &mut out), Ok(()));
-    assert!(engine.owes_response(stream));
+    assert!(engine.may_respond(stream));
     assert_eq!(engine.respond(stream, Status::OK, Some(2), [], &mut out), Ok(()));
-    assert!(!engine.owes_response(stream));
+    assert!(!engine.may_respond(stream));
     assert_eq!(
         engine.respond(stream, Status::OK, None, [], &mut out),
         Err(SendError::OutOfOrder)
@@ -62,7 +62,7 @@ fn forbidden_fields_are_not_sent() {
         let found = peer.engine.respond(stream, Status::OK, None, fields, &mut out);
         assert!(matches!(found, Err(SendError::Field(_))), "{name}");
     }
-    assert!(out.is_empty() && peer.engine.owes_response(stream));
+    assert!(out.is_empty() && peer.engine.may_respond(stream));
 }
 
 #[test]

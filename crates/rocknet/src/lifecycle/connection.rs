@@ -40,7 +40,7 @@ pub struct ConnectionCore<L: Link> {
     /// True if the end of the connection marks the end of the response in progress (RFC 9112 §6.3), or of a tunnel.
     /// Until the whole response has been sent, the connection must end by a reset, because after an orderly close the
     /// client would mistake a part of the response for the whole.
-    pub open_ended: bool,
+    pub ends_with_connection: bool,
     pub end: End,
 }
 
@@ -53,7 +53,7 @@ pub enum End {
     Lingering,
     /// Both sides have ended, or the link has failed, but the client has not acknowledged all sent bytes. `waited`:
     /// ticks from the beginning of this state to the next check.
-    Draining {
+    AwaitingAck {
         waited: u32,
     },
     Closed,
@@ -76,7 +76,7 @@ impl<L: Link> ConnectionCore<L> {
             stalled: false,
             backlog: None,
             dropped: 0,
-            open_ended: false,
+            ends_with_connection: false,
             end: End::Open,
         }
     }
@@ -248,7 +248,7 @@ impl<L: Link> ConnectionCore<L> {
         self.end = if self.link.in_flight() <= left || self.link.shut_down().is_err() {
             End::Closed
         } else {
-            End::Draining {
+            End::AwaitingAck {
                 waited: self.deadlines.begin_ack_wait(),
             }
         };
@@ -281,7 +281,7 @@ impl<L: Link> ConnectionCore<L> {
             self.abandon();
         } else if is_lingering {
             let ticks = worker.config().ticks;
-            if let End::Draining { waited } = &mut self.end
+            if let End::AwaitingAck { waited } = &mut self.end
                 && let Some(next) = self.deadlines.extend_ack_wait(*waited, ticks.linger)
             {
                 *waited = next;
@@ -324,7 +324,7 @@ impl<L: Link> Drop for ConnectionCore<L> {
     fn drop(&mut self) {
         // The response is incomplete, or unsent bytes are lost. The reset shows this to the client. The kernel then
         // also discards its own unsent bytes, which the client may never take.
-        if self.open_ended || self.backlog.is_some() {
+        if self.ends_with_connection || self.backlog.is_some() {
             self.link.reset();
         }
     }

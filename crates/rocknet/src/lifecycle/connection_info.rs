@@ -136,7 +136,7 @@ impl ConnectionInfo {
                 method: request.map_or(b"", |request| request.method_name),
                 target: request.map_or(b"", |request| request.target),
                 version: request.map_or("", |request| request.version.as_str()),
-                tls: self.secure.as_ref().and_then(|secure| secure.facts().protocol()),
+                tls: self.secure.as_ref().and_then(|secure| secure.tls_info().protocol()),
                 status: log_context.status.code(),
                 received_bytes: context.map_or(0, |context| context.received.get()),
                 sent_bytes: log_context.sent,

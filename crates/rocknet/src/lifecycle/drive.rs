@@ -60,7 +60,7 @@ pub fn drive<V: Version>(connection: &mut V, context: &mut Context<'_>) -> Poll<
                         connection.before_shut_down();
                         connection.core().poll_linger(context)
                     }
-                    End::Draining { .. } => Poll::Pending,
+                    End::AwaitingAck { .. } => Poll::Pending,
                     End::Closed => {
                         connection.record_cut();
                         return Poll::Ready(());
@@ -119,7 +119,7 @@ fn fail<V: Version>(connection: &mut V, error: &io::Error) -> bool {
     let core = connection.core();
     // An incomplete response or unsent bytes lead to a reset when the connection is dropped, so there is nothing to
     // wait for. A connection that was draining already does not begin that wait again.
-    if core.open_ended || core.backlog.is_some() || matches!(core.end, End::Draining { .. }) {
+    if core.ends_with_connection || core.backlog.is_some() || matches!(core.end, End::AwaitingAck { .. }) {
         return true;
     }
     connection.before_shut_down();

@@ -86,7 +86,7 @@ pub(super) fn from_cached_endpoint<F: Fn() -> Rc<OwnedRequest>>(
         path: &cached.path,
         is_file_path: cached.is_file_path,
         client: incoming.client(worker),
-        tls: incoming.secure.map(|secure| &**secure.facts()),
+        tls: incoming.secure.map(|secure| &**secure.tls_info()),
         user,
     })?;
     upgrade::enforce(incoming.request, &mut response);

@@ -41,7 +41,7 @@ pub fn check(
     match secure {
         Some(secure) => {
             let policy = site.and_then(|site| site.secure.as_ref()).map(|site| &site.policy);
-            if policy.is_some_and(|policy| secure.may_request(policy)) {
+            if policy.is_some_and(|policy| secure.may_serve(policy)) {
                 return None;
             }
             Some(fixed::error(Status::MISDIRECTED_REQUEST))

@@ -21,8 +21,8 @@ impl ServerConnection {
         payload: &[u8],
     ) -> FrameResult {
         if header.has(frame::ACK) {
-            // The acknowledgement needs no action: the client may use the server's settings before it acknowledges
-            // them, and they revoke nothing.
+            // The acknowledgement needs no action: the client may use what the settings grant before it acknowledges
+            // them, and the server enforces their limits from the start.
             return Ok(None);
         }
         self.budget.spend(Flood::Settings, context.now)?;

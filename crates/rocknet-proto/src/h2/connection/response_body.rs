@@ -160,7 +160,7 @@ impl ServerConnection {
     }
 
     /// Returns whether the response of a stream has not ended; `false` if the stream no longer exists.
-    pub fn owes_response(&self, id: StreamId) -> bool {
+    pub fn may_respond(&self, id: StreamId) -> bool {
         self.streams.get(id).is_some_and(|stream| stream.state.can_send())
     }
 }

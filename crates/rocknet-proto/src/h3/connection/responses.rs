@@ -139,7 +139,7 @@ impl ServerConnection {
     }
 
     /// Returns whether a response may be started or continued on a stream.
-    pub fn owes_response(&self, id: StreamId) -> bool {
+    pub fn may_respond(&self, id: StreamId) -> bool {
         self.streams
             .get(id)
             .is_some_and(|stream| !stream.head_sent && !stream.response_ended)

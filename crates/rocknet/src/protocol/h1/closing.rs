@@ -25,7 +25,7 @@ impl<L: Link> Connection<L> {
         if !self.core.has_sent_all() {
             return Poll::Ready(Ok(()));
         }
-        self.core.open_ended = false;
+        self.core.ends_with_connection = false;
         let worker = self.core.worker();
         // If the server decided to close, the client may have sent more requests. Closing with unread bytes sends a
         // reset, which discards response bytes that the client has not read yet.

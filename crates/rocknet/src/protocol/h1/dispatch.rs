@@ -48,7 +48,7 @@ impl<L: Link> Connection<L> {
         match flow {
             Flow::Done => self.finish_exchange(&written),
             Flow::Active(exchange) => {
-                self.core.open_ended |= written.is_open_ended;
+                self.core.ends_with_connection |= written.is_open_ended;
                 self.store_exchange(
                     config,
                     CurrentExchange {
@@ -81,10 +81,11 @@ impl<L: Link> Connection<L> {
     pub(super) fn finish_exchange(&mut self, written: &Written) {
         self.core.deadlines.leave_handler();
         self.state = State::Reading;
+        // `unread` may already contain the next request, which is handled before more bytes are received.
         self.core.stalled = !self.core.unread.is_empty();
         match written.next.unwrap_or(AfterResponse::Close) {
             _ if written.is_last => self.state = State::Closing { linger: true },
-            // The wait ends here, so that the next wait starts with its full time.
+            // Ends the wait that is still running, such as that for the head, so that the next wait gets its full time.
             AfterResponse::KeepAlive => self.core.deadlines.leave(),
             AfterResponse::Drain => {
                 self.core.deadlines.leave();

@@ -21,7 +21,7 @@ impl<L: Link> Connection<L> {
         };
         if !std::mem::replace(&mut serving.tunnel_has_begun, true) {
             self.core.link.keep_alive();
-            self.core.open_ended = true;
+            self.core.ends_with_connection = true;
             // The response head must be sent before any tunnel data.
             return match self.core.has_sent_all() {
                 true => self.poll_tunnel(context),

@@ -190,7 +190,7 @@ impl PipelineIo for H2Responder<'_> {
 
 impl Responder for H2Responder<'_> {
     fn may_respond(&self) -> bool {
-        self.engine.owes_response(self.id)
+        self.engine.may_respond(self.id)
     }
 
     fn respond(

@@ -155,7 +155,7 @@ impl PipelineIo for H3Responder<'_> {
 
 impl Responder for H3Responder<'_> {
     fn may_respond(&self) -> bool {
-        self.engine.owes_response(self.stream.id)
+        self.engine.may_respond(self.stream.id)
     }
 
     fn respond(
