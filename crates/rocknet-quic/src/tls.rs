@@ -161,6 +161,17 @@ impl Session {
             return Err(alert(DECODE_ERROR, "the ClientHello is too large"));
         }
         received.extend_from_slice(bytes);
+        // Parsed once, when it is complete: otherwise a ClientHello in pieces of one byte would be parsed for each of them.
+        let Some(&[_, high, middle, low]) = received.first_chunk::<4>() else {
+            return Ok(());
+        };
+        let length = 4 + u32::from_be_bytes([0, high, middle, low]) as usize;
+        if length > MAX_CLIENT_HELLO {
+            return Err(alert(DECODE_ERROR, "the ClientHello is too large"));
+        }
+        if received.len() < length {
+            return Ok(());
+        }
         let mut acceptor = Acceptor::default();
         let mut records = &as_records(received)[..];
         while !records.is_empty() {

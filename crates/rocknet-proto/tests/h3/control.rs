@@ -88,8 +88,8 @@ fn critical_streams_may_not_end_and_have_no_twin() {
 
         let mut engine = self::engine();
         engine.receive_unidirectional(2, 0, &bytes, false).expect("the first");
-        assert!(engine.unidirectional_reset(2).is_err());
-        assert!(engine.unidirectional_reset(6).is_ok());
+        assert!(engine.unidirectional_reset(2, 0).is_err());
+        assert!(engine.unidirectional_reset(6, 0).is_ok());
     }
 }
 

@@ -54,14 +54,6 @@ impl ConnectionInfo {
         self.local.as_deref().copied()
     }
 
-    /// Replaces the client, whose address may change during a connection.
-    pub fn set_client(&mut self, client: Client) {
-        if client != self.client {
-            self.client = client;
-            self.text = None;
-        }
-    }
-
     /// Records a response from the worker cache: counts it, and writes its access-log line if the site has a log.
     /// `duration_us`: time to the response; if it was not measured, the time of the last response that was.
     #[inline]

@@ -32,6 +32,7 @@ impl ServerConnection {
             Some(kind) => kind,
             None if fin => {
                 self.unidirectional.streams.retain(|(number, _)| *number != stream);
+                self.budget.spend(Flood::Unknown, now)?;
                 return Ok(UnidirectionalAction::Continue);
             }
             None => return Ok(UnidirectionalAction::Continue),
@@ -63,8 +64,10 @@ impl ServerConnection {
     ///
     /// # Errors
     ///
-    /// [`ConnectionError::ClosedCriticalStream`] if the connection needs the stream.
-    pub fn unidirectional_reset(&mut self, stream: u64) -> Result<(), ConnectionError> {
+    /// [`ConnectionError::ClosedCriticalStream`] if the connection needs the stream, and [`Flood::Unknown`] if too many
+    /// streams were opened in vain.
+    pub fn unidirectional_reset(&mut self, stream: u64, now: u64) -> Result<(), ConnectionError> {
+        self.budget.spend(Flood::Unknown, now)?;
         let streams = &mut self.unidirectional.streams;
         let Some(position) = streams.iter().position(|(number, _)| *number == stream) else {
             return Ok(());

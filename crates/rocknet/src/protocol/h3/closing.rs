@@ -114,8 +114,12 @@ impl Connection {
         match exchange {
             Some(exchange) if matches!(exchange.expire(worker, &deadlines, channel, false), Expiry::Respond) => {
                 self.respond_timeout(worker, exchange, stream, wait);
+                if self.streams.get_mut(id).is_none() {
+                    self.read_rest(worker, id);
+                }
             }
             exchange => {
+                self.forget(id);
                 self.engine.abandon(id);
                 self.quic.reset(quic_id(id), ErrorCode::RequestCancelled.number());
                 self.quic

@@ -29,6 +29,9 @@ use crate::worker::{OpenConnection, Worker};
 /// Rounds in one poll before other connections get their turn.
 const ROUNDS_PER_POLL: u32 = 8;
 
+/// Maximum number of bytes that wait for a stream of the server because the client grants no credit.
+const UNSENT_BOUND: usize = 64 * 1024;
+
 /// Streams of the server without which the connection cannot continue, in the order in which they are opened.
 const CRITICAL: [Critical; 3] = [Critical::Control, Critical::Encoder, Critical::Decoder];
 
@@ -51,7 +54,7 @@ pub struct Connection {
     /// Streams whose response has ended before their request, with the bytes that were discarded since.
     pub(super) discarding: Vec<(StreamId, usize)>,
     /// Streams whose end the client has not acknowledged.
-    pub(super) unacknowledged: usize,
+    pub(super) unacknowledged: Vec<StreamId>,
     /// Exchanges that are not complete.
     pub(super) streams: StreamTable,
 }
@@ -73,6 +76,8 @@ impl Connection {
         let config = worker.config();
         let mut deadlines = Deadlines::new(&worker.wheel);
         deadlines.begin(Wait::FirstByte, config.ticks.header);
+        // The address of the handshake, which proved that the client receives there. A later address of the connection may
+        // be forged until QUIC has validated the path, so it decides nothing.
         let address = quic.remote_address();
         let client = Client::Ip {
             address: address.ip(),
@@ -90,7 +95,7 @@ impl Connection {
             unidirectional: Vec::new(),
             blocked: Vec::new(),
             discarding: Vec::new(),
-            unacknowledged: 0,
+            unacknowledged: Vec::new(),
             streams: StreamTable::default(),
         }
     }
@@ -134,8 +139,9 @@ impl Connection {
                 Event::Stream(StreamEvent::Opened { dir }) => self.accept_streams(worker, dir),
                 Event::Stream(StreamEvent::Readable { id }) => self.read(worker, id),
                 Event::Stream(StreamEvent::Stopped { id, .. }) => self.client_stopped(worker, id),
-                Event::Stream(StreamEvent::Finished { .. }) => {
-                    self.unacknowledged = self.unacknowledged.saturating_sub(1);
+                Event::Stream(StreamEvent::Finished { id }) => {
+                    let stream = StreamId::new(id.into());
+                    self.unacknowledged.retain(|known| *known != stream);
                 }
                 // The next round writes to every stream that has output.
                 Event::Stream(StreamEvent::Writable { .. } | StreamEvent::Available { .. })
@@ -175,7 +181,7 @@ impl Connection {
         moved |= self.resume_blocked(worker);
         moved |= self.poll_exchanges(context, worker, &config);
         self.write_critical();
-        if self.engine.is_drained() && self.streams.is_empty() && self.unacknowledged == 0 {
+        if self.engine.is_drained() && self.streams.is_empty() && self.unacknowledged.is_empty() {
             self.close(ErrorCode::NoError);
             moved = true;
         }
@@ -184,6 +190,7 @@ impl Connection {
 
     /// Writes the output of the engine to the streams of the server.
     fn write_critical(&mut self) {
+        let mut is_excessive = false;
         for ((stream, unsent), critical) in self.critical.iter_mut().zip(CRITICAL) {
             let output = self.engine.take_output(critical);
             if !output.is_empty() {
@@ -196,6 +203,11 @@ impl Connection {
             if !unsent.is_empty() {
                 self.quic.write(*stream, std::slice::from_mut(unsent));
             }
+            is_excessive |= unsent.len() > UNSENT_BOUND;
+        }
+        if is_excessive {
+            tracing::debug!(client = %self.info.client, "a client takes no control frames; the connection is closed");
+            self.close(ErrorCode::ExcessiveLoad);
         }
     }
 }
@@ -211,7 +223,7 @@ impl Future for Connection {
         loop {
             while connection.serve(context, &worker) {
                 rounds += 1;
-                if rounds == ROUNDS_PER_POLL {
+                if rounds >= ROUNDS_PER_POLL {
                     context.waker().wake_by_ref();
                     break;
                 }

@@ -13,7 +13,7 @@ use super::connection::Connection;
 use super::output::{WriteProgress, quic_id};
 use super::responder::{H3Responder, RequestBody};
 use super::streams::{RequestStream, StreamExchange};
-use crate::exchange::{BodyError, Client};
+use crate::exchange::BodyError;
 use crate::lifecycle::connection_info::ConnectionInfo;
 use crate::lifecycle::deadlines::{Deadlines, Wait};
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
@@ -31,7 +31,6 @@ impl Connection {
         end: bool,
         expects_continue: bool,
     ) {
-        self.update_client();
         self.quic
             .set_priority(quic_id(id), -i32::from(self.engine.priority(id).urgency));
         let request = head.request();
@@ -47,15 +46,6 @@ impl Connection {
         let receiver = responder.written.receiver.take();
         stream.body = receiver;
         self.advance(worker, flow, stream);
-    }
-
-    /// Notes the address of a client that has migrated (RFC 9000 §9).
-    fn update_client(&mut self) {
-        let address = self.quic.remote_address();
-        self.info.set_client(Client::Ip {
-            address: address.ip(),
-            port: address.port(),
-        });
     }
 
     /// Returns the writer of the response on a stream, and the connection info that the response is recorded with.
@@ -79,7 +69,7 @@ impl Connection {
         worker.counters.bytes_sent.add(bytes);
         if exchange.is_none() && written != WriteProgress::Blocked {
             if written == WriteProgress::All && stream.output.is_ended() {
-                self.unacknowledged += 1;
+                self.unacknowledged.push(stream.id);
             }
             return;
         }
@@ -102,12 +92,15 @@ impl Connection {
     #[cold]
     pub(super) fn refuse(&mut self, worker: &Rc<Worker>, config: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
         let mut context = None;
+        let mut stream = RequestStream::new(id, false);
         if let Some(entry) = self.streams.take(id) {
             entry.stream.fail(BodyError::TooLarge);
             context = entry.exchange.map(|exchange| exchange.context);
+            // Its output may hold the rest of an interim response.
+            stream = entry.stream;
+            stream.body = None;
         }
         let context = context.unwrap_or_else(|| RequestContext::unparsed(config, self.info.local()));
-        let mut stream = RequestStream::new(id, false);
         let (mut responder, info) = self.responder(worker, &mut stream, RequestBody::None);
         let flow = flow::refuse(worker, info, context, refusal, &mut responder);
         self.advance(worker, flow, stream);

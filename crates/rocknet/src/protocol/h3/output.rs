@@ -37,6 +37,11 @@ impl StreamOutput {
         }
     }
 
+    /// Returns true if bytes wait for the transport.
+    pub fn has_bytes(&self) -> bool {
+        !self.chunks.is_empty()
+    }
+
     /// Ends the stream after the bytes that were added.
     pub fn end(&mut self) {
         self.is_ended = true;

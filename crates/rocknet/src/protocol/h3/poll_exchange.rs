@@ -56,7 +56,12 @@ impl Connection {
                     self.streams.insert(entry);
                     moved = true;
                 }
-                ExchangePoll::Over => moved = true,
+                ExchangePoll::Over => {
+                    moved = true;
+                    if self.streams.get_mut(id).is_none() {
+                        self.read_rest(worker, id);
+                    }
+                }
             }
             if self.resume_reading(worker, id) {
                 moved = true;
@@ -67,14 +72,21 @@ impl Connection {
 
     /// Reads a stream on which reading had stopped, once the handler has taken what was received.
     fn resume_reading(&mut self, worker: &Rc<Worker>, id: StreamId) -> bool {
-        let is_paused = self.streams.get_mut(id).is_some_and(|entry| {
+        let resumes = self.streams.get_mut(id).is_some_and(|entry| {
             let is_taken = entry.stream.body.as_ref().is_none_or(|body| body.held() == 0);
-            entry.stream.is_paused && is_taken
+            is_taken && std::mem::take(&mut entry.stream.is_paused)
         });
-        if is_paused {
+        if resumes {
             self.read(worker, quic_id(id));
         }
-        is_paused
+        resumes
+    }
+
+    /// Discards the rest of a request whose exchange is over. Reading may have stopped for the sake of its handler, and
+    /// the transport keeps a stream until it was read to its end.
+    pub(super) fn read_rest(&mut self, worker: &Rc<Worker>, id: StreamId) {
+        self.blocked.retain(|(blocked, ..)| *blocked != id);
+        self.read(worker, quic_id(id));
     }
 
     fn poll_exchange(
@@ -96,7 +108,7 @@ impl Connection {
                 }
                 WriteProgress::Blocked => return unchanged_unless(moved, entry),
                 WriteProgress::All if entry.stream.output.is_ended() => {
-                    self.unacknowledged += 1;
+                    self.unacknowledged.push(entry.stream.id);
                     return ExchangePoll::Over;
                 }
                 WriteProgress::All => {}
@@ -175,6 +187,8 @@ impl Connection {
                 moved = true;
                 continue;
             }
+            // 100 (Continue) was added.
+            moved |= entry.stream.output.has_bytes();
             return unchanged_unless(moved, entry);
         }
     }
@@ -191,6 +205,8 @@ impl Connection {
             && written == WriteProgress::All
         {
             let queue = &mut worker.buffers.borrow_mut().output;
+            // Empty, unless an unforeseen panic has left the response of another connection here.
+            queue.clear();
             while let Some(piece) = exchange.take_ready(queue) {
                 let mut rest = StreamOutput::default();
                 rest.push(piece);

@@ -39,7 +39,8 @@ impl Connection {
                 ReadOutcome::Bytes(bytes) => (bytes, false),
                 ReadOutcome::End => (Bytes::new(), true),
                 ReadOutcome::Reset(_) => {
-                    if let Err(error) = self.engine.unidirectional_reset(number) {
+                    self.unidirectional.retain(|known| *known != id);
+                    if let Err(error) = self.engine.unidirectional_reset(number, now) {
                         self.fail(error);
                     }
                     return;
@@ -76,9 +77,15 @@ impl Connection {
                     }
                 }
                 ReadOutcome::Bytes(bytes) => {
-                    if let Some(bytes) = last.replace(bytes)
-                        && !self.process(worker, id, &bytes, false)
+                    if let Some(previous) = last.replace(bytes)
+                        && !self.process(worker, id, &previous, false)
                     {
+                        // If the field section is blocked, the bytes that were read after it wait with it.
+                        if let (Some((_, kept, _)), Some(next)) =
+                            (self.blocked.iter_mut().find(|(blocked, ..)| *blocked == id), last)
+                        {
+                            *kept = [&kept[..], &next[..]].concat().into();
+                        }
                         return;
                     }
                 }
@@ -118,7 +125,7 @@ impl Connection {
     }
 
     fn is_paused(&mut self, id: StreamId) -> bool {
-        if self.blocked.iter().any(|(blocked, ..)| *blocked == id) {
+        if self.engine.is_open(id) && self.blocked.iter().any(|(blocked, ..)| *blocked == id) {
             return true;
         }
         let Some(entry) = self.streams.get_mut(id) else {
@@ -228,8 +235,19 @@ impl Connection {
         is_final && self.engine.finish_drain()
     }
 
+    /// Forgets what was kept of the request on a stream that is not read any more.
+    pub(super) fn forget(&mut self, id: StreamId) {
+        self.blocked.retain(|(blocked, ..)| *blocked != id);
+        self.discarding.retain(|(discarding, _)| *discarding != id);
+    }
+
     /// Handles RESET_STREAM of the client.
     fn client_reset(&mut self, worker: &Rc<Worker>, id: StreamId) {
+        self.forget(id);
+        if !self.engine.is_open(id) {
+            // The response has ended before its request, and is on its way to the client (RFC 9114 §4.1).
+            return;
+        }
         let reset = self.engine.client_reset(id, worker.clock.uptime_ms());
         self.cut(worker, id);
         self.quic.reset(quic_id(id), ErrorCode::RequestCancelled.number());
@@ -247,6 +265,7 @@ impl Connection {
         let stream = StreamId::new(id.into());
         let stopped = self.engine.client_stopped(stream, worker.clock.uptime_ms());
         self.cut(worker, stream);
+        self.unacknowledged.retain(|known| *known != stream);
         self.quic.reset(id, ErrorCode::RequestCancelled.number());
         self.quic.stop_receiving(id, ErrorCode::RequestCancelled.number());
         if let Err(error) = stopped {
@@ -256,7 +275,7 @@ impl Connection {
 
     /// Drops the exchange of a stream, and records its response as cut.
     pub(super) fn cut(&mut self, worker: &Worker, id: StreamId) {
-        self.blocked.retain(|(blocked, ..)| *blocked != id);
+        self.forget(id);
         if let Some(entry) = self.streams.take(id) {
             entry.stream.fail(BodyError::Incomplete);
             if let Some(exchange) = &entry.exchange {
