@@ -84,7 +84,7 @@ pub struct CgiHead<'a> {
 pub enum CgiHeadError {
     /// A line that is not a field, most often output that the program wrote before the head.
     Line,
-    /// A control character in a value.
+    /// A control character other than HTAB in a value.
     Value,
     /// A status that is malformed or below 200, or more than one `Status` field.
     Status,

@@ -65,6 +65,7 @@ pub fn h1_response(data: &[u8]) {
 /// the same events and frames.
 pub fn h2_frames(data: &[u8]) {
     let mut bytes = PREFACE.to_vec();
+    // An empty SETTINGS frame ends the preface.
     bytes.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
     bytes.extend_from_slice(data);
     h2_in_all_configurations(&bytes);
@@ -75,6 +76,7 @@ pub fn h2_frames(data: &[u8]) {
 pub fn h2_connection(data: &[u8]) {
     let frames = h2::frames_from_bytes(data);
     let mut bytes = PREFACE.to_vec();
+    // An empty SETTINGS frame ends the preface.
     bytes.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
     bytes.extend_from_slice(&frames);
     h2_in_all_configurations(&bytes);

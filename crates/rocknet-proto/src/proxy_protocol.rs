@@ -58,7 +58,7 @@ pub enum ProxyHeaderError {
     Signature,
     /// A malformed or unterminated line of version 1.
     Line,
-    /// An invalid address, or an address of a family other than the announced one.
+    /// An invalid address or port, or an address of a family other than the announced one.
     Address,
     /// An unknown version or command.
     Command,
@@ -73,7 +73,7 @@ impl ProxyHeaderError {
         match self {
             Self::Signature => "no PROXY protocol header",
             Self::Line => "a malformed PROXY protocol header of version 1",
-            Self::Address => "an invalid address in a PROXY protocol header",
+            Self::Address => "an invalid address or port in a PROXY protocol header",
             Self::Command => "an unknown version or command in a PROXY protocol header",
             Self::Length => "a PROXY protocol header with a wrong length",
         }
@@ -102,7 +102,7 @@ pub fn parse(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
 /// Parses version 1.
 ///
 /// ```text
-/// "PROXY" SP ("TCP4" | "TCP6") SP source SP destination SP port SP port CRLF   |   "PROXY UNKNOWN" anything CRLF
+/// "PROXY" SP ("TCP4" | "TCP6") SP source SP destination SP port SP port CRLF   |   "PROXY UNKNOWN" [SP anything] CRLF
 /// ```
 fn parse_v1(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     if let Some(wanted) = MIN_HEADER_SIZE.checked_sub(header.len()).filter(|&wanted| wanted > 0) {
@@ -237,7 +237,7 @@ pub fn write_v2(out: &mut Vec<u8>, header: &ProxyHeader) {
     };
     let command = if *header == ProxyHeader::Local { LOCAL } else { PROXY };
     out.extend_from_slice(SIGNATURE);
-    // At most 36 bytes.
+    // `block` has at most 36 bytes, so the high byte of its length is 0.
     out.extend_from_slice(&[command, family, 0, block.len() as u8]);
     out.extend_from_slice(&block);
 }

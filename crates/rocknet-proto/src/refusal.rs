@@ -11,8 +11,8 @@ pub enum FieldError {
     BareLf,
     /// A CR without LF. Parsers disagree about whether it ends the line, as with a bare LF.
     BareCr,
-    /// NUL or another control character in a value. NUL truncates strings in back ends written in C, and other controls
-    /// split log lines.
+    /// NUL or another control character except HTAB in a value. NUL truncates strings in back ends written in C, and
+    /// other controls split log lines.
     ControlInValue,
     /// A line that begins with whitespace: obs-fold, or a field that is hidden from parsers that do not unfold lines
     /// (RFC 9112 §5.2).
@@ -179,7 +179,7 @@ pub enum Refusal {
     TargetTooLong,
     /// An invalid field line, or a head with too many lines or bytes.
     Field(FieldError),
-    /// HTTP/1.1 without Host (RFC 9112 §3.2), or HTTP/2 without a host in `:authority` or Host.
+    /// HTTP/1.1 without Host (RFC 9112 §3.2), or HTTP/2 or HTTP/3 without a host in `:authority` or Host.
     HostMissing,
     /// More than one Host line: two servers on the path may choose different sites.
     HostRepeated,

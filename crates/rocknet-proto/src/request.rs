@@ -126,8 +126,8 @@ pub struct Request<'a> {
     pub path: &'a [u8],
     /// Query: the bytes after the first `?`; `None` without a `?`, and empty if no byte follows it.
     pub query: Option<&'a [u8]>,
-    /// `host[:port]` as sent: from `:authority` in HTTP/2, or from the target in absolute or authority form, else from
-    /// Host. Empty if the request names no host, as HTTP/1.0 permits.
+    /// `host[:port]` as sent: from `:authority` in HTTP/2 and HTTP/3, or from the target in absolute or authority form,
+    /// else from Host. Empty if the request names no host, as HTTP/1.0 permits.
     pub authority: &'a [u8],
     /// Version.
     pub version: Version,

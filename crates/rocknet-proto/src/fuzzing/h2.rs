@@ -353,6 +353,8 @@ pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
             10 => vec![0, 0, 0, next().unwrap_or(0), 0],
             _ => (0..next().unwrap_or(0) % 8).map(|_| next().unwrap_or(0)).collect(),
         };
+        // Frame types: 0 DATA, 1 HEADERS, 2 PRIORITY, 3 RST_STREAM, 4 SETTINGS, 6 PING, 8 WINDOW_UPDATE,
+        // 16 PRIORITY_UPDATE.
         let (kind, stream) = match choice % 12 {
             0..=2 => (1, stream | 1),
             3 | 4 => (0, stream),

@@ -63,7 +63,8 @@ pub(super) fn request(pieces: &[&[u8]], limits: &Limits) -> Vec<String> {
     lines
 }
 
-/// Receives a unidirectional stream in `pieces`. Returns its error, and the output that it causes.
+/// Receives a unidirectional stream in `pieces`. Returns the error or action that ends it, or else the output that it
+/// causes.
 pub(super) fn unidirectional(pieces: &[&[u8]]) -> Vec<String> {
     let mut connection = ServerConnection::new(&Config::default(), &Limits::default());
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {

@@ -30,7 +30,8 @@ use crate::request::Version;
 use crate::response::ResponseIndex;
 use crate::status::Status;
 
-/// Maximum number of interim responses before the final one: 100, 102 and some 103. Go's client has long allowed 5.
+/// Maximum number of interim responses before the final one. It leaves room for 100, 102 and several 103; Go's client
+/// has long allowed 5.
 pub const MAX_INTERIM: u8 = 16;
 
 /// Framing of a response body.

@@ -59,7 +59,7 @@ pub struct Framing {
 pub enum EncodeError {
     /// A field name that is not a token.
     FieldName,
-    /// A field value with a control character: a CRLF in it would begin another field or response.
+    /// A field value with a control character other than HTAB: a CRLF in it would begin another field or response.
     FieldValue,
     /// A field that frames the message or controls the connection; only [`Framing`] sets such fields. In requests also
     /// Host and Upgrade, which [`RequestLine`](super::RequestLine) sets.

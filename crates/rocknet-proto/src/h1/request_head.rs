@@ -94,6 +94,7 @@ fn read_request_line(
     index: &mut RequestIndex,
 ) -> Result<usize, ParseError<Refusal>> {
     let name_end = match window.get(line..line + 4) {
+        // `clear` has set the method to GET.
         Some(b"GET ") => line + 3,
         _ => {
             let mut at = line;

@@ -136,8 +136,8 @@ impl ServerConnection {
     ///
     /// # Errors
     ///
-    /// If the request is refused. The connection reads nothing more then; if [`may_respond`](Self::may_respond) returns
-    /// true, the caller should send the status of the refusal.
+    /// If the request is refused. The connection reads nothing more then. The caller should send the status of the
+    /// refusal if both [`may_respond`](Self::may_respond) and [`Refusal::may_respond`] return true.
     #[inline]
     pub fn receive(
         &mut self,

@@ -8,8 +8,7 @@ pub fn is_token(bytes: &[u8]) -> bool {
 }
 
 /// Returns true for a field value that may be sent: visible bytes and obs-text, with spaces or tabs only between them,
-/// or no bytes at all.
-/// Line breaks, NUL and other controls are invalid, so that a value cannot inject fields.
+/// or no bytes at all. Line breaks, NUL and other controls are invalid, so that a value cannot inject fields.
 pub fn is_field_value(bytes: &[u8]) -> bool {
     let blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));
     bytes::is_value(bytes) && !blank(bytes.first()) && !blank(bytes.last())

@@ -1,4 +1,4 @@
-//! Checks invariants of the semantics modules on arbitrary bytes, for fuzz targets, property tests and seeds.
+//! Checks invariants of the semantics modules on arbitrary bytes, for fuzz targets, their seeds, and property tests.
 
 use super::authority::{Authority, HOST_BUFFER};
 use super::conditional::{self, Outcome, Preconditions, Validators};
