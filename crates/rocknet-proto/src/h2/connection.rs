@@ -6,9 +6,10 @@
 //! payload immediately.
 //!
 //! ```text
-//! reading:   Preface ──► Settings ──► Frames ──error──► Closed
+//! reading:   Preface ──► Settings ──► Frames
+//!            any ──error, close──► Closed
 //! draining:  Active ──begin_drain──► Announced ──PING acknowledged──► Final
-//!            any ──finish_drain, error──► Final
+//!            any ──finish_drain, error, close──► Final
 //! ```
 
 mod control;
@@ -439,5 +440,5 @@ impl ServerConnection {
     }
 }
 
-// An idle connection may use 4 KB in total. This is the part without the tables.
+// With its tables, an idle connection may use 4 KiB (`tests/h2/idle.rs`). This is the part without the tables.
 const _: () = assert!(size_of::<ServerConnection>() <= 768);

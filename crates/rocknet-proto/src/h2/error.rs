@@ -159,19 +159,19 @@ impl ConnectionError {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Preface => "not the HTTP/2 connection preface",
-            Self::MissingSettings => "the first frame is not SETTINGS",
+            Self::MissingSettings => "the first frame is not SETTINGS, or only acknowledges SETTINGS",
             Self::FrameTooLarge => "a frame above the announced maximum size",
             Self::FrameSize => "a frame of a size that its type does not allow",
             Self::WrongStream => "a frame on a stream that its type does not allow",
-            Self::Padding => "padding as long as the payload of its frame",
+            Self::Padding => "padding as long as the payload of its frame, or longer",
             Self::IdleStream => "a frame on an idle stream",
             Self::ClosedStream => "a frame on a closed stream",
             Self::InvalidStreamId => "an even or non-increasing stream number",
             Self::Continuation => "an interrupted field block, or CONTINUATION without one",
-            Self::BlockTooLarge => "a field block above the size limit",
+            Self::BlockTooLarge => "a field block above the limit of bytes or frames",
             Self::Compression(error) => error.reason(),
             Self::InvalidSetting => "a setting with an invalid value",
-            Self::InitialWindowTooLarge => "an initial window above 2^31-1",
+            Self::InitialWindowTooLarge => "an initial window that is above 2^31-1, or raises a stream window above it",
             Self::WindowTooLarge => "a connection window above 2^31-1",
             Self::ZeroWindowIncrement => "a WINDOW_UPDATE of zero on the connection",
             Self::WindowExceeded => "more data than the connection window allows",
@@ -281,7 +281,7 @@ pub enum Malformed {
     TrailersWithoutEnd,
     /// A trailer field concerns framing, routing or authorization (RFC 9110 §6.5.1).
     ForbiddenTrailer,
-    /// The trailers exceed their limit.
+    /// The trailers exceed the limit of bytes or fields.
     TrailersTooLarge,
 }
 
@@ -290,7 +290,7 @@ impl Malformed {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::FieldName => "a field name that is not a lower-case token",
-            Self::FieldValue => "a forbidden byte in a field value",
+            Self::FieldValue => "a forbidden byte in a field value, or white space around it",
             Self::ConnectionField => "a connection-specific field of HTTP/1",
             Self::Te => "TE with a value other than trailers",
             Self::PseudoAfterFields => "a pseudo-header field after other fields",

@@ -51,7 +51,7 @@ impl SendWindow {
 
     /// Returns whether the window admits a useful frame out of `ready` bytes: all of them, 512 bytes, or half of the
     /// largest window but at least 16 bytes. TCP avoids the silly window syndrome in the same way (RFC 1122 §4.2.3.4).
-    /// Half is enough, because peers with small windows may wait until they are used up before they grant more.
+    /// More than half is not required, because a peer with a small window may grant more only once it is used up.
     #[inline]
     pub(crate) fn admits(self, ready: u64) -> bool {
         let available = self.available();

@@ -63,7 +63,7 @@ pub(crate) struct Streams {
     live: u16,
     /// Number of streams whose response has not ended.
     pending_responses: u16,
-    /// Number of streams opened by the client.
+    /// Number of open streams that the client opened.
     client_initiated: u16,
     slot_index: SlotIndex,
     pub scheduler: Scheduler,

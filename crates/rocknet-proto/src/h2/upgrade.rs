@@ -7,8 +7,8 @@ use crate::request::{OwnedRequest, Request, TargetForm};
 pub const SWITCHING_PROTOCOLS: &[u8] =
     b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
 
-/// Maximum number of settings in an HTTP2-Settings field. Each setting has eight characters in base64url, and IANA has
-/// registered fewer than this number.
+/// Maximum number of settings in an HTTP2-Settings field. IANA has registered fewer settings. Each has eight characters
+/// in base64url.
 const MAX_SETTINGS: usize = 32;
 
 /// Names of fields that concern the HTTP/1.1 connection and are removed.

@@ -67,7 +67,7 @@ pub enum ConnectionError {
     FrameError,
     /// A setting of HTTP/2, a repeated setting, or an invalid value (RFC 9114 §7.2.4).
     InvalidSetting,
-    /// A frame on the control stream exceeds the size limit.
+    /// A frame on the control stream exceeds the size limit, or SETTINGS has too many settings.
     ControlFrameTooLarge,
     /// The client opened a push stream, or a second stream of a type of which there is one (RFC 9114 §6.2).
     StreamCreation,
@@ -107,9 +107,9 @@ impl ConnectionError {
         match self {
             Self::MissingSettings => "a control stream that does not begin with SETTINGS",
             Self::FrameUnexpected => "a frame that its stream or state does not allow",
-            Self::FrameError => "a frame of a size that its type does not allow",
+            Self::FrameError => "a frame of invalid layout or size, or cut off by the end of its stream",
             Self::InvalidSetting => "a setting that is repeated or invalid",
-            Self::ControlFrameTooLarge => "a control frame above the size limit",
+            Self::ControlFrameTooLarge => "a control frame above the size limit, or too many settings",
             Self::StreamCreation => "a stream that the client may not open",
             Self::ClosedCriticalStream => "a control stream or QPACK stream that was closed",
             Self::InvalidId => "an invalid push ID or stream ID",

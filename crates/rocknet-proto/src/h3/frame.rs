@@ -47,7 +47,8 @@ impl FrameHeaderReader {
         self.length > 0
     }
 
-    /// Reads the header at `at`, which is moved past it. `None`: more bytes are needed, and all there were are kept.
+    /// Reads the header at `at` and moves `at` past it. Returns `None` if more bytes are needed; the bytes from `at` on
+    /// are then consumed and kept for the next call.
     #[inline]
     pub(crate) fn read(&mut self, unread: &[u8], at: &mut usize) -> Option<FrameHeader> {
         if self.length == 0
@@ -89,7 +90,7 @@ pub(crate) fn integer_frame(kind: u64, value: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&payload);
 }
 
-/// HEADERS frame whose payload is being appended. Its length is written at the end, in two bytes or four.
+/// HEADERS frame whose payload is being appended. [`finish`](Self::finish) writes its length, in two bytes or four.
 pub(crate) struct HeadersFrame {
     start: usize,
 }

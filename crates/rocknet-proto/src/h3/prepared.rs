@@ -13,7 +13,8 @@ pub struct PreparedHead {
     frame: Box<[u8]>,
 }
 
-/// Date as a literal with its name from the static table, up to its 29 bytes (RFC 9204 §4.5.4). The index is 6.
+/// Start of the Date field: a literal with the name from the static table, which has index 6 there, and the length of
+/// the value (RFC 9204 §4.5.4). The 29 bytes of the value follow.
 const DATE_PREFIX: [u8; 2] = [0x50 | 6, DATE_SIZE as u8];
 
 impl PreparedHead {

@@ -58,7 +58,7 @@ impl ClientSettings {
     ///
     /// # Errors
     ///
-    /// The error for the first setting that is invalid, or for an incomplete payload.
+    /// The error for the first setting that is invalid, for too many settings, or for an incomplete payload.
     pub(crate) fn parse(mut payload: &[u8]) -> Result<ClientSettings, ConnectionError> {
         let (mut settings, mut seen) = (ClientSettings::default(), Vec::new());
         while !payload.is_empty() {

@@ -14,11 +14,11 @@ use super::{QpackError, encoder_stream};
 use crate::h2::hpack::NameClass;
 use crate::h2::hpack::dynamic_table::ENTRY_OVERHEAD;
 
-/// Largest capacity in bytes, whatever the client allows. A server's responses have few distinct fields, and more is
-/// memory of an idle connection.
+/// Largest capacity in bytes, whatever the client allows. A server's responses have few distinct fields, and a larger
+/// table would only use memory of idle connections.
 const CAPACITY_MAX: usize = 4096;
 
-/// Largest number of unsent bytes of the encoder stream with which entries are inserted. The client's flow control can
+/// Number of unsent bytes of the encoder stream at which no more entries are inserted. The client's flow control can
 /// delay that stream without end.
 const OUTPUT_MAX: usize = 4096;
 
@@ -73,7 +73,8 @@ struct TableMatch {
     has_field: bool,
     /// Set if `field` will be evicted soon, and no newer entry has the field.
     is_draining: bool,
-    /// Newest entry with the name that the client has received. A name alone is not worth the risk of blocking.
+    /// Newest entry with the name and another value that the client has received and that will not be evicted soon. A
+    /// name alone is not worth the risk of blocking.
     name: Option<u64>,
     /// Set if an entry has the name with another value.
     has_name: bool,
@@ -228,7 +229,8 @@ impl Encoder {
         found
     }
 
-    /// Returns whether an entry can be inserted without evicting one that is referred to (RFC 9204 §2.1.1).
+    /// Returns whether an entry can be inserted. The unsent output must be below its limit. No entry may be evicted
+    /// that is referred to or that the client has not acknowledged (RFC 9204 §2.1.1).
     fn can_insert(&self, size: usize, section: &OpenSection) -> bool {
         self.output.len() < OUTPUT_MAX && self.table.has_room(size, self.references.pinned().min(section.oldest))
     }

@@ -1,4 +1,4 @@
-//! Errors of header compression. Each belongs to the stream on which it occurs.
+//! Errors of header compression: in field sections, on the encoder stream, and on the decoder stream.
 
 /// Class of an error, which determines the code with which the connection is closed (RFC 9204 §6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,7 +14,7 @@ pub(crate) enum QpackErrorClass {
 /// Error in a field section or on a stream of QPACK (RFC 9204 §6). The connection ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum QpackError {
-    /// A field line continues after the end of its section.
+    /// The prefix or a field line continues after the end of the section.
     Truncated,
     /// An integer in a field section has more than 62 bits (RFC 9204 §4.1.1).
     IntegerTooLarge,
@@ -79,7 +79,7 @@ impl QpackError {
     /// Returns a phrase for logs. It contains no bytes from the client.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Truncated => "a field section that ends within a field line",
+            Self::Truncated => "a field section that ends within its prefix or a field line",
             Self::IntegerTooLarge => "an integer above the size limit in a field section",
             Self::StaticIndex => "an index outside the static table in a field section",
             Self::DynamicIndex => "a reference to a missing entry of the dynamic table",
@@ -94,7 +94,7 @@ impl QpackError {
             Self::TableCapacity => "a table capacity above the announced one",
             Self::EntryTooLarge => "an entry larger than the dynamic table",
             Self::FeedbackInteger => "an integer above the size limit on the decoder stream",
-            Self::Acknowledgment => "an acknowledgment of a field section that was not sent",
+            Self::Acknowledgment => "an acknowledgment of a field section that was not sent or already acknowledged",
             Self::Increment => "an invalid increment of the insert count",
         }
     }

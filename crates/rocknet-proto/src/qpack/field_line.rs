@@ -17,7 +17,7 @@ pub(crate) fn encode_static<'a>(fields: impl IntoIterator<Item = (&'a [u8], &'a 
     }
 }
 
-/// Appends one such field line.
+/// Appends a field line that refers only to the static table. The name must be in lower case.
 pub(crate) fn encode_static_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let name_source = match static_table::find(name, value) {
         StaticMatch::Field(index) => return indexed_static(index, out),

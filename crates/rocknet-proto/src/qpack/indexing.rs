@@ -8,7 +8,8 @@ use crate::h2::hpack::dynamic_table::ENTRY_OVERHEAD;
 /// others.
 const MAX_ENTRY_SHARE: usize = 4;
 
-/// Fields whose value differs in nearly every response.
+/// Fields whose value differs in nearly every response. The fields of requests are only there because HPACK, which also
+/// encodes promised requests, has the same list.
 const VARYING: KnownSet = KnownSet::of(&[
     Known::Age,
     Known::ContentLength,

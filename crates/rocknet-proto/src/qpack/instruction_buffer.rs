@@ -16,8 +16,8 @@ impl InstructionBuffer {
         Self { partial: Vec::new() }
     }
 
-    /// Passes each instruction to `handle`. It handles the first instruction of its argument and returns the length, or
-    /// `None` if more bytes are needed. Returns the number of instructions.
+    /// Calls `handle` with the unread bytes until no complete instruction is left. Each call handles the first
+    /// instruction and returns its length, or `None` if more bytes are needed. Returns the number of instructions.
     pub(super) fn receive(
         &mut self,
         bytes: &[u8],

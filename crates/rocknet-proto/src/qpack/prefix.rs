@@ -13,7 +13,8 @@ pub(super) struct SectionPrefix {
     pub base: u64,
 }
 
-/// Returns the maximum number of entries of a table with this maximum capacity, by which counts wrap.
+/// Returns the maximum number of entries of a table with this maximum capacity. Insert counts are encoded modulo twice
+/// this number.
 pub(super) const fn max_entries(max_capacity: u64) -> u64 {
     max_capacity / ENTRY_OVERHEAD as u64
 }
@@ -103,7 +104,7 @@ mod tests {
             (&[7, 0], 3, 10, Err(QpackError::InsertCount)),
             // An insert count of 0, in a form other than 0.
             (&[1, 0], 3, 0, Err(QpackError::InsertCount)),
-            // More entries than the table holds after those received.
+            // A count of 4, which exceeds the 0 entries received by more than the 3 that the table holds.
             (&[5, 0], 3, 0, Err(QpackError::InsertCount)),
             (&[4, 0], 3, 0, Ok((3, 3))),
             (&[], 3, 0, Err(QpackError::Truncated)),
@@ -121,7 +122,8 @@ mod tests {
     }
 
     proptest! {
-        /// The required count may differ from the insert count of the decoder by less than the number of entries.
+        /// The required count may exceed the decoder's insert count by up to `max_entries`, or be lower by less than
+        /// `max_entries`.
         #[test]
         fn decoding_inverts_encoding(
             max_entries in prop_oneof![1u64..200, 1u64..1 << 57],

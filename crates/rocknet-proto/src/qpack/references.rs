@@ -49,8 +49,8 @@ impl References {
         self.sections.push_back(section);
     }
 
-    /// Returns the lowest absolute index that must not be evicted. Entries are evicted in the order of their insertion,
-    /// so only the oldest reference matters (RFC 9204 §2.1.1).
+    /// Returns the lowest absolute index that must not be evicted: that of the oldest reference, or of the oldest entry
+    /// that the client has not acknowledged. Entries are evicted in the order of their insertion (RFC 9204 §2.1.1).
     pub(super) fn pinned(&self) -> u64 {
         let oldest = self.sections.iter().map(|section| section.oldest).min();
         oldest.map_or(self.known_received, |oldest| oldest.min(self.known_received))

@@ -16,7 +16,8 @@ pub(super) struct StringLiteral<'a> {
 
 impl<'a> StringLiteral<'a> {
     /// Reads the string whose flag and length are the low `prefix` bits of the byte at `at`. Returns the string and its
-    /// end. A string of more than `limit` bytes is an error even before all of it has arrived.
+    /// end. A string whose length shows that it decodes to more than `limit` bytes is an error, even before all of it
+    /// has arrived.
     #[inline]
     pub(super) fn read(
         bytes: &'a [u8],

@@ -201,7 +201,7 @@ fn invalid_instructions_are_rejected() {
         ("62 ffff 00", QpackError::InstructionHuffman),
         ("c0 7f 2a", QpackError::EntryTooLarge),
         ("5f 8a01", QpackError::EntryTooLarge),
-        // The name and the value fit alone.
+        // The name and the value each fit, but not together.
         ("c0 7f 21", QpackError::EntryTooLarge),
         // The entries no longer fit the smaller capacity.
         ("2a 01", QpackError::InstructionIndex),

@@ -16,7 +16,7 @@ const MAX_STREAM_ID: u32 = WINDOW_MAX;
 
 impl ServerConnection {
     /// Announces that the connection will close (RFC 9113 §6.8). Requests that are open or in flight still get their
-    /// responses. Once the client acknowledges the PING, a final GOAWAY names the last stream.
+    /// responses. A PING follows; once the client acknowledges it, a final GOAWAY names the last stream.
     pub fn begin_drain(&mut self, out: &mut Vec<u8>) {
         if self.drain_state == DrainState::Active && !self.is_closed() {
             self.drain_state = DrainState::Announced;

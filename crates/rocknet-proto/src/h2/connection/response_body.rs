@@ -123,8 +123,8 @@ impl ServerConnection {
     }
 
     /// Returns the number of bytes that the windows of the stream and of the connection permit now. `left` is the
-    /// number of bytes that remain to be sent; the result can exceed it. Returns 0 if the permitted part of them is not
-    /// worth a frame and the client has exhausted its small frames, or if the stream no longer exists.
+    /// number of bytes that remain to be sent; the result can exceed it. Returns 0 if the stream no longer exists. Once
+    /// the client's windows have caused too many small frames, returns 0 while they do not admit a useful frame.
     pub fn send_capacity(&self, id: StreamId, left: u64) -> u64 {
         let Some(stream) = self.streams.get(id) else { return 0 };
         if self.streams.admits(stream.send_window, left) && self.streams.admits(self.send_window, left) {

@@ -81,7 +81,8 @@ impl Encoder {
         self.pending_sizes.is_none()
     }
 
-    /// Appends pending table size updates. Must be called at the start of every block, including prepared heads.
+    /// Appends pending table size updates. Must be called at the start of every block, including prepared heads, unless
+    /// [`has_sent_table_size`](Self::has_sent_table_size) returns `true`.
     #[inline]
     pub(crate) fn begin_block(&mut self, out: &mut Vec<u8>) {
         if let Some((smallest, last)) = self.pending_sizes.take() {

@@ -65,7 +65,7 @@ fn new_entries_are_used_at_once_only_if_streams_may_be_blocked() {
     let mut encoder = encoder(4096, 1);
     assert_eq!(encode(&mut encoder, 0, line), hex("0280 10"));
     assert_eq!(take(encoder.output()), hex("43782d61 01 01"));
-    // The stream may be blocked already; another one may not.
+    // Stream 0 counts as blocked already, so it may use the entry. With a limit of 1, stream 4 may not.
     assert_eq!(encode(&mut encoder, 0, line), hex("0200 80"));
     assert_eq!(encode(&mut encoder, 4, line), static_section(line));
     assert_eq!(take(encoder.output()), []);

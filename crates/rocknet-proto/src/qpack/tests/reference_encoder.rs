@@ -93,7 +93,7 @@ fn encode(choices: Vec<Choice>, base: usize, table: &PlainTable) -> (Vec<u8>, Ve
     let (mut lines, mut fields, mut required) = (Vec::new(), Vec::new(), 0);
     let base = base % (table.entries.len() + 3);
     for (form, number, value) in choices {
-        // The pattern of the name's representation with the N bit clear, and the bit.
+        // Returns the N bit for half of the forms, and 0 for the others.
         let n = |bit: u8| if form & 0x80 != 0 { bit } else { 0 };
         match (form % 8, table.choose(number)) {
             (0..=5, Some(index)) => {
@@ -167,7 +167,7 @@ proptest! {
         let mut decoder = Decoder::new(1000, 2);
         let _ = decoder.receive_instructions(&[0x3f, 0xc9, 0x07]);
         for (stream, (instructions, section)) in (0..).zip(rounds) {
-            // The first byte decides between a small required count and any.
+            // The encoded insert count is small, so that many sections can be decoded.
             let section = [&[section.len() as u8 % 4, 0][..], &section].concat();
             if decoder.receive_instructions(&instructions).is_err() || decode(&mut decoder, stream, &section).is_err() {
                 break;
