@@ -115,8 +115,8 @@ pub fn spawn<F: Future<Output = ()> + 'static>(future: F) {
 /// runtime's own events at most the number that one poll reads.
 pub async fn drain_events() {
     tokio::task::yield_now().await;
-    // The tasks that the poll woke have run and may have added writes to the batch. Yielding does not park the thread,
-    // so the hook that flushes the batch has not run.
+    // Yielding made the runtime poll its events once. The tasks that they woke have run and may have added writes to
+    // the batch. Yielding does not park the thread, so the hook that flushes the batch has not run.
     write_batch::flush_on_park();
     system::drain_ring();
 }

@@ -54,7 +54,9 @@ impl fmt::Display for OpenError {
             Self::NotFound => f.write_str("no such file"),
             Self::Forbidden => f.write_str("forbidden by file permissions, or by a link to a file of another owner"),
             Self::Escapes => f.write_str("the path leads outside the root"),
-            Self::Resources => f.write_str("out of file descriptors or memory; raise the limit of open files"),
+            Self::Resources => f.write_str(
+                "out of file descriptors or memory (raise the limit of open files), or the path is too deep",
+            ),
             Self::WouldBlock => f.write_str("not in memory"),
             Self::Io(error) => error.fmt(f),
         }

@@ -140,7 +140,7 @@ impl Walk<'_> {
     }
 
     /// Replaces the link `name` by the components of its target. `error` is the error of the open that suggested a
-    /// link.
+    /// link, or ELOOP if the link itself was opened.
     fn follow_link(&mut self, name: &[u8], error: Errno) -> Result<(), OpenError> {
         self.links += 1;
         if self.links > MAX_LINKS {

@@ -121,8 +121,9 @@ impl Link for EpollStream {
             let mut readiness = ready!(self.socket.poll_read_ready(context))?;
             match receive(readiness.get_inner().as_fd(), buffer) {
                 Ok(got) => {
-                    // Events are edge-triggered. A short read means that the socket is empty, which saves the next call
-                    // a system call that returns EAGAIN. The end is no further event, so it leaves the socket readable.
+                    // Events are edge-triggered. A short read means that the socket is empty. Clearing its readiness
+                    // saves the next call a system call that would return EAGAIN. No further event follows the end, so
+                    // the end leaves the socket readable.
                     if got > 0 && got < room {
                         readiness.clear_ready();
                     }

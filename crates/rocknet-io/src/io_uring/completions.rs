@@ -45,8 +45,8 @@ impl RingState {
         }
     }
 
-    /// Handles the completion of a send that was short or failed. Returns true if the connection has bytes to take
-    /// back.
+    /// Handles the completion of a send that was short or failed; a complete one posts no completion. Returns true if
+    /// the connection has bytes to take back.
     fn send_failed(&mut self, index: usize, result: i32) -> bool {
         let Some(slot) = self.slots.get_mut(index) else {
             return false;
@@ -129,7 +129,7 @@ impl RingState {
 
     /// Handles a failed cancellation; a successful one posts no completion. There are two causes. The operation had
     /// ended by itself, and its completion arrived first. Or the kernel was handling the operation at that moment and
-    /// did not find it, so that the operation is still armed.
+    /// did not cancel it, so that the operation is still armed.
     fn cancel_failed(&mut self, index: usize, result: i32) {
         let Some(slot) = self.slots.get_mut(index) else {
             return;

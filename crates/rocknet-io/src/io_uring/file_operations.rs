@@ -116,8 +116,8 @@ impl FileOperations {
         self.in_flight.iter().any(|(_, operation)| operation.result.is_none())
     }
 
-    /// Ends all operations with `-ECANCELED`, because a failed ring delivers no more completions. Returns the wakers of
-    /// their tasks.
+    /// Ends all unfinished operations with `-ECANCELED`, because a failed ring delivers no more completions. Returns
+    /// the wakers of their tasks.
     pub fn cancel_all(&mut self) -> Vec<Waker> {
         let cancel = |(_, operation): (usize, &mut InFlight)| {
             operation.result.get_or_insert(-libc::ECANCELED);

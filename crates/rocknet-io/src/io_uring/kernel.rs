@@ -191,8 +191,8 @@ impl Kernel {
     /// # Safety
     ///
     /// The descriptor of the operation remains open until the operation was submitted. Memory that the operation refers
-    /// to remains valid, and is not written by others, until the last completion. Memory of a send or a path has to
-    /// remain so only until the operation was submitted.
+    /// to remains valid, and is not written by this process, until the last completion. Memory of a send or a path has
+    /// to remain so only until the operation was submitted.
     #[inline]
     pub unsafe fn push(&mut self, operation: Operation, user_data: u64) {
         match self {
@@ -278,8 +278,8 @@ impl Kernel {
         }
     }
 
-    /// Waits for a completion, for at most `timeout`. Returns `Ok` also if no completion arrived, and otherwise the
-    /// same errors as `enter`.
+    /// Waits for a completion, for at most `timeout`. Returns `Ok` also if no completion arrived. Returns an error if
+    /// the ring has failed, and otherwise the same errors as `enter`.
     pub fn enter_within(&mut self, timeout: Duration) -> io::Result<()> {
         match self {
             Kernel::Ring(ring) => {
@@ -298,8 +298,9 @@ impl Kernel {
         }
     }
 
-    /// Cancels all submitted operations, except those that a kernel thread or a disk has started: these complete later.
-    /// Then unregisters the provided buffers. Returns true if no other operation can still write to memory.
+    /// Cancels all submitted operations, except file operations that already run on a kernel thread or a disk: these
+    /// complete later. Then unregisters the provided buffers. Returns true if no other operation can still write to
+    /// memory.
     pub fn cancel_all(&mut self) -> bool {
         match self {
             Kernel::Ring(ring) => {

@@ -1,8 +1,8 @@
 //! Large receives: a connection that fills two provided buffers in one turn is read by `recv(2)` directly into the
 //! task's buffer, and the ring only polls for readiness.
 //!
-//! Compared with a multishot receive, this saves a copy. Nothing is received until the task polls, so data remains in
-//! the socket without cancelling an operation.
+//! Compared with a multishot receive, this saves a copy. Nothing is received until the task polls. The data of a task
+//! that does not receive therefore remains in the socket, and no operation has to be cancelled to keep it there.
 
 use std::io;
 use std::task::{Context, Poll};

@@ -82,7 +82,7 @@ mod tests {
             for _ in 1..SMALL_RECEIVES_TO_LEAVE {
                 mode.record(10, 65_536);
             }
-            // A large receive, as of the next response, restarts the count.
+            // A large receive, such as that of the next response, restarts the count.
             mode.record(BUFFER_BYTES, 65_536);
             // A receive that fills a small buffer does not count as small.
             mode.record(1, 1);

@@ -340,7 +340,7 @@ impl SimulatedKernel {
     fn cancel(&mut self, of: u64, user_data: u64) {
         let missed = self.rng.chance(self.profile.faults);
         match self.in_flight.iter_mut().find(|started| started.user_data == of) {
-            // The operation was being handled at that moment and was not found.
+            // As if the operation was being handled at that moment, so that it was not cancelled.
             Some(_) if missed => self.complete(user_data, -libc::EALREADY, false, None),
             Some(started) => started.cancelled = true,
             None => self.complete(user_data, -libc::ENOENT, false, None),

@@ -269,9 +269,10 @@ impl RingState {
 }
 
 impl RingState {
-    /// Cancels all operations and processes their completions. Waits up to [`END_WITHIN`] for file operations that a
-    /// kernel thread or a disk has started, because these would write to freed memory or leave a descriptor open.
-    /// Returns the number of connections whose sends were reported as short; the unsent bytes are in their slots.
+    /// Cancels all operations and processes their completions. File operations that already run on a kernel thread or a
+    /// disk cannot be cancelled. This call waits up to [`END_WITHIN`] for them, so that their memory can be freed and
+    /// the descriptors that they open are closed. Returns the number of connections whose sends were reported as short;
+    /// the unsent bytes are in their slots.
     fn cancel_and_drain(&mut self) -> usize {
         // Operations still in the queue would otherwise be submitted after the cancellation and remain in flight.
         let _ = self.kernel.enter(false);

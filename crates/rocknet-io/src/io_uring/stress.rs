@@ -210,11 +210,12 @@ impl Scenario {
 
     fn step(&mut self, total: &mut Totals) {
         let (which, length) = (self.rng.below(self.pairs.len()), self.rng.below(30_000));
-        let spurious = self.rng.chance(10);
+        let is_rare_case = self.rng.chance(10);
         let none_woken = !self.pairs.iter().any(|pair| pair.woken.is_set());
         let pair = &mut self.pairs[which];
         match self.rng.below(100) {
-            0..30 if pair.woken.take() || spurious => pair.poll(),
+            // In rare cases a task is polled without having been woken.
+            0..30 if pair.woken.take() || is_rare_case => pair.poll(),
             0..45 => drop(self.driver.turn(false)),
             45..55 if none_woken => {
                 self.driver.turn(self.may_wait);
@@ -222,7 +223,7 @@ impl Scenario {
             45..67 => pair.write(length),
             67..90 => pair.read(length),
             90 => pair.stop_writing(),
-            91 if spurious => {
+            91 if is_rare_case => {
                 pair.peer_left = true;
                 pair.peer = None;
             }

@@ -13,7 +13,7 @@ use crate::io_uring::{UringStream, current};
 use crate::link::Link;
 use crate::queue::SendQueue;
 
-/// Returns why io_uring is unavailable; `None` if it works. The test creates a ring and exchanges bytes over a socket
+/// Returns why io_uring is unavailable; `None` if it works. The test creates a ring and sends bytes over a socket
 /// pair, because no version number or setting shows reliably that io_uring works.
 pub fn io_uring_unavailable() -> Option<String> {
     // The attempt runs on a thread of its own, because the caller's thread may already have a runtime.

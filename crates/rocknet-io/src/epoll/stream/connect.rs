@@ -41,6 +41,7 @@ impl EpollStream {
             Err(error) => return Err(error),
         };
         let mut stream = EpollStream::new(socket.into())?;
+        // The peer sends nothing before it has received a request, so the first receive waits for an event.
         stream.expect_nothing();
         if is_under_way {
             let _ = stream.socket.writable().await?;

@@ -36,6 +36,7 @@ fn pair_of(shape: impl FnOnce(&TcpStream, &TcpStream)) -> (EpollStream, TcpStrea
     socket.set_nonblocking(true).unwrap();
     shape(&socket, &peer);
     let mut link = EpollStream::new(socket.into()).unwrap();
+    // Without this call, the first receive would be tried without an event.
     link.expect_nothing();
     (link, peer)
 }

@@ -38,6 +38,7 @@ fn an_end_that_arrives_with_data_is_reported() {
     for (length, is_waiting) in [(1, true), (3000, true), (1, false), (3000, false), (100_000, false)] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
+            // Without this call, the first receive would be tried by `recv(2)`.
             link.expect_nothing();
             if is_waiting {
                 // The operation is armed before anything is sent.

@@ -19,6 +19,7 @@ fn pair() -> (EpollStream, UnixStream) {
     ours.set_nonblocking(true).unwrap();
     theirs.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut link = EpollStream::new(ours.into()).unwrap();
+    // Without this call, the first receive would be tried without an event.
     link.expect_nothing();
     (link, theirs)
 }
