@@ -18,7 +18,7 @@ pub struct ChildSetup<'a> {
     /// The account under which the program runs. Only root can choose another.
     pub user: Option<&'a User>,
     /// Signal sent to the program when the thread that started it ends, at the latest when this process ends. Start the
-    /// program from a thread that lives long enough. Systems other than Linux leave the program running.
+    /// program from a thread that lives long enough. Systems other than Linux send no signal.
     pub parent_death_signal: Option<Signal>,
     /// Working directory, entered as the account under which the program runs.
     pub directory: Option<&'a Path>,
@@ -41,7 +41,7 @@ pub fn prepare(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<()> {
 /// thread that starts it ends, at the latest when this process ends. Start the command from a thread that lives long
 /// enough. Only the standard streams are inherited.
 ///
-/// Only root can choose another user. Systems other than Linux leave the program running.
+/// Only root can choose another user. Systems other than Linux send no signal, so the program keeps running.
 pub fn bind_to_thread(command: &mut Command, user: Option<&User>, parent_death_signal: Signal) {
     let setup = ChildSetup {
         user,
@@ -128,7 +128,7 @@ mod system {
     }
 
     /// Marks all descriptors except the standard streams close-on-exec. Descriptors that this process opened are marked
-    /// already, but those that it inherited may not be. Kernels before 5.11 lack the call.
+    /// already, but those that it inherited may not be. Does nothing on kernels before 5.11, which lack the flag.
     #[allow(unsafe_code)]
     fn set_close_on_exec() {
         // SAFETY: only flags of descriptors change; no descriptor is closed before the program is replaced.

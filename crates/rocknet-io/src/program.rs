@@ -55,7 +55,7 @@ fn read(mut stream: impl Read) -> Vec<u8> {
     bytes
 }
 
-/// Interval between checks for the end of the program. Most run for tens of milliseconds.
+/// Interval between checks for the end of the program. Most programs run for tens of milliseconds.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Maximum time to read the remaining output, at most 64 KiB per pipe, after the program has exited.

@@ -28,7 +28,8 @@ pub fn open(room: usize) -> io::Result<PipeEnds> {
 pub fn fill(ends: &PipeEnds, socket: BorrowedFd<'_>, limit: usize) -> io::Result<usize> {
     match splice(socket, None, &ends.writer, None, limit, FLAGS) {
         Ok(moved) => Ok(moved),
-        // No data, no room, or a socket without `splice`. The end of the stream and out-of-band data also result in 0.
+        // No data, no room, an interrupted call, or a socket without `splice`. For the end of the stream and
+        // out-of-band data, `splice` itself returns 0.
         Err(Errno::AGAIN | Errno::INTR | Errno::INVAL) => Ok(0),
         Err(error) => Err(error.into()),
     }

@@ -42,8 +42,8 @@ pub fn user_timeout(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
     system::user_timeout(socket.as_fd(), timeout)
 }
 
-/// Limits the unsent bytes in the kernel beyond which the socket counts as full (`TCP_NOTSENT_LOWAT`). A slow client
-/// then costs less memory, and the choice of the HTTP/2 stream that sends next is made later.
+/// Sets the number of unsent bytes in the kernel beyond which the socket counts as full (`TCP_NOTSENT_LOWAT`). A slow
+/// client then costs less memory, and the choice of the HTTP/2 stream that sends next is made later.
 ///
 /// # Errors
 ///

@@ -248,7 +248,7 @@ fn takes_over_inherited_sockets() {
         );
         assert_eq!(listener.sibling().unwrap().address(), &address);
     }
-    assert!(path.exists(), "the file of another process is not removed");
+    assert!(path.exists(), "the file of another process was removed");
     let (client, _) = UnixStream::pair().unwrap();
     for unfit in [OwnedFd::from(client), fs::File::open(".").unwrap().into()] {
         assert!(Listener::from_descriptor(unfit).is_err());
@@ -374,7 +374,7 @@ fn accept_errors_are_classified() {
         (Errno::NFILE, AcceptErrorKind::Exhausted),
         (Errno::NOBUFS, AcceptErrorKind::Exhausted),
         (Errno::NOMEM, AcceptErrorKind::Exhausted),
-        // An error that `accept` does not know.
+        // An error that `accept_error_kind` does not know.
         (Errno::IO, AcceptErrorKind::Exhausted),
         (Errno::BADF, AcceptErrorKind::ListenerBroken),
         (Errno::INVAL, AcceptErrorKind::ListenerBroken),

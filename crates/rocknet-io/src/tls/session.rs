@@ -16,7 +16,7 @@ const OVERHEAD: usize = 64;
 pub(super) struct Session<S> {
     connection: S,
     peer_closed: bool,
-    /// True if a fatal alert was created; rustls creates no second one.
+    /// True if a fatal alert was created, after which no second one may be created.
     alert_sent: bool,
     /// True if records could not be decrypted. rustls must not process more records then, because it would create a
     /// second fatal alert.

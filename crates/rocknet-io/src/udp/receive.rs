@@ -111,7 +111,7 @@ impl RecvBuffers {
     }
 }
 
-/// Converts the IPv4-mapped address of an IPv4 peer of an IPv6 socket.
+/// Converts the IPv4-mapped address of an IPv4 peer of an IPv6 socket to IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),

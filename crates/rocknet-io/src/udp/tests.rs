@@ -98,7 +98,7 @@ fn many_datagrams_share_one_call() {
         ] {
             let (ours, theirs) = (bind(address), bind(address));
             let bytes: Vec<u8> = (0..segment * (count - 1) + last).map(|at| (at % 251) as u8).collect();
-            // 64 datagrams of 1,200 bytes exceed the limit, so that row is skipped.
+            // Skips the row with 64 datagrams of up to 1,200 bytes, because they exceed the limit.
             if bytes.len() > MAX_TRANSMIT_BYTES {
                 continue;
             }
@@ -171,7 +171,7 @@ fn invalid_sends_fail_and_the_socket_stays_usable() {
                 bytes: &bytes[..length],
                 segment,
             };
-            let refused = send(&theirs, transmit).await.expect_err("too much");
+            let refused = send(&theirs, transmit).await.expect_err("an invalid send");
             assert_eq!(
                 refused.kind(),
                 ErrorKind::InvalidInput,

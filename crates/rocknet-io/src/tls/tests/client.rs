@@ -186,10 +186,12 @@ fn an_untrusted_server_gets_an_alert_and_no_data() {
 }
 
 #[test]
-fn a_peer_without_tls_is_an_error() {
+fn a_server_that_does_not_start_the_handshake_is_an_error() {
     for sent in [
         &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
+        // A fatal alert, handshake_failure.
         b"\x15\x03\x03\x00\x02\x02\x28",
+        // The server closes the connection immediately.
         b"",
     ] {
         let (server, mut client) = Server::new(&configs(&TLS13), usize::MAX);
