@@ -19,7 +19,7 @@ pub(super) fn conflict(check: &mut Check<'_>, table: &Table, settings: &Settings
         && access.deny.contains(&ClientRange::All)
     {
         let message = "`deny = \"all\"` applies here, so `allow` has no effect";
-        let help = "`allow` alone denies all other clients: write deny = [] or remove it";
+        let help = "`allow` alone denies all other clients: remove `deny`, or write deny = [] if it is inherited";
         check.error(Code::Conflict, entry.key, message, help);
     }
 }

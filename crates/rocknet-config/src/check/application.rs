@@ -25,8 +25,8 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Setting
     };
     let &[(protocol, entry), ref others @ ..] = &written[..] else {
         // Another handler replaces the inherited application.
-        let names = |key: &str| table.entries.get(key).is_some_and(|entry| !is_off(entry));
-        if !["root", "proxy", "controller"].into_iter().any(names) {
+        let is_set = |key: &str| table.entries.get(key).is_some_and(|entry| !is_off(entry));
+        if !["root", "proxy", "controller"].into_iter().any(is_set) {
             return Vec::new();
         }
         settings.application = None;

@@ -97,8 +97,8 @@ fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
 /// impossible, because the server decides about TLS before it knows the site of a connection. Sites with an invalid
 /// `tls` are skipped.
 fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
-    // First listener with and without TLS, for each scope of a port. Port 0 becomes a different port on each address,
-    // so its scopes do not overlap.
+    // First listener with TLS, and first listener without, for each scope of a port. Port 0 becomes a different port on
+    // each address, so its scopes do not overlap.
     let mut seen: HashMap<(u16, PortScope, bool), &SiteListener> = HashMap::new();
     let known = sites.iter().filter(|site| site.tls_is_known);
     for listener in known.flat_map(|site| &site.listen) {
@@ -124,6 +124,7 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
             // Further conflicts usually have the same cause.
             return;
         }
+        // A listener on every address has only one scope. It is repeated because both arrays must have the same length.
         let own = address.map_or([PortScope::EveryAddress, PortScope::EveryAddress], |address| {
             [PortScope::Address(address), PortScope::SomeAddress]
         });

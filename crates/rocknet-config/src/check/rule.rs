@@ -146,7 +146,7 @@ fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, Str
     for (name, entry) in written.in_order() {
         let Some(pattern) = entry.node.as_text() else { continue };
         if key == "header" && (name.is_empty() || !name.bytes().all(field::is_token_byte)) {
-            let help = "names contain letters, digits and `-`: \"User-Agent\"";
+            let help = "use letters, digits and `-`: \"User-Agent\"";
             check.error(
                 Code::BadValue,
                 entry.key,

@@ -19,6 +19,8 @@ pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base
         let Some(entry) = table.entries.get(key.name) else {
             continue;
         };
+        // These keys replace the whole inherited value, so the spans of the inherited keys are removed. Other tables
+        // and maps are merged.
         if matches!(key.group, Some(SettingGroup::Handler | SettingGroup::Access)) {
             remove_spans(&mut settings, key.name);
         }

@@ -100,6 +100,7 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
         check.error(Code::BadValue, cert.span, message, "write one for each type of key");
         return None;
     }
+    // The outer `None` means an error that was reported, the inner `None` that the key is not set.
     let mut files_of = |key: &str| -> Option<Option<Vec<PathBuf>>> {
         let Some(node) = table.node(key) else { return Some(None) };
         let found = files(check, key, node);
@@ -139,9 +140,9 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
     let Some(table) = written.and_then(Node::as_table) else {
         return;
     };
-    let is_not_folder = |path: &PathBuf| matches!(check.env.kind(path), Some(FileKind::File | FileKind::Other));
+    let is_file = |path: &PathBuf| matches!(check.env.kind(path), Some(FileKind::File | FileKind::Other));
     if let (Some(client), Some(node)) = (&tls.client, table.node("client_ca"))
-        && client.ca.iter().all(is_not_folder)
+        && client.ca.iter().all(is_file)
         && let Some(error) = check.env.authorities_error(&client.ca)
     {
         let help = "name a PEM file that contains the certificates of the authorities";
@@ -155,7 +156,7 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
         .iter()
         .flat_map(|files| [Some(&files.cert), Some(&files.key), files.ocsp.as_ref()])
         .flatten();
-    if !paths.all(is_not_folder) {
+    if !paths.all(is_file) {
         return;
     }
     for finding in check.env.certificate_findings(files, names) {

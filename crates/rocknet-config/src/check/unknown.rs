@@ -22,16 +22,16 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
         return;
     }
     let is_name = |known: &&str| known.eq_ignore_ascii_case(name);
-    let here = keys::within(section).find(|key| key.elsewhere.iter().any(is_name));
+    let equivalent = keys::within(section).find(|key| key.elsewhere.iter().any(is_name));
     if takes_foreign_words(section)
         && let Some(advice) = foreign::find(name)
     {
         return foreign_word(check, name, header, advice, span);
     }
-    if let Some(meant) = nearest(name, names(section)).filter(|_| here.is_none()) {
+    if let Some(meant) = nearest(name, names(section)).filter(|_| equivalent.is_none()) {
         return check.error(Code::UnknownKey, span, message, format!("did you mean `{meant}`?"));
     }
-    if let Some(key) = here {
+    if let Some(key) = equivalent {
         let help = format!("RockNet calls it `{}`", key.name);
         return check.error(Code::UnknownKey, span, message, help);
     }
@@ -44,10 +44,10 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
             help,
         );
     }
-    let elsewhere = keys::all()
+    let misplaced = keys::all()
         .find(|key| key.name == name)
         .or_else(|| keys::all().find(|key| key.elsewhere.iter().any(is_name)));
-    if let Some(key) = elsewhere {
+    if let Some(key) = misplaced {
         let owner = key.sections.first().map_or("", |section| section.header());
         let message = format!("`{}` is not a key of {header}", short(name));
         return check.error(

@@ -86,7 +86,7 @@ with_defaults! {
         pub headers: BTreeMap<String, String> = BTreeMap::new(),
         /// Error pages: paths below the site by status.
         pub errors: BTreeMap<u16, String> = BTreeMap::new(),
-        /// Redirects, in the order of their patterns.
+        /// Redirects, sorted by the derived order of [`Pattern`].
         pub redirects: Vec<Redirect> = Vec::new(),
         /// Decoded paths of files that are pushed with a page, by pattern of the page.
         pub push: BTreeMap<Pattern, Vec<String>> = BTreeMap::new(),

@@ -46,7 +46,7 @@ pub struct SiteTls {
     /// Redirects requests without TLS to https://.
     pub redirect: bool,
     /// `max-age` of `Strict-Transport-Security`; zero: the field is not sent. The default is [`Tls::hsts`], but zero
-    /// in `dev` mode, without `redirect`, and with a certificate of the machine's own CA.
+    /// in `dev` mode, without `redirect`, or with a certificate of the machine's own CA.
     pub hsts: Duration,
 }
 

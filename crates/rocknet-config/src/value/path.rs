@@ -133,6 +133,7 @@ fn check_path(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Optio
         Some((
             "contains a control character".to_owned(),
             match raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')) {
+                // A Windows path such as "C:\new", in which `\n` is an escape sequence.
                 Some(raw) if raw.get(1..3) == Some(":\\") && !raw.contains('\'') => {
                     format!("in \"…\" a backslash begins an escape sequence: write '{}'", short(raw))
                 }

@@ -149,12 +149,7 @@ fn sticky(check: &mut Check<'_>, node: &Node) -> Option<String> {
         Value::Text(written) if is_token(&written.value) => Some(written.value.clone()),
         Value::Text(written) => {
             let message = format!("\"{}\" is not a valid cookie name", short(written.as_written()));
-            check.bad_text(
-                written,
-                node.span,
-                message,
-                "names contain letters, digits, `-` and `_`",
-            );
+            check.bad_text(written, node.span, message, "use letters, digits, `-` and `_`");
             None
         }
         _ => None,

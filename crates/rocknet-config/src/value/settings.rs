@@ -138,7 +138,7 @@ pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings:
         let token = !name.is_empty() && name.bytes().all(field::is_token_byte);
         if !token {
             let message = format!("\"{}\" is not a header field name", short(name));
-            let help = "names contain letters, digits and `-`: \"Cache-Control\"";
+            let help = "use letters, digits and `-`: \"Cache-Control\"";
             check.error(Code::BadValue, entry.key, message, help);
             continue;
         }

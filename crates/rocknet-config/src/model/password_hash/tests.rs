@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Returns a bcrypt hash with this cost. Its digest has the right length but matches no password.
+/// Returns a bcrypt hash with this cost. Its salt and digest have the right lengths, but no password matches them.
 fn bcrypt_text(cost: &str) -> String {
     format!("$2y${cost}${}", "a".repeat(53))
 }

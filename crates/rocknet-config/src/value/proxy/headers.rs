@@ -16,7 +16,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, St
         let (error, help) = if !is_token(name) {
             (
                 "is not a header field name",
-                "names contain letters, digits and `-`: \"X-Api-Key\"",
+                "use letters, digits and `-`: \"X-Api-Key\"",
             )
         } else if is_own(name) {
             ("is set by the server, because it frames messages", "remove it")
