@@ -30,9 +30,9 @@ pub fn explain<'c>(config: &'c Config, host: &str, port: Option<u16>, path: &str
     Some(Explanation { site, route, settings })
 }
 
-/// Returns the site of a host name: the site with that name, else the site with the longest matching wildcard, else the
-/// site for every name. Of these, a site that listens on the address takes precedence if `host` is an IP address. If a
-/// port is given, only sites that listen on it are considered.
+/// Returns the site of a host name: the site with that name, else the site with the longest matching wildcard, else a
+/// site for every name. If `host` is an IP address, a site for every name that listens on this address is preferred to
+/// the other sites for every name. If a port is given, only sites that listen on it are considered.
 pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c Site> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let address = host.trim_matches(['[', ']']).parse().ok();
@@ -156,7 +156,8 @@ fn truncated(text: &str) -> String {
 const MAX_BODY_CHARS: usize = 60;
 
 /// Returns the effective settings of a site, or of one of its routes: the settings that were written or differ from
-/// their default, and the defaults of features in use.
+/// their default. The groups `Site`, `Filters` and `Limits` also list settings at their defaults. `Controller` does so
+/// if a controller is set, and `Files` if a root is set.
 pub fn effective_settings(site: &Site, route: Option<&Route>) -> Vec<EffectiveSetting> {
     let settings = route.map_or(&site.settings, |route| &route.settings);
     let defaults = Settings::default();

@@ -24,14 +24,14 @@
 //! # Ok::<(), rocknet_config::Report>(())
 //! ```
 //!
-//! The modules depend on each other in one direction:
+//! Each module of this list uses only modules of its own line and of the lines above, and helpers that are not listed:
 //!
 //! 1. `model`, with the enums of `choice`: the checked configuration and every default.
 //! 2. `include`, `variable`, `syntax`: read files into one table and expand its variables.
 //! 3. `binding`: kinds of values, and the link between a key and a field of the model.
 //! 4. `value`: parsers of single values.
 //! 5. `keys`: the table of keys, whose entries bind these parsers to the model.
-//! 6. `check`: checks a configuration against the table of keys, and the rules between keys.
+//! 6. `check`: checks a configuration against the table of keys, and against rules that involve several keys.
 //! 7. `explain`, `reference`: render settings and documentation by the table of keys.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

@@ -67,8 +67,8 @@ macro_rules! numbers {
 // All of these types fit in `u64`, and no key of `Kind::Integer` accepts a negative number.
 numbers!(u16 u32 u64 usize);
 
-/// Reads and renders `None` as the only word of a choice, such as `"auto"` or `"off"`. If the kind has no word, `None`
-/// renders as unset.
+/// Reads and renders `None` as a word that the kind accepts in addition to other values, such as `"auto"` or `"off"`.
+/// If the kind has no such word, `None` renders as unset.
 impl<T: Scalar> Scalar for Option<T> {
     fn read(kind: &Kind, node: &Node) -> Option<Option<T>> {
         match node.as_text() {

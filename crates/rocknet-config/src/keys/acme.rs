@@ -51,7 +51,7 @@ pub(super) const KEYS: &[Key] = &[
         "secret",
         &[Section::Ca, Section::TlsDns],
         Kind::Text("Base64"),
-        "Secret of the key, in Base64. `\"${file:PATH}\"` keeps it out of this file.",
+        "Secret of the key that `account` or `key` names, in Base64. `\"${file:PATH}\"` keeps it out of this file.",
     ),
     Key::new(
         "ca_root",

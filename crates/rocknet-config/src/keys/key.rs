@@ -21,7 +21,7 @@ pub struct Key {
     pub(crate) targets: &'static [Target],
     /// Part of an explanation that lists the key.
     pub(crate) group: Option<SettingGroup>,
-    /// Lines of TOML as they would appear in the section of the key.
+    /// Example: lines of TOML in the section of the key, or with a header of their own. Empty: the key has none.
     pub example: &'static str,
     /// Versions in which the key has an effect.
     pub availability: Availability,

@@ -15,8 +15,8 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: HOUR_MS,
         },
-        "Timeout for the head of a request, from its first byte, or for the first request from the start of the \
-         connection. After it, the client gets 408, or the connection is closed if nothing was received.",
+        "Timeout for the head of a request, from its first byte; for the first request of a connection, from the start \
+         of the connection. After it, the client gets 408, or the connection is closed if nothing was received.",
     )
     .sets(&[Target::Limits(field!(header_timeout))])
     .example("header_timeout = \"5s\"")
@@ -34,7 +34,7 @@ pub(super) const KEYS: &[Key] = &[
             min: 1024,
             max: 1024 * 1024,
         },
-        "Maximum size of request line and header section together. A larger request gets 431.",
+        "Maximum size of request line and header section together. A request that exceeds it gets 431.",
     )
     .sets(&[Target::Limits(field!(header_size))])
     .example("header_size = \"32KiB\"")
@@ -89,8 +89,8 @@ pub(super) const KEYS: &[Key] = &[
             min: 0,
             max: 16 * 1024 * 1024,
         },
-        "Part of a request body that is held in memory while it is buffered for PHP, CGI, an application, or a proxy \
-         with `request_buffering`. A larger body goes to a file in `server.spool.folder`. Sites and routes may \
+        "Maximum size of a request body that is held in memory while it is buffered for PHP, CGI, an application, or a \
+         proxy with `request_buffering`. A larger body goes to a file in `server.spool.folder`. Sites and routes may \
          override it.",
     )
     .sets(&[

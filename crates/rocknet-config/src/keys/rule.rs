@@ -60,7 +60,7 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "method",
         Kind::Several(&Kind::Text("method")),
-        "Methods, one of which must be that of the request, in upper case.",
+        "Methods in upper case, one of which must be that of the request.",
     )
     .example("method = [\"POST\", \"PUT\"]"),
     key(

@@ -71,7 +71,7 @@ pub(super) const KEYS: &[Key] = &[
             // More threads would only use memory, because even the largest machines have fewer cores for one port.
             Kind::Integer { min: 1, max: 512 },
         ]),
-        "Number of worker threads per listening port. They serve only that port, so that one busy site does not delay \
+        "Number of worker threads per listening port. They serve only that port, so that a busy port does not delay \
          the others.",
     )
     .sets(&[Target::Server(bound!(

@@ -155,8 +155,8 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Text("\"auto\", \"8.2\", \"unix:/path\", \"/path\" or \"host:port\""),
         ]),
         "Runs PHP scripts by FastCGI. `\"auto\"` is the newest installed PHP, `\"8.2\"` that version: RockNet starts \
-         and supervises its php-fpm. `\"unix:/path\"` and `\"host:port\"` are addresses of a php-fpm that you run \
-         yourself. In a route, `false` turns PHP off. With PHP, files named `*.php` are run and never sent. \
+         and supervises its php-fpm. `\"unix:/path\"`, `\"/path\"` and `\"host:port\"` are addresses of a php-fpm that \
+         you run yourself. In a route, `false` turns PHP off. With PHP, files named `*.php` are run and never sent. \
          `index.php` is first in `index`, and requests without a matching file go to `/index.php` at the root, unless \
          `fallback` is set. The path after an existing script is its `PATH_INFO`. Nothing is run in folders named \
          `uploads`, and files with other PHP extensions, such as `*.phtml` and `*.phar`, are refused.",
@@ -199,10 +199,10 @@ pub(super) const KEYS: &[Key] = &[
         "push",
         BOTH,
         Kind::Map { name: "page", value: &Kind::Several(&Kind::Text("path below the site")) },
-        "Files that a page needs: a path or a pattern as in `redirects`, and up to 32 paths. Over HTTP/2 they are \
-         pushed with the page to clients that accept pushes; other clients get them in a 103 (Early Hints) response. \
-         Each is sent once per connection, and not to clients that revalidate the page. A handler's own `Link: <…>; \
-         rel=preload` is pushed too, unless it has `nopush`.",
+        "Files that a page needs: the path of the page, or a pattern as in `redirects`, with up to 32 paths of files. \
+         Over HTTP/2 they are pushed with the page to clients that accept pushes; other clients get them in a 103 \
+         (Early Hints) response. Each is sent once per connection, and not to clients that revalidate the page. A \
+         handler's own `Link: <…>; rel=preload` is pushed too, unless it has `nopush`.",
     )
     .group(SettingGroup::Filters)
     .sets(&[Target::Settings(bound!(

@@ -142,8 +142,8 @@ pub(super) const KEYS: &[Key] = &[
             max_ms: 730 * DAY_MS,
         },
         "Time for which browsers must use https:// for the site (`Strict-Transport-Security`). The field is sent only \
-         over TLS; `\"0s\"` turns it off. In `dev` mode, with this machine's own CA, and without `redirect`, it is \
-         sent only if the site sets this key.",
+         over TLS; `\"0s\"` turns it off. In `dev` mode, with this machine's own CA, or without `redirect`, it is sent \
+         only if the site sets this key.",
     )
     .sets(&[Target::Tls(field!(hsts)), Target::SiteTls(field!(hsts))])
     .example("hsts = \"365d\"")

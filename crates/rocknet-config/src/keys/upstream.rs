@@ -107,9 +107,10 @@ pub(super) const KEYS: &[Key] = &[
         "backup",
         &[Section::Upstream],
         Kind::Boolean,
-        "Makes the server a backup: it receives requests only while no other server is available, because all others \
-         failed, are unhealthy by `health`, or the only other one could not be reached. If the others are only at \
-         their limit, requests wait for them. Clients that the cookie of `sticky` keeps with a backup stay there.",
+        "Makes the server a backup: it receives requests only while all others are out of rotation after failures, or \
+         unhealthy by `health`. A request that failed at the last available server is retried with a backup. If the \
+         others are only at their limit, requests wait for them. Clients that the cookie of `sticky` keeps with a \
+         backup stay there.",
     )
     .sets(&[Target::WeightedUpstream(bound!(
         render | server,

@@ -23,9 +23,9 @@ pub(super) const KEYS: &[Key] = &[
                 max_ms: DAY_MS,
             },
         ]),
-        "Time at which the names of servers are resolved again. `\"ttl\"`: when the TTL of the DNS answer has \
-         expired, but not before 1 second and not after 5 minutes. If the TTL is unknown, as for names in \
-         `/etc/hosts`, every 10 seconds.",
+        "Time at which the names of servers are resolved again. `\"ttl\"`: when the TTL of the DNS answer has expired, \
+         but not before 1 second and not after 5 minutes. If the TTL is unknown, as for names in `/etc/hosts`, every \
+         10 seconds. A duration: at this interval.",
     )
     .sets(&[Target::Proxy(bound!(
         read | _,

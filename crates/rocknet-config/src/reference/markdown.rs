@@ -54,7 +54,7 @@ The site of a request is selected by the listener that received it, then by its 
 |---|---|---|
 | `[site."example.com"]` | ports 80 and, with TLS, 443 (8080 and 8443 in `dev` mode), or `listen` | its name and its `aliases` |
 | `[site."*.example.com"]` | the same | every name below example.com that no other site has |
-| `[site.":8081"]` | port 8081, with workers of its own | every name that no other site has there |
+| `[site.":8081"]` | port 8081 of every address | every name that no other site has there |
 | `[site."10.0.0.1"]` | port 80 of that address, or `listen` | every name that no other site has there |
 | `[site."10.0.0.1:8081"]` | that port of that address | every name that no other site has there |
 | `[site.default]` | port 80 (8080 in `dev` mode), or `listen` | every name that no other site has there |

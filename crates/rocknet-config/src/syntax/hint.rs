@@ -6,7 +6,8 @@ use crate::finding::{Code, Finding, Related, Severity};
 use crate::source::{Sources, Span};
 use crate::syntax::builder::BrokenValue;
 
-/// Rows of a part of the parser's description, the message and the help. The first row whose part occurs is used.
+/// Each row: part of the parser's description of an error, message, help. The first row whose part occurs in the
+/// description is used.
 const MESSAGES: &[(&str, &str, &str)] = &[
     (
         "string values must be quoted",
@@ -170,7 +171,7 @@ pub(crate) fn finding(sources: &Sources, span: Span, error: &ParseError) -> Find
     }
 }
 
-/// Returns the finding for a list or table with an error on a later line.
+/// Returns the finding for a list or table with an error after its first line.
 pub(crate) fn broken_value(sources: &Sources, broken: &BrokenValue) -> Finding {
     let (noun, end) = if broken.is_list { ("list", "]") } else { ("table", "}") };
     Finding {
@@ -239,7 +240,7 @@ fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Sp
         .chars()
         .next()
         .filter(|c| !c.is_whitespace())?;
-    let message = format!("in \"…\" a `\\` begins an escape sequence, and `\\{letter}` is not one");
+    let message = format!("in \"…\" a `\\` begins an escape sequence, and `\\{letter}` does not begin a valid one");
     let quoted = text.get(line..backslash)?.rfind('"').map(|at| line + at + 1);
     let inner = quoted.and_then(|start| text.get(start..)?.split(['"', '\n']).next());
     let help = match inner.filter(|inner| !inner.contains('\'')) {
