@@ -182,7 +182,7 @@ where
             let incoming = incoming.with(&rewritten, || Rc::new((incoming.owned)().with_lookup_target(&target)));
             return match route::resolve(routes, rewritten.path) {
                 Ok(resolved) => match decisions.check(worker, &incoming, routes, &resolved, rewritten.path) {
-                    // The request starts again with its original target.
+                    // If the decision of a guard is pending, the request later starts again with its original target.
                     Some(not_admitted) => {
                         reject_or_defer(worker, config, original, number, &resolved, not_admitted, decisions, io)
                     }
@@ -306,8 +306,8 @@ where
     respond(worker, Rc::new(context), Some(incoming.request), response)
 }
 
-/// Runs phases 4, 6 and 7 for the route that the rules have selected. `key`: the site number as in the keys of
-/// the worker cache ([`cache_lookup`]).
+/// Runs phases 4 and 7 for the route that the rules have selected. The handler of files also looks up the path in the
+/// worker cache (phase 6). `key`: number of the site, with [`AFTER_RULES`] if its rules were applied.
 fn handle<F, R>(
     worker: &Rc<Worker>,
     config: &Rc<WorkerConfig>,

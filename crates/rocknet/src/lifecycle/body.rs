@@ -127,7 +127,7 @@ impl BodySource {
         self.ready = Piece::None;
     }
 
-    /// Makes the next piece ready; `None` at the end. With [`Delivery::Framed`], a piece of a file has at most
+    /// Makes the next piece ready; `None` at the end. Except with [`Delivery::Direct`], a piece of a file has at most
     /// `max_bytes` bytes. Called only if no bytes are ready.
     pub fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, max_bytes: u64) -> Poll<Option<io::Result<()>>> {
         let piece = match &mut self.source {

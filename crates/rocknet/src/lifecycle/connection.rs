@@ -205,8 +205,8 @@ impl<L: Link> ConnectionCore<L> {
         self.deadlines.begin_send(ticks, self.link.in_flight());
     }
 
-    /// Moves the bytes that the link had taken but could not send back into the backlog. Returns true if there were
-    /// any.
+    /// Puts the bytes that the link had taken but could not send at the front of the backlog. Returns true if there
+    /// were such bytes.
     #[inline(always)]
     fn take_back(&mut self) -> bool {
         let Some(unsent) = self.link.take_unsent() else {

@@ -102,13 +102,13 @@ impl ActiveExchange {
         }
     }
 
-    /// Records the response as complete.
+    /// Records the response as complete: all its queued bytes count as sent.
     pub fn record(&self, worker: &Worker, info: &mut ConnectionInfo) {
         self.record_cut(worker, info, 0);
     }
 
-    /// Records the response as cut if it has begun. `unsent`: queued bytes of the connection that were not sent.
-    /// Returns how many of these bytes belong to other exchanges.
+    /// Records a response that was cut, if it has begun. `unsent`: queued bytes of the connection that were not sent.
+    /// They do not count as sent in the record. Returns how many of these bytes belong to other exchanges.
     pub fn record_cut(&self, worker: &Worker, info: &mut ConnectionInfo, unsent: u64) -> u64 {
         let status = match &self.stage {
             Stage::Waiting(_) => return unsent,

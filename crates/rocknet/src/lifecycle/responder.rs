@@ -117,8 +117,7 @@ impl fmt::Display for UnsendableField {
 }
 
 /// Returns true for connection-specific fields of HTTP/1, which HTTP/2 and HTTP/3 forbid (RFC 9113 §8.2.2, RFC 9114
-/// §4.2), and for the length,
-/// which the engine writes.
+/// §4.2), and for `Content-Length`, which the protocol engine writes itself.
 pub fn is_connection_specific(name: &[u8]) -> bool {
     [
         &b"connection"[..],

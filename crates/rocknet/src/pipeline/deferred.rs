@@ -95,8 +95,8 @@ impl DeferredRequest {
         match started.state {
             ResponseState::Pending(pending) => RoutingResult::Handler(Box::new(pending)),
             ResponseState::Ready(response) => RoutingResult::Response(response),
-            // Does not happen: `PipelineIo::send` is called only for entries of the worker cache, which is not queried
-            // again.
+            // Does not happen: `begin` runs no phase that calls `PipelineIo::send`. The cache lookup calls it before a
+            // request is deferred, and the connection calls it after a handler has returned a cache entry.
             ResponseState::Sent(_) => {
                 let mut response = Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR));
                 exit::apply_without_page(worker, context.route.as_ref(), &mut response);

@@ -37,8 +37,8 @@ pub(super) fn respond(
     }
 }
 
-/// Applies the phases after the handler to a complete response, and returns its state. `request`: required only if the
-/// context does not contain the request.
+/// Applies the phases after the handler to a complete response, and returns its state. `request`: `None` if the context
+/// contains the request, or if the request is no longer available.
 pub(super) fn finish(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,

@@ -45,7 +45,8 @@ pub(super) fn redirect(status: u16, location: &[u8]) -> Response {
 
 /// Adds the endpoint of a path to the worker cache after its handler has responded immediately to GET or HEAD. Only
 /// paths that a route names exactly, and that the request contains in this form, are added: the configuration bounds
-/// their number, so clients cannot fill the cache. `key`: the site number as in the keys of the worker cache.
+/// their number, so clients cannot fill the cache. `key`: number of the site, with `AFTER_RULES` if its rules were
+/// applied.
 pub(super) fn cache_endpoint(
     worker: &Worker,
     key: u32,

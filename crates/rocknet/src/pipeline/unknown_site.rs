@@ -23,6 +23,7 @@ pub(super) fn respond(snapshot: &Snapshot, address: &Address, authority: &[u8]) 
     };
     let sites: Vec<SiteLink> = (urls.into_iter())
         .map(|url| SiteLink {
+            // A browser cannot open a URL with a wildcard.
             is_open: !url.contains('*'),
             url,
         })

@@ -21,12 +21,12 @@ use crate::response::FilePart;
 /// before other connections are served. The pool reads such a piece from the disk in one job.
 const DIRECT_PIECE: u64 = 512 << 10;
 
-/// Maximum size of a framed piece, which is one with [`Delivery::Framed`]. The next piece is prepared once the previous
-/// one has been framed.
+/// Maximum size of a framed piece, which is one with [`Delivery::Framed`] or [`Delivery::Copied`]. The next piece is
+/// prepared once the previous one has been framed.
 const FRAMED_PIECE: u64 = 64 * 1024;
 
-/// Minimum size of a framed piece that is sent from its file. Smaller pieces are copied, because sending from a file
-/// requires further system calls.
+/// Minimum size of a piece with [`Delivery::Framed`] that is sent from its file. Smaller pieces are copied, because
+/// sending from a file requires further system calls.
 const FROM_FILE: u64 = 8 * 1024;
 
 /// Source of the pieces of a file.
@@ -161,7 +161,8 @@ impl FileSource {
     fn find_direct(&mut self) -> Option<Piece> {
         let length = self.piece();
         if !std::mem::take(&mut self.is_loaded) {
-            // Pieces are loaded from start to end, so only the last byte is checked (decision 7).
+            // Pieces are loaded from start to end, so only the last byte is checked
+            // (docs/decisions/0007-large-files.md).
             if !file::is_resident(&self.part.file.file, self.part.offset + length - 1) {
                 return None;
             }

@@ -136,6 +136,7 @@ impl<L: Link> Version for Connection<L> {
         let State::Serving(serving) = std::mem::replace(&mut self.state, State::Reading) else {
             return;
         };
+        // A tunnel counts only bytes that the link has taken, so its backlog is not deducted.
         let backlog = self.core.backlog.as_ref().filter(|_| serving.exchange.is_sending());
         let unsent = backlog.map_or(0, |backlog| backlog.len());
         let worker = self.core.open.worker();

@@ -34,6 +34,7 @@ impl<L: Link> Connection<L> {
         // The buffer is already empty, unless a panic has left the response of another connection in it.
         output.clear();
         if self.core.stalled {
+            // `unread` can contain complete requests, so they are handled before more bytes are received.
             self.core.stalled = false;
             self.process_unread(&worker, &config, request, output);
         } else {
@@ -127,6 +128,7 @@ impl<L: Link> Connection<L> {
                         return at;
                     }
                     if output.len() >= OUTPUT_BOUND {
+                        // The caller keeps the rest as unread input. It is handled once the output has been sent.
                         self.core.stalled = at < bytes.len();
                         return at;
                     }

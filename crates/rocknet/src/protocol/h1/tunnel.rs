@@ -20,6 +20,7 @@ impl<L: Link> Connection<L> {
             return Poll::Ready(Ok(()));
         };
         if !std::mem::replace(&mut serving.tunnel_has_begun, true) {
+            // Turns on TCP keepalive, because a tunnel may be silent for any length of time.
             self.core.link.keep_alive();
             self.core.ends_with_connection = true;
             // The response head must be sent before any tunnel data.

@@ -85,8 +85,8 @@ impl PushState {
         out: &mut Vec<u8>,
     ) {
         let seen = self.seen(request);
-        // The promise contains the client's `Accept-Encoding`, which applies to all its requests, unless the field is
-        // repeated.
+        // Unless the field is repeated, the promise contains the client's `Accept-Encoding`, which is the same in all
+        // its requests.
         let encodings = request.fields.get(Known::AcceptEncoding);
         let encodings = encodings.filter(|_| !request.fields.is_repeated(Known::AcceptEncoding));
         let fields: Option<(Known, &[u8])> = encodings.map(|value| (Known::AcceptEncoding, value));

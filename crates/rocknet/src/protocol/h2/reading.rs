@@ -74,6 +74,7 @@ impl<L: Link> Connection<L> {
             input, output, head, ..
         } = buffers;
         if self.core.stalled {
+            // `unread` can contain complete frames, so they are handled before more bytes are received.
             self.core.stalled = false;
             self.process_unread(worker, config, head, output);
             return Ok(Some(true));
@@ -108,7 +109,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Handles the events in `bytes`. Returns the number of consumed bytes. Stops early when [`OUTPUT_BOUND`] bytes are
-    /// queued, unless the socket is blocked; the next round then handles the rest.
+    /// queued; the next round then handles the rest. Does not stop early while the socket is blocked.
     #[inline]
     fn process_received(
         &mut self,
@@ -137,7 +138,8 @@ impl<L: Link> Connection<L> {
                         self.hold_request(worker, config, head, stream, end, expects_continue);
                         continue;
                     }
-                    // The wait ends here, so that the next wait starts with its full time.
+                    // Ends the wait of the connection for this request, so that the wait for the next request gets its
+                    // full time.
                     self.core.deadlines.leave();
                     self.handle_request(worker, config, head, stream, end, expects_continue, output);
                 }
@@ -194,6 +196,7 @@ impl<L: Link> Connection<L> {
                 }
             }
             if output.len() >= OUTPUT_BOUND && !self.is_blocked {
+                // The caller keeps the rest as unread input.
                 self.core.stalled = at < bytes.len();
                 return at;
             }

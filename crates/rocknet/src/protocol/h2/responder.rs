@@ -140,6 +140,7 @@ impl PipelineIo for H2Responder<'_> {
                     self.written.prepared.body = Some(BodySource::file(file, Delivery::Framed, 0));
                 }
             }
+            // Does not happen: `content` returns the bytes of every variant in memory.
             (Content::Memory(_), None) => {}
         }
     }

@@ -25,8 +25,8 @@ const MIN_LIMIT: u64 = 16 * 1024;
 const INITIAL_LIMIT: u64 = 64 * 1024;
 
 /// Limit in bytes from which on (105 Mbit/s) no limit is set, and the kernel decides as for all other connections. A
-/// limit slows fast links down: bytes that are in the socket when the client has read are sent on the client's core,
-/// and all other bytes wait for the server.
+/// limit slows fast links down, as measured on loopback. Once the client has read, the kernel sends the bytes that are
+/// in the socket on the client's core, without waking the server. All further bytes wait for the server.
 const UNLIMITED: u64 = OUTPUT_BOUND;
 
 /// A connection without a limit gets a limit again only if the measured limit is below this value, so that small
