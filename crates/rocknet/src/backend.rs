@@ -39,7 +39,7 @@ impl BackendChoice {
     fn of(
         configured: model::IoBackend,
         variable: Option<&str>,
-        error: impl FnOnce() -> Option<String>,
+        io_uring_error: impl FnOnce() -> Option<String>,
     ) -> Result<BackendChoice, String> {
         let (choice, setting) = match variable.filter(|value| !value.is_empty()) {
             None => (configured, "server.backend"),
@@ -51,14 +51,14 @@ impl BackendChoice {
         let chosen = |backend, reason| Ok(BackendChoice { backend, reason });
         match choice {
             model::IoBackend::Epoll => chosen(Backend::Epoll, format!("selected by {setting}")),
-            model::IoBackend::IoUring => match error() {
+            model::IoBackend::IoUring => match io_uring_error() {
                 None => chosen(Backend::Ring, format!("selected by {setting}")),
                 Some(error) => Err(format!("{setting} selects io_uring, which is not available: {error}")),
             },
             // io_uring costs less for small responses to many clients, and more where sockets are often full
             // (docs/decisions/0009-two-backends.md).
             model::IoBackend::Auto => {
-                let reason = match error() {
+                let reason = match io_uring_error() {
                     None => "the best choice over all measured loads; io_uring is available here too".to_owned(),
                     Some(error) => format!("io_uring is not available: {error}"),
                 };

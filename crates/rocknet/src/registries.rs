@@ -59,7 +59,7 @@ pub struct Registries {
     pub access: Arc<State>,
     /// Filters that responses pass before they are sent.
     pub filters: Filters,
-    /// Limit on files that are encoded while they are sent.
+    /// Limit on the number of files that are encoded at the same time while they are sent.
     pub streams: EncoderLimit,
     tree_ids: AtomicU32,
     generations: AtomicU64,

@@ -104,7 +104,7 @@ fn analyse<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<UrlAnal
                 "{}, because a rule rewrites the URL to {target}",
                 after_rules(&after, &rewritten)?
             );
-            // The rule itself matches the requested path.
+            // Rules are listed for the requested path, and all other settings for the rewritten one.
             let rules = found
                 .settings
                 .into_iter()

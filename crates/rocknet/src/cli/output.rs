@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use rocknet_config::Report;
 use rocknet_io::terminal::{StandardStream, shows_colour};
 
-/// Writes to standard output. A pipe that its reader has closed (`rocknet man | head`) is not an error.
+/// Writes to standard output. Errors are ignored, because the reader of a pipe may have closed it
+/// (`rocknet man | head`).
 pub fn print(text: impl Display) {
     let mut output = io::stdout().lock();
     let _ = write!(output, "{text}").and_then(|()| output.flush());

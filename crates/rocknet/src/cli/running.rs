@@ -184,6 +184,7 @@ impl RunningServer {
         warnings.extend(accounts::warning(accounts::runs_scripts(&snapshot.config)));
         warnings.extend(php::missing(&snapshot.config));
         warnings.extend(snapshot.spool_trouble());
+        // If the check of the configuration found anything missing, it has reported missing folders too.
         let is_known_finding = |error: &io::Error| {
             error.kind() == io::ErrorKind::NotFound
                 && self

@@ -126,8 +126,8 @@ fn run_php(config: &mut Config) {
 /// Maximum number of directory entries that are checked for scripts.
 const MAX_ENTRIES_CHECKED: usize = 10_000;
 
-/// Parses a listening address. A port without an address means the loopback address, because work in progress must not
-/// be visible in the network unless the user requests it.
+/// Parses a listening address. A port alone means the loopback address, because work in progress must not be visible in
+/// the network unless the user requests it. Also accepts `localhost:PORT`, and `*:PORT`, which means `:PORT`.
 fn listen(written: &str) -> Result<Listen, String> {
     let port = |text: &str| {
         text.bytes()

@@ -1,9 +1,9 @@
 //! Applies a content coding to the response of any handler.
 //!
 //! A response qualifies if its type is text or another compressible type, and its length is at least 1 KiB or unknown.
-//! It must not have a coding, a range, `no-transform` or a signature, nor a status of 1xx, 204 to 206 or 304. If a
-//! response qualifies, `Accept-Encoding` is added to `Vary` even if the client accepts no coding, because a shared
-//! cache must keep both forms apart.
+//! It must not have a coding, a range, `no-transform` or an HTTP message signature (RFC 9421), nor a status of 1xx, 204
+//! to 206 or 304. If a response qualifies, `Accept-Encoding` is added to `Vary` even if the client accepts no coding,
+//! because a shared cache must keep both forms apart.
 //!
 //! A strong `ETag` becomes weak: the coded bytes differ from those that the handler tagged. A later request has
 //! `If-None-Match: W/"x"`, which the handler compares weakly (RFC 9110 §13.1.2), so it responds with 304 as before.
@@ -48,7 +48,8 @@ pub struct Encode {
 }
 
 impl Encode {
-    /// Creates the filter. `files` limits the files of the server that are encoded while they are sent.
+    /// Creates the filter. `files` limits the number of files that the server encodes at the same time while it sends
+    /// them.
     pub fn new(files: EncoderLimit) -> Encode {
         let mut encoders = Encoders::default();
         encoders.files = files;
@@ -61,9 +62,9 @@ impl Filter for Encode {
         Phase::Encode
     }
 
-    fn apply(&self, passing: &FilterContext<'_>, response: &mut Response) -> Option<Box<dyn DeferredFilter>> {
-        let route = passing.route;
-        let request = passing.request.filter(|_| route.compress && !response.is_negotiated)?;
+    fn apply(&self, context: &FilterContext<'_>, response: &mut Response) -> Option<Box<dyn DeferredFilter>> {
+        let route = context.route;
+        let request = context.request.filter(|_| route.compress && !response.is_negotiated)?;
         let accept_encoding = joined(&request.fields, Known::AcceptEncoding);
         let if_none_match = joined(&request.fields, Known::IfNoneMatch);
         let conditions = Conditions {
@@ -73,7 +74,7 @@ impl Filter for Encode {
             is_head: request.method == Method::Head,
             priority: route.priority,
         };
-        let pending = apply(&conditions, &passing.services.pool, &self.encoders, response)?;
+        let pending = apply(&conditions, &context.services.pool, &self.encoders, response)?;
         Some(Box::new(pending))
     }
 }
@@ -118,6 +119,7 @@ pub fn apply(
         return None;
     }
     if response.status == Status::NOT_MODIFIED {
+        // The client may have stored the coded form, whose tag is weak.
         fields::weaken_confirmed(&mut response.fields, conditions.if_none_match);
         return None;
     }
@@ -193,7 +195,7 @@ fn stream(
 fn applies(response: &Response) -> bool {
     let has_content = match &response.body {
         Body::Bytes(_) | Body::Stream(_) => true,
-        // A file whose `Vary` names the field was negotiated by the files handler.
+        // If `Vary` already contains `Accept-Encoding` or `*`, the files handler has chosen the coding of the file.
         Body::File(part) => {
             part.offset == 0 && part.length == part.file.length && !fields::varies_by_coding(&response.fields)
         }

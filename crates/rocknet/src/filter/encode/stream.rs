@@ -21,8 +21,8 @@ use crate::response::{FieldList, Stream};
 /// in the pool.
 pub const MAX_INLINE: usize = 8 * 1024;
 
-/// Bytes of input encoded in one step: enough to be worth a job, and few enough that other jobs get their turn. A
-/// faster source is not read until the step is complete.
+/// Bytes of input encoded in one step: enough to be worth a job, and few enough that other jobs get their turn. The
+/// source is not read during a step, however fast it is.
 const BATCH: usize = 64 * 1024;
 
 /// Maximum pieces taken from the source for one step. If the batch is still empty after them, the stream yields, so
@@ -30,8 +30,8 @@ const BATCH: usize = 64 * 1024;
 const MAX_PIECES: usize = 64;
 
 /// Maximum memory of the encoders of all streams of a server. An encoder lives until its client has received the body,
-/// and an attacker may receive slowly. The limit is enough for 128 encoders of Brotli or
-/// Zstandard; further streams remain uncoded.
+/// and an attacker may receive slowly. The limit is enough for 128 encoders of Brotli or Zstandard; further streams
+/// remain uncoded.
 const MAX_ENCODER_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Limits the encoders of the streams and files of a server. Clones share the limits.
@@ -39,7 +39,7 @@ const MAX_ENCODER_BYTES: u64 = 256 * 1024 * 1024;
 pub struct Encoders {
     /// Memory of the encoders of all streams.
     budget: ByteBudget,
-    /// Number of files that are encoded while they are sent.
+    /// Limit on the number of files that are encoded at the same time while they are sent.
     pub files: EncoderLimit,
 }
 
@@ -258,10 +258,10 @@ impl CodedStream {
                 }
                 Poll::Ready(Some(Err(error))) => return self.fail(error),
                 Poll::Ready(None) if self.length.is_some_and(|length| length != self.received) => {
-                    // The coded body has no length, so the client would not notice the missing part.
+                    // The coded body has no length, so the client could not notice missing or additional bytes.
                     return self.fail(io::Error::new(
                         io::ErrorKind::UnexpectedEof,
-                        "the response body ended early",
+                        "the response body does not have its announced length",
                     ));
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(CoderStep::Finish)),

@@ -19,7 +19,8 @@ use crate::response::Response;
 pub enum ControllerError {
     /// The client did not send the request body completely.
     RequestBody(BodyError),
-    /// The request body exceeds the limit for controllers that receive it as a whole.
+    /// The request body exceeds the limit for controllers that receive it as a whole, or a part of the request exceeds
+    /// the maximum frame for isolated controllers.
     TooLarge,
     /// The queue of the pool is full, the pool is stopping, or the call panicked.
     Pool(JobError),

@@ -28,7 +28,8 @@ pub enum LoadError {
     TooLarge,
     /// The file is not a usable library.
     Library(host::LoadError),
-    /// The process of an isolated library reported this error.
+    /// The process of an isolated library could not be started, or it could not load the library. The text is the
+    /// reason.
     Isolated(String),
     /// The library has no controller of this name.
     NoController {

@@ -28,7 +28,8 @@ const MAX_THREADS: usize = 256;
 
 const PROCESS_NAME: &str = "rocknet-library";
 
-/// Channel for log lines that belong to no request.
+/// Control channel to the server. It is static so that `log`, a function without state, can send log lines that
+/// belong to no request.
 static CONTROL: OnceLock<FdChannel> = OnceLock::new();
 
 /// Loads the library that the server sends, and serves requests until the server closes the channel.

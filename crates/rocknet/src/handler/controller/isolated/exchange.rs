@@ -63,7 +63,7 @@ pub async fn answer(
         }
         match content.chunk().await.map_err(ControllerError::RequestBody)? {
             Some(piece) => {
-                // Pieces are smaller than a frame. A larger piece is an error.
+                // Fails if the piece exceeds the maximum frame. Pieces that the server receives are smaller.
                 call.queue(&ServerMessage::Piece(&piece))?;
             }
             None => call.queue(&ServerMessage::End)?,

@@ -99,9 +99,10 @@ impl ProcessHandle {
         // connection, which shows that the call has returned.
         let _ = connection.shutdown(std::net::Shutdown::Read);
         // A reply that was sent before the shutdown does not fail, and the process then waits for the next message.
-        // `Give` ends this wait. It is a protocol error, unless the process waits for `Give`: then the controller
-        // produces one more piece, and writing the piece fails. Thus no request is repeated, and a partial request body
-        // does not look complete.
+        // `Give`, the request for a piece of the response body, ends this wait. If the process waits for another
+        // message, `Give` is a protocol error, and the process closes the connection. If it waits for `Give`, the
+        // controller produces one more piece, and sending the piece fails. Other messages could be accepted instead:
+        // `Begin` could start another call, and `End` could make a partial request body look complete.
         let mut frame = Vec::new();
         if ServerMessage::Give.write(&mut frame).is_ok() {
             let _ = (&connection).write(&frame);
@@ -155,8 +156,9 @@ pub struct ChildProcess {
 }
 
 impl ChildProcess {
-    /// Starts a process for a copy of the `library`; `name` is its path. The calling thread must outlive the process,
-    /// because the process is killed when the thread ends.
+    /// Starts a process that loads `library`, the private copy of a library file. `name` is the configured path of that
+    /// file, for logs and error messages. The calling thread must outlive the process, because the process is killed
+    /// when the thread ends.
     pub fn start(library: impl AsFd, name: &Path) -> io::Result<ChildProcess> {
         let program =
             program().ok_or_else(|| io::Error::new(ErrorKind::NotFound, "this program cannot run libraries"))?;
@@ -199,7 +201,8 @@ impl ChildProcess {
         self.output.as_ref()
     }
 
-    /// Returns the next event without blocking; `None` if the process will send no more. Log lines are logged here.
+    /// Returns the next event without blocking; `None` if the process has closed the channel or sent an invalid
+    /// message. Log lines are logged here.
     pub fn next_event(&mut self) -> Option<ProcessEvent> {
         match ChildReport::recv(&self.process.control) {
             Ok(Some(ChildReport::Log(level, line))) => {
@@ -253,7 +256,8 @@ impl ChildProcess {
         status.unwrap_or_default()
     }
 
-    /// Returns the exit status of a process that has closed its socket.
+    /// Waits up to `EXIT_TIMEOUT` for the exit of a process that has closed its socket, then kills what is left of its
+    /// process group. Returns the exit status.
     pub fn wait_for_end(&mut self) -> ExitStatus {
         self.end(EXIT_TIMEOUT)
     }

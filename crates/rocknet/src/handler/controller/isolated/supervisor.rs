@@ -347,7 +347,8 @@ fn is_stuck(running: &ChildProcess) -> bool {
     abandoned.iter().any(|call| call.since.elapsed() >= STUCK_AFTER)
 }
 
-/// Reads the available reports of a process. Returns false if the process will send no more.
+/// Reads the available reports of a process, and logs its output. Returns false if the process has closed the channel
+/// or sent an invalid message.
 fn drain_reports(running: &mut ChildProcess, mut report: impl FnMut(ChildReport)) -> bool {
     /// Maximum reports per call, because a process can log without end.
     const MAX_MESSAGES: usize = 2048;
