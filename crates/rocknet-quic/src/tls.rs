@@ -161,7 +161,8 @@ impl Session {
             return Err(alert(DECODE_ERROR, "the ClientHello is too large"));
         }
         received.extend_from_slice(bytes);
-        // Parsed once, when it is complete: otherwise a ClientHello in pieces of one byte would be parsed for each of them.
+        // Parsed once, when it is complete: otherwise a ClientHello in pieces of one byte would be parsed for each of
+        // them.
         let Some(&[_, high, middle, low]) = received.first_chunk::<4>() else {
             return Ok(());
         };

@@ -51,7 +51,7 @@ const PASSWORDS: Advice = Equivalent(
 const ADDRESSES: Advice =
     Equivalent("write allow = [\"10.0.0.0/8\"], which denies all others, or deny = [\"192.0.2.0/24\"]");
 const COUNTRIES: Advice = Unsupported("remove it; the networks of a country can be listed in `allow` or `deny`");
-const HTTP3: Advice = Later("HTTP/3");
+const HTTP3: Advice = Later("settings of QUIC");
 const TYPES: Advice = Equivalent(
     "types depend on file name extensions; set another by a route, [site.\"example.com\".route.\"*.abc\"], with \
      headers = { Content-Type = \"text/plain\" }",
@@ -179,7 +179,6 @@ const WORDS: &[(&[&str], Advice)] = &[
         ],
         ADDRESSES,
     ),
-    (&["http3", "h3", "quic", "http3_hq", "alt_svc"], HTTP3),
     (
         &[
             "mime",

@@ -132,7 +132,8 @@ pub(super) const KEYS: &[Key] = &[
          are opened after it.",
     )
     .sets(&[Target::Server(field!(http3))])
-    .example("http3 = true"),
+    .example("http3 = true")
+    .elsewhere(&["h3", "quic", "http3_hq", "alt_svc"]),
     Key::new(
         "h2c",
         &[Section::Server],

@@ -76,8 +76,8 @@ impl Connection {
         let config = worker.config();
         let mut deadlines = Deadlines::new(&worker.wheel);
         deadlines.begin(Wait::FirstByte, config.ticks.header);
-        // The address of the handshake, which proved that the client receives there. A later address of the connection may
-        // be forged until QUIC has validated the path, so it decides nothing.
+        // The address of the handshake, which proved that the client receives there. A later address of the connection
+        // may be forged until QUIC has validated the path, so it decides nothing.
         let address = quic.remote_address();
         let client = Client::Ip {
             address: address.ip(),
