@@ -86,7 +86,8 @@ impl Check<'_> {
             return self.error(Code::BadValue, span, message, help);
         };
         let message = format!("the variables of \"{}\" expand to an invalid value", short(template));
-        let help = "correct the variable or file; the value is not shown because it may be a secret";
+        let help = "correct the environment variable, or the file that `${file:PATH}` reads; the value is not shown because it \
+                    may be a secret";
         self.error(Code::BadValue, span, message, help);
     }
 

@@ -163,8 +163,8 @@ impl FdChannel {
         Ok((received.bytes > 0).then_some((received.bytes, fds)))
     }
 
-    /// Blocks until a message arrives or the other end is closed, for at most `timeout`. Returns false after the
-    /// timeout and after an error.
+    /// Blocks until a message arrives, the other end is closed, or `timeout` has passed. A signal restarts the timeout.
+    /// Returns false after the timeout and after an error.
     pub fn wait_readable(&self, timeout: Duration) -> bool {
         let timeout = Timespec::try_from(timeout).unwrap_or_default();
         let mut polled = [PollFd::new(&self.0, PollFlags::IN)];

@@ -10,7 +10,8 @@ pub const MAX_PROGRAMS: usize = 64;
 /// CGI programs of a site or route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgi {
-    /// Path of the folder whose programs are run, relative to the site and without a slash at its end.
+    /// Path of the folder whose programs are run, below the root of the site: begins with a slash and does not end in
+    /// one, such as `/cgi-bin`.
     pub folder: String,
     /// Maximum number of programs that run at the same time, at most [`MAX_PROGRAMS`].
     pub programs: usize,

@@ -40,7 +40,7 @@ impl KernelLookup {
         }
     }
 
-    /// Forces the walk, so that tests cover it on every kernel.
+    /// Disables `openat2`, so that tests cover the walk, which opens one component after the other, on every kernel.
     #[cfg(test)]
     pub(super) const NONE: Self = Self {
         openat2: false,

@@ -17,7 +17,8 @@ use super::root_directory::RootDirectory;
 use super::symlinks::{LinkTarget, Symlinks};
 use super::{OpenError, system};
 
-/// Opens `relative` under the policy `symlinks`, which must not be [`Symlinks::All`].
+/// Opens `relative` under the policy `symlinks`, which must not be [`Symlinks::All`]. `relative` must contain no `..`,
+/// because under [`Symlinks::Owner`] the walk would follow it out of the root. The targets of links may contain `..`.
 pub(super) fn walk(
     root: &RootDirectory,
     relative: &[u8],

@@ -64,7 +64,7 @@ pub(super) struct SimulatedKernel {
     queue: VecDeque<QueuedOperation>,
     in_flight: Vec<StartedOperation>,
     ready: VecDeque<Completion>,
-    /// Completions for which the queue has no room.
+    /// Completions for which `ready` has no room.
     overflow: VecDeque<Completion>,
     stock: Option<BufferStock>,
     /// Inodes of the sockets whose connections were lost.
@@ -268,7 +268,8 @@ impl SimulatedKernel {
         self.ready.pop_front()
     }
 
-    /// Cancels all operations except some file operations, which a kernel thread may already run.
+    /// Cancels all submitted operations except some file operations, which a kernel thread may already run. Always
+    /// returns true, because no other operation can still write to memory.
     pub fn cancel_all(&mut self) -> bool {
         for started in std::mem::take(&mut self.in_flight) {
             if started.is_file_operation() && self.rng.chance(70) {
@@ -337,6 +338,8 @@ impl SimulatedKernel {
         });
     }
 
+    /// Marks an operation as cancelled. Posts a completion only if the cancellation failed, as
+    /// `IOSQE_CQE_SKIP_SUCCESS` requests.
     fn cancel(&mut self, of: u64, user_data: u64) {
         let missed = self.rng.chance(self.profile.faults);
         match self.in_flight.iter_mut().find(|started| started.user_data == of) {
@@ -347,6 +350,7 @@ impl SimulatedKernel {
         }
     }
 
+    /// Sends bytes. Posts a completion only if not all bytes were sent, as `IOSQE_CQE_SKIP_SUCCESS` requests.
     #[allow(unsafe_code)]
     fn send(&mut self, socket: BorrowedFd<'_>, user_data: u64, bytes: *const u8, length: u32) {
         if self.rng.chance(self.profile.losses) {
@@ -357,7 +361,8 @@ impl SimulatedKernel {
             true => self.rng.below(length as usize + 1),
             false => length as usize,
         };
-        // SAFETY: `push` requires that these bytes live and stay unchanged until now.
+        // SAFETY: `Kernel::push` requires that these bytes live and stay unchanged until the operation is submitted,
+        // which happens now.
         let bytes = unsafe { std::slice::from_raw_parts(bytes, most) };
         let result = match send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
             _ if most == 0 => -libc::EAGAIN,
@@ -460,9 +465,9 @@ impl SimulatedKernel {
             self.complete(user_data, -error, false, None);
             return false;
         }
-        let mut nothing = [PollFd::new(&started.file, PollFlags::IN)];
-        let _ = poll(&mut nothing, Some(&rustix::event::Timespec::default()));
-        if nothing[0].revents().is_empty() {
+        let mut polled = [PollFd::new(&started.file, PollFlags::IN)];
+        let _ = poll(&mut polled, Some(&rustix::event::Timespec::default()));
+        if polled[0].revents().is_empty() {
             return true;
         }
         let stock = self.stock.as_mut().expect("buffers");

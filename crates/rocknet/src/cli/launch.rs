@@ -20,7 +20,7 @@ pub struct LaunchOptions {
     pub shows_addresses: bool,
 }
 
-/// Source of the configuration, from which it can be read again.
+/// Source of the configuration. Only a file can be read again by a reload.
 pub enum ConfigSource {
     /// A configuration file.
     File(PathBuf),

@@ -80,8 +80,8 @@ fn longest(bucket: usize) -> u64 {
     (((PARTS + part + 1) as u64) << power) - 1
 }
 
-/// The histograms of one worker. They are stored by the name of the site, so that they survive a reload. A site has a
-/// histogram from its first request until the worker ends.
+/// The histograms of one worker, or the sums of all workers that have ended. They are stored by the name of the site, so
+/// that they survive a reload. A site has a histogram from its first request on.
 #[derive(Debug, Default)]
 pub struct Durations(Mutex<HashMap<Box<str>, Arc<Histogram>>>);
 
@@ -98,14 +98,14 @@ impl Durations {
         histogram
     }
 
-    /// Adds the counts of this worker to `sums`.
+    /// Adds these counts to `sums`.
     pub fn add_to(&self, sums: &mut HashMap<Box<str>, Histogram>) {
         for (name, histogram) in &*self.lock() {
             sums.entry(name.clone()).or_default().merge(histogram);
         }
     }
 
-    /// Adds the counts of a worker that has ended.
+    /// Adds the counts of a worker that has ended. `self`: the sums of all ended workers.
     pub(super) fn merge(&self, ended: &Durations) {
         for (name, histogram) in &*ended.lock() {
             self.of_site(name).merge(histogram);

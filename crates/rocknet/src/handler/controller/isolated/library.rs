@@ -20,7 +20,9 @@ pub struct IsolatedLibrary {
 pub struct IsolatedController {
     pub(super) library: Arc<IsolatedLibrary>,
     pub(super) number: u16,
+    /// True if the controller receives the request body in pieces.
     pub(super) takes: bool,
+    /// True if the controller produces the response body in pieces.
     pub(super) gives: bool,
 }
 
