@@ -254,7 +254,7 @@ impl<L: Link> ConnectionCore<L> {
         };
     }
 
-    /// Reads and discards input after the last response. At the end of the input, or after more than [`LINGER_BOUND`]
+    /// Reads and discards input after the last response. At the end of the input, or after more than `LINGER_BOUND`
     /// bytes, the connection begins to close.
     pub fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = self.worker();

@@ -5,9 +5,9 @@ use super::exchange::ActiveExchange;
 use crate::exchange::BodyChannel;
 
 impl ActiveExchange {
-    /// Sets the deadline: for the client if the handler waits for more of the request body (`wants_body`) and the sides
-    /// may not pause, otherwise for the handler. `channel`: carries the request body to the handler; `None` if no more
-    /// of the body is to be received.
+    /// Sets the deadline of the side that has to act next. If the handler waits for more of the request body
+    /// (`wants_body`), this is the client, unless client and handler may pause (see `may_pause`). Otherwise it is the
+    /// handler. `channel`: carries the request body to the handler; `None` if no more of the body is to be received.
     pub fn await_handler(
         &self,
         wants_body: bool,
@@ -26,15 +26,17 @@ impl ActiveExchange {
         }
     }
 
-    /// Restarts the deadline after data of the request body has reached the handler, if both sides may pause, because a
-    /// client that sends is not idle.
+    /// Called when data of the request body has reached the handler. If client and handler may pause, the deadline of
+    /// the handler also covers the client. A client that sends is not idle, so this wait ends, and the next call of
+    /// [`ActiveExchange::await_handler`] begins it again with the full time.
     pub fn got_body(&self, channel: Option<&BodyChannel>, deadlines: &mut Deadlines) {
         if self.may_pause(channel) {
             deadlines.leave_handler();
         }
     }
 
-    /// Returns true if both sides may pause: the response has begun, or the request body channel permits pauses.
+    /// Returns true if client and handler may pause, each for up to the timeout of the handler: the response has begun,
+    /// or the request body channel permits pauses.
     fn may_pause(&self, channel: Option<&BodyChannel>) -> bool {
         self.is_sending() || channel.is_some_and(BodyChannel::may_pause)
     }

@@ -80,8 +80,8 @@ fn longest(bucket: usize) -> u64 {
     (((PARTS + part + 1) as u64) << power) - 1
 }
 
-/// The histograms of one worker, or the sums of all workers that have ended. They are stored by the name of the site, so
-/// that they survive a reload. A site has a histogram from its first request on.
+/// The histograms of one worker, or the sums of all workers that have ended. They are stored by the name of the site,
+/// so that they survive a reload. A site has a histogram from its first request on.
 #[derive(Debug, Default)]
 pub struct Durations(Mutex<HashMap<Box<str>, Arc<Histogram>>>);
 
