@@ -201,6 +201,11 @@ impl Connection {
         self.inner.crypto_session().handshake_data()?.downcast().ok()
     }
 
+    /// Returns the number of ACK frames that were received. It grows while the client takes what is sent.
+    pub fn received_acknowledgements(&self) -> u64 {
+        self.inner.stats().frame_rx.acks
+    }
+
     /// Returns the estimated round-trip time.
     pub fn round_trip_time(&self) -> std::time::Duration {
         self.inner.rtt()

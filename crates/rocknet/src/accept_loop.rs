@@ -124,6 +124,7 @@ impl<'w> AcceptLoop<'w> {
             if ticks == 0 {
                 return;
             }
+            // `Worker::tick` advances the wheel by the last of these ticks.
             for _ in 1..ticks {
                 self.worker.wheel.advance();
             }
@@ -198,10 +199,24 @@ impl<'w> AcceptLoop<'w> {
                     transport::quic::serve(worker, connection);
                 }
                 Poll::Ready(Err(error)) => {
-                    tracing::error!(address = %worker.address, "the UDP socket failed, and HTTP/3 ends: {error}");
-                    self.quic = None;
+                    // The socket may work again, and open connections depend on it. It is tried at the next tick.
+                    self.log_quic_error(&error);
+                    self.start_ticking();
+                    self.paused_until = Some(self.tick_after(ACCEPT_PAUSE));
+                    return;
                 }
             }
+        }
+    }
+
+    fn log_quic_error(&mut self, error: &io::Error) {
+        let now = self.worker.clock.uptime_ms();
+        if self
+            .shortage_logged_ms
+            .is_none_or(|logged| now - logged >= SHORTAGE_LOG_INTERVAL_MS)
+        {
+            self.shortage_logged_ms = Some(now);
+            tracing::error!(address = %self.worker.address, "the UDP socket of HTTP/3 failed, and is tried again: {error}");
         }
     }
 

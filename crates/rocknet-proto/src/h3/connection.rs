@@ -16,7 +16,7 @@ mod unidirectional;
 use super::error::{ConnectionError, StreamError};
 use super::frame;
 use super::settings::{ClientSettings, ServerSettings};
-use super::stream::{OpenFrame, RequestStream, StreamId, Streams};
+use super::stream::{Phase, RequestStream, StreamId, Streams};
 use super::unidirectional::{self as uni, Critical, Unidirectional};
 use super::varint;
 use crate::h2::{Budget, Flood, Priority};
@@ -129,7 +129,7 @@ enum DrainState {
 /// The caller works in this order:
 ///
 /// 1. It opens three unidirectional streams, and writes to each what [`take_output`](Self::take_output) returns, now
-/// and after every round.
+///    and after every round.
 /// 2. It passes the bytes of the client's unidirectional streams to
 ///    [`receive_unidirectional`](Self::receive_unidirectional), and those of request streams to
 ///    [`receive`](Self::receive), until that returns [`ConnectionEvent::More`].
@@ -240,6 +240,7 @@ impl ServerConnection {
         if let DrainState::Final { first_rejected } = self.drain_state
             && id.number() >= first_rejected
         {
+            self.decoder.cancel(id.number());
             return Err(StreamError::Rejected);
         }
         let number = id.number();
@@ -252,10 +253,12 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Removes a stream. The client's insertions into the dynamic table do not wait for it.
+    /// Removes a stream. If field sections of it may still be on their way, the client is informed that they will not
+    /// be decoded, so that its dynamic table does not wait for them (RFC 9204 §2.2.2.2).
     fn remove(&mut self, id: StreamId) -> Option<RequestStream> {
         let stream = self.streams.remove(id)?;
-        if stream.is_blocked || matches!(stream.frame, OpenFrame::Headers { .. }) {
+        let has_read_all = matches!(stream.phase, Phase::Ended | Phase::AfterTrailers);
+        if !has_read_all || stream.is_blocked {
             self.decoder.cancel(id.number());
         }
         Some(stream)

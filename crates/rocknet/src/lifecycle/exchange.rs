@@ -84,22 +84,14 @@ impl ActiveExchange {
         Some(QueuedPiece { is_drained, is_tunnel })
     }
 
-    /// Takes ready bytes of the body, in one piece. The caller counts what it sends, and puts back the rest. `scratch`:
-    /// an empty queue.
-    pub fn take_ready(&mut self, scratch: &mut SendQueue) -> Option<Bytes> {
+    /// Takes at most `max_bytes` ready bytes of the body, in one piece. `scratch`: an empty queue.
+    pub fn take_ready(&mut self, max_bytes: u64, scratch: &mut SendQueue) -> Option<Bytes> {
         let Stage::Sending { body, .. } = &mut self.stage else {
             return None;
         };
-        body.put(body.ready(), scratch);
+        body.put(body.ready().min(max_bytes), scratch);
         let piece = scratch.take(usize::MAX);
         (!piece.is_empty()).then_some(piece)
-    }
-
-    /// Puts back bytes from [`ActiveExchange::take_ready`] that were not sent.
-    pub fn put_back(&mut self, piece: Bytes) {
-        if let Stage::Sending { body, .. } = &mut self.stage {
-            body.fill(piece);
-        }
     }
 
     /// Records the response as complete: all its queued bytes count as sent.

@@ -1,5 +1,7 @@
 //! HTTP/3 over real sockets, with a client of another implementation.
 
+use std::time::Duration;
+
 use super::certs::{Authority, Kind};
 use super::client::TlsClient;
 use super::http3_client::{Http3Client, get};
@@ -85,6 +87,21 @@ fn many_requests_share_a_connection() {
     }
 }
 
+#[test]
+fn responses_of_one_urgency_take_turns() {
+    let authority = Authority::new("root");
+    let large = "0123456789abcdef".repeat(LARGE / 16);
+    let server = start(
+        &authority,
+        &[("www/a.txt", &large), ("www/b.txt", &large), ("www/c.txt", &large)],
+        "",
+    );
+    let client = open(&authority, &server);
+    let urls = ["https://a.test/a.txt", "https://a.test/b.txt", "https://a.test/c.txt"];
+    let received = client.received_with_first(&urls);
+    assert!(received.iter().all(|bytes| *bytes > LARGE / 2), "{received:?}");
+}
+
 fn post(url: &str) -> http::Request<()> {
     http::Request::post(url).body(()).expect("a request")
 }
@@ -129,6 +146,31 @@ fn requests_above_the_limits_are_refused_and_the_connection_continues() {
             .status,
         405
     );
+    assert_eq!(client.get("https://a.test/").status, 200);
+}
+
+#[test]
+fn a_head_that_does_not_arrive_ends_only_its_stream() {
+    let authority = Authority::new("root");
+    let limits = "[limits]\nheader_timeout = \"300ms\"\n";
+    let server = start(&authority, &[("www/index.html", "hello")], limits);
+    let client = open(&authority, &server);
+    let (mut send, mut receive) = client.block_on(client.connection.open_bi()).expect("a stream");
+    // The type of a HEADERS frame without its length.
+    client.block_on(send.write_all(b"\x01")).expect("an open stream");
+    let read_byte = async |receive: &mut quinn::RecvStream| {
+        tokio::time::timeout(Duration::from_millis(20), receive.read(&mut [0])).await
+    };
+    let result = loop {
+        match client.block_on(read_byte(&mut receive)) {
+            Ok(result) => break result,
+            // Other requests do not extend the deadline of the head.
+            Err(_) => assert_eq!(client.get("https://a.test/").status, 200),
+        }
+    };
+    // H3_REQUEST_INCOMPLETE.
+    let expected = quinn::ReadError::Reset(0x10d_u32.into());
+    assert_eq!(result, Err(expected));
     assert_eq!(client.get("https://a.test/").status, 200);
 }
 

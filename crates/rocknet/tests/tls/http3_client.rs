@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -90,6 +91,31 @@ impl Http3Client {
     /// Sends GET.
     pub fn get(&self, url: &str) -> Http3Response {
         self.request(get(url), b"").expect("a response")
+    }
+
+    /// Requests all URLs at the same time, until the first response is complete. Returns the bytes that arrived of
+    /// each.
+    pub fn received_with_first(&self, urls: &[&str]) -> Vec<usize> {
+        let received: Vec<Arc<AtomicUsize>> = urls.iter().map(|_| Arc::default()).collect();
+        self.block_on(async {
+            let mut tasks = tokio::task::JoinSet::new();
+            for (url, received) in urls.iter().zip(&received) {
+                let (mut sender, request, received) = (self.requests.clone(), get(url), Arc::clone(received));
+                tasks.spawn(async move {
+                    let mut stream = sender.send_request(request).await.expect("a stream");
+                    stream.finish().await.expect("an open stream");
+                    stream.recv_response().await.expect("a response");
+                    while let Some(piece) = stream.recv_data().await.expect("a whole response") {
+                        received.fetch_add(piece.remaining(), Ordering::Relaxed);
+                    }
+                });
+            }
+            tasks.join_next().await.expect("a task").expect("no panic");
+        });
+        received
+            .iter()
+            .map(|received| received.load(Ordering::Relaxed))
+            .collect()
     }
 
     /// Waits until the server closes the connection.

@@ -15,11 +15,6 @@ use crate::lifecycle::expiry::Expiry;
 use crate::worker::{Worker, WorkerConfig};
 
 impl Connection {
-    /// Returns true if the connection must end after its next response.
-    pub(super) fn is_old(&self, worker: &Worker, config: &WorkerConfig) -> bool {
-        worker.is_stopping() || worker.wheel.now().since(self.born) >= config.ticks.age
-    }
-
     /// Closes the connection because of an error of the client.
     #[cold]
     pub(super) fn fail(&mut self, error: ConnectionError) {
@@ -63,19 +58,21 @@ impl Connection {
             }
         }
         if self.state == State::Serving {
-            if !self.streams.is_empty() {
-                // Each exchange has its own deadline. That of the connection only ensures that its age is checked.
+            has_acted |= self.expire_heads(context, &config);
+            if !self.streams.is_empty() || !self.heads.is_empty() && !self.engine.is_draining() {
+                // Each exchange and each head has its own deadline. That of the connection only ensures that its age is
+                // checked.
                 self.deadlines.enter(Wait::Handler, config.ticks.age.max(1));
             } else if self.engine.is_draining() {
-                self.deadlines.enter(Wait::Linger, config.ticks.linger);
-            } else if self.engine.is_idle() {
+                self.deadlines.enter(Wait::Linger, 1);
+            } else if !self.unacknowledged.is_empty() {
+                self.deadlines.enter(Wait::Send, config.ticks.send);
+            } else {
                 if self.deadlines.wait() != Wait::FirstByte {
                     self.streams.trim();
                     self.engine.trim();
                     self.deadlines.enter(Wait::KeepAlive, config.ticks.keep_alive);
                 }
-            } else {
-                self.deadlines.enter(Wait::Header, config.ticks.header);
             }
         }
         if self.deadlines.poll_past(context.waker()) {
@@ -93,7 +90,11 @@ impl Connection {
         match wait {
             // The next round begins the drain.
             Wait::Handler => self.deadlines.begin(Wait::Handler, config.ticks.age.max(1)),
-            Wait::FirstByte | Wait::Header => self.close(ErrorCode::ExcessiveLoad),
+            Wait::FirstByte => self.close(ErrorCode::ExcessiveLoad),
+            // The client still takes responses that are complete here.
+            Wait::Send if self.has_acknowledged() => self.deadlines.begin(Wait::Send, config.ticks.send),
+            // The next round advances the drain.
+            Wait::Linger if self.lingers(config) => self.deadlines.begin(Wait::Linger, 1),
             _ => self.close(ErrorCode::NoError),
         }
     }

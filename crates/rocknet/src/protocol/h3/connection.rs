@@ -53,6 +53,19 @@ pub struct Connection {
     pub(super) blocked: Vec<(StreamId, Bytes, bool)>,
     /// Streams whose response has ended before their request, with the bytes that were discarded since.
     pub(super) discarding: Vec<(StreamId, usize)>,
+    /// Streams whose request head has not arrived completely, with the tick at which they were opened.
+    pub(super) heads: Vec<(StreamId, Tick)>,
+    pub(super) head_deadlines: Deadlines,
+    /// Number of acknowledgements at the last check of [`Connection::unacknowledged`].
+    pub(super) acknowledgements: u64,
+    /// Tick at which the number of acknowledgements was last seen to grow during the orderly end.
+    pub(super) acknowledged_at: Tick,
+    /// Tick at which the orderly end began.
+    pub(super) drain_began: Option<Tick>,
+    /// Stream that has sent last. Streams of one urgency take turns.
+    pub(super) last_sender: Option<StreamId>,
+    /// Bytes that all streams have sent in this round.
+    pub(super) round_bytes: u64,
     /// Streams whose end the client has not acknowledged.
     pub(super) unacknowledged: Vec<StreamId>,
     /// Exchanges that are not complete.
@@ -95,6 +108,13 @@ impl Connection {
             unidirectional: Vec::new(),
             blocked: Vec::new(),
             discarding: Vec::new(),
+            heads: Vec::new(),
+            head_deadlines: Deadlines::new(&worker.wheel),
+            acknowledgements: 0,
+            acknowledged_at: worker.wheel.now(),
+            drain_began: None,
+            last_sender: None,
+            round_bytes: 0,
             unacknowledged: Vec::new(),
             streams: StreamTable::default(),
         }
@@ -164,6 +184,7 @@ impl Connection {
                         self.quic.stop_receiving(id, error.code().number());
                         continue;
                     }
+                    self.await_head(worker, stream);
                 }
             }
             self.read(worker, id);
@@ -181,7 +202,7 @@ impl Connection {
         moved |= self.resume_blocked(worker);
         moved |= self.poll_exchanges(context, worker, &config);
         self.write_critical();
-        if self.engine.is_drained() && self.streams.is_empty() && self.unacknowledged.is_empty() {
+        if self.is_drained(worker) {
             self.close(ErrorCode::NoError);
             moved = true;
         }

@@ -3,6 +3,8 @@
 mod closing;
 mod connection;
 mod dispatch;
+mod drain;
+mod heads;
 mod output;
 mod poll_exchange;
 mod reading;

@@ -52,11 +52,6 @@ impl StreamOutput {
         self.is_ended
     }
 
-    /// Returns the bytes that are left, if they are in one piece.
-    pub fn into_rest(mut self) -> Option<Bytes> {
-        self.chunks.pop_front()
-    }
-
     /// Passes the bytes to the transport, as far as the windows allow. Returns the progress and the number of bytes.
     pub fn write(&mut self, quic: &mut rocknet_quic::Connection, id: StreamId) -> (WriteProgress, u64) {
         let mut total = 0;

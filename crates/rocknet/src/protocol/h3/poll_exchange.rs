@@ -22,6 +22,9 @@ use crate::worker::{Worker, WorkerConfig};
 /// Size of a piece of a file that is read at once, in bytes.
 const PIECE: u64 = 64 * 1024;
 
+/// Pieces of a body that a stream sends before other streams get their turn.
+const PIECES_PER_TURN: u32 = 2;
+
 /// Result of polling an exchange.
 enum ExchangePoll {
     /// The exchange waits, and nothing has changed.
@@ -44,8 +47,17 @@ impl Connection {
             return false;
         }
         let mut ids = self.streams.ids();
-        ids.sort_by_key(|&id| (self.engine.priority(id).urgency, id));
+        // Streams of one urgency take turns, because the first could otherwise use every byte that the windows permit.
+        let last = self.last_sender;
+        ids.sort_by_key(|&id| {
+            (
+                self.engine.priority(id).urgency,
+                last.is_some_and(|last| id <= last),
+                id,
+            )
+        });
         let mut moved = false;
+        self.round_bytes = 0;
         for id in ids {
             let Some(entry) = self.streams.take(id) else {
                 continue;
@@ -66,6 +78,10 @@ impl Connection {
             if self.resume_reading(worker, id) {
                 moved = true;
             }
+        }
+        if self.round_bytes > 0 {
+            // A client that takes the bytes of other streams is not too slow for those that wait their turn.
+            self.streams.credit_waiting(self.round_bytes);
         }
         moved
     }
@@ -96,7 +112,7 @@ impl Connection {
         config: &Rc<WorkerConfig>,
         mut entry: Box<StreamExchange>,
     ) -> ExchangePoll {
-        let mut moved = false;
+        let (mut moved, mut pieces) = (false, 0);
         loop {
             match self.write_output(worker, config, &mut entry) {
                 WriteProgress::Gone => {
@@ -168,6 +184,11 @@ impl Connection {
                         Poll::Ready(Progress::Piece) => {
                             deadlines.leave();
                             moved = true;
+                            pieces += 1;
+                            if pieces == PIECES_PER_TURN {
+                                self.write_output(worker, config, &mut entry);
+                                return ExchangePoll::Progressed(entry);
+                            }
                             continue;
                         }
                         Poll::Ready(Progress::Done) => {
@@ -201,27 +222,26 @@ impl Connection {
             deadlines,
         } = entry;
         let (mut written, mut bytes) = stream.output.write(&mut self.quic, stream.id);
-        if let Some(exchange) = exchange
-            && written == WriteProgress::All
-        {
+        if let Some(exchange) = exchange {
             let queue = &mut worker.buffers.borrow_mut().output;
             // Empty, unless an unforeseen panic has left the response of another connection here.
             queue.clear();
-            while let Some(piece) = exchange.take_ready(queue) {
-                let mut rest = StreamOutput::default();
-                rest.push(piece);
-                let (progress, taken) = rest.write(&mut self.quic, stream.id);
+            while written == WriteProgress::All
+                && let Some(piece) = exchange.take_ready(PIECE, queue)
+            {
+                exchange.sent += piece.len() as u64;
+                stream.output.push(piece);
+                let (progress, taken) = stream.output.write(&mut self.quic, stream.id);
                 bytes += taken;
-                exchange.sent += taken;
                 written = progress;
-                if let Some(left) = rest.into_rest() {
-                    exchange.put_back(left);
-                    break;
-                }
             }
         }
         worker.counters.bytes_sent.add(bytes);
         deadlines.moved(bytes);
+        self.round_bytes += bytes;
+        if bytes > 0 {
+            self.last_sender = Some(stream.id);
+        }
         if written == WriteProgress::Blocked {
             deadlines.enter(Wait::Send, config.ticks.send);
         } else if deadlines.wait() == Wait::Send {

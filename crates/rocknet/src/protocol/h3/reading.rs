@@ -10,7 +10,7 @@ use super::connection::{Connection, State};
 use super::output::quic_id;
 use crate::exchange::BodyError;
 use crate::response::FieldList;
-use crate::worker::{Buffers, Worker, WorkerConfig};
+use crate::worker::{Buffers, Worker};
 
 /// Bytes of a request body that may wait for the handler. Above it the stream is not read, so that the window of the
 /// client fills up.
@@ -174,6 +174,7 @@ impl Connection {
                     return false;
                 }
                 ConnectionEvent::Request { end, expects_continue } => {
+                    self.heads.retain(|(head, _)| *head != id);
                     self.deadlines.leave();
                     let head = std::mem::take(head);
                     drop(buffers);
@@ -181,6 +182,7 @@ impl Connection {
                     worker.buffers.borrow_mut().head = head;
                 }
                 ConnectionEvent::Refused { refusal } => {
+                    self.heads.retain(|(head, _)| *head != id);
                     drop(buffers);
                     self.refuse(worker, &config, id, refusal);
                 }
@@ -221,24 +223,11 @@ impl Connection {
         }
     }
 
-    /// Advances the orderly end of a connection that has reached its maximum age, or whose server stops. Returns true
-    /// if it did.
-    pub(super) fn advance_drain(&mut self, worker: &Worker, config: &WorkerConfig) -> bool {
-        if !self.engine.is_draining() {
-            let is_old = self.is_old(worker, config);
-            if is_old {
-                self.engine.begin_drain();
-            }
-            return is_old;
-        }
-        let is_final = worker.is_stopping() || self.engine.is_idle();
-        is_final && self.engine.finish_drain()
-    }
-
     /// Forgets what was kept of the request on a stream that is not read any more.
     pub(super) fn forget(&mut self, id: StreamId) {
         self.blocked.retain(|(blocked, ..)| *blocked != id);
         self.discarding.retain(|(discarding, _)| *discarding != id);
+        self.heads.retain(|(head, _)| *head != id);
     }
 
     /// Handles RESET_STREAM of the client.

@@ -22,6 +22,10 @@ use crate::preload::Preloads;
 use crate::response::{Body, FieldList, Text};
 use crate::worker::Worker;
 
+/// Largest body of the worker cache that is copied next to its head. Of a larger one only the bytes that the transport
+/// takes are copied.
+const COPIED_MAX: u64 = 16 * 1024;
+
 /// Writer of one response.
 pub struct H3Responder<'a> {
     engine: &'a mut ServerConnection,
@@ -113,6 +117,11 @@ impl PipelineIo for H3Responder<'_> {
             return self.end();
         };
         match (&variant.content, known.content(variant)) {
+            (Content::Memory(_), Some(bytes)) if head.length > COPIED_MAX => {
+                self.stream.output.push(out.into());
+                self.stream.is_framed = true;
+                self.written.prepared.body = Some(BodySource::shared(bytes, head.length as usize));
+            }
             (Content::Memory(_), Some(bytes)) => {
                 out.extend_from_slice(&(**bytes).as_ref()[..head.length as usize]);
                 self.stream.output.push(out.into());

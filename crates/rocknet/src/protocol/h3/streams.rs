@@ -5,7 +5,7 @@ use rocknet_proto::h3::StreamId;
 use super::output::StreamOutput;
 use crate::exchange::BodyError;
 use crate::lifecycle::body_receiver::BodyReceiver;
-use crate::lifecycle::deadlines::Deadlines;
+use crate::lifecycle::deadlines::{Deadlines, Wait};
 use crate::lifecycle::exchange::ActiveExchange;
 
 /// Exchange in progress on one stream.
@@ -90,6 +90,15 @@ impl StreamTable {
         let position = self.position(id)?;
         self.ids.swap_remove(position);
         Some(self.entries.swap_remove(position))
+    }
+
+    /// Counts bytes of other streams for exchanges that wait until the client takes more.
+    pub fn credit_waiting(&mut self, bytes: u64) {
+        for entry in &mut self.entries {
+            if entry.deadlines.wait() == Wait::Send {
+                entry.deadlines.moved(bytes);
+            }
+        }
     }
 
     /// Frees the table if no exchange is in progress.
