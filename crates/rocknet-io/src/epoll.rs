@@ -8,7 +8,7 @@ pub(crate) mod write_batch;
 #[path = "epoll/write_batch/portable.rs"]
 pub(crate) mod write_batch;
 
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub(crate) use stream::register;
 #[cfg(unix)]
 pub use stream::{Acceptor, EpollStream, ParkedConnection};

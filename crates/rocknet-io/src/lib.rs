@@ -79,7 +79,7 @@ pub mod thread_priority;
 pub mod ticker;
 #[cfg(unix)]
 pub mod tls;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub mod udp;
 pub mod uptime;
 pub mod wheel;

@@ -1,33 +1,41 @@
-//! UDP sockets for HTTP/3: each call sends or receives many datagrams, with their congestion mark (ECN) and local
-//! address.
+//! UDP sockets for HTTP/3. On Linux each call sends or receives many datagrams, with their congestion mark (ECN) and
+//! local address. Elsewhere a call handles one datagram, without them.
 //!
 //! The sockets wait for readiness events of the runtime. Both I/O back ends deliver these events, so this code works
 //! with either.
 
+mod batch;
+#[cfg(target_os = "linux")]
 mod control;
 mod ecn;
+#[cfg(target_os = "linux")]
 mod error;
+mod option;
 mod receive;
-#[cfg(test)]
+#[cfg(target_os = "linux")]
+#[path = "udp/linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "udp/portable.rs"]
+mod system;
+#[cfg(all(test, target_os = "linux"))]
 mod tests;
 mod transmit;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::ptr;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use rustix::io::Errno;
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, Socket, Type};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use self::control::ControlBuffer;
+pub use self::batch::RecvMeta;
 pub use self::ecn::Ecn;
-use self::error::last_error;
-pub use self::receive::{RecvBuffers, RecvMeta};
+pub use self::receive::RecvBuffers;
 pub use self::transmit::{MAX_SEGMENTS, MAX_TRANSMIT_BYTES, Transmit};
 use crate::socket::Address;
 
@@ -81,7 +89,7 @@ fn unbound(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     // A smaller buffer than requested is acceptable.
     let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
     let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
-    control::enable_options(&socket, address.is_ipv6())?;
+    system::enable_options(&socket, address.is_ipv6())?;
     Ok(socket)
 }
 
@@ -106,7 +114,7 @@ impl UdpSocket {
     pub fn new(socket: OwnedFd) -> io::Result<UdpSocket> {
         Ok(UdpSocket {
             socket: crate::epoll::register(socket)?,
-            kernel_segments: AtomicBool::new(true),
+            kernel_segments: AtomicBool::new(system::HAS_SEGMENTATION),
         })
     }
 
@@ -167,9 +175,9 @@ impl UdpSocket {
                 true => transmit.bytes.len(),
                 false => segment.min(transmit.bytes.len()),
             };
-            let sent = self
-                .socket
-                .try_io(Interest::WRITABLE, |_| Ok(self.send(transmit, chunk)?));
+            let sent = self.socket.try_io(Interest::WRITABLE, |_| {
+                Ok(system::send(self.socket.get_ref(), transmit, chunk)?)
+            });
             match sent {
                 Ok(()) => transmit.bytes = &transmit.bytes[chunk..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
@@ -191,30 +199,5 @@ impl UdpSocket {
     /// Fails if the event loop has shut down.
     pub fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.socket.poll_write_ready(context).map_ok(drop)
-    }
-
-    #[allow(unsafe_code)]
-    fn send(&self, transmit: &Transmit<'_>, chunk: usize) -> Result<(), Errno> {
-        let to = SockAddr::from(transmit.destination);
-        let mut bytes = libc::iovec {
-            iov_base: transmit.bytes.as_ptr().cast_mut().cast(),
-            iov_len: chunk,
-        };
-        let mut control = ControlBuffer::new();
-        let length = control.write(transmit, chunk > transmit.segment);
-        // SAFETY: all zeros is an empty message.
-        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        message.msg_name = to.as_ptr().cast_mut().cast();
-        message.msg_namelen = to.len();
-        message.msg_iov = &raw mut bytes;
-        message.msg_iovlen = 1;
-        if length > 0 {
-            message.msg_control = control.as_mut_ptr();
-            message.msg_controllen = length;
-        }
-        // SAFETY: everything that the message points to lives until the call returns, has the given lengths, and is
-        // only read.
-        let sent = unsafe { libc::sendmsg(self.socket.get_ref().as_raw_fd(), ptr::from_ref(&message), 0) };
-        if sent < 0 { Err(last_error()) } else { Ok(()) }
     }
 }

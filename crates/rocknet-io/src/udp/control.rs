@@ -3,13 +3,13 @@
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::AsRawFd;
 use std::ptr;
 
 use libc::c_int;
 use socket2::Socket;
 
 use super::ecn::Ecn;
+use super::option::set;
 use super::transmit::Transmit;
 
 /// Capacity in bytes: enough for a destination in both address families, an ECN mark and a segment length. An IPv6
@@ -54,25 +54,6 @@ pub(super) fn enable_options(socket: &Socket, v6: bool) -> io::Result<()> {
     // Kernels before 5.0 lack GRO and report each datagram separately.
     let _ = set(socket, libc::SOL_UDP, libc::UDP_GRO, 1);
     Ok(())
-}
-
-#[allow(unsafe_code)]
-fn set(socket: &Socket, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
-    // SAFETY: the value is a live int of the size passed.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            (&raw const value).cast(),
-            size_of::<c_int>() as libc::socklen_t,
-        )
-    };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
 }
 
 #[allow(unsafe_code)]

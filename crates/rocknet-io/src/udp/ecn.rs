@@ -14,6 +14,7 @@ pub enum Ecn {
     Congested = 3,
 }
 
+#[cfg(target_os = "linux")]
 impl Ecn {
     /// Reads the codepoint from the two low bits of the traffic class.
     pub(super) fn of(class: u8) -> Ecn {

@@ -1,0 +1,34 @@
+//! Batch of received datagrams: one message of the system call that received it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::ecn::Ecn;
+
+/// Maximum number of batches received by one call. A batch is one datagram, or, on Linux, dozens from the same peer
+/// that the kernel has coalesced (GRO). More batches would only delay other tasks.
+pub(super) const BATCH: usize = 8;
+/// Size in bytes of the buffer for each batch. The kernel coalesces at most this many bytes.
+pub(super) const BUFFER_SIZE: usize = 64 * 1024;
+
+/// Metadata of a batch of datagrams received from one peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecvMeta {
+    /// Address of the peer; 0.0.0.0 with port 0 in an empty batch for a datagram without a source.
+    pub source: SocketAddr,
+    /// The local address to which the datagrams were sent, if known.
+    pub destination: Option<IpAddr>,
+    /// Congestion mark.
+    pub ecn: Ecn,
+    /// Total length of the datagrams in bytes.
+    pub length: usize,
+    /// Length of each datagram except the last, which may be shorter.
+    pub segment: usize,
+}
+
+/// Converts the IPv4-mapped address of an IPv4 peer of an IPv6 socket to IPv4.
+pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
+        IpAddr::V6(_) => address,
+    }
+}
