@@ -19,6 +19,7 @@ pub mod pipeline;
 pub mod protocol;
 pub mod registries;
 pub mod report;
+pub mod secure_fields;
 pub mod server;
 pub mod site;
 pub mod site_table;

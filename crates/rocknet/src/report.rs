@@ -109,7 +109,7 @@ pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
 
 /// Returns the kind of handler at the root of a site, or `Routes` if only routes below the root serve something.
 fn kind(built: &Site) -> SiteKind {
-    // The routes with and without TLS differ only in `Strict-Transport-Security`.
+    // The routes with and without TLS differ only in their header fields.
     let root = &built.routes(true).root;
     match root.entry.kind {
         SiteKind::Nothing if built.serves() => SiteKind::Routes,

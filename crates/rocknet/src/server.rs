@@ -66,6 +66,9 @@ pub struct Server {
     metrics: Metrics,
     /// Keys of connection IDs and tokens, which outlive a reload.
     quic_keys: SharedKeys,
+    /// True if the addresses with TLS serve HTTP/3. A reload does not change this, because their workers have a UDP
+    /// socket from the start or none.
+    http3: bool,
     mounts: Vec<Mount>,
     state: Mutex<ServerState>,
     /// Stopped after the last request.
@@ -101,6 +104,7 @@ impl Server {
         descriptors::raise();
         let addresses = crate::snapshot::addresses(&config);
         let quic_keys = SharedKeys::random().map_err(StartError::Io)?;
+        let http3 = config.server.http3;
         let quic = quic_addresses(&config);
         let mut bound = bind_all(
             &addresses,
@@ -166,6 +170,7 @@ impl Server {
             shared,
             metrics,
             quic_keys,
+            http3,
             mounts,
             state,
             php,
@@ -255,6 +260,7 @@ impl Server {
 
     fn swap(&self, state: &mut ServerState, mut config: Config) -> Result<(), StartError> {
         let setup = |error| StartError::Setup(error);
+        config.server.http3 = self.http3;
         accounts::apply_default(&mut config);
         let php_plan = self.php.plan(&mut config).map_err(setup)?;
         let Shared {

@@ -1,7 +1,6 @@
 //! Site that is ready to serve: its routes, each with its endpoint.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use crate::log::SinkId;
 use crate::registries::Registries;
 use crate::route::{ServerSettings, SiteLabel};
 use crate::routing::{MatchKind, RouteTrie, Rules};
+use crate::secure_fields::{self, SecureFields};
 
 /// A site that is ready to serve.
 pub struct Site {
@@ -30,8 +30,8 @@ pub struct Site {
     /// again.
     pub rules: Option<Rules>,
     routes: SiteRoutes,
-    /// Endpoints for connections without TLS, if the site has such connections and its TLS responses carry
-    /// `Strict-Transport-Security`. `None`: `routes` has the endpoints for all connections.
+    /// Endpoints for connections without TLS, if the site has such connections and its TLS responses carry fields that
+    /// these must not carry (see [`secure_fields`]). `None`: `routes` has the endpoints for all connections.
     cleartext_routes: Option<SiteRoutes>,
     /// Access log of the site.
     pub access: Option<SinkId>,
@@ -68,18 +68,21 @@ impl Site {
     ) -> Result<Site, String> {
         let label = context.label(site);
         let endpoint_context = context.endpoint_context(site, &label);
-        let routes = |tls: Option<&model::SiteTls>| {
-            SiteRoutes::new(site, &endpoint_context, tls).map_err(|error| format!("site {}: {error}", site.name))
+        let routes = |secure_fields: &SecureFields| {
+            SiteRoutes::new(site, &endpoint_context, secure_fields)
+                .map_err(|error| format!("site {}: {error}", site.name))
         };
-        let hsts = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
+        let secure_fields = context.secure_fields(site);
         let has_cleartext = site.listen.iter().any(|listen| !site.secure.contains(listen));
         Ok(Site {
             name: site.name.clone(),
             secure,
             redirect: redirect(site),
             rules: Rules::new(&site.rules).map_err(|error| format!("site {}: {error}", site.name))?,
-            cleartext_routes: (hsts.is_some() && has_cleartext).then(|| routes(None)).transpose()?,
-            routes: routes(hsts)?,
+            cleartext_routes: (!secure_fields.is_empty() && has_cleartext)
+                .then(|| routes(&Vec::new()))
+                .transpose()?,
+            routes: routes(&secure_fields)?,
             access,
         })
     }
@@ -102,14 +105,13 @@ impl Site {
             ..context.endpoint_context(site, &label)
         };
         let named_error = |error: &dyn std::fmt::Display| format!("site {}: {error}", site.name);
-        let hsts = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
-        for (routes, tls) in self
+        for (routes, secure_fields) in self
             .cleartext_routes
             .iter_mut()
-            .map(|routes| (routes, None))
-            .chain([(&mut self.routes, hsts)])
+            .map(|routes| (routes, Vec::new()))
+            .chain([(&mut self.routes, context.secure_fields(site))])
         {
-            let headers = headers(&site.settings, tls);
+            let headers = secure_fields::with_configured(&site.settings, &secure_fields);
             let endpoint = Endpoint::embedded(Arc::clone(handler), &site.settings, headers, &endpoint_context);
             let endpoint = endpoint.map_err(|error| named_error(&*error))?;
             routes
@@ -156,6 +158,11 @@ impl SiteContext<'_> {
         }
     }
 
+    /// Returns the header fields that only responses with TLS carry.
+    fn secure_fields(&self, site: &model::Site) -> SecureFields {
+        secure_fields::of_site(site, self.config.server.http3)
+    }
+
     fn endpoint_context<'a>(&'a self, site: &model::Site, label: &'a SiteLabel) -> EndpointContext<'a> {
         let mut settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
         let cache = &self.config.cache;
@@ -174,12 +181,12 @@ impl SiteRoutes {
     fn new(
         site: &model::Site,
         endpoint_context: &EndpointContext<'_>,
-        tls: Option<&model::SiteTls>,
+        secure_fields: &SecureFields,
     ) -> Result<SiteRoutes, Box<dyn Error>> {
         let build = |settings: &model::Settings| -> Result<Arc<Endpoint>, Box<dyn Error>> {
             Ok(Arc::new(Endpoint::new(
                 settings,
-                headers(settings, tls),
+                secure_fields::with_configured(settings, secure_fields),
                 endpoint_context,
             )?))
         };
@@ -239,26 +246,6 @@ impl SiteRoutes {
         std::iter::once(&self.root).chain(self.trie.values())
     }
 }
-
-/// Returns the header fields that the configuration adds to responses. With `tls`, they include
-/// `Strict-Transport-Security`, unless the configuration sets that field itself. `tls` is `None` without HSTS and for
-/// responses without TLS, which must not carry the field, because an attacker could have added it (RFC 6797 §7.2).
-fn headers(settings: &model::Settings, tls: Option<&model::SiteTls>) -> BTreeMap<String, String> {
-    let mut headers = settings.headers.clone();
-    if let Some(tls) = tls
-        && !headers
-            .keys()
-            .any(|name| name.eq_ignore_ascii_case(STRICT_TRANSPORT_SECURITY))
-    {
-        headers.insert(
-            STRICT_TRANSPORT_SECURITY.to_owned(),
-            format!("max-age={}", tls.hsts.as_secs()),
-        );
-    }
-    headers
-}
-
-const STRICT_TRANSPORT_SECURITY: &str = "Strict-Transport-Security";
 
 /// Returns the port for redirects to HTTPS: 443 if the site listens on it, otherwise its first TLS port. Returns `None`
 /// if redirects are disabled or there is no such port.

@@ -127,9 +127,9 @@ pub(super) const KEYS: &[Key] = &[
         "http3",
         &[Section::Server],
         Kind::Boolean,
-        "Serves HTTP/3 (QUIC) on the UDP port of the same number as each TCP port with TLS. This is a preview: responses \
-         do not announce it, tunnels such as WebSocket use HTTP/1.1 and HTTP/2, and a change takes effect for ports that \
-         are opened after it.",
+        "Serves HTTP/3 (QUIC) on the UDP port of the same number as each TCP port with TLS, and announces it to browsers \
+         (`Alt-Svc`). This is a preview: tunnels such as WebSocket use HTTP/1.1 and HTTP/2. A change takes effect after a \
+         restart.",
     )
     .sets(&[Target::Server(field!(http3))])
     .example("http3 = true")

@@ -28,7 +28,7 @@ fn server(keys: &str, with_certificate: bool) -> TestServer {
          tls = {{ cert = \"a.pem\", key = \"a.key\"{keys} }}\n"
     );
     TestServer::of(
-        "",
+        "http3 = true\n",
         &site,
         &[("a.pem", &cert), ("a.key", &made.signing_key.serialize_pem())],
     )
@@ -88,9 +88,10 @@ fn requests_are_not_redirected_to_a_closed_port_or_if_disabled() {
     }
 }
 
-/// HSTS is never sent without TLS, because an attacker on the path could have inserted the field (RFC 6797 §7.2).
+/// `Strict-Transport-Security` and `Alt-Svc` are never sent without TLS, because an attacker on the path could have
+/// inserted them (RFC 6797 §7.2, RFC 7838 §9.1).
 #[test]
-fn responses_without_tls_never_carry_hsts() {
+fn responses_without_tls_never_carry_fields_of_tls() {
     for (keys, with_certificate) in [
         ("", false),
         (", hsts = \"1d\"", false),
@@ -104,10 +105,9 @@ fn responses_without_tls_never_carry_hsts() {
             client.run_to_end();
             let received = client.received();
             assert_eq!(received.get(9..12), Some(status), "{keys} {target}");
-            assert!(
-                !received.contains("Strict-Transport-Security"),
-                "{keys} {target}: {received}"
-            );
+            for field in ["Strict-Transport-Security", "Alt-Svc"] {
+                assert!(!received.contains(field), "{keys} {target}: {received}");
+            }
         }
     }
 }
