@@ -129,7 +129,7 @@ fn chosen(written: Option<&str>, is_root: bool, has_package: impl Fn() -> bool) 
     }
 }
 
-/// Returns the warning for a default account that is only the last resort, `nobody`.
+/// Returns a warning if scripts run as `nobody` by default. This account is used only if no better one exists.
 pub fn unusual_default(user: &User) -> Option<String> {
     (user.name == "nobody").then(|| {
         "scripts run as `nobody`, because the usual account for scripts is missing or is RockNet's own: give RockNet \

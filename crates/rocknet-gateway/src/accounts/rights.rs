@@ -75,8 +75,8 @@ pub fn can_switch_accounts() -> bool {
     helper().is_some() || privileges::is_root()
 }
 
-/// Returns a warning for the operator if scripts run as an unsafe account. This is the account of a server that was
-/// started as root, or the default account `nobody`. `scripts`: the configuration has scripts.
+/// Returns a warning for the operator if scripts run as an unsafe account: the account of the server, although it was
+/// started as root, or `nobody`. `scripts`: true if the configuration has scripts.
 pub fn warning(scripts: bool) -> Option<String> {
     if !scripts {
         return None;

@@ -193,7 +193,7 @@ fn scripts_cannot_reach_files_of_the_server() {
     if !is_root() {
         return;
     }
-    // Scripts run as `www-data` by default, and as `nobody` if the server itself runs as `www-data`.
+    // The default account of scripts is `www-data`. A server that runs as `www-data` itself uses `nobody` instead.
     for (server_user, scripts) in [("daemon", "www-data"), ("www-data", "nobody")] {
         let dir = with_scripts(&format!("user = \"{server_user}\""), "");
         let server = dir.serve(&["run", "-c", "rocknet.toml"]);
