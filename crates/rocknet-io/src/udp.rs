@@ -43,7 +43,7 @@ use crate::socket::Address;
 /// largest batches. The kernel limits the size to `net.core.rmem_max` and `wmem_max`.
 const SOCKET_BUFFER: usize = 2 << 20;
 
-/// Binds `count` sockets to a UDP port, which [`UdpSocket::new`] takes. The kernel distributes clients over them.
+/// Binds `count` sockets to a UDP port, which [`UdpSocket::new`] takes. Linux distributes clients over them.
 ///
 /// # Errors
 ///
@@ -93,12 +93,14 @@ fn unbound(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// A UDP socket with segmentation offload (GSO and GRO), ECN and local addresses.
+/// A UDP socket; on Linux with segmentation offload (GSO and GRO), ECN and local addresses.
 pub struct UdpSocket {
     socket: AsyncFd<OwnedFd>,
     /// True while the kernel segments the bytes of a send. If the network device does not support that, datagrams are
     /// sent one by one.
     kernel_segments: AtomicBool,
+    /// True if IPv4 addresses have to be passed in their IPv6-mapped form.
+    maps_ipv4: bool,
 }
 
 impl UdpSocket {
@@ -112,7 +114,9 @@ impl UdpSocket {
     ///
     /// Panics outside of a [`Runtime`](crate::runtime::Runtime).
     pub fn new(socket: OwnedFd) -> io::Result<UdpSocket> {
+        let address = socket2::SockRef::from(&socket).local_addr()?;
         Ok(UdpSocket {
+            maps_ipv4: address.is_ipv6() && !system::TAKES_IPV4_ON_IPV6,
             socket: crate::epoll::register(socket)?,
             kernel_segments: AtomicBool::new(system::HAS_SEGMENTATION),
         })
@@ -169,6 +173,11 @@ impl UdpSocket {
         let Transmit { bytes, segment, .. } = *transmit;
         if segment == 0 || bytes.len() > MAX_TRANSMIT_BYTES || bytes.len().div_ceil(segment) > MAX_SEGMENTS {
             return Err(io::ErrorKind::InvalidInput.into());
+        }
+        if let SocketAddr::V4(destination) = transmit.destination
+            && self.maps_ipv4
+        {
+            transmit.destination = (destination.ip().to_ipv6_mapped(), destination.port()).into();
         }
         while !transmit.bytes.is_empty() {
             let chunk = match self.kernel_segments.load(Ordering::Relaxed) {

@@ -16,10 +16,10 @@ use crate::worker::Worker;
 
 /// Maximum number of connections accepted in one poll, so that the open connections are served in between.
 const MAX_ACCEPTS_PER_POLL: usize = 64;
-/// Pause of the accept loop after the process ran out of descriptors or memory.
+/// Pause after the process ran out of descriptors or memory, or the UDP socket failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Minimum time between two log lines about a shortage.
-const SHORTAGE_LOG_INTERVAL_MS: u64 = 10_000;
+/// Minimum time between two log lines about the same kind of failure.
+const LOG_INTERVAL_MS: u64 = 10_000;
 
 /// Reason for the end of an accept loop, or for its failure to start.
 pub enum LoopExit {
@@ -42,9 +42,12 @@ pub struct AcceptLoop<'w> {
     ticker: Ticker,
     /// End of the pause after a shortage.
     paused_until: Option<Tick>,
+    /// End of the pause after a failure of the UDP socket.
+    quic_paused_until: Option<Tick>,
     /// Tick at which the remaining connections are cut.
     stop_deadline: Option<Tick>,
     shortage_logged_ms: Option<u64>,
+    quic_error_logged_ms: Option<u64>,
 }
 
 impl<'w> AcceptLoop<'w> {
@@ -56,8 +59,10 @@ impl<'w> AcceptLoop<'w> {
             max_connections,
             ticker: Ticker::new(worker.wheel.tick_length())?,
             paused_until: None,
+            quic_paused_until: None,
             stop_deadline: None,
             shortage_logged_ms: None,
+            quic_error_logged_ms: None,
         })
     }
 
@@ -130,7 +135,8 @@ impl<'w> AcceptLoop<'w> {
             }
             self.worker.tick();
             // Without connections no timer can expire, so an idle worker sleeps.
-            if self.worker.connections() == 0 && self.stop_deadline.is_none() && self.paused_until.is_none() {
+            let is_paused = self.paused_until.is_some() || self.quic_paused_until.is_some();
+            if self.worker.connections() == 0 && self.stop_deadline.is_none() && !is_paused {
                 self.ticker.stop();
                 self.worker.release_idle();
             }
@@ -150,13 +156,9 @@ impl<'w> AcceptLoop<'w> {
     }
 
     fn accept(&mut self, context: &mut Context<'_>) -> Option<io::Error> {
-        if self
-            .paused_until
-            .is_some_and(|until| until.is_later(self.worker.wheel.now()))
-        {
+        if is_paused(&mut self.paused_until, self.worker.wheel.now()) {
             return None;
         }
-        self.paused_until = None;
         for _ in 0..MAX_ACCEPTS_PER_POLL {
             let acceptor = self.acceptor.as_ref()?;
             if self.worker.connections() >= self.max_connections {
@@ -191,6 +193,9 @@ impl<'w> AcceptLoop<'w> {
     /// Receives the datagrams of all QUIC connections, and accepts new ones.
     fn accept_quic(&mut self, context: &mut Context<'_>) {
         let (worker, most) = (self.worker, self.max_connections);
+        if is_paused(&mut self.quic_paused_until, worker.wheel.now()) {
+            return;
+        }
         while let Some(endpoint) = &mut self.quic {
             match endpoint.poll_accept(context, || worker.connections() < most) {
                 Poll::Pending => return,
@@ -199,10 +204,10 @@ impl<'w> AcceptLoop<'w> {
                     transport::quic::serve(worker, connection);
                 }
                 Poll::Ready(Err(error)) => {
-                    // The socket may work again, and open connections depend on it. It is tried at the next tick.
+                    // The socket may work again, and open connections depend on it.
                     self.log_quic_error(&error);
                     self.start_ticking();
-                    self.paused_until = Some(self.tick_after(ACCEPT_PAUSE));
+                    self.quic_paused_until = Some(self.tick_after(ACCEPT_PAUSE));
                     return;
                 }
             }
@@ -210,24 +215,29 @@ impl<'w> AcceptLoop<'w> {
     }
 
     fn log_quic_error(&mut self, error: &io::Error) {
-        let now = self.worker.clock.uptime_ms();
-        if self
-            .shortage_logged_ms
-            .is_none_or(|logged| now - logged >= SHORTAGE_LOG_INTERVAL_MS)
-        {
-            self.shortage_logged_ms = Some(now);
+        if is_log_due(&mut self.quic_error_logged_ms, self.worker.clock.uptime_ms()) {
             tracing::error!(address = %self.worker.address, "the UDP socket of HTTP/3 failed, and is tried again: {error}");
         }
     }
 
     fn log_shortage(&mut self, error: &io::Error) {
-        let now = self.worker.clock.uptime_ms();
-        if self
-            .shortage_logged_ms
-            .is_none_or(|logged| now - logged >= SHORTAGE_LOG_INTERVAL_MS)
-        {
-            self.shortage_logged_ms = Some(now);
+        if is_log_due(&mut self.shortage_logged_ms, self.worker.clock.uptime_ms()) {
             tracing::warn!(address = %self.worker.address, "cannot accept connections: {error}; accepting pauses, and open connections continue");
         }
     }
+}
+
+/// Returns true until the end of a pause, and then clears it.
+fn is_paused(until: &mut Option<Tick>, now: Tick) -> bool {
+    *until = until.filter(|until| until.is_later(now));
+    until.is_some()
+}
+
+/// Returns true, and records the time, if the last line was logged long enough ago. `logged_ms`: time of that line.
+fn is_log_due(logged_ms: &mut Option<u64>, now_ms: u64) -> bool {
+    let is_due = logged_ms.is_none_or(|logged| now_ms - logged >= LOG_INTERVAL_MS);
+    if is_due {
+        *logged_ms = Some(now_ms);
+    }
+    is_due
 }

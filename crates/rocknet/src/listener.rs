@@ -54,6 +54,7 @@ pub struct ListenerSockets {
 pub struct ActiveListener {
     /// Keeps the address bound while no worker runs.
     socket: Listener,
+    serves_quic: bool,
     workers: Vec<WorkerHandle>,
 }
 
@@ -79,6 +80,7 @@ impl ActiveListener {
         snapshot: &Arc<Snapshot>,
     ) -> io::Result<ActiveListener> {
         let ListenerSockets { tcp, quic } = sockets;
+        let serves_quic = !quic.is_empty();
         let mut quic = quic.into_iter();
         let first = tcp.first().ok_or(io::ErrorKind::InvalidInput)?;
         let socket = first.try_clone()?;
@@ -103,7 +105,11 @@ impl ActiveListener {
                 .spawn(move || slot.supervise(received))?;
             workers.push(WorkerHandle { commands, thread });
         }
-        Ok(ActiveListener { socket, workers })
+        Ok(ActiveListener {
+            socket,
+            serves_quic,
+            workers,
+        })
     }
 
     /// Returns one of the listening sockets of this address.
@@ -114,6 +120,11 @@ impl ActiveListener {
     /// Returns the address that is bound, with the port that the kernel chose for port 0.
     pub fn bound(&self) -> &Address {
         self.socket.address()
+    }
+
+    /// Returns true if the address serves HTTP/3.
+    pub fn serves_quic(&self) -> bool {
+        self.serves_quic
     }
 
     /// Returns the number of workers.

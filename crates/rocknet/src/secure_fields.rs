@@ -15,11 +15,11 @@ const ALT_SVC_MAX_AGE: u32 = 86_400;
 pub type SecureFields = Vec<(&'static str, String)>;
 
 /// Returns the fields of a site: `Strict-Transport-Security` (RFC 6797) if it is configured, and `Alt-Svc` (RFC 7838)
-/// if the server has HTTP/3 (`http3`).
-pub fn of_site(site: &model::Site, http3: bool) -> SecureFields {
+/// if the site has HTTP/3. `serves_quic`: whether an address of the site serves HTTP/3.
+pub fn of_site(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool) -> SecureFields {
     let hsts = site.tls.as_ref().map(|tls| tls.hsts).filter(|time| !time.is_zero());
     let hsts = hsts.map(|time| (STRICT_TRANSPORT_SECURITY, format!("max-age={}", time.as_secs())));
-    let port = quic_port(site).filter(|_| http3);
+    let port = quic_port(site).filter(|_| site.secure.iter().all(serves_quic));
     let alt_svc = port.map(|port| (ALT_SVC, format!("h3=\":{port}\"; ma={ALT_SVC_MAX_AGE}")));
     hsts.into_iter().chain(alt_svc).collect()
 }
@@ -69,7 +69,7 @@ mod tests {
             .unwrap_or_else(|report| panic!("{report:?}"))
             .config;
         let site = &config.sites[0];
-        let fields = with_configured(&site.settings, &of_site(site, config.server.http3));
+        let fields = with_configured(&site.settings, &of_site(site, |_| http3));
         fields.iter().map(|(name, value)| format!("{name}: {value}")).collect()
     }
 

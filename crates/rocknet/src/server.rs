@@ -113,6 +113,11 @@ impl Server {
             &quic,
             &quic_keys,
         )?;
+        let quic: BTreeSet<Address> = bound
+            .iter()
+            .filter(|(_, sockets)| !sockets.quic.is_empty())
+            .map(|(address, _)| address.clone())
+            .collect();
         // Determined once, because the default is another folder after `before_threads` has changed the user.
         let state_folder = state_folder(&config);
         let certificates = CertificateManager::start(&config, &state_folder).map_err(StartError::Setup)?;
@@ -131,7 +136,7 @@ impl Server {
         let php_plan = php.plan(&mut config).map_err(StartError::Setup)?;
         let registries = Arc::new(Registries::new(Arc::clone(php.sockets())));
         let snapshot =
-            Snapshot::new(config, &mounts, &logger, &certificates, &registries).map_err(StartError::Setup)?;
+            Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic).map_err(StartError::Setup)?;
         let snapshot = Arc::new(snapshot);
         let config = &snapshot.config;
         // The pool starts even without files in the configuration, because a reload may add some.
@@ -269,7 +274,13 @@ impl Server {
             registries,
             ..
         } = &self.shared;
-        let snapshot = Arc::new(Snapshot::new(config, &self.mounts, logger, certificates, registries).map_err(setup)?);
+        let mut quic = quic_addresses(&config);
+        quic.retain(|address| {
+            let kept = state.listeners.get(address);
+            kept.is_none_or(ActiveListener::serves_quic)
+        });
+        let snapshot = Snapshot::new(config, &self.mounts, logger, certificates, registries, &quic).map_err(setup)?;
+        let snapshot = Arc::new(snapshot);
         // A site without a usable certificate would lose TLS. The configuration in use has working certificates, so the
         // new one is rejected.
         let errors: Vec<_> = snapshot
@@ -288,7 +299,6 @@ impl Server {
             .collect();
         let workers = worker_count(&snapshot.config, addresses.len());
         let held: Vec<&Listener> = state.listeners.values().map(ActiveListener::socket).collect();
-        let quic = quic_addresses(&snapshot.config);
         let bound = bind_all(&new, workers, &held, &quic, &self.quic_keys)?;
         let kept = state
             .listeners

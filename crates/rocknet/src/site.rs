@@ -52,6 +52,8 @@ pub struct SiteContext<'a> {
     pub server: &'a Arc<ServerSettings>,
     /// Registries of the server.
     pub registries: &'a Registries,
+    /// Returns true if an address serves HTTP/3.
+    pub serves_quic: &'a dyn Fn(&model::Listen) -> bool,
 }
 
 impl Site {
@@ -160,7 +162,7 @@ impl SiteContext<'_> {
 
     /// Returns the header fields that only responses with TLS carry.
     fn secure_fields(&self, site: &model::Site) -> SecureFields {
-        secure_fields::of_site(site, self.config.server.http3)
+        secure_fields::of_site(site, self.serves_quic)
     }
 
     fn endpoint_context<'a>(&'a self, site: &model::Site, label: &'a SiteLabel) -> EndpointContext<'a> {

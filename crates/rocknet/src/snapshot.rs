@@ -42,7 +42,7 @@ pub struct Mount {
 
 impl Snapshot {
     /// Prepares a configuration, and opens the access logs of its sites. Settings that cannot be used are found here,
-    /// before any part of the configuration takes effect.
+    /// before any part of the configuration takes effect. `quic`: the addresses that serve HTTP/3.
     ///
     /// # Errors
     ///
@@ -53,22 +53,24 @@ impl Snapshot {
         logger: &Logger,
         certificates: &CertificateManager,
         registries: &Registries,
+        quic: &BTreeSet<Address>,
     ) -> Result<Snapshot, String> {
         let server = Arc::new(ServerSettings {
             server: config.server.clone(),
             spool: spool::Bounds::new(&config.server.spool),
             send_timeout: config.limits.send_stall,
         });
+        // If one site listens on all addresses of a port, one socket serves the port: the kernel would refuse a second
+        // one.
+        let wildcards = wildcard_ports(&config);
         let context = SiteContext {
             config: &config,
             server: &server,
             registries,
+            serves_quic: &|listen| quic.contains(&bind_address(listen, &wildcards).0),
         };
         let mut sites = Vec::with_capacity(config.sites.len());
         let mut listeners: BTreeMap<Address, ListenerSites> = BTreeMap::new();
-        // If one site listens on all addresses of a port, one socket serves the port: the kernel would refuse a second
-        // one.
-        let wildcards = wildcard_ports(&config);
         for (number, site) in config.sites.iter().enumerate() {
             let number = u32::try_from(number).map_err(|_| "too many sites".to_owned())?;
             let access = logger

@@ -14,7 +14,7 @@ use rocknet_io::pipe::PipePool;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::runtime::{drain_events, spawn};
 use rocknet_io::socket::Address;
-use rocknet_io::wheel::Wheel;
+use rocknet_io::wheel::{Tick, Wheel};
 use rocknet_proto::DecodedHead;
 use rocknet_proto::limits::Limits as HeadLimits;
 use rocknet_proto::request::RequestIndex;
@@ -221,6 +221,12 @@ impl Worker {
     #[inline]
     pub fn is_stopping(&self) -> bool {
         self.stopping.get()
+    }
+
+    /// Returns true if a connection that was accepted at `born` has reached its maximum age.
+    #[inline]
+    pub fn is_old(&self, born: Tick, config: &WorkerConfig) -> bool {
+        self.wheel.now().since(born) >= config.ticks.age
     }
 
     /// Returns the number of open connections.

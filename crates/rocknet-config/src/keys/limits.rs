@@ -16,7 +16,8 @@ pub(super) const KEYS: &[Key] = &[
             max_ms: HOUR_MS,
         },
         "Timeout for the head of a request, from its first byte; for the first request of a connection, from the start \
-         of the connection. After it, the client gets 408, or the connection is closed if nothing was received.",
+         of the connection. After it, the client gets 408, or the connection is closed if nothing was received. Over \
+         HTTP/3, the stream of the request is reset.",
     )
     .sets(&[Target::Limits(field!(header_timeout))])
     .example("header_timeout = \"5s\"")

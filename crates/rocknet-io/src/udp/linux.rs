@@ -17,6 +17,9 @@ use super::transmit::Transmit;
 /// True if the kernel segments the bytes of a send.
 pub(super) const HAS_SEGMENTATION: bool = true;
 
+/// True if an IPv6 socket sends to IPv4 addresses in their own form.
+pub(super) const TAKES_IPV4_ON_IPV6: bool = true;
+
 /// Sends the first `chunk` bytes of `transmit` with one call.
 #[allow(unsafe_code)]
 pub(super) fn send(socket: &OwnedFd, transmit: &Transmit<'_>, chunk: usize) -> Result<(), Errno> {

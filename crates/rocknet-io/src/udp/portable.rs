@@ -16,6 +16,9 @@ use super::transmit::Transmit;
 /// True if the kernel segments the bytes of a send.
 pub(super) const HAS_SEGMENTATION: bool = false;
 
+/// True if an IPv6 socket sends to IPv4 addresses in their own form.
+pub(super) const TAKES_IPV4_ON_IPV6: bool = false;
+
 /// Forbids fragmentation, as QUIC requires (RFC 9000 §14).
 pub(super) fn enable_options(socket: &Socket, v6: bool) -> io::Result<()> {
     let over_v4 = set(socket, libc::IPPROTO_IP, libc::IP_DONTFRAG, 1);

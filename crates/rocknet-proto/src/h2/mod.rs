@@ -31,6 +31,6 @@ pub(crate) use head::{BlockKind, RequestHeadError};
 pub use hpack::HpackError;
 pub use prepared::{DATE_SIZE, PreparedHead};
 pub(crate) use prepared::{check_field, digits};
-pub use priority::Priority;
+pub use priority::{Priority, URGENCY_LEVELS};
 pub use response_validator::{OutOfSync, ResponseValidator};
 pub use streams::StreamId;

@@ -13,7 +13,7 @@ pub struct Priority {
 }
 
 /// Number of urgency levels.
-pub(crate) const URGENCY_LEVELS: usize = 8;
+pub const URGENCY_LEVELS: usize = 8;
 
 impl Priority {
     /// Priority of a stream for which the client sends none. RFC 9218 would send such streams one after the other.

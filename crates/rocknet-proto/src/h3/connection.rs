@@ -334,6 +334,16 @@ impl ServerConnection {
         self.streams.len() == 0
     }
 
+    /// Returns whether the client has opened a request stream.
+    pub fn has_requests(&self) -> bool {
+        self.next_stream > 0
+    }
+
+    /// Returns whether the request head of an open stream has not been reported.
+    pub fn awaits_request(&self, id: StreamId) -> bool {
+        self.streams.get(id).is_some_and(|stream| stream.phase == Phase::Head)
+    }
+
     /// Returns the priority of a stream.
     pub fn priority(&self, id: StreamId) -> Priority {
         self.streams.get(id).map_or(Priority::DEFAULT, |stream| stream.priority)

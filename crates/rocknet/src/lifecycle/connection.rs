@@ -114,7 +114,7 @@ impl<L: Link> ConnectionCore<L> {
     /// server stops.
     #[inline]
     pub fn is_old(&self, worker: &Worker, config: &WorkerConfig) -> bool {
-        worker.is_stopping() || worker.wheel.now().since(self.born) >= config.ticks.age
+        worker.is_stopping() || worker.is_old(self.born, config)
     }
 
     /// Stores `bytes` without the first `used` bytes as unread input.

@@ -1,5 +1,6 @@
 //! Access control: failed passwords over virtual time, and a reload while a password is verified.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -153,8 +154,15 @@ fn reload(server: &TestServer, site: &str) {
         .unwrap_or_else(|report| panic!("{report:?}"))
         .config;
     let shared = &server.worker.shared;
-    let snapshot =
-        Snapshot::new(config, &[], &shared.logger, &shared.certificates, &shared.registries).expect("a snapshot");
+    let snapshot = Snapshot::new(
+        config,
+        &[],
+        &shared.logger,
+        &shared.certificates,
+        &shared.registries,
+        &BTreeSet::new(),
+    )
+    .expect("a snapshot");
     server.worker.swap(&Arc::new(snapshot));
 }
 

@@ -22,7 +22,7 @@ use rocknet::metrics::Metrics;
 use rocknet::protocol::{h1, h2};
 use rocknet::registries::Registries;
 use rocknet::response::{Body, Response, Stream};
-use rocknet::snapshot::{Mount, Snapshot};
+use rocknet::snapshot::{Mount, Snapshot, quic_addresses};
 use rocknet::spool;
 use rocknet::tunnel::{Scratch, Splice, Tunnel};
 use rocknet::worker::{OpenConnection, Shared, Worker};
@@ -265,8 +265,9 @@ impl TestServer {
         let logger = Logger::start(&config.log).expect("a log");
         let certificates = CertificateManager::new(Vec::new()).expect("a certificate manager");
         let registries = Arc::new(registries);
-        let snapshot =
-            Arc::new(Snapshot::new(config, &mounts, &logger, &certificates, &registries).expect("a snapshot"));
+        let quic = quic_addresses(&config);
+        let snapshot = Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic);
+        let snapshot = Arc::new(snapshot.expect("a snapshot"));
         let pool = Pool::new(2);
         let cache = FileCache::start(64 << 20, pool.clone()).expect("a cache");
         let address = snapshot.listeners.keys().next().expect("an address").clone();

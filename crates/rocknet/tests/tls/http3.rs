@@ -168,10 +168,37 @@ fn a_head_that_does_not_arrive_ends_only_its_stream() {
             Err(_) => assert_eq!(client.get("https://a.test/").status, 200),
         }
     };
-    // H3_REQUEST_INCOMPLETE.
-    let expected = quinn::ReadError::Reset(0x10d_u32.into());
+    // H3_REQUEST_REJECTED: no part of the request was processed.
+    let expected = quinn::ReadError::Reset(0x10b_u32.into());
     assert_eq!(result, Err(expected));
     assert_eq!(client.get("https://a.test/").status, 200);
+}
+
+#[test]
+fn each_head_has_its_own_deadline() {
+    let authority = Authority::new("root");
+    let limits = "[limits]\nheader_timeout = \"2s\"\n";
+    let server = start(&authority, &[("www/index.html", "hello")], limits);
+    let client = open(&authority, &server);
+    // The type of a HEADERS frame without its length.
+    let begin = || {
+        client.block_on(async {
+            let (mut send, receive) = client.connection.open_bi().await.expect("a stream");
+            send.write_all(b"\x01").await.expect("an open stream");
+            (send, receive)
+        })
+    };
+    let (mut first, _received) = begin();
+    // At least one tick of the server lies between the heads.
+    let began = std::time::Instant::now();
+    while began.elapsed() < Duration::from_millis(600) {
+        assert_eq!(client.get("https://a.test/").status, 200);
+    }
+    let (_second, mut received) = begin();
+    first.reset(0x10c_u32.into()).expect("an open stream");
+    // The deadline that was set for the first head passes without effect. Nothing else wakes the connection.
+    let result = client.block_on(async { received.read(&mut [0]).await });
+    assert_eq!(result, Err(quinn::ReadError::Reset(0x10b_u32.into())));
 }
 
 #[test]

@@ -59,13 +59,18 @@ impl Connection {
         }
         if self.state == State::Serving {
             has_acted |= self.expire_heads(context, &config);
-            if !self.streams.is_empty() || !self.heads.is_empty() && !self.engine.is_draining() {
+            if self.is_announcing() {
+                self.deadlines.enter(Wait::Linger, 1);
+            } else if !self.streams.is_empty() || !self.heads.is_empty() && !self.engine.is_draining() {
                 // Each exchange and each head has its own deadline. That of the connection only ensures that its age is
                 // checked.
                 self.deadlines.enter(Wait::Handler, config.ticks.age.max(1));
             } else if self.engine.is_draining() {
                 self.deadlines.enter(Wait::Linger, 1);
             } else if !self.unacknowledged.is_empty() {
+                if self.deadlines.wait() != Wait::Send {
+                    self.await_acknowledgements();
+                }
                 self.deadlines.enter(Wait::Send, config.ticks.send);
             } else {
                 if self.deadlines.wait() != Wait::FirstByte {
@@ -92,9 +97,11 @@ impl Connection {
             Wait::Handler => self.deadlines.begin(Wait::Handler, config.ticks.age.max(1)),
             Wait::FirstByte => self.close(ErrorCode::ExcessiveLoad),
             // The client still takes responses that are complete here.
-            Wait::Send if self.has_acknowledged() => self.deadlines.begin(Wait::Send, config.ticks.send),
+            Wait::Send if self.may_await_acknowledgements(config) => {
+                self.deadlines.begin(Wait::Send, config.ticks.send);
+            }
             // The next round advances the drain.
-            Wait::Linger if self.lingers(config) => self.deadlines.begin(Wait::Linger, 1),
+            Wait::Linger if !self.streams.is_empty() || self.lingers(config) => self.deadlines.begin(Wait::Linger, 1),
             _ => self.close(ErrorCode::NoError),
         }
     }
@@ -126,7 +133,7 @@ impl Connection {
                 self.quic
                     .stop_receiving(quic_id(id), ErrorCode::RequestCancelled.number());
                 if let Some(exchange) = exchange {
-                    exchange.record_cut(worker, &mut self.info, 0);
+                    exchange.record_cut(worker, &mut self.info, stream.output.length());
                 }
             }
         }

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use rocknet_io::wheel::Tick;
-use rocknet_proto::h3::{Config, Critical, ErrorCode, ServerConnection, StreamId};
+use rocknet_proto::h3::{Config, Critical, ErrorCode, ServerConnection, StreamId, URGENCY_LEVELS};
 use rocknet_quic::{Dir, Event, StreamEvent};
 
 use super::streams::StreamTable;
@@ -60,10 +60,14 @@ pub struct Connection {
     pub(super) acknowledgements: u64,
     /// Tick at which the number of acknowledgements was last seen to grow during the orderly end.
     pub(super) acknowledged_at: Tick,
-    /// Tick at which the orderly end began.
+    /// Tick at which the wait for acknowledgements began.
+    pub(super) unacknowledged_since: Tick,
+    /// Tick of the first GOAWAY.
     pub(super) drain_began: Option<Tick>,
-    /// Stream that has sent last. Streams of one urgency take turns.
-    pub(super) last_sender: Option<StreamId>,
+    /// Tick of the last GOAWAY.
+    pub(super) drain_finished: Option<Tick>,
+    /// Stream that has sent last, for each urgency.
+    pub(super) last_senders: [Option<StreamId>; URGENCY_LEVELS],
     /// Bytes that all streams have sent in this round.
     pub(super) round_bytes: u64,
     /// Streams whose end the client has not acknowledged.
@@ -112,8 +116,10 @@ impl Connection {
             head_deadlines: Deadlines::new(&worker.wheel),
             acknowledgements: 0,
             acknowledged_at: worker.wheel.now(),
+            unacknowledged_since: worker.wheel.now(),
             drain_began: None,
-            last_sender: None,
+            drain_finished: None,
+            last_senders: [None; URGENCY_LEVELS],
             round_bytes: 0,
             unacknowledged: Vec::new(),
             streams: StreamTable::default(),
@@ -176,7 +182,10 @@ impl Connection {
     fn accept_streams(&mut self, worker: &Rc<Worker>, direction: Dir) {
         while let Some(id) = self.quic.accept(direction) {
             match direction {
-                Dir::Uni => self.unidirectional.push(id),
+                Dir::Uni => {
+                    self.unidirectional.push(id);
+                    self.read(worker, id);
+                }
                 Dir::Bi => {
                     let stream = StreamId::new(id.into());
                     if let Err(error) = self.engine.open(stream) {
@@ -184,10 +193,10 @@ impl Connection {
                         self.quic.stop_receiving(id, error.code().number());
                         continue;
                     }
+                    self.read(worker, id);
                     self.await_head(worker, stream);
                 }
             }
-            self.read(worker, id);
         }
     }
 
@@ -202,7 +211,7 @@ impl Connection {
         moved |= self.resume_blocked(worker);
         moved |= self.poll_exchanges(context, worker, &config);
         self.write_critical();
-        if self.is_drained(worker) {
+        if self.is_drained() {
             self.close(ErrorCode::NoError);
             moved = true;
         }

@@ -1,61 +1,104 @@
 //! Orderly end of a connection: GOAWAY twice, then the end of its responses (RFC 9114 §5.2).
 
+use std::time::Duration;
+
+use rocknet_quic::SEND_WINDOW;
+
 use super::connection::Connection;
 use crate::worker::{Worker, WorkerConfig};
 
-/// Ticks from the first GOAWAY to the last, which rejects further requests. Requests that the client sent before it
-/// read the first one have arrived by then; a tick is longer than most round trips.
-const ANNOUNCEMENT_TICKS: u32 = 1;
+/// Bounds of the time from the first GOAWAY to the last, which rejects further requests. Within the bounds it is two
+/// round trips, after which all requests have arrived that the client sent before it read the first one.
+const ANNOUNCEMENT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// Ticks from the first GOAWAY to the earliest end, so that the last GOAWAY reaches the client before the connection
-/// closes.
-const MIN_TICKS: u32 = 2;
+/// Ticks from the last GOAWAY to the earliest end. The end discards what is not yet sent.
+const FINAL_TICKS: u32 = 1;
 
 impl Connection {
-    /// Returns true if the connection must end after its open requests.
-    fn is_old(&self, worker: &Worker, config: &WorkerConfig) -> bool {
-        worker.is_stopping() || worker.wheel.now().since(self.born) >= config.ticks.age
-    }
-
     /// Returns the ticks since the first GOAWAY; 0 before it.
-    pub(super) fn drain_age(&self) -> u32 {
+    fn drain_age(&self) -> u32 {
         let now = self.open.worker().wheel.now();
         self.drain_began.map_or(0, |began| now.since(began))
+    }
+
+    /// Returns true between the first GOAWAY and the last.
+    pub(super) fn is_announcing(&self) -> bool {
+        self.drain_began.is_some() && self.drain_finished.is_none()
     }
 
     /// Advances the orderly end of a connection that has reached its maximum age, or whose server stops. Returns true
     /// if it did.
     pub(super) fn advance_drain(&mut self, worker: &Worker, config: &WorkerConfig) -> bool {
+        let now = worker.wheel.now();
         if self.drain_began.is_none() {
-            let is_old = self.is_old(worker, config);
-            if is_old {
-                self.drain_began = Some(worker.wheel.now());
+            // With a maximum age of 0, a connection serves its first requests.
+            let begins = worker.is_stopping() || self.engine.has_requests() && worker.is_old(self.born, config);
+            if begins {
+                self.drain_began = Some(now);
                 self.engine.begin_drain();
             }
-            return is_old;
+            return begins;
         }
-        self.drain_age() >= ANNOUNCEMENT_TICKS && self.engine.finish_drain()
+        let (min, max) = ANNOUNCEMENT;
+        let announcement = (self.quic.round_trip_time() * 2).clamp(min, max);
+        let finishes = self.is_announcing() && self.drain_age() >= worker.wheel.ticks(announcement);
+        if finishes {
+            self.drain_finished = Some(now);
+            self.engine.finish_drain();
+        }
+        finishes
     }
 
     /// Returns true if the client has acknowledged something since the last call.
-    pub(super) fn has_acknowledged(&mut self) -> bool {
+    fn has_acknowledged(&mut self) -> bool {
         let before = std::mem::replace(&mut self.acknowledgements, self.quic.received_acknowledgements());
         self.acknowledgements != before
     }
 
+    /// Begins the wait until the client has acknowledged complete responses.
+    pub(super) fn await_acknowledgements(&mut self) {
+        self.has_acknowledged();
+        self.unacknowledged_since = self.open.worker().wheel.now();
+    }
+
+    /// Returns true if that wait may continue: the client has acknowledged something since the last call, and could not
+    /// have taken everything at the minimum rate. An acknowledgement alone proves no progress, because it can be a
+    /// repetition.
+    pub(super) fn may_await_acknowledgements(&mut self, config: &WorkerConfig) -> bool {
+        let waited = self.open.worker().wheel.now().since(self.unacknowledged_since);
+        self.has_acknowledged() && waited < send_window_ticks(config)
+    }
+
     /// Returns true if the orderly end may take longer: the linger time has not passed since the first GOAWAY, or since
-    /// the client last acknowledged something.
+    /// the client last acknowledged something. In the second case, the client has the time that it needs for everything
+    /// at the minimum rate.
     pub(super) fn lingers(&mut self, config: &WorkerConfig) -> bool {
         let now = self.open.worker().wheel.now();
         if self.has_acknowledged() {
             self.acknowledged_at = now;
         }
-        self.drain_age().min(now.since(self.acknowledged_at)) < config.ticks.linger
+        let age = self.drain_age();
+        let is_active = now.since(self.acknowledged_at) < config.ticks.linger && age < send_window_ticks(config);
+        age < config.ticks.linger || is_active
     }
 
     /// Returns true if no request is accepted any more, and the client has all responses.
-    pub(super) fn is_drained(&self, worker: &Worker) -> bool {
-        let is_complete = self.engine.is_drained() && self.streams.is_empty() && self.unacknowledged.is_empty();
-        is_complete && (self.drain_age() >= MIN_TICKS || worker.config().ticks.linger == 0)
+    pub(super) fn is_drained(&self) -> bool {
+        let now = self.open.worker().wheel.now();
+        let has_finished = self
+            .drain_finished
+            .is_some_and(|finished| now.since(finished) >= FINAL_TICKS);
+        has_finished
+            && self.engine.is_drained()
+            && self.streams.is_empty()
+            && self.heads.is_empty()
+            && self.unacknowledged.is_empty()
     }
+}
+
+/// Returns the ticks in which a client takes a whole send window at the minimum rate.
+fn send_window_ticks(config: &WorkerConfig) -> u32 {
+    let (bytes, ticks) = config.send_window();
+    let windows = SEND_WINDOW.div_ceil(bytes.max(1));
+    u32::try_from(windows.saturating_mul(u64::from(ticks))).unwrap_or(u32::MAX)
 }

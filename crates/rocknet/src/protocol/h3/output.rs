@@ -42,6 +42,11 @@ impl StreamOutput {
         !self.chunks.is_empty()
     }
 
+    /// Returns the number of bytes that wait for the transport.
+    pub fn length(&self) -> u64 {
+        self.chunks.iter().map(|chunk| chunk.len() as u64).sum()
+    }
+
     /// Ends the stream after the bytes that were added.
     pub fn end(&mut self) {
         self.is_ended = true;
@@ -57,7 +62,6 @@ impl StreamOutput {
         let mut total = 0;
         while !self.chunks.is_empty() {
             let Some(bytes) = quic.write(quic_id(id), self.chunks.make_contiguous()) else {
-                self.chunks.clear();
                 return (WriteProgress::Gone, total);
             };
             total += bytes as u64;

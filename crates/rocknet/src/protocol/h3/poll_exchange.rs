@@ -47,14 +47,13 @@ impl Connection {
             return false;
         }
         let mut ids = self.streams.ids();
-        // Streams of one urgency take turns, because the first could otherwise use every byte that the windows permit.
-        let last = self.last_sender;
-        ids.sort_by_key(|&id| {
-            (
-                self.engine.priority(id).urgency,
-                last.is_some_and(|last| id <= last),
-                id,
-            )
+        // Incremental streams of one urgency take turns, because the first could otherwise use every byte that the
+        // windows permit. Other streams are sent one after the other (RFC 9218 §10).
+        ids.sort_by_cached_key(|&id| {
+            let priority = self.engine.priority(id);
+            let last = self.last_senders[usize::from(priority.urgency)];
+            let had_turn = priority.incremental && last.is_some_and(|last| id <= last);
+            (priority.urgency, had_turn, id)
         });
         let mut moved = false;
         self.round_bytes = 0;
@@ -80,7 +79,7 @@ impl Connection {
             }
         }
         if self.round_bytes > 0 {
-            // A client that takes the bytes of other streams is not too slow for those that wait their turn.
+            // A client that takes the bytes of any stream is not too slow for the others, which wait their turn.
             self.streams.credit_waiting(self.round_bytes);
         }
         moved
@@ -118,7 +117,7 @@ impl Connection {
                 WriteProgress::Gone => {
                     entry.stream.fail(BodyError::Incomplete);
                     if let Some(exchange) = &entry.exchange {
-                        exchange.record_cut(worker, &mut self.info, 0);
+                        exchange.record_cut(worker, &mut self.info, entry.stream.output.length());
                     }
                     return ExchangePoll::Over;
                 }
@@ -198,7 +197,7 @@ impl Connection {
                             continue;
                         }
                         Poll::Ready(Progress::Cut) => {
-                            exchange.record_cut(worker, info, 0);
+                            exchange.record_cut(worker, &mut self.info, stream.output.length());
                             return ExchangePoll::Over;
                         }
                     }
@@ -237,10 +236,10 @@ impl Connection {
             }
         }
         worker.counters.bytes_sent.add(bytes);
-        deadlines.moved(bytes);
         self.round_bytes += bytes;
         if bytes > 0 {
-            self.last_sender = Some(stream.id);
+            let urgency = self.engine.priority(stream.id).urgency;
+            self.last_senders[usize::from(urgency)] = Some(stream.id);
         }
         if written == WriteProgress::Blocked {
             deadlines.enter(Wait::Send, config.ticks.send);

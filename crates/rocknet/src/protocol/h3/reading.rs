@@ -268,7 +268,7 @@ impl Connection {
         if let Some(entry) = self.streams.take(id) {
             entry.stream.fail(BodyError::Incomplete);
             if let Some(exchange) = &entry.exchange {
-                exchange.record_cut(worker, &mut self.info, 0);
+                exchange.record_cut(worker, &mut self.info, entry.stream.output.length());
             }
         }
     }

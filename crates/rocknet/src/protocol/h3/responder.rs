@@ -22,8 +22,8 @@ use crate::preload::Preloads;
 use crate::response::{Body, FieldList, Text};
 use crate::worker::Worker;
 
-/// Largest body of the worker cache that is copied next to its head. Of a larger one only the bytes that the transport
-/// takes are copied.
+/// Maximum size in bytes of a body of the worker cache that is copied as a whole, next to its head. A larger one is
+/// copied in pieces as the transport takes them.
 const COPIED_MAX: u64 = 16 * 1024;
 
 /// Writer of one response.

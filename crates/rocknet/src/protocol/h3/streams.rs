@@ -92,7 +92,7 @@ impl StreamTable {
         Some(self.entries.swap_remove(position))
     }
 
-    /// Counts bytes of other streams for exchanges that wait until the client takes more.
+    /// Counts bytes that the client has taken on any stream for all exchanges that wait until it takes more.
     pub fn credit_waiting(&mut self, bytes: u64) {
         for entry in &mut self.entries {
             if entry.deadlines.wait() == Wait::Send {
