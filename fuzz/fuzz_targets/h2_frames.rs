@@ -1,4 +1,4 @@
-//! Parses any bytes as HTTP/2 frames to a server and of an upstream: no panic, and the same events in every split.
+//! Parses any bytes as HTTP/2 frames, sent to a server or by an upstream: no panic, and the same events in every split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

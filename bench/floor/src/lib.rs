@@ -15,7 +15,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 pub trait Responder {
     /// State of one connection between events.
     type State: Default;
-    /// True if the loop must report when a socket becomes writable, as responses larger than the socket buffer require.
+    /// True if the loop must report when a socket becomes writable. Responses larger than the socket buffer require
+    /// this.
     const WAITS_FOR_ROOM: bool;
 
     /// Finds the complete requests at the start of `unread`: HTTP/1 heads, unless the program has another protocol.
@@ -33,17 +34,17 @@ pub trait Responder {
 
 struct Connection<S> {
     socket: OwnedFd,
-    /// Bytes of an incomplete request; nearly always empty, and then without an allocation.
+    /// Bytes of an incomplete request. The vector is nearly always empty, and then has no allocation.
     partial: Vec<u8>,
-    /// True after an HTTP/1.0 request, such as one of ab. The connection is then closed after the response, because
-    /// the client reads until the end of the connection.
+    /// True after an HTTP/1.0 request, such as a request of the load generator ab. The connection is then closed after
+    /// the response, because the client reads until the end of the connection.
     last: bool,
     state: S,
 }
 
-/// Maximum bytes per read: more than any pipeline of the load generators, and as many as in a server.
+/// Maximum bytes per read, the same as in a server. Every pipeline of the load generators is shorter.
 const READ_BYTES: usize = 64 << 10;
-/// Maximum number of events per wait. Only the largest rows have more busy connections.
+/// Maximum number of events per wait. Only the largest benchmarks have more busy connections.
 const EVENTS: usize = 1024;
 /// Length of the accept queue; the load generators open thousands of connections at once.
 pub const BACKLOG: i32 = 4096;

@@ -90,8 +90,8 @@ impl Access {
         }))
     }
 
-    /// Checks a request. `now_ms` is the current time in milliseconds. `authorization` is the value of its single
-    /// `Authorization` field; `None` if it has none or several.
+    /// Checks a request. `now_ms` is the current time in milliseconds. `authorization` is the value of its
+    /// `Authorization` field; `None` unless the request has exactly one such field.
     pub fn check(&self, now_ms: u64, client: Client, authorization: Option<&[u8]>) -> Check {
         if !self.addresses.admit(client) {
             return Check::Decided(Decision::Forbidden);
@@ -224,7 +224,7 @@ impl Basic {
 /// Decision when all permits are taken. A verification takes less than a second, so a permit is soon available.
 const BUSY: Decision = Decision::Unavailable { retry_after_s: 1 };
 
-/// Decision while the password file was never readable. The operator has to make it readable.
+/// Decision if the password file has never been readable. The operator has to make it readable.
 const UNREADABLE: Decision = Decision::Unavailable { retry_after_s: 60 };
 
 fn granted(user: &User) -> Decision {
@@ -240,8 +240,8 @@ fn tag(fingerprint: &Fingerprint) -> u64 {
     u64::from_le_bytes(first)
 }
 
-/// Work for the blocking pool that leads to a decision. If it is dropped without being run, no guess is counted. If it
-/// contains a check of the password file, that check is then left to a request of the next second.
+/// Work for the blocking pool that leads to a decision. If it is dropped without being run, no guess is counted. If the
+/// dropped work contained a check of the password file, a request in the next second makes that check instead.
 pub struct Pending {
     step: Step,
     credentials: Credentials,
@@ -264,8 +264,8 @@ struct PendingRequest {
 }
 
 impl Pending {
-    /// Runs the work: checks the file if that is due, and verifies the password, which costs from milliseconds to
-    /// about a second of a core.
+    /// Runs the work: checks the file if that is due, and verifies the password. The verification occupies a core for a
+    /// few milliseconds up to about a second.
     pub fn run(self) -> Decision {
         let PendingRequest { basic, client, now_ms } = self.request;
         let step = match self.step {

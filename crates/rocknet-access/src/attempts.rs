@@ -2,8 +2,8 @@
 //!
 //! It counts distinct credentials, not requests: a browser that sends the same wrong password with every image of a
 //! page has made one guess. The guesses of a client are counted in a window of one minute, which begins with the first
-//! of them; failed credentials are not verified again within it. A success does not reset the count; otherwise an
-//! attacker with an account could log in between guesses and never be throttled.
+//! guess. Credentials that failed are not verified again within this window. A success does not reset the count;
+//! otherwise an attacker with an account could log in between guesses and never be throttled.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,7 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::addresses::Client;
 
-/// Maximum number of distinct wrong credentials in a window: more than a user mistypes, and 14,400 a day for a program.
+/// Maximum number of distinct wrong credentials in a window. A user mistypes fewer, and a program can try at most
+/// 14,400 a day.
 pub const MAX_GUESSES: usize = 10;
 
 /// Length of the window in milliseconds. A client that reaches the maximum is throttled until the window ends.
@@ -121,7 +122,7 @@ impl Attempts {
         if guesses.position(tag).is_some_and(|at| guesses.is_wrong(at)) {
             return None;
         }
-        // The window may have ended in the meantime. This is then the first guess of a new one.
+        // The window may have ended in the meantime. This guess is then the first of a new window.
         if guesses.position(tag).is_none() {
             guesses.push(tag);
         }
@@ -214,7 +215,8 @@ impl Guesses {
 }
 
 /// Returns the key of a client. A customer of an Internet provider controls a whole IPv6 /64, so it counts as one
-/// address. Keys of IPv4 addresses have bits set below those 64, so they do not collide with keys of IPv6 networks.
+/// address. Keys of IPv4 addresses have bits set in their lower 64 bits, so they do not collide with keys of IPv6
+/// networks.
 fn key(client: Client) -> u128 {
     match client {
         Client::Unix => u128::MAX,

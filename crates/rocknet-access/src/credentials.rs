@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 /// chooses.
 pub const MAX_PASSWORD_BYTES: usize = 256;
 
-/// Maximum length of a name, a colon and a password in base64, which has four characters for three bytes.
+/// Maximum length of a name, a colon and a password in base64. Base64 encodes three bytes as four characters.
 const MAX_ENCODED_BYTES: usize = (MAX_USER_BYTES + 1 + MAX_PASSWORD_BYTES).div_ceil(3) * 4;
 
 /// User name and password from an `Authorization` header field (RFC 7617 §2). The memory is zeroed on drop.

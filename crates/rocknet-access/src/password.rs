@@ -19,8 +19,8 @@ pub const SALT_BYTES: usize = 16;
 const MAX_ARGON2_BYTES: usize = 64;
 
 /// Returns true if the password matches the hash. The time depends on the scheme, its cost and the length of the
-/// password, but not on the position of a difference. Takes from milliseconds to a second, so it is run in the blocking
-/// pool.
+/// password, but not on the position of a difference. A call takes a few milliseconds up to a second, so it is run in
+/// the blocking pool.
 pub fn verify(hash: &PasswordHash, password: &str) -> bool {
     let password = password.as_bytes();
     // A hash has the form `$ID$…$SALT$DIGEST`.

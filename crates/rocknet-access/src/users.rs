@@ -9,7 +9,8 @@ use arc_swap::ArcSwapOption;
 use rocknet_config::htpasswd::{self, PasswordFileError, Stamp};
 use rocknet_config::model::{self, PasswordHash};
 
-/// Minimum interval between checks of the file. Editing the file takes longer, and more checks would cost system calls.
+/// Minimum interval between checks of the file. Editing the file takes longer than this, and more frequent checks would
+/// cost more system calls.
 const CHECK_INTERVAL_MS: u64 = 1_000;
 
 /// User with the hash of the password.
@@ -113,7 +114,7 @@ impl Users {
         self.file.as_ref().is_some_and(|file| now_ms >= due_ms(file))
     }
 
-    /// Returns true to the first caller in each second, which must then call [`Users::check_file`].
+    /// Returns true to the first caller in each second. That caller must then call [`Users::check_file`].
     pub fn claim_check(&self, now_ms: u64) -> bool {
         let Some(file) = &self.file else { return false };
         let due_ms = file.next_check_ms.load(Ordering::Relaxed);
@@ -152,8 +153,8 @@ impl UserFile {
         }
     }
 
-    /// Reads the users of the file. An invalid file leaves the previous users in place, because a file that was written
-    /// only half must not lock out the users of its other half.
+    /// Reads the users of the file. An invalid file leaves the previous users in place, because a half-written file
+    /// must not lock out the users in its missing half.
     fn read(&self) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match htpasswd::read(&self.path) {

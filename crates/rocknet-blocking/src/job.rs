@@ -44,8 +44,8 @@ impl<R> Job<R> {
         }
     }
 
-    /// Returns whether the pool rejected the job, so that it never starts. Call this before polling the job: it returns
-    /// true also for a job that has returned its result.
+    /// Returns true if the pool rejected the job, which then never starts. Call this function before the job is polled,
+    /// because it also returns true after the job has returned its result.
     pub fn is_rejected(&self) -> bool {
         matches!(self.state, JobState::Rejected(_))
     }
@@ -136,7 +136,8 @@ pub(super) fn task<R: Send + 'static>(
                 TaskOutcome::Done
             }
             Err(payload) => {
-                // Sent before the payload is dropped, because dropping it may panic too and end the thread.
+                // The result is sent before the payload is dropped, because dropping the payload may panic too and end
+                // the thread.
                 drop(sender.send(Err(JobError::Panicked)));
                 drop(payload);
                 TaskOutcome::Panicked

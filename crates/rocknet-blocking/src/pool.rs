@@ -1,8 +1,8 @@
-//! Threads that run jobs by priority, are restarted when they die, and count the results.
+//! Threads that run jobs by priority and count the results. A thread that dies is restarted.
 //!
-//! A pool with several threads has additional ones for jobs of low priority, which run at low scheduling priority. A
-//! started job cannot be preempted, so without these threads long jobs of low priority would delay jobs of high
-//! priority.
+//! A pool with several threads has additional threads for jobs of low priority. These threads run at low scheduling
+//! priority. A started job cannot be preempted, so without these threads long jobs of low priority would delay jobs of
+//! high priority.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -25,9 +25,9 @@ pub struct Pool {
 /// State and counters of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PoolStats {
-    /// Number of threads requested, at most [`MAX_THREADS`], without the additional ones for low priority.
+    /// Number of threads requested, at most [`MAX_THREADS`], without the additional threads for low priority.
     pub threads: usize,
-    /// Number of threads that are running, with the additional ones for low priority.
+    /// Number of running threads, including the additional threads for low priority.
     pub alive: usize,
     /// Number of threads that died and were restarted.
     pub restarts: u64,

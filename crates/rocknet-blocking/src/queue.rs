@@ -144,7 +144,7 @@ impl<J> Queue<J> {
         waiting.remove(index).map(|waiting| waiting.job)
     }
 
-    /// Removes and returns all jobs. The numbers of tickets start again, so that an earlier ticket must not be used
+    /// Removes and returns all jobs. The numbers of tickets then start again, so an earlier ticket must not be used
     /// once another job has been queued.
     pub fn drain(&mut self) -> impl Iterator<Item = J> + use<J> {
         std::mem::take(self)

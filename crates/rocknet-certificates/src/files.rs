@@ -32,7 +32,7 @@ pub struct FileSet {
 struct LastRead {
     /// Stamps of the files at the last read; `None` for a file that could not be examined.
     stamps: Vec<Option<Stamp>>,
-    /// Earliest time at which a certificate of the set expires; `None` if no certificate is left to expire.
+    /// Earliest time in the future at which a certificate of the set expires, if there is such a time.
     expiry: Option<SystemTime>,
     findings: Vec<CertificateFinding>,
 }
@@ -80,8 +80,8 @@ impl FileSet {
         read.findings.iter().find(|finding| is_error(finding)).map(text)
     }
 
-    /// Returns all findings of the last read. If the files are usable, a warning for each certificate lists those of
-    /// `names` that the certificate does not cover.
+    /// Returns all findings of the last read. If the files are usable, a warning for each certificate lists the entries
+    /// of `names` that the certificate does not cover.
     pub fn faults_for(&self, names: &[HostPattern]) -> Vec<CertificateFinding> {
         let mut findings = self.read().findings.clone();
         if !findings.iter().any(is_error)

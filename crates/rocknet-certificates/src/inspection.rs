@@ -197,7 +197,7 @@ fn chain_gap(chain: &[CertificateDer<'_>]) -> Option<String> {
     }
     let is_known = match roots_of_system() {
         // Without a root list, a heuristic decides: a single certificate with the URL of its issuer lacks its
-        // intermediate certificate. Public CAs add this URL to a certificate, private CAs rarely do.
+        // intermediate certificate. Public CAs add this URL to a certificate; private CAs rarely do.
         known if known.is_empty() => parsed.len() > 1 || !names_its_issuer(last),
         known => known.contains(issuer),
     };

@@ -229,8 +229,8 @@ fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPatter
 
 /// Returns the state folder: `server.state`, or the default for the account of this process.
 ///
-/// Call this function once, before the process drops root privileges, and pass the result on. Afterwards the account of
-/// the process and its `HOME` belong to different users.
+/// Call this function once, before the process drops root privileges, and pass the result on. Afterwards the process
+/// runs under another account, but `HOME` still names the folder of the previous account.
 pub fn state_folder(config: &Config) -> PathBuf {
     let below = |variable: &str, path: &str| {
         let base = std::env::var_os(variable).filter(|value| !value.is_empty())?;

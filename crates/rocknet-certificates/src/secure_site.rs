@@ -31,8 +31,8 @@ struct ReadyConfigs {
 pub enum SiteCertificates {
     /// Files named in the configuration.
     Files(Arc<FileSet>),
-    /// An issuer. `default_name`, the site's first name, is looked up for clients that send no SNI, or a name without a
-    /// certificate.
+    /// An issuer. `default_name` is the first name of the site. It is looked up if a client sends no SNI, or sends a
+    /// name without a certificate.
     Issued { default_name: String },
 }
 
@@ -46,7 +46,7 @@ pub struct TlsPolicy {
 }
 
 impl TlsPolicy {
-    /// Returns true if both sites show the same certificate and authenticate clients in the same way.
+    /// Returns true if both sites present the same certificate and authenticate clients in the same way.
     pub fn is_equivalent(&self, other: &TlsPolicy) -> bool {
         self.shown == other.shown && self.client == other.client
     }
@@ -99,8 +99,8 @@ impl SecureSite {
         self.ready_configs(store, name).map(|ready| Arc::clone(&ready.tcp))
     }
 
-    /// Returns the configuration for a handshake over QUIC, which offers HTTP/3. Otherwise as
-    /// [`SecureSite::server_config`].
+    /// Returns the configuration for a handshake over QUIC. The configuration offers HTTP/3; otherwise the function
+    /// works like [`SecureSite::server_config`].
     pub fn quic_config(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<ServerConfig>> {
         self.ready_configs(store, name).map(|ready| Arc::clone(&ready.quic))
     }

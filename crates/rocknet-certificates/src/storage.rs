@@ -210,7 +210,8 @@ impl Storage for FileStorage {
         };
         let mut names = Vec::new();
         for entry in entries {
-            // Temporary files are skipped, and so are names outside UTF-8, which RockNet does not create.
+            // Temporary files are skipped. Names that are not UTF-8 are skipped too, because RockNet does not create
+            // them.
             if let Ok(name) = entry?.file_name().into_string()
                 && !name.starts_with('.')
             {
@@ -255,7 +256,7 @@ fn write_whole(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
         .truncate(true)
         .mode(0o600)
         .open(path)?;
-    // Set explicitly, because the umask or an older file could have caused another mode.
+    // The mode is set explicitly, because the umask or an older file could have caused another mode.
     file.set_permissions(fs::Permissions::from_mode(mode))?;
     file.write_all(bytes)?;
     file.sync_all()

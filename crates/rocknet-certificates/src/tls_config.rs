@@ -17,15 +17,15 @@ use rustls_pki_types::pem::PemObject;
 pub const PROTOCOLS: &[&[u8]] = &[HTTP_2, b"http/1.1"];
 /// ALPN name of HTTP/2 (RFC 9113 §3.2).
 pub const HTTP_2: &[u8] = b"h2";
-/// ALPN name of HTTP/3, offered over QUIC alone (RFC 9114 §3.1).
+/// ALPN name of HTTP/3, offered only over QUIC (RFC 9114 §3.1).
 pub const HTTP_3: &[u8] = b"h3";
 /// ALPN name that a CA offers to validate a TLS-ALPN-01 challenge (RFC 8737 §3).
 pub const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 
 /// Client authentication of a site: whether a client certificate is required, and the accepted root certificates.
 ///
-/// Compared by content, because resuming a session skips the client authentication: a ticket must be valid only where
-/// the verification in its handshake suffices.
+/// Values are compared by content. Resuming a session skips the client authentication, so a ticket must be valid only
+/// for sites that accept the verification made in its handshake.
 type Roots = (bool, Vec<CertificateDer<'static>>);
 
 /// Builds TLS configurations. All workers, and all sites with the same client authentication, share ticket keys.

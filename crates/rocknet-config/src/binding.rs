@@ -54,7 +54,8 @@ pub(crate) trait HasKeys: Sized + 'static {
     fn defaults() -> Option<Self>;
 }
 
-/// Reads the keys of a table into the value that the keys are bound to, in the order of the table of keys.
+/// Reads the keys of a configuration table into the value that the keys are bound to. The keys are read in the order of
+/// the table of keys.
 pub(crate) fn read<T: HasKeys>(check: &mut Check<'_>, section: Section, table: Option<&Table>, into: &mut T) {
     let Some(table) = table else { return };
     for key in T::keys(section) {
@@ -107,9 +108,9 @@ impl<'p> SettingRows<'p> {
         self.prefix.truncate(outer);
     }
 
-    /// Adds a key, and the keys of its table. An unset key is not added. `defaults`: the value with every key at its
-    /// default. A key at its default is added only if it was written or `show_defaults` is set. `None`: every set key
-    /// is added.
+    /// Adds a key, and the keys of its table. An unset key is not added. `defaults` is the value with every key at its
+    /// default; a key at its default is then added only if it was written or `show_defaults` is set. If `defaults` is
+    /// `None`, every set key is added.
     pub fn key<T>(&mut self, key: &BoundKey<T>, value: &T, defaults: Option<&T>) {
         let binding = key.binding;
         let shown = (binding.render)(value, key.kind);

@@ -68,8 +68,8 @@ impl Check<'_> {
         });
     }
 
-    /// Returns true if there are errors other than site errors. Once the report is full, the result may be false
-    /// although there are such errors, because then only site errors are still counted.
+    /// Returns true if there are errors other than site errors. A full report stores no more errors, but site errors
+    /// are still counted. The result may then be false although there are other errors.
     pub fn has_other_errors(&self) -> bool {
         self.report.errors() > self.site_error_count
     }
@@ -79,8 +79,9 @@ impl Check<'_> {
         self.finding(Severity::Warning, code, span, message.into(), help.into());
     }
 
-    /// Reports a string with an invalid value. `message` may quote the string. If the string contained variables, a
-    /// message replaces it that quotes only the string before expansion, because the value may be a secret.
+    /// Reports a string with an invalid value. `message` may quote the string. If the string contained variables,
+    /// `message` is not used. The reported message then quotes only the string before expansion, because the value may
+    /// be a secret.
     pub fn bad_text(&mut self, text: &Text, span: Span, message: impl Into<String>, help: impl Into<String>) {
         let Some(template) = &text.template else {
             return self.error(Code::BadValue, span, message, help);

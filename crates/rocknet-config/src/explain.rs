@@ -156,8 +156,8 @@ fn truncated(text: &str) -> String {
 const MAX_BODY_CHARS: usize = 60;
 
 /// Returns the effective settings of a site, or of one of its routes: the settings that were written or differ from
-/// their default. The groups `Site`, `Filters` and `Limits` also list settings at their defaults. `Controller` does so
-/// if a controller is set, and `Files` if a root is set.
+/// their default. The groups `Site`, `Filters` and `Limits` also list settings at their defaults. The group
+/// `Controller` also lists them if a controller is set, and the group `Files` also lists them if a root is set.
 pub fn effective_settings(site: &Site, route: Option<&Route>) -> Vec<EffectiveSetting> {
     let settings = route.map_or(&site.settings, |route| &route.settings);
     let defaults = Settings::default();

@@ -68,7 +68,7 @@ pub enum PasswordFileError {
     NotRegular,
     /// The file is larger than [`MAX_FILE_BYTES`].
     TooLarge,
-    /// Invalid lines: at least one, and at most the number that is reported for one file.
+    /// Errors of invalid lines: at least one, and at most `MAX_LINE_ERRORS`.
     Lines(Vec<LineError>),
     /// Every user of the machine can write to the file, and thereby add logins.
     WritableByAll,

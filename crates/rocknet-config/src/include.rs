@@ -9,8 +9,8 @@ use crate::glob;
 use crate::source::{FileId, MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, Sources, Span, normalize};
 use crate::{syntax, variable};
 
-/// Maximum depth of includes, the main file counted. A main file, a file per customer and a file per site need a depth
-/// of three.
+/// Maximum depth of includes, including the main file. A main file, a file per customer and a file per site need a
+/// depth of three.
 pub const MAX_INCLUDE_DEPTH: usize = 8;
 
 /// Reader of a configuration, with the files read and the findings reported up to now.

@@ -100,8 +100,8 @@ fn hostile_texts_are_checked_in_bounded_time() {
         let start = std::time::Instant::now();
         let got = config_text(&text);
         assert_eq!(got.is_ok(), good, "{name}: {:?}", got.map_err(|r| r.to_string()));
-        // Even on a busy machine, each of these texts takes far less time than this, and a quadratic algorithm far
-        // more.
+        // Even on a busy machine, each of these texts takes far less time than this. A quadratic algorithm would take
+        // far more.
         assert!(start.elapsed().as_secs() < 60, "{name}: {:?}", start.elapsed());
         println!("{name}: {:?}", start.elapsed());
     }

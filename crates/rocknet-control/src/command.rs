@@ -157,7 +157,8 @@ impl fmt::Display for UnknownCommand {
 
 impl std::error::Error for UnknownCommand {}
 
-/// Returns the commands closest to a mistyped word; none if every command differs by more than [`MAX_TYPOS`].
+/// Returns the commands closest to a mistyped word. The list is empty if every command differs by more than
+/// [`MAX_TYPOS`].
 fn nearest(word: &str) -> Vec<Command> {
     let distance = |command: Command| strsim::damerau_levenshtein(word, command.name());
     let mut closest: Vec<_> = Command::ALL

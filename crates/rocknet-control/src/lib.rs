@@ -3,8 +3,8 @@
 //!
 //! The crate contains only messages. It uses no sockets and no clock, and depends on no other part of the server. A
 //! client sends a [`Command`] and receives a [`Status`] or a list of [`SiteSummary`]. These types implement the serde
-//! traits for transport and `Display` for terminals. A report may have unknown fields, which are ignored, and missing
-//! fields, which get their default. So a server and its clients may have different versions.
+//! traits for transport and `Display` for terminals. Unknown fields of a report are ignored, and missing fields get
+//! their default. A server and its clients may therefore have different versions.
 //!
 //! ```
 //! use rocknet_control::Command;

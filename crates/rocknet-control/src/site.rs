@@ -23,7 +23,7 @@ pub struct SiteSummary {
     pub routes: usize,
     /// Kind of responses where no route applies.
     pub kind: SiteKind,
-    /// Error because of which the site, or a part of it, is not served as configured.
+    /// Error that prevents the site, or a part of it, from being served as configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
 }

@@ -24,16 +24,17 @@ pub const INVALID: i32 = -2;
 pub const TOO_MUCH: i32 = -3;
 /// Result of the server: the field is `Date` or belongs to the connection. The response continues without it.
 pub const NOT_YOURS: i32 = -4;
-/// Result of the server: it is too old to support the function or property, or no header field has this index.
+/// Result of the server: the server is too old to support the function or property, or no header field has this index.
 pub const UNKNOWN: i32 = -5;
 
 /// Property: method.
 pub const METHOD: u32 = 1;
-/// Property: percent-encoded path without the query, as the client sent it or a rewrite rule has changed it.
+/// Property: percent-encoded path without the query, as the client sent it or as changed by a rewrite rule.
 pub const PATH: u32 = 2;
 /// Property: path with `%XX` decoded and `.`, `..` and `//` resolved, which routes are matched with.
 pub const DECODED_PATH: u32 = 3;
-/// Property: query, which follows the first `?`; absent without one. A rewrite rule may have changed it.
+/// Property: query, which is the part after the first `?`; absent if there is no query. A rewrite rule may have changed
+/// the query.
 pub const QUERY: u32 = 4;
 /// Property: request target as the client sent it, before any rule of the site: usually path and query.
 pub const TARGET: u32 = 5;
@@ -47,7 +48,7 @@ pub const SCHEME: u32 = 8;
 pub const CLIENT_ADDRESS: u32 = 9;
 /// Property: port of the client in decimal digits; absent if it is not known, and for a Unix socket.
 pub const CLIENT_PORT: u32 = 10;
-/// Property: subject of the certificate that the client authenticated with; absent without one.
+/// Property: subject of the certificate that the client authenticated with; absent without a certificate.
 pub const CLIENT_CERTIFICATE: u32 = 11;
 /// Property: `TLSv1.2` or `TLSv1.3`; absent without TLS.
 pub const TLS_VERSION: u32 = 12;

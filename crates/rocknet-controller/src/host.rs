@@ -157,7 +157,7 @@ impl LoadedController {
             let given = unsafe { function(call, user, start, size) };
             match usize::try_from(given) {
                 Ok(given) if given <= size => Ok(given),
-                // A negative value is an error of the controller. One above `size` is a wrong count or an overflow.
+                // A negative value is an error of the controller. A value above `size` is a wrong count or an overflow.
                 _ => Err(CallError(given)),
             }
         })

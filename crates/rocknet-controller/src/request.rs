@@ -69,7 +69,7 @@ impl<'call> Request<'call> {
         self.read(abi::METHOD).unwrap_or_default()
     }
 
-    /// Returns the percent-encoded path without the query, as the client sent it or a rewrite rule has changed it.
+    /// Returns the percent-encoded path without the query, as the client sent it or as changed by a rewrite rule.
     pub fn path(&self) -> &'call [u8] {
         self.read(abi::PATH).unwrap_or_default()
     }
@@ -79,7 +79,8 @@ impl<'call> Request<'call> {
         self.read(abi::DECODED_PATH).unwrap_or_default()
     }
 
-    /// Returns the query, which follows the first `?`, or `None` without one. A rewrite rule may have changed it.
+    /// Returns the query, which is the part after the first `?`; `None` if there is no query. A rewrite rule may have
+    /// changed the query.
     pub fn query(&self) -> Option<&'call [u8]> {
         self.read(abi::QUERY)
     }
@@ -115,7 +116,7 @@ impl<'call> Request<'call> {
     }
 
     /// Returns the subject of the certificate that the client authenticated with (`CN=bob, O=Example`), or `None`
-    /// without one.
+    /// without a certificate.
     pub fn client_certificate(&self) -> Option<&'call [u8]> {
         self.read(abi::CLIENT_CERTIFICATE)
     }

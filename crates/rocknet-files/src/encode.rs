@@ -23,9 +23,8 @@ pub use crate::coding::encode;
 const PIECE: usize = 128 * 1024;
 
 /// Maximum number of files that one server encodes while it sends them. Between two pieces, a Brotli encoder holds up
-/// to
-/// 10.4 MB, a Zstandard encoder 3.7 MB, and a gzip encoder half a megabyte (measured with texts of 1 MB to 60 MB). An
-/// encoder exists until its client has received the file, and a client may be slow on purpose. All encoders together
+/// to 10.4 MB, a Zstandard encoder 3.7 MB, and a gzip encoder half a megabyte (measured with texts of 1 MB to 60 MB).
+/// An encoder exists until its client has received the file, and a client may be slow on purpose. All encoders together
 /// hold at most 416 MB.
 const MAX_ENCODERS: usize = 40;
 
@@ -105,7 +104,8 @@ impl Stream for EncodedFile {
 }
 
 impl EncodeState {
-    /// Reads and encodes pieces until the encoder has output. Returns the output, and the state unless the file ends.
+    /// Reads and encodes pieces until the encoder has output. Returns the output, and also the state if the file has
+    /// not ended.
     fn step(mut self) -> io::Result<(Bytes, Option<EncodeState>)> {
         let mut piece = vec![0; PIECE];
         loop {

@@ -286,8 +286,8 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
     }
 }
 
-/// Returns the complete plain variant as a response, for callers that change the response before it is sent, or if a
-/// preferred variant cannot be encoded now.
+/// Returns the complete plain variant as a response. It is used by callers that change the response before it is sent,
+/// and in place of a preferred variant that cannot be encoded now.
 pub fn plain_response(asset: &Asset) -> Response {
     let body = match &asset.plain.content {
         Content::Memory(bytes) => Body::Bytes(bytes.clone()),

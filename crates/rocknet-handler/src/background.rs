@@ -120,7 +120,7 @@ impl<T: Send + 'static> Background<T> {
     }
 }
 
-/// Additional wait for the thread after the deadline, at which its event loop gives up on blocking calls.
+/// Additional wait for the thread after the deadline. At the deadline, its event loop gives up on blocking calls.
 const JOIN_GRACE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

@@ -36,8 +36,8 @@ pub fn random_two(all: &[Candidate], mut draw: impl FnMut() -> u64) -> Option<us
     Some(less_loaded(first, second).index)
 }
 
-/// Like [`random_two`], but inspects only the servers that are drawn, not all of `count`, unless no second one is
-/// drawn.
+/// Like [`random_two`], but inspects only the servers that are drawn, not all `count` servers. Further servers are
+/// inspected only if the draws find no second server.
 ///
 /// A draw is accepted with the probability of the server's weight divided by `heaviest`, the greatest weight. `get`
 /// returns the server at an index if it is available. Returns `None` if a few draws found no available server.
@@ -133,8 +133,8 @@ impl Candidate {
 
 /// Picks `other` if its load per weight, with this request added, does not exceed that of `one` without it; else `one`.
 ///
-/// If the difference is smaller, the server chosen by weight, which is `one`, is kept. Comparing loads directly would
-/// starve a light server while the others are nearly idle, or prefer it whenever it is idle.
+/// If the difference is smaller, `one`, which was chosen by weight, is kept. Comparing loads directly would starve a
+/// light server while the others are nearly idle, or prefer it whenever it is idle.
 fn less_loaded<'c>(one: &'c Candidate, other: &'c Candidate) -> &'c Candidate {
     if other.cost_of_one_more() <= one.cost() {
         other

@@ -41,8 +41,8 @@ pub struct InterimChannel {
 impl InterimResponse {
     /// Adds an interim response of an upstream to the one that has not been sent yet.
     ///
-    /// Early hints are combined, and replace any other response. Only the latest of other responses is kept, because
-    /// they indicate little more than that the upstream is working. 100 is dropped.
+    /// Early hints are combined, and replace any other response. Of all other responses, only the latest is kept,
+    /// because they indicate little more than that the upstream is working. 100 is dropped.
     pub fn merge(waiting: &mut Option<Box<InterimResponse>>, status: Status, fields: FieldList) {
         match waiting {
             Some(response) if response.status == Status::EARLY_HINTS => {
@@ -64,8 +64,9 @@ impl InterimSender {
 
     /// Sends fields, mostly `Link`, as 103 (Early Hints).
     ///
-    /// Ready when the connection has accepted them; it accepts no more than the client reads. HTTP/1.0 clients get no
-    /// interim responses. Responses beyond [`MAX_INTERIM_RESPONSES`] or [`MAX_INTERIM_BYTES`] are dropped.
+    /// Ready when the connection has accepted the fields. The connection accepts fields only as fast as the client
+    /// reads. HTTP/1.0 clients get no interim responses. Responses beyond [`MAX_INTERIM_RESPONSES`] or
+    /// [`MAX_INTERIM_BYTES`] are dropped.
     pub async fn send_early_hints(&mut self, fields: FieldList) {
         let status = Status::EARLY_HINTS;
         let mut response = Some(Box::new(InterimResponse { status, fields }));

@@ -134,7 +134,7 @@ impl RequestBody {
     ///
     /// # Errors
     ///
-    /// If the body ended early, or could not be read from the spool.
+    /// Returns an error if the body ended early, or could not be read from the spool.
     pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
         if let Some(BodyExtras { spooled: Some(_), .. }) = self.extras.as_deref() {
             return self.poll_spooled(context);

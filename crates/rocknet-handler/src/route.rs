@@ -76,7 +76,7 @@ impl Route {
     ///
     /// # Errors
     ///
-    /// If a redirect cannot be compiled. The message names the redirect.
+    /// Returns an error if a redirect cannot be compiled. The message names the redirect.
     pub fn new(
         settings: &Settings,
         headers: BTreeMap<String, String>,

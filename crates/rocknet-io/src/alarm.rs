@@ -28,7 +28,7 @@ mod tests {
             let mut alarm = Alarm::new().expect("an alarm");
             let began = Instant::now();
             let length = Duration::from_millis(5);
-            // The last moment that was set is the one that counts.
+            // Only the moment that was set last counts.
             alarm.set(Some(began + Duration::from_secs(60)), began);
             alarm.set(Some(began + length), began);
             poll_fn(|context| match alarm.poll(context) {
@@ -37,7 +37,7 @@ mod tests {
             })
             .await;
             assert!(began.elapsed() >= length, "after {:?}", began.elapsed());
-            // It goes off once.
+            // The alarm goes off only once.
             let again = poll_fn(|context| Poll::Ready(alarm.poll(context))).await;
             assert!(!again);
         });

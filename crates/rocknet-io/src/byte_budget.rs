@@ -19,9 +19,9 @@ impl ByteBudget {
         }
     }
 
-    /// Reserves `bytes` and returns true, or returns false if the limit would be exceeded. An empty queue accepts any
-    /// number, because otherwise an item larger than the limit could never pass. A refused call counts its bytes for a
-    /// moment, so a concurrent call may return false although its bytes would fit.
+    /// Reserves `bytes` and returns true, or returns false if the limit would be exceeded. While no bytes are reserved,
+    /// any number is accepted, because otherwise an item larger than the limit could never pass. A refused call counts
+    /// its bytes for a moment, so a concurrent call may return false although its bytes would fit.
     #[must_use]
     pub fn try_reserve(&self, bytes: u64) -> bool {
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);

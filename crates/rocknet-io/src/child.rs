@@ -31,7 +31,8 @@ pub struct ChildSetup<'a> {
 ///
 /// # Errors
 ///
-/// Fails on Linux if the name of the directory contains a NUL byte. On other systems the start of the command fails.
+/// On Linux, this function fails if the name of the directory contains a NUL byte. On other systems, starting the
+/// command fails instead.
 pub fn prepare(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<()> {
     command.process_group(0);
     system::before_exec(command, setup)
@@ -56,7 +57,7 @@ pub fn bind_to_thread(command: &mut Command, user: Option<&User>, parent_death_s
 ///
 /// # Errors
 ///
-/// `ESRCH` if the group has no process any more; `EPERM` if this process may signal none of its members; `InvalidInput`
+/// `ESRCH` if the group has no processes left; `EPERM` if this process may signal none of its members; `InvalidInput`
 /// if `leader` cannot be a process ID.
 pub fn signal_group(leader: u32, signal: Signal) -> io::Result<()> {
     let pid = i32::try_from(leader).ok().and_then(Pid::from_raw);
@@ -115,7 +116,7 @@ mod system {
                 fcntl_setfd(inherited, FdFlags::empty())?;
             }
             if parent_death_signal.is_some() {
-                // Set after the change of user, which would clear the signal.
+                // The signal is set after the change of user, because that change would clear it.
                 set_parent_process_death_signal(parent_death_signal)?;
                 fail_if_orphaned(parent)?;
             }

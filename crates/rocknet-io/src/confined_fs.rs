@@ -1,10 +1,10 @@
 //! Root-confined file system: opens files below a directory so that no path, symbolic link or race leads outside it.
-//! Two policies for links, [`Symlinks::Owner`] and [`Symlinks::All`], permit links that lead out.
+//! Only the link policies [`Symlinks::Owner`] and [`Symlinks::All`] permit links that lead outside.
 //!
 //! The directory is opened once, and every path is resolved from that descriptor. On Linux `openat2` with
 //! `RESOLVE_BENEATH` confines the lookup. The kernel refuses absolute links, even those that point back inside the
-//! directory. For these links, under [`Symlinks::Owner`], after repeated collisions with renames, and without
-//! `openat2`, the path is walked component by component over open descriptors.
+//! directory. The path is walked component by component over open descriptors in four cases: for these links, under
+//! [`Symlinks::Owner`], after repeated collisions with renames, and on systems without `openat2`.
 
 use std::fs::File;
 use std::io;
@@ -32,7 +32,7 @@ mod system;
 #[path = "confined_fs/portable.rs"]
 mod system;
 
-// The tests of races exchange two names atomically, which finds the most races and is possible only on Linux.
+// The race tests exchange two names atomically. This finds the most races, and is possible only on Linux.
 #[cfg(all(test, target_os = "linux"))]
 mod races;
 #[cfg(test)]
@@ -128,10 +128,10 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// Returns [`OpenError::WouldBlock`] if the caller has to use [`Root::open_file`]: a name is not cached, the kernel
-    /// cannot look up cached names below this root, the policy is [`Symlinks::Owner`], or permission is missing. Under
-    /// [`Symlinks::Inside`], this is also the error for a link that leads out or is absolute. Otherwise returns the
-    /// errors of [`Root::open_file`].
+    /// Returns [`OpenError::WouldBlock`] if a name is not cached, the kernel cannot look up cached names below this
+    /// root, the policy is [`Symlinks::Owner`], or permission is missing. Under [`Symlinks::Inside`], this is also the
+    /// error for a link that leads out or is absolute. After this error, the caller has to use [`Root::open_file`]. All
+    /// other errors are those of [`Root::open_file`].
     pub fn open_cached(&self, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
         let relative = validated(relative)?;
         // Checking the owners of links requires several system calls, some of which could block.
@@ -158,8 +158,8 @@ impl Root {
 
     /// Starts loading the names that `open_cached` needs into the kernel's cache, on the event loop of this thread.
     ///
-    /// Returns `None` if the event loop has no such operation or too many of them, if `relative` is invalid, or if
-    /// `open_cached` never succeeds below this root or with this policy.
+    /// Returns `None` if the event loop does not support the operation or has too many of them, if `relative` is
+    /// invalid, or if `open_cached` never succeeds below this root or with this policy.
     pub fn prefetch_names(self: &Arc<Self>, relative: &[u8], symlinks: Symlinks) -> Option<ReadAhead> {
         if symlinks == Symlinks::Owner {
             return None;
@@ -181,8 +181,8 @@ impl Root {
 
     /// Returns whether a regular file seems to exist at `relative`, with a single system call and without a guarantee.
     ///
-    /// Meant for the coded forms `x.br`, `x.zst` and `x.gz` of a file, most of which do not exist. Links are followed
-    /// even out of the root, so only opening the file decides whether it may be served.
+    /// Meant for the compressed forms `x.br`, `x.zst` and `x.gz` of a file, most of which do not exist. Links are
+    /// followed even out of the root, so only opening the file decides whether it may be served.
     pub fn may_contain(&self, relative: &[u8]) -> bool {
         validated(relative).is_ok_and(|relative| {
             rustix::fs::statat(&self.directory, relative, AtFlags::empty()).is_ok_and(|stat| meta::is_regular(&stat))
@@ -190,7 +190,7 @@ impl Root {
     }
 
     /// Reads at most `max_entries` names of a directory, and returns those of files and directories in no particular
-    /// order. Sockets, FIFOs, devices and links that cannot be followed are left out, but count.
+    /// order. Sockets, FIFOs, devices and links that cannot be followed are left out, but count towards `max_entries`.
     ///
     /// # Errors
     ///
@@ -221,8 +221,8 @@ impl Root {
 }
 
 /// Returns the attributes of the file or directory at `path` if the kernel has every name of the path in its cache.
-/// Returns `None` if not, and after any other error. Links are followed anywhere, so `path` must come from the
-/// operator.
+/// Returns `None` if a name is not cached, and after any other error. Links are followed anywhere, so `path` must come
+/// from the operator.
 pub fn stat_cached(path: &Path) -> Option<Meta> {
     let found = system::stat_cached(path).ok()?;
     Meta::of(found.as_fd()).ok()

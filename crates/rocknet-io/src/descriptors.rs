@@ -38,8 +38,8 @@ pub fn raise() -> DescriptorLimit {
     DescriptorLimit { before, now: limit() }
 }
 
-/// Limit requested if the hard limit is refused. It is enough for a million connections, and the maximum that Linux
-/// allows without a change of `fs.nr_open`.
+/// Limit requested if the hard limit is refused. It is enough for a million connections, and it is the maximum that
+/// Linux allows without a change of `fs.nr_open`.
 const FALLBACK_LIMIT: u64 = 1 << 20;
 
 #[cfg(test)]

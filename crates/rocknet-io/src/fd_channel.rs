@@ -21,7 +21,8 @@ pub struct FdChannel(OwnedFd);
 pub struct Message {
     /// Number of bytes received. A message longer than the buffer is cut.
     pub size: usize,
-    /// The descriptor sent with the message; `None` also if this process had no free descriptor to receive it.
+    /// The descriptor sent with the message. `None` if the message has no descriptor, or if this process had no free
+    /// descriptor number for it.
     pub fd: Option<OwnedFd>,
 }
 

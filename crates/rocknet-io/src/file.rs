@@ -182,8 +182,8 @@ pub fn is_resident(file: &File, offset: u64) -> bool {
     check_resident(file, offset).unwrap_or(true)
 }
 
-/// Returns whether the byte at `offset`, which has to exist, is in memory; false if that is unknown, like
-/// [`is_resident`].
+/// Returns whether the byte at `offset` is in memory. The file has to contain this byte. Like [`is_resident`], returns
+/// false if the file system cannot tell.
 ///
 /// # Errors
 ///
@@ -201,7 +201,7 @@ pub fn check_resident(file: &File, offset: u64) -> Result<bool, FileError> {
 /// is sent.
 ///
 /// The range is read from its start to its end, so that the kernel reads ahead. Announcing the whole range first
-/// (`POSIX_FADV_WILLNEED`) made a megabyte more expensive by half, because the kernel then reads it into single pages
+/// (`POSIX_FADV_WILLNEED`) increased the cost of a megabyte by half, because the kernel then reads it into single pages
 /// instead of large ones.
 pub fn load_into_page_cache(file: &File, offset: u64, length: u64) {
     let (mut at, end) = (offset, offset.saturating_add(length));

@@ -6,8 +6,8 @@
 //!                               │ the ring also polls the runtime's own epoll: timers, other threads, signals
 //! ```
 //!
-//! Operations read and write only memory that the ring owns. None refers to memory of a task, so a task can be dropped
-//! at any time.
+//! Operations read and write only memory that the ring owns. No operation refers to memory of a task, so a task can be
+//! dropped at any time.
 
 mod completions;
 mod driver;

@@ -21,7 +21,7 @@ impl OwnedThread {
     pub fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<OwnedThread> {
         let (running, ended) = channel::<()>();
         let run = move || {
-            // Dropped after the call, even if it panics.
+            // Dropped after the call of `run`, even if `run` panics.
             let _running = running;
             run();
         };

@@ -36,7 +36,7 @@ struct PoolInner {
     free: RefCell<Vec<PipeEnds>>,
     /// Number of open pipes, including those in use.
     count: Cell<usize>,
-    /// True if a pipe was requested since the last tick, even in vain.
+    /// True if a pipe was requested since the last tick, even if the request failed.
     was_used: Cell<bool>,
     /// True if the system refused to create a pipe since the last tick. Trying again for every transfer would cost more
     /// than copying.
@@ -126,7 +126,8 @@ impl Pipe {
 
     /// Moves bytes from a socket into the pipe, at most as many as the pipe has room for, and returns their number.
     /// Returns 0 if the socket has no data, is at its end or does not support `splice`. Also returns 0 if the pipe is
-    /// full, the pool has no pipe, or a signal interrupts the call. The caller distinguishes these cases by a receive.
+    /// full, the pool has no pipe, or a signal interrupts the call. To distinguish these cases, the caller receives
+    /// from the socket.
     #[cfg(unix)]
     pub(crate) fn fill(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let room = PIPE_BYTES.saturating_sub(self.buffered as usize);

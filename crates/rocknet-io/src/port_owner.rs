@@ -15,8 +15,8 @@ pub use owner::PortOwner;
 
 /// Returns a process that listens on TCP `port` at an address that conflicts with `ip`, or at any address for `None`.
 ///
-/// Only root can find processes of other users. The search takes milliseconds, at most about a second, so call it only
-/// at startup and reload.
+/// Only root can find processes of other users. The search normally takes milliseconds, but can take about a second, so
+/// call this function only at startup and reload.
 pub fn of_port(ip: Option<IpAddr>, port: u16) -> Option<PortOwner> {
     system::of_port(ip, port)
 }

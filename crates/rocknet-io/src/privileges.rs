@@ -41,9 +41,9 @@ pub fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     system::drop_to(user)
 }
 
-/// Drops all capabilities except those to start programs under other accounts and to kill them. Blocks the signals with
-/// which a service manager or a terminal ends programs, such as SIGTERM. Meant for the account helper, which ends when
-/// its channel to the server closes. Call this function before any thread starts.
+/// Drops all capabilities except those for starting programs under other accounts and for killing these programs.
+/// Blocks signals such as SIGTERM, with which a service manager or a terminal ends programs. Meant for the account
+/// helper, which ends when its channel to the server closes. Call this function before any thread starts.
 ///
 /// # Errors
 ///

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 ///
 /// # Errors
 ///
-/// `TimedOut` if the program runs longer than `timeout`; it is then killed, but not the processes that it started.
-/// Otherwise the error of querying its state.
+/// `TimedOut` if the program runs longer than `timeout`; the program is then killed, but the processes that it started
+/// are not. Otherwise the error of querying its state.
 pub fn wait_with_output(mut child: Child, timeout: Duration) -> io::Result<Output> {
     let deadline = Instant::now() + timeout;
     // Read concurrently, because a program whose pipe is full never exits.
@@ -58,7 +58,7 @@ fn read(mut stream: impl Read) -> Vec<u8> {
 /// Interval between checks for the end of the program. Most programs run for tens of milliseconds.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Maximum time to read the remaining output, at most 64 KiB per pipe, after the program has exited.
+/// Maximum time to read the remaining output after the program has exited. At most 64 KiB remain in each pipe.
 const PIPE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum output of each stream in bytes. Listings and messages have some kilobytes.

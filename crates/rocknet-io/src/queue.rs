@@ -141,7 +141,8 @@ impl SendQueue {
     ///
     /// # Panics
     ///
-    /// Panics if the range lies outside of the bytes and is copied. Sending panics if such a range was not copied.
+    /// Panics if the range lies outside of the bytes and is short enough to be copied. If the range lies outside of the
+    /// bytes and was not copied, sending panics.
     pub fn push_shared(&mut self, bytes: &SharedBytes, start: usize, end: usize) {
         let all: &[u8] = (**bytes).as_ref();
         if end - start < COPY_BELOW {
@@ -225,7 +226,7 @@ impl SendQueue {
         rest
     }
 
-    /// Returns the unsent bytes if there are no segments, so that all bytes are in the queue's own buffer. This is the
+    /// Returns the unsent bytes if there are no segments; all bytes are then in the queue's own buffer. This is the
     /// common case, and requires one `send`.
     #[inline]
     pub(crate) fn plain(&self) -> Option<&[u8]> {
@@ -329,8 +330,8 @@ impl SendQueue {
     #[cfg(unix)]
     /// Returns whether any data follows a range of a file.
     pub(crate) fn has_data_after_file(&self) -> bool {
-        // The end of the queue is skipped, because no data follows it. It is the unsegmented bytes if there are any,
-        // otherwise the last segment.
+        // The end of the queue is skipped, because no data follows it. The end consists of the unsegmented bytes if
+        // there are any, otherwise of the last segment.
         let ends = usize::from(self.segmented.max(self.sent) == self.written.len());
         let mut following = self.segments.iter().rev().skip(ends);
         following.any(|segment| matches!(segment, Segment::File { .. }))

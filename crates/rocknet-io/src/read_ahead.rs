@@ -16,7 +16,7 @@ pub fn read_ahead(file: &Arc<File>, offset: u64, length: u64) -> Option<ReadAhea
     Some(Box::pin(crate::io_uring::read_ahead(file, offset, length)?))
 }
 
-/// Returns `None`, because only io_uring supports it.
+/// Returns `None`, because only io_uring supports read-ahead.
 #[cfg(not(target_os = "linux"))]
 pub fn read_ahead(_: &Arc<File>, _: u64, _: u64) -> Option<ReadAhead> {
     None

@@ -111,12 +111,12 @@ pub fn spawn<F: Future<Output = ()> + 'static>(future: F) {
     drop(tokio::task::spawn_local(future));
 }
 
-/// Delivers the events that the kernel has at this moment to their tasks: all completions of the ring, and of the
-/// runtime's own events at most the number that one poll reads.
+/// Delivers the events that the kernel has at this moment to their tasks: all completions of the ring, and at most as
+/// many of the runtime's own events as one poll reads.
 pub async fn drain_events() {
     tokio::task::yield_now().await;
-    // Yielding made the runtime poll its events once. The tasks that they woke have run and may have added writes to
-    // the batch. Yielding does not park the thread, so the hook that flushes the batch has not run.
+    // Yielding made the runtime poll its events once. The tasks that these events woke have run and may have added
+    // writes to the batch. Yielding does not park the thread, so the hook that flushes the batch has not run.
     write_batch::flush_on_park();
     system::drain_ring();
 }

@@ -12,8 +12,7 @@ mod system;
 #[path = "sealed_file/portable.rs"]
 mod system;
 
-/// Creates a file with this content and the position at its start. On systems that can seal files, the content
-/// is final.
+/// Creates a file with this content, positioned at the start. On systems that can seal files, the content is final.
 ///
 /// # Errors
 ///
@@ -59,7 +58,7 @@ mod tests {
         assert!(file.write_all(b"other").is_err());
         assert!(file.set_len(0).is_err());
         assert!(file.set_len(100).is_err());
-        // The path may yield another descriptor for writing, but the seals also apply to that.
+        // Opening the path may return another descriptor for writing, but the seals also apply to that descriptor.
         if let Ok(mut again) = File::options().write(true).open(path(file.as_fd())) {
             assert!(again.write_all(b"other").is_err());
         }

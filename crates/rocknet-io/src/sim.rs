@@ -56,7 +56,7 @@ enum ScriptedInput {
     Borrowed(Bytes),
     /// Bytes in a buffer of the link.
     Owned(Bytes),
-    /// No data for one poll, which wakes the task so that it polls again.
+    /// No data for one poll. This poll wakes its task, so that the task polls again.
     Pause,
     Fail(io::ErrorKind),
     End,
@@ -70,7 +70,7 @@ pub fn pair() -> (SimLink, SimPeer) {
 
 impl SimPeer {
     /// Sends bytes, which arrive in the caller's buffer. One poll returns as many of them as fit, and no bytes of the
-    /// next send. Empty `bytes` arrive as an end of the stream in one poll.
+    /// next send. Empty `bytes` make one poll return the end of the stream.
     pub fn send(&self, bytes: &[u8]) -> &SimPeer {
         self.script(ScriptedInput::Borrowed(Bytes::copy_from_slice(bytes)))
     }

@@ -32,8 +32,8 @@ pub fn is_terminal(stream: StandardStream) -> bool {
     }
 }
 
-/// Returns whether to write colour to the stream: it is a terminal that supports colour, and `NO_COLOR` is unset or
-/// empty.
+/// Returns whether to write colour to the stream: true if the stream is a terminal that supports colour, and `NO_COLOR`
+/// is unset or empty.
 pub fn shows_colour(stream: StandardStream) -> bool {
     colour(
         is_terminal(stream),
@@ -43,7 +43,7 @@ pub fn shows_colour(stream: StandardStream) -> bool {
 }
 
 /// Reads a line without its line ending; the line is empty at the end of the input. A line longer than `max_bytes` is
-/// cut to `max_bytes + 1` bytes, so that the caller notices. Its rest may remain in the input.
+/// cut to `max_bytes + 1` bytes, so that the caller can detect it. The rest of the line may remain in the input.
 ///
 /// # Errors
 ///

@@ -244,8 +244,8 @@ impl<L: Link, S: Side> Tls<L, S> {
             }
             Ok(used)
         });
-        // Sends an alert for errors for which rustls creates none. An alert of the peer gets no alert in response (RFC
-        // 8446 §6.2).
+        // Sends an alert for each error for which rustls creates no alert. An alert of the peer gets no alert in
+        // response (RFC 8446 §6.2).
         if let Err(error) = &decrypted
             && !matches!(error, rustls::Error::AlertReceived(_))
             && !self.closed
@@ -273,10 +273,11 @@ impl<L: Link, S: Side> Tls<L, S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends `records` after those in the backlog. Returns true if all records, with the backlog, have been sent.
+    /// Sends `records` after those in the backlog. Returns true if all records, including the backlog, have been sent.
     fn send_records(&mut self, context: &mut Context<'_>, records: &mut SendQueue) -> io::Result<bool> {
         if self.is_shut_down {
-            // Such records are, for example, the response to a key update while the last bytes of the peer are read.
+            // Discards, for example, the response to a key update that arrives while the last bytes of the peer are
+            // read.
             records.clear();
         }
         if records.is_empty() {

@@ -1,5 +1,5 @@
 //! UDP sockets for HTTP/3. On Linux each call sends or receives many datagrams, with their congestion mark (ECN) and
-//! local address. Elsewhere a call handles one datagram, without them.
+//! local address. On other systems each call handles one datagram, without its mark and local address.
 //!
 //! The sockets wait for readiness events of the runtime. Both I/O back ends deliver these events, so this code works
 //! with either.
@@ -43,7 +43,8 @@ use crate::socket::Address;
 /// largest batches. The kernel limits the size to `net.core.rmem_max` and `wmem_max`.
 const SOCKET_BUFFER: usize = 2 << 20;
 
-/// Binds `count` sockets to a UDP port, which [`UdpSocket::new`] takes. Linux distributes clients over them.
+/// Binds `count` sockets, at least one, to a UDP port, which [`UdpSocket::new`] takes. Linux distributes clients over
+/// them.
 ///
 /// # Errors
 ///
@@ -71,8 +72,8 @@ pub fn bind(address: &Address, count: usize) -> io::Result<Vec<OwnedFd>> {
     Ok(sockets)
 }
 
-/// Binds the first socket of an address. It shares the address only afterwards, so that this fails if another program
-/// uses the port.
+/// Binds the first socket of an address. The socket shares the address only after binding, so that binding fails if
+/// another program uses the port.
 fn bind_first(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     let socket = unbound(address, only_v6)?;
     socket.bind(&address.into())?;

@@ -1,13 +1,13 @@
-//! Timer wheel: deadlines that are cheap to move, and that expire never early and less than two ticks late.
+//! Timer wheel. Its deadlines are cheap to move, never expire early, and expire less than two ticks late.
 //!
 //! ```text
 //! slot:   0    1    2  …  255       a deadline waits in the slot of the tick it was first set to;
 //!        [ ]  [a]  [ ]   [b c]      at that tick it expires (wakes its task), or moves to a later slot if it was moved
 //! ```
 //!
-//! Moving a deadline further away only stores its new tick, because deadlines move with every request and nearly always
-//! further away. The entry remains in its slot until the old tick, and then moves to its new slot. A deadline that
-//! moves nearer is immediately entered into a second slot.
+//! Moving a deadline further away only stores its new tick. This has to be cheap, because deadlines move with every
+//! request, and nearly always further away. The entry remains in its slot until the old tick, and then moves to its new
+//! slot. A deadline that moves nearer is immediately entered into a second slot.
 //!
 //! Ticks are counted in 32 bits, because every connection stores several. With ticks of 10 ms the counter wraps around
 //! after 497 days. Two ticks are therefore compared by their wrapping difference, and no deadline is further away than
@@ -23,8 +23,8 @@ use std::time::Duration;
 /// Number of slots. With ticks of 250 ms one round is 64 s, so that a usual deadline is examined only once.
 const SLOTS: usize = 256;
 
-/// Maximum ticks from now to a deadline: half of the range, 248 days with ticks of 10 ms. Longer times are shortened to
-/// it.
+/// Maximum number of ticks from now to a deadline: half of the range, which is 248 days with ticks of 10 ms. Longer
+/// times are shortened to this maximum.
 const MAX_TICKS: u32 = i32::MAX as u32;
 
 /// Moment of a wheel, counted in ticks. The order of two moments is defined if they are less than half of the range
@@ -33,7 +33,8 @@ const MAX_TICKS: u32 = i32::MAX as u32;
 pub struct Tick(u32);
 
 impl Tick {
-    /// Returns the moment `ticks` later (see [`Wheel::ticks`]). More than half of the range is shortened to it.
+    /// Returns the moment `ticks` later (see [`Wheel::ticks`]). A number of ticks above half of the range is shortened
+    /// to half of the range.
     #[inline]
     pub fn after(self, ticks: u32) -> Tick {
         Tick(self.0.wrapping_add(ticks.min(MAX_TICKS)))
@@ -75,9 +76,9 @@ pub struct Wheel {
 }
 
 struct TimerEntry {
-    /// Tick at which the deadline expires, if it is `Set`; never before `slot_tick`.
+    /// Tick at which the deadline expires. Valid only if `state` is `Set`. Never before `slot_tick`.
     due: Tick,
-    /// Earliest tick whose slot contains the entry, if `is_in_slot`; never before the current tick.
+    /// Earliest tick whose slot contains the entry. Valid only if `is_in_slot` is true. Never before the current tick.
     slot_tick: Tick,
     state: DeadlineState,
     is_in_slot: bool,
@@ -132,7 +133,7 @@ impl Wheel {
     }
 
     /// Returns the number of ticks from now that last at least `time`, so that a deadline never expires early. Times
-    /// beyond half of the range are shortened to it.
+    /// longer than half of the range are shortened to half of the range.
     pub fn ticks(&self, time: Duration) -> u32 {
         // Every request calls this, and a division of 128-bit numbers would call a slow library function.
         let Ok(nanos) = u64::try_from(time.as_nanos()) else {
@@ -216,7 +217,7 @@ impl Wheel {
 }
 
 impl Deadline {
-    /// Sets the deadline to `ticks` from now (see [`Wheel::ticks`]), but at least to the next tick.
+    /// Sets the deadline to `ticks` from now (see [`Wheel::ticks`]); 0 counts as 1.
     #[inline]
     pub fn set(&self, ticks: u32) {
         // The slot of the current tick has already been processed.

@@ -22,11 +22,11 @@ const RETRY: Duration = Duration::from_secs(1);
 /// renames.
 const ROTATE_RETRY: Duration = Duration::from_secs(60);
 
-/// Minimum age at which a log is rotated. With a shorter one, every check of the clock would rotate it.
+/// Minimum age at which a log is rotated. With a shorter minimum, every check of the clock would rotate the log.
 const AGE_MIN: Duration = Duration::from_secs(1);
 
 /// Time after which a log that the configuration no longer names is closed, counted from its last line. Requests of the
-/// old configuration usually end within this time; a later one opens the file again.
+/// old configuration usually end within this time; a later request opens the file again.
 const CLOSE_AFTER: Duration = Duration::from_secs(60);
 
 pub(super) struct Destination {
@@ -60,7 +60,7 @@ struct WriteFailure {
     reader_is_slow: bool,
 }
 
-/// Current time, which is an argument so that tests can choose it.
+/// Current time. It is passed as an argument, so that tests can choose it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
     pub(super) instant: Instant,
@@ -188,7 +188,8 @@ impl Destination {
         [retry, rotation, self.closes_at()].into_iter().flatten().min()
     }
 
-    /// Replaces the open file by the file that now has its name, if that is another one. Retries a failed log at once.
+    /// Replaces the open file by the file that now has its name, if that is a different file. Retries a failed log at
+    /// once.
     ///
     /// # Errors
     ///
@@ -209,7 +210,7 @@ impl Destination {
                 }
                 Err(error) => Err(error),
             },
-            // A closed log is opened by its next line, and a file that still has the name remains open.
+            // A closed log is opened when its next line is written. A file that still has its name remains open.
             _ => Ok(()),
         };
         self.drain(rotate, now);
@@ -247,7 +248,8 @@ impl Destination {
         self.rotate_error.is_some() || self.outage.as_ref().is_some_and(|outage| outage.has_news(health))
     }
 
-    /// Returns the pending report, with `true` if it is bad news. `time` formats a time in milliseconds.
+    /// Returns the pending report, with `true` if it reports a failure or lost lines. `time` formats a time in
+    /// milliseconds.
     pub(super) fn take_report(&mut self, time: impl Fn(u64) -> String) -> Option<(bool, String)> {
         if !self.has_news() {
             return None;

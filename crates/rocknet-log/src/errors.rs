@@ -47,7 +47,7 @@ pub(super) struct LevelChoice<'a> {
     pub(super) level: Level,
     /// True if a reload keeps the level.
     pub(super) is_fixed: bool,
-    /// Value of the variable, if it is not a level.
+    /// Value of the environment variable, if it is not a valid level.
     pub(super) unknown: Option<&'a str>,
 }
 

@@ -20,8 +20,8 @@ const CUT: &str = "...";
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Returns whether `byte` needs no escape. `lowest` is the lowest byte that needs none: a space, or `!` if spaces are
-/// escaped.
+/// Returns whether `byte` needs no escape. `lowest` is the lowest byte that needs no escape: a space, or `!` if spaces
+/// are escaped.
 #[inline]
 fn is_plain(byte: u8, lowest: u8) -> bool {
     (byte >= lowest) & (byte < 0x7F) & (byte != b'"') & (byte != b'\\')

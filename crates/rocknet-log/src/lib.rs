@@ -109,15 +109,15 @@ impl Logger {
         AccessWriter::new(Arc::clone(&self.shared), self.messages.clone())
     }
 
-    /// Reopens every log file that no longer has its name, because another program has renamed it. Returns before the
-    /// files have been reopened.
+    /// Reopens the log files that other programs have renamed, so that each log is written to the file with its name.
+    /// Returns before the files have been reopened.
     pub fn reopen(&self) {
         self.command(Command::Reopen);
     }
 
-    /// Applies the level, error log and rotation of a new configuration, whose access logs are then opened by
-    /// [`Logger::sink`]. The level remains if `ROCKNET_LOG` has set it. A log that is not requested again is closed
-    /// after some time without lines.
+    /// Applies the level, error log and rotation of a new configuration. [`Logger::sink`] then opens its access logs.
+    /// The level remains unchanged if `ROCKNET_LOG` has set it. A log that is not requested again is closed after some
+    /// time without lines.
     ///
     /// # Errors
     ///

@@ -47,7 +47,7 @@ impl Outage {
         state_is_unreported || self.lost > self.reported_lost
     }
 
-    /// Returns the report, with `true` if it is bad news. `time` formats a time in milliseconds.
+    /// Returns the report, with `true` if it reports a failure or lost lines. `time` formats a time in milliseconds.
     pub(super) fn take_report(&mut self, health: Health, time: impl Fn(u64) -> String) -> (bool, String) {
         let (lost, since) = (lines(self.lost), time(self.since_ms));
         let news = if self.lost > self.reported_lost {

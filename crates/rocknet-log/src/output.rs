@@ -138,7 +138,8 @@ impl Output {
         }
     }
 
-    /// Returns the length, and the age since creation; 0 if the file system does not record the creation.
+    /// Returns the length, and the age since creation. The age is 0 if the file system does not record the creation
+    /// time.
     pub(super) fn size_and_age(&self) -> (u64, Duration) {
         let Ok(metadata) = self.file.metadata() else {
             return (0, Duration::ZERO);

@@ -19,8 +19,8 @@ pub(super) fn set_aside(path: &Path, keep: usize) -> io::Result<()> {
     fs::rename(path, numbered(path, 1))
 }
 
-/// Removes all old files except the `keep` youngest, up to the first gap in their numbers. There are more of them after
-/// `keep` was reduced.
+/// Removes all old files except the `keep` youngest, up to the first gap in their numbers. More than `keep` old files
+/// exist after `keep` was reduced.
 pub(super) fn prune(path: &Path, keep: usize) {
     let mut number = keep + 1;
     while fs::remove_file(numbered(path, number)).is_ok() {

@@ -276,8 +276,8 @@ impl LogThread {
     /// Logs one line about the outages of all logs since the last such line.
     fn report_news(&mut self, now: Now) {
         if self.errors.is_some_and(|index| self.destinations[index].is_failing()) {
-            // The report itself would be lost and counted, endlessly. The news is reported after the error log has
-            // recovered.
+            // The report itself would be lost and counted, which would cause another report, without end. The outages
+            // are reported after the error log has recovered.
             return;
         }
         self.report_not_before = now.instant.checked_add(REPORT_INTERVAL);
@@ -290,7 +290,7 @@ impl LogThread {
             .collect();
         // Each destination returns one report at a time, so more may be pending.
         self.has_news = self.destinations.iter_mut().any(Destination::has_news);
-        // Bad news comes first, otherwise the order is that of the configuration.
+        // Failures and lost lines come first. Otherwise the order is that of the configuration.
         news.sort_by_key(|(is_bad, _)| !is_bad);
         if let Some((is_bad, text)) = news.first() {
             let level = if *is_bad { Level::Error } else { Level::Info };

@@ -145,8 +145,8 @@ impl Table {
             logged: 0,
             left_out: 0,
         });
-        // A window without omitted lines restarts after its end. One with omitted lines continues until it is reported,
-        // so that no count is lost.
+        // A window in which no line was left out restarts after its end. A window in which lines were left out
+        // continues until they are reported, so that no count is lost.
         if now_ms.saturating_sub(entry.since_ms) >= WINDOW_MS && entry.left_out == 0 {
             (entry.since_ms, entry.logged) = (now_ms, 0);
         }

@@ -17,8 +17,8 @@ const CAPACITY: usize = HAND_OVER + 4 * 1024;
 /// Maximum capacity of a buffer that is reused. An unusually long record can make a buffer larger.
 pub(super) const RECYCLED_MAX: usize = 2 * CAPACITY;
 
-/// Maximum number of empty buffers kept by one worker: more than the log thread uses at a time unless its disk is slow,
-/// and little memory to keep after a burst.
+/// Maximum number of empty buffers kept by one worker. The log thread uses fewer at a time unless its disk is slow, and
+/// this number of buffers occupies little memory after a burst.
 const SPARES: usize = 8;
 
 /// Maximum number of logs with buffers in one worker. When this number is reached, all buffers are sent. Otherwise
@@ -117,8 +117,8 @@ impl AccessWriter {
         self.active.push(index as u32);
     }
 
-    /// Sends the lines of a slot and deactivates it. If the thread is overloaded, the lines are counted as lost, which
-    /// the next chunk reports, and the slot remains active. Returns whether the slot was deactivated.
+    /// Sends the lines of a slot and deactivates it. If the thread is overloaded, the lines are counted as lost, and
+    /// the slot remains active. The next chunk reports the lost lines. Returns whether the slot was deactivated.
     #[cold]
     fn hand_over(&mut self, index: usize) -> bool {
         let slot = &mut self.slots[index];

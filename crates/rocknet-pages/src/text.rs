@@ -80,8 +80,8 @@ fn push_char(out: &mut Vec<u8>, c: char) {
     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// Appends the UTF-16 units of a character as escapes. All characters that are escaped today need one unit; the loop
-/// also handles characters of two.
+/// Appends the UTF-16 units of a character as escapes. All characters that are currently escaped need one unit. The
+/// loop also handles characters of two units.
 fn push_unicode_escape(out: &mut Vec<u8>, c: char) {
     for unit in c.encode_utf16(&mut [0; 2]) {
         out.extend_from_slice(b"\\u");

@@ -1,6 +1,6 @@
-//! The parts of CGI (RFC 3875) that several protocols share: the parser for the head of a response, used for FastCGI,
-//! SCGI, uwsgi and CGI programs, and the error for a variable that a protocol cannot encode. The head consists of field
-//! lines, of which one may be `Status`, and an empty line.
+//! The parts of CGI (RFC 3875) that several protocols share. One part is the parser for the head of a response of
+//! FastCGI, SCGI, uwsgi and CGI programs. The other part is the error for a variable that a protocol cannot encode. The
+//! head consists of field lines, of which one may be `Status`, and an empty line.
 
 use std::fmt;
 

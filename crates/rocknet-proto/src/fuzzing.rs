@@ -148,7 +148,8 @@ pub fn proxy_protocol(data: &[u8]) {
         loop {
             match parse(&data[..available]) {
                 Ok(ParseProgress::Complete(header)) => return (Some(Ok(header)), available),
-                // The splits may find an error after different numbers of bytes.
+                // Depending on the split, the error may be found after a different number of bytes, so the number is
+                // left out.
                 Err(error) => return (Some(Err(error)), 0),
                 Ok(ParseProgress::More { wanted }) => {
                     assert!(wanted > 0 && wanted <= MAX_V2_PAYLOAD);

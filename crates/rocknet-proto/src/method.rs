@@ -60,8 +60,8 @@ impl Method {
         })
     }
 
-    /// Returns true if the method is safe: a request with it asks for no change of state on the server (RFC 9110
-    /// §9.2.1).
+    /// Returns true if the method is safe: a request with this method does not ask for a change of state on the server
+    /// (RFC 9110 §9.2.1).
     pub fn is_safe(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
     }

@@ -21,9 +21,9 @@ pub struct PreparedHeads {
 }
 
 impl PreparedHeads {
-    /// Renders a head for a response body of `length` bytes. The heads for HTTP/2 and HTTP/3 omit fields that these do
-    /// not allow. Errors are not reported, because `fields` come from the configuration and from the server, which have
-    /// validated them already.
+    /// Renders a head for a response body of `length` bytes. The heads for HTTP/2 and HTTP/3 omit fields that these
+    /// versions do not allow. Errors are not reported, because `fields` come from the configuration and from the
+    /// server, which have validated them already.
     pub fn new(status: Status, fields: &FieldList, length: u64) -> PreparedHeads {
         PreparedHeads {
             status,

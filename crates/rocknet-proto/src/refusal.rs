@@ -95,8 +95,8 @@ impl FramingError {
 pub enum ChunkError {
     /// A chunk whose size line does not begin with a hexadecimal digit.
     Size,
-    /// A size of more than 16 digits, which overflows 64-bit parsers. In a response also sizes whose sum exceeds 64
-    /// bits.
+    /// A size of more than 16 digits, which overflows 64-bit parsers. In a response, sizes whose sum exceeds 64 bits
+    /// are refused too.
     SizeTooLong,
     /// A byte other than `;` or CRLF after the size. Parsers disagree about whitespace at this position.
     AfterSize,
@@ -163,8 +163,8 @@ pub enum Refusal {
     Version,
     /// A version that is not `HTTP/` digit `.` digit.
     VersionSyntax,
-    /// A line of three words whose third word is not an HTTP version. The second word is not a request target, or the
-    /// first is `PRI`, as in the preface of HTTP/2.
+    /// A line of three words whose third word is not an HTTP version. In addition, either the second word is not a
+    /// request target, or the first word is `PRI`, as in the preface of HTTP/2.
     UnknownProtocol,
     /// A byte in the target that is not a visible ASCII character.
     TargetByte,

@@ -7,8 +7,8 @@ use rocknet_proto::proxy_protocol::{
     MAX_V1_SIZE, MAX_V2_PAYLOAD, ParseProgress, ProxyHeader, ProxyHeaderError, SIGNATURE, parse, write_v1, write_v2,
 };
 
-/// Reads a header as a connection does: per call at most `step` bytes, and no more than the parser permits. Returns the
-/// result, `None` if the header is incomplete, and the number of unread bytes.
+/// Reads a header as a connection does: each call reads at most `step` bytes, and no more than the parser permits.
+/// Returns the result and the number of unread bytes. The result is `None` if the header is incomplete.
 fn run(bytes: &[u8], step: usize) -> (Option<Result<ProxyHeader, ProxyHeaderError>>, usize) {
     let mut header: Vec<u8> = Vec::new();
     loop {

@@ -32,7 +32,7 @@ struct BufferQueue {
     trailers: RefCell<Option<FieldList>>,
     /// Set when no more pieces follow. An error means that the response is truncated.
     end: RefCell<Option<io::Result<()>>>,
-    /// The reading side was dropped.
+    /// True if the reading side was dropped.
     is_abandoned: Cell<bool>,
     /// Waker of the reading side, which waits for a piece.
     reader: Cell<Option<Waker>>,
@@ -152,8 +152,8 @@ impl BufferFill {
             // Registered even while there is free space, so that dropping the reading side ends this task.
             self.queue.filler.set(Some(context.waker().clone()));
             if self.queue.buffered.get() >= self.max_buffered {
-                // Each check with a full buffer restarts the deadline, because nothing is received from the upstream
-                // now.
+                // While the buffer is full, each check restarts the deadline, because nothing is received from the
+                // upstream then.
                 self.deadline.set(self.exchange.idle_ticks());
                 return Poll::Pending;
             }

@@ -11,17 +11,18 @@ use rocknet_config::model::Priority;
 use rocknet_blocking::queue::Urgency;
 use rocknet_handler::clock::TimeSource;
 
-/// Divisor of the reserve: requests of low priority may not use a quarter of the permits while other requests arrive.
+/// Divisor of the reserve: a quarter of the permits, which requests of low priority must not use while other requests
+/// arrive.
 ///
-/// Without a reserve, a request of high priority could wait for the end of a low-priority request, which takes about as
-/// long as a response. A limit below this number has no reserve.
+/// Without a reserve, a request of high priority could wait for a low-priority request to end, which takes about as
+/// long as a response. There is no reserve if the limit is below this number.
 const RESERVED_FRACTION: usize = 4;
 
 /// Time in milliseconds without any other request after which low priority may use the reserve: about as long as a user
 /// looks at a page.
 const RESERVED_MS: u64 = 10_000;
 
-/// Kind of a permit. A request counts against the limit; a tunnel of this kind does not.
+/// Kind of a permit. Requests count against the limit; tunnels with the kind `Tunnel` do not.
 #[derive(Clone, Copy)]
 pub enum PermitKind {
     Request { is_low: bool },
@@ -86,8 +87,8 @@ impl ConcurrencyLimit {
         self.has_room(max, priority, now_ms) && !(has_waiting && self.is_due_to_waiting(priority, now_ms))
     }
 
-    /// Returns true if a waiting request could use the free capacity. A request whose queue has a lower limit that is
-    /// reached cannot. If `priority` is above low, waiting requests of low priority do not count.
+    /// Returns true if a waiting request could use the free capacity. A request cannot use it if its queue has a lower
+    /// limit that is reached. If `priority` is above low, waiting requests of low priority do not count.
     fn is_due_to_waiting(&self, priority: Priority, now_ms: u64) -> bool {
         let now = Duration::from_millis(now_ms);
         let usable = |queue: &Weak<dyn WaitQueue>| {

@@ -44,7 +44,7 @@ pub async fn connect(
 /// Connects to the first address of the upstream that accepts a connection, and completes the TLS handshake if the
 /// upstream uses TLS.
 ///
-/// Connecting has the timeout `connect` of the proxy, including the handshake.
+/// The timeout `connect` of the proxy covers both connecting and the handshake.
 pub async fn open_transport(
     services: &Rc<Services>,
     upstream: &Arc<Upstream>,

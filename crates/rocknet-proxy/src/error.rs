@@ -1,5 +1,5 @@
-//! Errors of the proxy, each with its status for the client, its log message, and a hint. The log shows the hint, and
-//! the error page of `dev` mode too.
+//! Errors of the proxy, each with its status for the client, its log message, and a hint. The hint is shown in the log
+//! and on the error page of `dev` mode.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -27,8 +27,8 @@ pub enum ProxyError {
     Resolve(Arc<str>),
     /// The TLS handshake failed: one side rejected the other, the connection ended, or the handshake timed out.
     Handshake(io::Error),
-    /// All upstreams are at their limit, and the queue was full or the wait in it timed out. Or the worker has no free
-    /// stream on its HTTP/2 connections to the upstream, and may open no more.
+    /// All upstreams are at their limit, and the queue was full or the wait in it timed out. Alternatively, the worker
+    /// has no free stream on its HTTP/2 connections to the upstream, and may open no more connections.
     NoCapacity,
     /// No upstream passes its health checks.
     NoHealthyUpstream,
@@ -174,8 +174,8 @@ impl ProxyError {
     }
 }
 
-/// Converts an error of the HTTP/2 library. `may_repeat`: the connection was reused, so the upstream may have closed it
-/// before it received the request.
+/// Converts an error of the HTTP/2 library. `may_repeat`: true if the connection was reused, so that the upstream may
+/// have closed it before it received the request.
 pub fn from_h2(error: h2::Error, may_repeat: bool) -> ProxyError {
     // A request was not processed if GOAWAY excludes its stream or REFUSED_STREAM resets it (RFC 9113 §6.8, §8.7).
     if error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM)) {
@@ -204,7 +204,7 @@ pub fn io_kind(error: &ProxyError) -> ErrorKind {
     }
 }
 
-/// Returns true if this machine ran out of descriptors, memory or local ports, for which the upstream is not to blame.
+/// Returns true if this machine ran out of descriptors, memory or local ports. The upstream is not to blame for this.
 fn is_resource_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);

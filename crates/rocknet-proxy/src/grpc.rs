@@ -26,8 +26,9 @@ pub fn refusal(status: Status) -> Response {
         .with("grpc-message", status.reason())
 }
 
-/// Maps the HTTP status of an error of the proxy to a gRPC status, mostly by the table of gRPC. No such error has the
-/// status 401, 403 or 404. The statuses 408 and 413 are added for requests that exceed a limit of RockNet.
+/// Maps the HTTP status of an error of the proxy to a gRPC status. The mapping follows the table of gRPC, with two
+/// differences. The statuses 401, 403 and 404 are omitted, because no error of the proxy has them. The statuses 408 and
+/// 413 are added for requests that exceed a limit of RockNet.
 fn code(status: Status) -> &'static str {
     match status.code() {
         400 => INTERNAL,

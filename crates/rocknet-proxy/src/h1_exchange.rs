@@ -37,15 +37,16 @@ pub struct H1Exchange {
     times: Timeouts,
     /// Request body that is not sent yet.
     body: Option<RequestBody>,
-    /// The request has or had a body: true even after the body was sent.
+    /// True if the request has or had a body; remains true after the body was sent.
     has_body: bool,
     /// Fields that the proxy sets, which trailers must not override. `None` without a request body.
     proxy_headers: Option<Arc<[(String, String)]>>,
-    /// A part of the request body was consumed, or the response has begun. The body cannot be sent to another upstream.
+    /// True if a part of the request body was consumed, or the response has begun. The body then cannot be sent to
+    /// another upstream.
     body_taken: bool,
     response: ResponseReader,
     has_received: bool,
-    /// The connection cannot be reused.
+    /// True if the connection cannot be reused.
     must_close: bool,
 }
 
@@ -195,8 +196,8 @@ impl H1Exchange {
         }
     }
 
-    /// Takes back and discards the unsent part of a request without a body whose response has already begun. Until it
-    /// is taken back, the link receives nothing.
+    /// Takes the unsent part of the request back from the link and discards it. Called for a request without a body
+    /// whose response has already begun. The link receives nothing until the unsent part is taken back.
     fn drop_unsent(&mut self) {
         if let Some(connection) = &mut self.connection
             && connection.link.take_unsent().is_some()

@@ -20,7 +20,7 @@ use crate::tls_error;
 use crate::upstream::{ConnectTarget, Upstream};
 use rocknet_handler::port_exhaustion::is_exhausted;
 
-/// Number of bytes of a response head after which an incomplete head fails the check. Of the head, only the status is
+/// Number of bytes of a response head after which an incomplete head fails the check. Only the status in the head is
 /// used.
 const MAX_HEAD: usize = 16 * 1024;
 
@@ -32,7 +32,7 @@ const USER_AGENT: &str = "RockNet (health check)";
 pub enum CheckError {
     /// The upstream is unhealthy, for this reason.
     Upstream(String),
-    /// No local port was free, for which the upstream is not to blame.
+    /// No local port was free. The upstream is not to blame for this.
     NoLocalPort,
 }
 

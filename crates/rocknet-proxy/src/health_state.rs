@@ -15,7 +15,7 @@ pub struct HealthState {
     is_unhealthy: bool,
     /// Number of consecutive checks that contradict the state.
     contrary: u32,
-    /// At least one check was recorded.
+    /// True if at least one check was recorded.
     has_verdict: bool,
 }
 

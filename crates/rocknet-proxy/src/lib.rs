@@ -145,11 +145,12 @@ async fn forward(
         mirror.copy(&sent, body, services.random());
     }
     if sent.has_body() {
-        // Boxed, because buffering is rare and its future would make that of every request larger.
+        // Boxed, because buffering is rare and its future would enlarge the future of every request.
         let buffered = match proxy.request_buffering {
             RequestBuffering::None => Ok(()),
             RequestBuffering::First(most) => Box::pin(body.buffer(most)).await,
-            // In a streaming call both sides may take turns, so the request may not end before the response begins.
+            // In a streaming call both sides may take turns, so the response possibly begins before the request has
+            // ended.
             RequestBuffering::Whole if grpc::is_call(request) => Ok(()),
             RequestBuffering::Whole => {
                 let bounds = route.server.spool.clone();
@@ -164,7 +165,7 @@ async fn forward(
         })?;
     }
     let mut request_body = Some(std::mem::replace(body, RequestBody::empty()));
-    // A copy of the request body for another try, if the body was received completely.
+    // Copy of the request body for another try. It exists only if the body was received completely.
     let replay = request_body.as_ref().and_then(RequestBody::again);
     let deadline = services.wheel.deadline();
     let mut tries = 1u8;
@@ -191,14 +192,14 @@ async fn forward(
         let mut pooled = pool.take(&upstream, sent.is_idempotent(), services.clock.uptime_ms());
         let result = loop {
             if upstream.http2 {
-                // Boxed, because this future would make that of every HTTP/1.1 request larger.
+                // Boxed, because otherwise this future would enlarge the future of every HTTP/1.1 request.
                 let sending = http2::send(services, &upstream, proxy, &sent, &mut request_body, interim, &deadline);
                 let result = Box::pin(sending).await;
                 break result.and_then(|response| response.into_response(sent.method(), permit));
             }
             let connection = match pooled.take() {
                 Some(connection) => connection,
-                // Boxed, because connecting is rare and its future would make that of every request larger.
+                // Boxed, because connecting is rare and its future would enlarge the future of every request.
                 None => match Box::pin(connect::connect(services, &upstream, proxy, *client, &deadline)).await {
                     Ok(connection) => connection,
                     Err(error) => break Err(error),

@@ -15,7 +15,7 @@ use rocknet_handler::exchange::RequestBody;
 /// Mirror of one route.
 pub struct Mirror {
     upstream: Arc<Upstream>,
-    /// Number of requests that are copied, on average, of [`model::Mirror::ALL`] requests.
+    /// Average number of requests that are copied out of every [`model::Mirror::ALL`] requests.
     share: u64,
     /// Maximum size of a copied request body in bytes.
     max_body: usize,

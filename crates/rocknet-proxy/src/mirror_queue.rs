@@ -43,7 +43,7 @@ pub struct MirroredRequest {
     upstream: Arc<Upstream>,
     /// Engine that encodes the request and later parses the response.
     pub engine: ClientConnection,
-    /// Encoded request, or its part that was recorded so far.
+    /// Encoded request, or the part of it that was recorded so far.
     pub bytes: Vec<u8>,
     /// Number of further bytes that the request body may have. `None` once a limit was exceeded, so that the copy is
     /// dropped.

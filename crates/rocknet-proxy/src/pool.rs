@@ -12,8 +12,8 @@ use crate::h1_connection::H1Connection;
 use crate::upstream::Upstream;
 use rocknet_handler::services::WorkerLocal;
 
-/// Maximum number of idle connections to one upstream: as many as 128 concurrent clients leave open. Each connection
-/// occupies a descriptor on both sides.
+/// Maximum number of idle connections to one upstream: the number that 128 concurrent clients leave open. Each
+/// connection occupies a descriptor on both sides.
 const MAX_IDLE: usize = 128;
 /// Idle time in milliseconds up to which a connection is used for a request that must not be sent twice.
 ///
@@ -37,8 +37,8 @@ struct IdleConnections {
 }
 
 impl ConnectionPool {
-    /// Takes an idle connection that the upstream has not closed as far as is known. A request that is not idempotent
-    /// gets only a connection that was idle for less than [`SAFE_IDLE_MS`].
+    /// Takes an idle connection that is not known to be closed by the upstream. A request that is not idempotent gets
+    /// only a connection that was idle for less than [`SAFE_IDLE_MS`].
     pub(super) fn take(&self, upstream: &Upstream, is_idempotent: bool, now_ms: u64) -> Option<Box<H1Connection>> {
         let mut by_upstream = self.by_upstream.borrow_mut();
         let idle = by_upstream.get_mut(&upstream.id)?;

@@ -28,8 +28,8 @@ pub(super) const MAX_H2_ATTEMPTS: u32 = 3;
 
 /// Default maximum number of concurrent requests at one upstream.
 ///
-/// Without a limit, HTTP/2 clients that send 100 requests each on 150 connections cause 15,000 connections to the
-/// upstream, until no local port is free. Envoy has the same default. nginx and HAProxy have no default limit, but
+/// Without a limit, 150 HTTP/2 connections of clients that send 100 requests on each would cause 15,000 connections to
+/// the upstream, until no local port is free. Envoy has the same default. nginx and HAProxy have no default limit, but
 /// their clients mostly send one request at a time on a connection.
 pub(super) const DEFAULT_CONNECTIONS: u32 = 1024;
 
@@ -46,22 +46,22 @@ pub struct Proxy {
     /// Name of the sticky cookie.
     pub(super) sticky: Option<String>,
     pub(super) rewrite: Rewrite,
-    /// Sends files that responses name in `X-Accel-Redirect` or `X-Sendfile`.
+    /// True if the files that responses name in `X-Accel-Redirect` or `X-Sendfile` are sent.
     pub sends_files: bool,
-    /// Replaces error responses of upstreams by the error pages of the site.
+    /// True if error responses of upstreams are replaced by the error pages of the site.
     pub intercepts: bool,
     /// Maximum number of bytes of a response that are received ahead of the client; 0 disables buffering.
     pub(super) response_buffer: usize,
     /// Part of the request body that is received before the request is sent to an upstream.
     pub request_buffering: RequestBuffering,
     pub(super) mirror: Option<Mirror>,
-    /// Creates links that replace sockets. `None`: sockets are used.
+    /// Creates links that replace sockets; `None` if sockets are used.
     pub(super) dialer: Option<Arc<dyn Dialer>>,
     rules: Rules,
     slow_start_ms: u64,
     /// Maximum number of concurrent requests at one upstream.
     max_requests: usize,
-    /// The configuration sets the limit, so tunnels count against it.
+    /// True if the configuration sets the limit. Tunnels then count against it.
     counts_tunnels: bool,
     queue: Arc<UpstreamQueue>,
     queue_timeout: Duration,
@@ -158,7 +158,8 @@ impl Proxy {
 
     /// Returns the number of ticks within which the proxy returns a response, its next piece, or an error.
     pub fn response_ticks(&self, wheel: &Wheel) -> u32 {
-        // Each try can take the timeout of the queue, several connect timeouts with HTTP/2, and the first-byte timeout.
+        // Each try can take the queue timeout, the connect timeout (several times with HTTP/2), and the first-byte
+        // timeout.
         let one = self.queue_timeout + self.connect * MAX_H2_ATTEMPTS + self.first_byte;
         // The client's connection waits one tick longer, because otherwise it would respond with 503 before the proxy
         // reports its own error.
@@ -273,8 +274,8 @@ impl Proxy {
     }
 
     /// Selects one of two upstreams drawn at random, for `random_two`, without ranking all members. Returns `None` if
-    /// all members must be ranked: for another balance, for a client with a sticky cookie, and if a few draws find no
-    /// upstream that is available.
+    /// all members must be ranked. This is the case for other balances, for a client with a sticky cookie, and if a few
+    /// draws find no available upstream.
     fn draw_two(
         &self,
         selection: &Selection<'_>,

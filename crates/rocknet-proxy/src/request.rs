@@ -67,7 +67,7 @@ pub struct UpstreamRequest<'p> {
     request: &'p Request<'p>,
     /// Fields that describe the client.
     origin: ForwardedFields,
-    /// The peer is a trusted proxy.
+    /// True if the peer is a trusted proxy.
     is_trusted: bool,
     /// Protocol switch that the request offers.
     upgrade: Option<Rc<UpgradeRequest>>,
@@ -245,8 +245,8 @@ impl<'p> UpstreamRequest<'p> {
         form.write(&line, all.chain(added))
     }
 
-    /// Returns the request target. It differs from the client's target after a rewrite rule, without the stripped
-    /// prefix, or without dot segments.
+    /// Returns the request target. It differs from the client's target if a rewrite rule was applied, a prefix is
+    /// stripped, or dot segments are resolved.
     fn target(&self) -> Cow<'p, [u8]> {
         let Request { path, query, .. } = *self.request;
         if self.stripped == 0 && query.is_none() && !target::may_have_dots(path) {

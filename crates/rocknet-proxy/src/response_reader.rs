@@ -28,7 +28,7 @@ pub struct ResponseReader {
     pub trailers: Option<Box<FieldList>>,
     /// Protocol that the upstream switched to.
     pub upgraded_protocol: Option<Box<[u8]>>,
-    /// The response has been received completely.
+    /// True if the response has been received completely.
     pub is_complete: bool,
 }
 

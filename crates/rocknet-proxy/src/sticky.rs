@@ -7,7 +7,8 @@ pub fn token(name: u64) -> String {
     format!("{name:016x}")
 }
 
-/// Returns the name hash in the request's cookie with the name `cookie`; `None` if there is no valid one.
+/// Returns the name hash from the request's cookie with the name `cookie`; `None` if there is no such cookie with a
+/// valid hash.
 pub fn from_cookies(fields: Fields<'_>, cookie: &str) -> Option<u64> {
     let pairs = fields
         .all(Known::Cookie)

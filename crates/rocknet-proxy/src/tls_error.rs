@@ -4,10 +4,10 @@ use std::io::{self, ErrorKind};
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
-/// Reason of a failed handshake in which the upstream did not select HTTP/2 by ALPN.
+/// Reason for a failed handshake: the upstream did not select HTTP/2 by ALPN.
 pub const NO_HTTP2: &str = "the upstream does not offer HTTP/2";
 
-/// Returns the reason of a failed handshake, for the log.
+/// Returns the reason why a handshake failed, for the log.
 pub fn reason(error: &io::Error) -> String {
     if error.kind() == ErrorKind::TimedOut {
         return "it did not finish in time".to_owned();
@@ -56,7 +56,7 @@ pub fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Returns the reason of a failed handshake with advice for the operator.
+/// Returns the reason why a handshake failed, with advice for the operator.
 pub fn hint(error: &io::Error, upstream: &str) -> String {
     let reason = reason(error);
     let advice = match rustls_error(error) {
@@ -90,8 +90,8 @@ pub fn hint(error: &io::Error, upstream: &str) -> String {
     format!("{upstream} was reached, but the TLS handshake failed: {reason}. {advice}")
 }
 
-/// Returns true if the upstream rejected our client certificate, or requires one. It has then not processed any
-/// request.
+/// Returns true if the upstream rejected our client certificate, or requires one. In both cases, the upstream has not
+/// processed any request.
 pub fn is_client_rejected(error: &io::Error) -> bool {
     matches!(rustls_error(error), Some(Error::AlertReceived(alert)) if is_about_client_certificate(*alert))
 }

@@ -19,8 +19,8 @@ pub enum Transport {
 
 /// Creates the links to upstreams instead of sockets, so that an upstream can run in the same process.
 pub trait Dialer: Send + Sync {
-    /// Connects to `upstream`, the address as the configuration writes it. Called on the thread of a worker, which uses
-    /// the link until its end.
+    /// Connects to `upstream`, the address as written in the configuration. Called on the thread of a worker, which
+    /// uses the link until the link ends.
     ///
     /// # Errors
     ///

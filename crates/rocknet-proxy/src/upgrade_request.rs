@@ -23,8 +23,9 @@ const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 pub struct WebSocketKey([u8; 24]);
 
 impl UpgradeRequest {
-    /// Returns the protocols that a request offers, without other HTTP versions and TLS. Requests inside these
-    /// protocols would reach the upstream without passing the rules of this server. `None` if no protocol is left.
+    /// Returns the protocols that a request offers, except TLS and other HTTP versions. Requests inside TLS or another
+    /// HTTP version would reach the upstream without passing the rules of this server. Returns `None` if no protocol is
+    /// left.
     pub fn from_request(request: &Request<'_>) -> Option<UpgradeRequest> {
         let all = items(request.upgrade?);
         let passed: Vec<&[u8]> = all.filter(|name| !is_http_or_tls(name)).collect();
@@ -47,8 +48,8 @@ impl UpgradeRequest {
         (is_offered && is_accepted).then(|| protocol.to_vec())
     }
 
-    /// Returns true if the field of the response with this name is meant for the proxy: `Sec-WebSocket-Accept`, if the
-    /// proxy generated the key.
+    /// Returns true if the response field with this name is meant for the proxy. This is the case only for
+    /// `Sec-WebSocket-Accept`, and only if the proxy generated the key.
     pub fn is_for_proxy(&self, name: &[u8]) -> bool {
         self.key.is_some() && name.eq_ignore_ascii_case(ACCEPT)
     }

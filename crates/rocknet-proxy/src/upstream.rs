@@ -24,7 +24,7 @@ pub struct Upstream {
     pub name: Arc<str>,
     /// Value of `Host` for requests without this field, which HTTP/1.0 permits.
     pub host: Box<str>,
-    /// Requests are sent in HTTP/2.
+    /// True if requests are sent in HTTP/2.
     pub http2: bool,
     /// TLS configuration, and the name for which the certificate must be valid.
     pub tls: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
@@ -40,7 +40,7 @@ pub struct Upstream {
     pub(super) limit: ConcurrencyLimit,
     /// Set by health checks.
     is_unhealthy: AtomicBool,
-    /// `breaker` has recorded a failure. While this is false, `breaker` need not be locked.
+    /// True if `breaker` has recorded a failure. While this is false, `breaker` need not be locked.
     has_failures: AtomicBool,
     breaker: Mutex<Breaker>,
     /// Time of the last recovery, in milliseconds of uptime; 0 before the first one.

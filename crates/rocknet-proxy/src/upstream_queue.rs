@@ -22,7 +22,7 @@ const RECHECK_TICKS: u32 = 4;
 
 /// Requests of all workers that wait for the same upstreams. For each priority the number of requests is bounded.
 pub struct UpstreamQueue {
-    /// Upstreams, each with true if it is a backup.
+    /// Upstreams, each with a flag that is true for a backup.
     upstreams: Vec<(Arc<Upstream>, bool)>,
     /// Maximum number of concurrent requests at one upstream.
     max_requests: usize,
@@ -40,7 +40,7 @@ struct WaitingRequest {
 }
 
 impl UpstreamQueue {
-    /// Returns an empty queue. It is granted capacity after [`UpstreamQueue::register`].
+    /// Returns an empty queue. Capacity is granted to its requests only after [`UpstreamQueue::register`] was called.
     pub fn new(upstreams: Vec<(Arc<Upstream>, bool)>, max_requests: usize) -> UpstreamQueue {
         UpstreamQueue {
             upstreams,
@@ -63,10 +63,12 @@ impl UpstreamQueue {
         self.upstreams.iter().map(|(server, _)| server)
     }
 
-    /// Returns a predicate for the requests that may now be sent to the upstream `server`, or `None` if no request may.
+    /// Returns a predicate for the requests that may now be sent to the upstream `server`, or `None` if no request may
+    /// be sent to it.
     ///
     /// A request is sent to an upstream only if the request excludes all better upstreams. A healthy upstream is better
-    /// than an unhealthy one, then an available one than a paused one, then an active one than a backup.
+    /// than an unhealthy one. If both are equally healthy, an available upstream is better than a paused one. If that
+    /// is equal too, an active upstream is better than a backup.
     fn eligible(&self, server: u32, now: Duration) -> Option<impl Fn(&Arc<WaitingRequest>) -> bool> {
         let rank = |(server, is_backup): &(Arc<Upstream>, bool)| {
             (server.is_unhealthy(), !server.is_available(millis(now)), *is_backup)

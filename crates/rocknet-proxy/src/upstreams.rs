@@ -23,7 +23,8 @@ use rocknet_handler::clock::TimeSource;
 /// configuration and on the name in the certificate.
 type UpstreamKey = (model::Upstream, Option<Health>, Resolve, Option<(u32, String)>);
 
-/// Properties that identify a queue: the ids of its upstreams, each with true for a backup, and the limit of requests.
+/// Properties that identify a queue: the ids of its upstreams, each with a flag that is true for a backup, and the
+/// limit of requests.
 type QueueKey = (Vec<(u32, bool)>, u32);
 
 /// Upstreams of one server, with their background threads.
@@ -33,7 +34,7 @@ pub struct Upstreams {
     ids: AtomicU32,
     tls_configs: TlsClientConfigs,
     /// Queues of waiting requests. Routes with the same upstreams and limit share a queue, so that freed capacity is
-    /// granted by one order.
+    /// granted in one common order.
     queues: Mutex<BTreeMap<QueueKey, Weak<UpstreamQueue>>>,
     background: BackgroundTasks,
     /// Queue of mirrored requests.
@@ -108,8 +109,8 @@ impl Upstreams {
         self.tls_configs.get(model, http2)
     }
 
-    /// Returns the queue for these upstreams, each with true for a backup. `max_requests`: maximum number of concurrent
-    /// requests at one upstream.
+    /// Returns the queue for these upstreams, each with a flag that is true for a backup. `max_requests`: maximum
+    /// number of concurrent requests at one upstream.
     pub(super) fn queue(&self, servers: Vec<(Arc<Upstream>, bool)>, max_requests: u32) -> Arc<UpstreamQueue> {
         let mut ids: Vec<_> = servers
             .iter()

@@ -38,8 +38,8 @@ impl<L: Link> WriteTimeout<L> {
         }
     }
 
-    /// Called when bytes remain unsent. Returns true if the peer made no progress within the timeout. `has_moved`: the
-    /// link has just accepted bytes.
+    /// Called when bytes remain unsent. Returns true if the peer made no progress within the timeout. `has_moved`: true
+    /// if the link has just accepted bytes.
     fn is_timed_out(&mut self, context: &Context<'_>, has_moved: bool) -> bool {
         let (link, wheel, ticks) = (&self.link, &self.wheel, self.ticks);
         let restart = |deadline: &Deadline| {

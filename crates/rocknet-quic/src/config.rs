@@ -16,7 +16,7 @@ use crate::tls::{QUIC_V1, SelectingConfig};
 /// Size of the secret that all keys are derived from, in bytes.
 pub const SECRET_LENGTH: usize = 32;
 
-/// Idle timeout (RFC 9000 §10.1). Browsers and other servers use the same.
+/// Idle timeout (RFC 9000 §10.1). Browsers and other servers use the same value.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Receive window of a stream in bytes, the same as for HTTP/2.
 const STREAM_WINDOW: u32 = 256 * 1024;
@@ -27,17 +27,17 @@ const CONNECTION_WINDOW: u32 = 1024 * 1024;
 pub const SEND_WINDOW: u64 = 2 * 1024 * 1024;
 /// Number of streams that a client may have open, the same as for HTTP/2.
 pub const MAX_STREAMS: u32 = 128;
-/// Number of unidirectional streams that a client may have open: control stream, two streams of QPACK, and as many
-/// again of unknown types, which have to be accepted (RFC 9114 §6.2).
+/// Number of unidirectional streams that a client may have open: control stream, two streams of QPACK, and five of
+/// unknown types, which have to be accepted (RFC 9114 §6.2).
 const MAX_UNIDIRECTIONAL_STREAMS: u32 = 8;
-/// Maximum bytes of handshake messages out of order.
+/// Maximum number of bytes of handshake messages that are kept because they arrived out of order.
 const CRYPTO_BUFFER: usize = 16 * 1024;
-/// Payload of the first datagrams in bytes. Every path carries it (RFC 9000 §14).
+/// Payload of the first datagrams in bytes. Every network path supports this size (RFC 9000 §14).
 const INITIAL_MTU: u16 = 1200;
 /// Largest payload that path MTU discovery tries: Ethernet without the headers of IPv6 and UDP.
 const MAX_MTU: u16 = 1452;
-/// Connections whose first packet has arrived and that were neither accepted nor refused. The endpoint decides
-/// immediately, so there is never more than one.
+/// Maximum number of connections whose first packet has arrived and that were neither accepted nor refused. The
+/// endpoint decides immediately, so there is never more than one such connection.
 const MAX_INCOMING: usize = 16;
 /// Number of address validation tokens for later connections that each connection gets (RFC 9000 §8.1.3).
 const NEW_TOKENS: u32 = 2;
@@ -55,7 +55,7 @@ impl SharedKeys {
     ///
     /// # Errors
     ///
-    /// Fails if the cryptographic library does.
+    /// Fails if the cryptographic library reports an error.
     pub fn new(secret: &[u8; SECRET_LENGTH]) -> io::Result<SharedKeys> {
         let root = hkdf::Salt::new(hkdf::HKDF_SHA256, b"rocknet quic").extract(secret);
         let mut id = [0; KEY_LENGTH];
@@ -88,7 +88,7 @@ fn derive(root: &hkdf::Prk, purpose: &[u8]) -> io::Result<[u8; 32]> {
     Ok(key)
 }
 
-/// Returns the settings of an endpoint that hold for its whole life.
+/// Returns the settings that an endpoint keeps for its whole life.
 pub(crate) fn endpoint_config(keys: &SharedKeys, owner: Owner, misrouted: &Arc<MisroutedOwner>) -> EndpointConfig {
     let reset: Arc<dyn quinn_proto::crypto::HmacKey> = Arc::<hmac::Key>::clone(&keys.reset);
     let mut config = EndpointConfig::new(reset);

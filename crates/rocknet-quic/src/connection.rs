@@ -18,7 +18,7 @@ use crate::shared::{Mailbox, Shared, to_transmit};
 use crate::stream::{ReadOutcome, read, write};
 use crate::tls::HandshakeInfo;
 
-/// Sends in one poll before other tasks run. One send has up to 64 datagrams.
+/// Maximum number of sends in one poll, before other tasks run. One send has up to 64 datagrams.
 const SENDS_PER_POLL: u32 = 16;
 
 /// QUIC connection of a client.
@@ -59,7 +59,7 @@ impl Connection {
     }
 
     /// Handles the datagrams that the endpoint has received for the connection, and timers that have passed. The task
-    /// is woken when there are more.
+    /// is woken when there is more to handle.
     pub fn begin(&mut self, context: &Context<'_>) {
         {
             let mut waker = self.mailbox.waker.borrow_mut();
@@ -166,8 +166,8 @@ impl Connection {
         }
     }
 
-    /// Returns true once the connection has ended and the handle can be dropped. Before that it still responds to
-    /// datagrams of the client (RFC 9000 §10.2).
+    /// Returns true once the connection has ended and the handle can be dropped. Until then, the connection still
+    /// responds to datagrams of the client (RFC 9000 §10.2).
     pub fn is_drained(&self) -> bool {
         self.inner.is_drained()
     }
@@ -201,7 +201,8 @@ impl Connection {
         self.inner.crypto_session().handshake_data()?.downcast().ok()
     }
 
-    /// Returns the number of ACK frames that were received. It grows while the client takes what is sent.
+    /// Returns the number of ACK frames that were received. It grows as long as the client receives the data that is
+    /// sent.
     pub fn received_acknowledgements(&self) -> u64 {
         self.inner.stats().frame_rx.acks
     }
@@ -221,20 +222,20 @@ impl Connection {
         self.inner.streams().accept(direction)
     }
 
-    /// Reads the next bytes of a stream in order. Their room in the receive windows is released.
+    /// Reads the next bytes of a stream in order, and releases the space that they occupied in the receive windows.
     pub fn read(&mut self, stream: StreamId) -> ReadOutcome {
         read(&mut self.inner, stream)
     }
 
-    /// Writes bytes to a stream, and removes from `chunks` what was taken. Returns the number of bytes that were taken,
-    /// or `None` if the client has stopped the stream, or the stream is gone.
+    /// Writes bytes to a stream, and removes the written bytes from `chunks`. Returns the number of written bytes, or
+    /// `None` if the client has stopped the stream or the stream is gone.
     pub fn write(&mut self, stream: StreamId, chunks: &mut [Bytes]) -> Option<usize> {
         write(&mut self.inner, stream, chunks)
     }
 
     /// Ends a stream after the bytes that were written.
     pub fn finish(&mut self, stream: StreamId) {
-        // A stream that is gone needs no end.
+        // An error is ignored, because a stream that is gone need not be ended.
         let _ = self.inner.send_stream(stream).finish();
     }
 
@@ -244,13 +245,14 @@ impl Connection {
         let _ = self.inner.send_stream(stream).reset(code);
     }
 
-    /// Asks the client to stop sending on a stream (STOP_SENDING), and discards what arrives.
+    /// Requests that the client stop sending on a stream (STOP_SENDING), and discards the data that still arrives.
     pub fn stop_receiving(&mut self, stream: StreamId, code: u64) {
         let code = VarInt::from_u64(code).unwrap_or(VarInt::MAX);
         let _ = self.inner.recv_stream(stream).stop(code);
     }
 
-    /// Sets the priority of a stream. Streams with a higher value are sent first; those of one value take turns.
+    /// Sets the priority of a stream. Streams with a higher value are sent first; streams with the same value take
+    /// turns.
     pub fn set_priority(&mut self, stream: StreamId, priority: i32) {
         let _ = self.inner.send_stream(stream).set_priority(priority);
     }
@@ -262,7 +264,7 @@ impl Drop for Connection {
         if self.inner.is_drained() {
             return;
         }
-        // The task ends early, because the server has stopped. One attempt to let the client know.
+        // The task ends early, because the server has stopped. One attempt is made to notify the client.
         self.close(0, "");
         self.send(Waker::noop());
         self.pass_endpoint_events();

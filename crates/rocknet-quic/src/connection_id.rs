@@ -4,9 +4,9 @@
 //! one AES block:  CHECK (4) | generation (2) | worker (2) | random (8)     encrypted with a key of the server
 //! ```
 //!
-//! An observer must not find out which connection IDs belong together (RFC 9000 §5.1), so the block is encrypted. The
-//! kernel sends the datagrams of a client whose address has changed to any worker. That worker reads the owner from the
-//! connection ID and forwards the datagram. Datagrams that reach the right worker are found by the whole ID, without
+//! An observer must not find out which connection IDs belong together (RFC 9000 §5.1), so the block is encrypted. If
+//! the address of a client has changed, the kernel may send its datagrams to any worker. That worker reads the owner
+//! from the connection ID and forwards the datagram. The right worker finds the connection by the whole ID, without
 //! decryption.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const CHECK: [u8; 4] = *b"rock";
 /// Owner of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Generation of the process: each restart or upgrade of the server has another one.
+    /// Generation of the process. Each restart or upgrade of the server has a different generation.
     pub generation: u16,
     /// Number of the worker among those of its listening address.
     pub worker: u16,
@@ -39,7 +39,8 @@ pub struct ConnectionIdKey {
 }
 
 impl ConnectionIdKey {
-    /// Creates a key. `None` if the cryptographic library rejects it, which no value of this length makes it do.
+    /// Creates a key. `None` if the cryptographic library rejects the key, which cannot happen with a key of this
+    /// length.
     pub fn new(key: &[u8; KEY_LENGTH]) -> Option<ConnectionIdKey> {
         let unbound = || UnboundCipherKey::new(&AES_128, key).ok();
         Some(ConnectionIdKey {
@@ -72,7 +73,8 @@ impl ConnectionIdKey {
     }
 }
 
-/// Owner of the last datagram that was rejected because its connection is not one of this worker.
+/// Owner of the connection of the last rejected datagram. It was rejected because the connection belongs to another
+/// worker.
 #[derive(Default)]
 pub(crate) struct MisroutedOwner(AtomicU64);
 
@@ -87,7 +89,7 @@ impl MisroutedOwner {
 
     /// Returns the owner and clears it.
     pub fn take(&self) -> Option<Owner> {
-        // A plain load first, because nearly all datagrams reach their worker.
+        // A plain load is tried first, because nearly all datagrams reach the right worker.
         if self.0.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -114,9 +116,9 @@ impl ConnectionIdGenerator for Generator {
         ConnectionId::new(&id.expect("AES encrypts a whole block"))
     }
 
-    /// Called only for the connection ID of a short header that no connection of this worker has. An ID of another
-    /// owner is recorded, so that the datagram can be forwarded, and rejected, so that the client gets no stateless
-    /// reset.
+    /// Called only for a short header whose connection ID belongs to no connection of this worker. If the ID names
+    /// another owner, that owner is recorded, so that the datagram can be forwarded. The ID is then rejected, so that
+    /// the client gets no stateless reset.
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
         match self.key.owner(id) {
             Some(owner) if owner == self.owner => Ok(()),

@@ -28,7 +28,8 @@ use crate::shared::{Core, Shared, to_transmit};
 use crate::timers::Timers;
 use crate::tls::{SelectConfig, SelectingConfig};
 
-/// Receive calls in one poll before other tasks run. One call receives up to 8 batches of up to 64 datagrams.
+/// Maximum number of receive calls in one poll, before other tasks run. One call receives up to 8 batches of up to 64
+/// datagrams.
 const RECEIVES_PER_POLL: u32 = 2;
 /// Number of handshakes in progress above which a client first has to prove that it receives datagrams at its address
 /// (Retry, RFC 9000 §8.1.2). The proof costs a round trip, so it is not required of every client.
@@ -104,7 +105,7 @@ impl QuicEndpoint {
     ///
     /// # Errors
     ///
-    /// Fails if the system call does.
+    /// Fails if the system call fails.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         self.shared.socket.local_address()
     }
@@ -113,7 +114,7 @@ impl QuicEndpoint {
     ///
     /// # Errors
     ///
-    /// As for [`QuicEndpoint::new`].
+    /// Fails like [`QuicEndpoint::new`].
     pub fn set_selector(&mut self, selector: Arc<dyn SelectConfig>) -> io::Result<()> {
         self.tls = Arc::new(SelectingConfig::new(selector)?);
         self.server_config = Arc::new(config::server_config(&self.keys, &self.tls));
@@ -127,12 +128,12 @@ impl QuicEndpoint {
         self.is_stopped = true;
     }
 
-    /// Receives datagrams and passes them to their connections. Ready with a new connection, whose task has to poll it.
-    /// `has_room`: returns true if another connection may be accepted.
+    /// Receives datagrams and passes them to their connections. Ready when there is a new connection. The task of the
+    /// connection has to poll it. `has_room`: returns true if another connection may be accepted.
     ///
     /// # Errors
     ///
-    /// Fails if the socket does.
+    /// Fails if the socket fails.
     pub fn poll_accept(
         &mut self,
         context: &mut Context<'_>,
@@ -181,7 +182,7 @@ impl QuicEndpoint {
         });
     }
 
-    /// Wakes the connections that wait for the socket, once it takes datagrams again.
+    /// Wakes the connections that wait for the socket as soon as the socket accepts datagrams again.
     fn poll_blocked(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let mut waker = self.shared.waker.borrow_mut();
         if !waker.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
@@ -217,7 +218,7 @@ impl QuicEndpoint {
                 segment: bytes.len(),
             };
             self.handle(context.waker(), now, &meta, BytesMut::from(&bytes[..]), has_room);
-            // Forwarding it once more could make it circle.
+            // The datagram is not forwarded again, because it could circulate between workers.
             self.misrouted.take();
         }
     }
@@ -295,7 +296,7 @@ impl QuicEndpoint {
             }
             Some(DatagramEvent::Response(response)) => response,
         };
-        // A response is an attempt: if the socket does not take it, the client sends its packet again.
+        // The response is not sent again: if the socket does not accept it, the client repeats its packet.
         let mut transmit = to_transmit(&response, &self.response);
         self.shared.send(waker, &mut transmit);
     }

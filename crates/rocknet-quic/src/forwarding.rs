@@ -1,7 +1,7 @@
 //! Passes datagrams that reached the wrong worker to the worker that owns their connection.
 //!
-//! The kernel selects a socket by the addresses of a datagram. After a client has changed its address, and after the
-//! number of workers has changed, that may be the socket of another worker.
+//! The kernel selects a socket by the addresses of a datagram. If the address of a client or the number of workers has
+//! changed, the kernel may select the socket of another worker.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use std::task::Waker;
 
 use rocknet_io::udp::Ecn;
 
-/// Maximum number of datagrams that wait for a worker. More are dropped, as by a full socket buffer.
+/// Maximum number of datagrams that wait for a worker. Further datagrams are dropped, as if a socket buffer were full.
 const MAX_WAITING: usize = 1024;
 
 /// Datagram with its metadata.
@@ -56,7 +56,7 @@ impl Forwarding {
         }
     }
 
-    /// Takes the datagrams that wait for a worker, whose `waker` is woken when more arrive.
+    /// Takes the datagrams that wait for a worker. `waker` is woken when more datagrams arrive.
     pub(crate) fn take(&self, worker: u16, waker: &Waker) -> VecDeque<ForwardedDatagram> {
         let Some(inbox) = self.inboxes.get(usize::from(worker)) else {
             return VecDeque::new();

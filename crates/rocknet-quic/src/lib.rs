@@ -1,5 +1,5 @@
-//! QUIC (RFC 9000) on the event loop of a worker. The protocol is that of `quinn-proto`; this crate moves its
-//! datagrams, drives its timers and chooses the TLS configuration of each connection.
+//! QUIC (RFC 9000) on the event loop of a worker. The protocol is implemented by `quinn-proto`. This crate sends and
+//! receives its datagrams, drives its timers and chooses the TLS configuration of each connection.
 //!
 //! A [`QuicEndpoint`] receives the datagrams of all connections of a worker. Each [`Connection`] belongs to a task of
 //! its own. Nothing is shared between workers except keys and datagrams that reached the wrong worker.

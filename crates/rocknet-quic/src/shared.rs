@@ -20,7 +20,7 @@ pub(crate) struct Shared {
     pub transmit: RefCell<Vec<u8>>,
     /// Tasks that wait until the socket takes datagrams.
     pub blocked: RefCell<Vec<Waker>>,
-    /// Task of the endpoint, which waits for the socket on behalf of all connections.
+    /// Waker of the task of the endpoint, which waits for the socket on behalf of all connections.
     pub waker: RefCell<Option<Waker>>,
     /// Number of connections whose handshake is in progress.
     pub handshakes: Cell<usize>,
@@ -38,7 +38,7 @@ pub(crate) struct Core {
 pub(crate) struct Mailbox {
     pub events: RefCell<VecDeque<ConnectionEvent>>,
     pub waker: RefCell<Option<Waker>>,
-    /// Moment of the connection in the timers.
+    /// Moment at which the timers wake the connection; `None` if the timers have no moment for it.
     pub armed: Cell<Option<Instant>>,
 }
 
@@ -52,8 +52,8 @@ impl Mailbox {
 }
 
 impl Shared {
-    /// Sends datagrams. Returns true if the socket has taken them all; otherwise the task is woken when it may take
-    /// more. Datagrams that cannot be sent are treated as lost.
+    /// Sends datagrams. Returns true if the socket has accepted them all; otherwise the task is woken when the socket
+    /// may accept more. Datagrams that cannot be sent are treated as lost.
     pub fn send(&self, waker: &Waker, transmit: &mut Transmit<'_>) -> bool {
         match self.socket.try_send(transmit) {
             Ok(true) => true,

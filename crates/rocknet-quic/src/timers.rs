@@ -1,7 +1,8 @@
 //! Timers of the connections of one endpoint: an ordered set of moments, and one alarm for the earliest.
 //!
-//! The timeout of a connection moves with nearly every packet, mostly further away. Only a timeout that moves nearer
-//! changes the set. One that has moved away wakes its connection early, which then enters the new moment.
+//! The timeout of a connection changes with nearly every packet, usually to a later moment. The set changes only if the
+//! new moment is earlier. A connection whose timeout has become later is woken too early, and then enters the new
+//! moment.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -59,7 +60,8 @@ impl Timers {
         }
     }
 
-    /// An alarm without a moment is left as it is: it goes off once too often and costs no call here.
+    /// Sets the alarm. Without a further moment, the old alarm stays set: it goes off once too often, but this saves a
+    /// call here.
     fn arm(&mut self, moment: Option<Instant>, now: Instant) {
         self.armed = moment;
         if moment.is_some() {

@@ -42,7 +42,7 @@ pub struct SelectedConfig {
     pub context: Arc<dyn Any + Send + Sync>,
 }
 
-/// Properties of a completed handshake.
+/// Properties of a handshake whose configuration has been chosen.
 pub struct HandshakeInfo {
     /// Value that belongs to the chosen configuration.
     pub context: Arc<dyn Any + Send + Sync>,
@@ -64,7 +64,7 @@ pub struct HandshakeInfo {
 pub(crate) struct SelectingConfig {
     selector: Arc<dyn SelectConfig>,
     local: Option<IpAddr>,
-    /// Makes the keys of Initial packets and the tags of Retry packets, which depend on the QUIC version alone.
+    /// Creates the keys of Initial packets and the tags of Retry packets, which depend only on the QUIC version.
     base: Arc<QuicServerConfig>,
 }
 
@@ -108,7 +108,7 @@ impl crypto::ServerConfig for SelectingConfig {
         let mut parameters = Vec::new();
         params.write(&mut parameters);
         Box::new(Session {
-            // Only version 1 is configured. The initial keys come from the same place for every version.
+            // Only version 1 is configured. The initial keys of every version come from the same source.
             version,
             config: self,
             stage: Stage::ClientHello {
@@ -125,12 +125,12 @@ struct Session {
     version: u32,
     config: Arc<SelectingConfig>,
     stage: Stage,
-    /// The properties of the handshake have been announced to the connection.
+    /// True if the properties of the handshake have been announced to the connection.
     is_announced: bool,
 }
 
 enum Stage {
-    /// Waits for the complete ClientHello. `parameters`: transport parameters of the server, encoded.
+    /// Waits for the complete ClientHello. `parameters`: encoded transport parameters of the server.
     ClientHello { received: Vec<u8>, parameters: Vec<u8> },
     /// The configuration was chosen.
     Selected(Box<Selected>),
@@ -161,8 +161,8 @@ impl Session {
             return Err(alert(DECODE_ERROR, "the ClientHello is too large"));
         }
         received.extend_from_slice(bytes);
-        // Parsed once, when it is complete: otherwise a ClientHello in pieces of one byte would be parsed for each of
-        // them.
+        // The ClientHello is parsed once, when it is complete. Otherwise a ClientHello in pieces of one byte would be
+        // parsed again for each piece.
         let Some(&[_, high, middle, low]) = received.first_chunk::<4>() else {
             return Ok(());
         };
@@ -337,12 +337,12 @@ impl crypto::Session for Session {
         })
     }
 
-    /// Only clients receive Retry packets.
+    /// Returns false, because only clients receive Retry packets.
     fn is_valid_retry(&self, _: &ConnectionId, _: &[u8], _: &[u8]) -> bool {
         false
     }
 
-    /// Not used by HTTP/3.
+    /// Returns an error, because HTTP/3 does not use this function.
     fn export_keying_material(&self, _: &mut [u8], _: &[u8], _: &[u8]) -> Result<(), ExportKeyingMaterialError> {
         Err(ExportKeyingMaterialError)
     }

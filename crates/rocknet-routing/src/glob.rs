@@ -6,8 +6,8 @@ use memchr::memmem::Finder;
 
 /// A parsed pattern.
 ///
-/// A pattern that begins with `/` is compared with the whole path. Any other pattern (`*.zip`, `thumbs/*.png`) is
-/// compared with the end of the path, in any folder: with as many of the last segments as the pattern has. The empty
+/// A pattern that begins with `/` is compared with the whole path. Any other pattern (`*.zip`, `thumbs/*.png`) matches
+/// in any folder, because it is compared only with the end of the path: as many segments as the pattern has. The empty
 /// text before the first slash counts as a segment, so `*/a` matches `/a` as well as `/x/a`.
 ///
 /// Matching never backtracks. Because a star does not cross a `/`, each segment of the pattern is compared with one

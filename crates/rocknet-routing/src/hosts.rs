@@ -166,8 +166,8 @@ fn labels(name: &str) -> usize {
     memchr::memchr_iter(b'.', name.as_bytes()).count() + 1
 }
 
-/// Returns the bit for a depth; 0 for a depth of 128 or more, which names within [`MAX_NAME`] reach only with empty
-/// labels.
+/// Returns the bit for a depth; 0 for a depth of 128 or more. Names within [`MAX_NAME`] reach such a depth only with
+/// empty labels.
 fn bit(depth: usize) -> u128 {
     u32::try_from(depth)
         .ok()
@@ -320,7 +320,7 @@ mod tests {
         }
     }
 
-    /// Looks up a host as the table is documented, by a linear search.
+    /// Looks up a host by a linear search that follows the documentation of the table.
     fn naive(patterns: &[(HostPattern, usize)], host: &str) -> Option<usize> {
         let rank = |pattern: &HostPattern| match pattern {
             HostPattern::Exact(name) => (host == name).then_some(usize::MAX),

@@ -97,7 +97,7 @@ impl Rules {
         Ok(Some(Rules(ready.collect::<Result<_, _>>()?)))
     }
 
-    /// Applies the rules to a request. `is_secure`: the request was received over TLS.
+    /// Applies the rules to a request. `is_secure`: true if the request was received over TLS.
     pub fn apply(&self, request: &Request<'_>, is_secure: bool) -> RuleOutcome {
         let Some(path) = decoded(request.path) else {
             return RuleOutcome::Untouched;

@@ -68,13 +68,13 @@ pub(super) struct Target {
 enum Piece {
     /// Text that is already percent-encoded.
     Literal(Box<[u8]>),
-    /// The text matched by the star. It is inserted into this part of the URL.
+    /// The text matched by the star, and the part of the URL into which it is inserted.
     Star(UrlPart),
     /// The query of the request. A target with a query has no such piece.
     Query,
 }
 
-/// The part of a URL. It decides which characters are percent-encoded.
+/// The part of a URL. It determines the characters that are percent-encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UrlPart {
     Path,
@@ -83,7 +83,7 @@ enum UrlPart {
 }
 
 impl Target {
-    /// Parses a target. `has_star`: the pattern has a star, so `{*}` is allowed.
+    /// Parses a target. `has_star`: true if the pattern has a star, so that `{*}` is allowed.
     pub(super) fn new(to: &str, has_star: bool) -> Result<Target, TargetError> {
         let stars = to.matches(STAR).count();
         if stars > 0 && !has_star {

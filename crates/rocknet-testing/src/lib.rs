@@ -29,8 +29,8 @@ pub enum Need<'a> {
 }
 
 impl Need<'_> {
-    /// Returns true if every machine of continuous integration meets the requirement. Its tests run as root on Debian,
-    /// with io_uring enabled and all programs installed.
+    /// Returns true if every machine of continuous integration meets the requirement. Continuous integration runs the
+    /// tests as root on Debian, with io_uring enabled and all programs installed.
     fn is_required_in_ci(self) -> bool {
         match self {
             Need::Root | Need::IoUring | Need::Program(_) => true,
@@ -54,7 +54,7 @@ pub fn is_ci() -> bool {
 }
 
 /// Records that the running test, or a part of it, is skipped because this machine does not meet `need`. `reason`
-/// describes how.
+/// describes how the machine fails to meet it.
 ///
 /// # Panics
 ///

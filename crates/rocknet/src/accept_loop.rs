@@ -34,11 +34,11 @@ pub struct AcceptLoop<'w> {
     worker: &'w Rc<Worker>,
     /// `None` once the worker is stopping.
     acceptor: Option<Acceptor>,
-    /// QUIC connections of the same address, if it has them.
+    /// QUIC endpoint of the same address, if the address accepts QUIC connections.
     quic: Option<QuicEndpoint>,
     /// Maximum number of open connections.
     max_connections: usize,
-    /// Runs only while connections are open, accepting pauses or the worker stops.
+    /// Runs only while connections are open, while accepting is paused, or while the worker stops.
     ticker: Ticker,
     /// End of the pause after a shortage.
     paused_until: Option<Tick>,

@@ -21,16 +21,16 @@ pub struct Endpoint {
     pub route: Arc<Route>,
     /// Guards of the route. They check a request before any other part of the route acts.
     pub guards: Guards,
-    /// Entry of `handler` in the table of handlers. [`Endpoint::entry_for`] returns the entry of a path, which is
-    /// another one for CGI programs.
+    /// Entry of `handler` in the table of handlers. CGI programs have another entry, so [`Endpoint::entry_for`] returns
+    /// the entry of a path.
     pub entry: &'static HandlerEntry,
     handler: Arc<dyn Handler>,
     /// Handler of CGI programs, if the route has a folder of programs.
     programs: Option<Arc<dyn Handler>>,
     /// Directory tree that is served; `None` if the handler serves no files.
     pub tree: Option<Arc<Tree>>,
-    /// Directory tree of the error pages; the same as `tree` if the handler serves files. `None` if no files are
-    /// served, and the route has no root or no error pages.
+    /// Directory tree of the error pages. If the handler serves files, it is the same as `tree`. Otherwise it is `None`
+    /// if the route has no root or no error pages.
     pub pages: Option<Arc<Tree>>,
     /// True if responses may upgrade the connection to a tunnel.
     pub takes_tunnels: bool,

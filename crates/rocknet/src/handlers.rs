@@ -34,8 +34,8 @@ pub struct HandlerEntry {
     /// True if the handler serves files of a directory tree.
     pub serves_files: bool,
     is_chosen: fn(&Settings) -> bool,
-    /// Builds the handler. It is called only with the settings that it needs, so its 404 for missing ones is a
-    /// fallback.
+    /// Builds the handler. It is called only if the settings that it needs are present, so its 404 for missing settings
+    /// is a fallback.
     make: fn(&HandlerContext<'_>) -> HandlerResult,
     /// Returns the description for `explain`; `None` if it depends on the path, or if the handler responds with 404.
     pub describe: fn(&Settings) -> Option<String>,
@@ -235,7 +235,8 @@ const NOTHING: HandlerEntry = HandlerEntry {
     describe: |_| None,
 };
 
-/// A handler that the embedding program mounts. No key selects it, and it is passed in, so `make` is not called.
+/// A handler that the embedding program mounts. No key selects it. The program passes the handler itself, so `make` is
+/// not called.
 pub const EMBEDDED: HandlerEntry = HandlerEntry {
     name: "embedded",
     keys: &[],

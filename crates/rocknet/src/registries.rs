@@ -15,7 +15,7 @@
 //! - `controller::isolated`: the program that runs isolated libraries, and, within the process of such a library, its
 //!   connection to the server.
 //! - `controller::private_copy`: names for the dynamic loader, which has one set of names per process.
-//! - `rocknet_controller::host`: the receiver of log lines of libraries that belong to no request.
+//! - `rocknet_controller::host`: the receiver of libraries' log lines that belong to no request.
 //! - `log::throttle`: `tracing` has one dispatcher per process, so error lines are counted per process too.
 //! - `rocknet_handler::port_exhaustion`: destinations without a free local port. Ports belong to the machine, so the
 //!   result of one server holds for every other.
@@ -66,7 +66,8 @@ pub struct Registries {
 }
 
 impl Registries {
-    /// Creates the registries without starting a thread. `php` has the sockets of the PHP that this server runs.
+    /// Creates the registries without starting a thread. `php`: states of the sockets of the php-fpm processes that
+    /// this server runs.
     pub fn new(php: Arc<php::PhpSockets>) -> Registries {
         let time = TimeSource::default();
         Registries::with(Upstreams::new(time.clone()), php, time)

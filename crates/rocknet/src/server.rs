@@ -66,8 +66,8 @@ pub struct Server {
     metrics: Metrics,
     /// Keys of connection IDs and tokens, which outlive a reload.
     quic_keys: SharedKeys,
-    /// True if the addresses with TLS serve HTTP/3. A reload does not change this, because their workers have a UDP
-    /// socket from the start or none.
+    /// True if the addresses with TLS serve HTTP/3. A reload does not change this, because a worker has a UDP socket
+    /// from its start, or never gets one.
     http3: bool,
     mounts: Vec<Mount>,
     state: Mutex<ServerState>,
@@ -347,7 +347,8 @@ impl Server {
             .cache
             .retain_trees(snapshot.tree_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
         state.snapshot = snapshot;
-        // The next reload may bind a released address immediately, so this one waits until its sockets are closed.
+        // The next reload may bind a released address immediately, so this reload waits until the sockets of the
+        // address are closed.
         stopping
             .iter()
             .for_each(|listener| listener.wait_for_address(RELEASE_GRACE));
@@ -447,7 +448,8 @@ fn bind_all(
         .collect()
 }
 
-/// Binds the UDP sockets of an address. A port that another program uses is no reason to serve nothing.
+/// Binds the UDP sockets of an address. If the port cannot be bound, for instance because another program uses it, the
+/// address is served without HTTP/3.
 fn bind_quic(address: &Address, workers: usize, keys: &SharedKeys) -> Vec<QuicSocket> {
     QuicSocket::bind(address, workers, keys).unwrap_or_else(|error| {
         tracing::error!(%address, "the UDP port cannot be opened, and HTTP/3 is not served there: {error}");

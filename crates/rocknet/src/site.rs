@@ -30,8 +30,9 @@ pub struct Site {
     /// again.
     pub rules: Option<Rules>,
     routes: SiteRoutes,
-    /// Endpoints for connections without TLS, if the site has such connections and its TLS responses carry fields that
-    /// these must not carry (see [`secure_fields`]). `None`: `routes` has the endpoints for all connections.
+    /// Endpoints for connections without TLS. Set if the site has such connections, and its TLS responses carry fields
+    /// that must not be sent without TLS (see [`secure_fields`]). Otherwise `None`: `routes` then has the endpoints for
+    /// all connections.
     cleartext_routes: Option<SiteRoutes>,
     /// Access log of the site.
     pub access: Option<SinkId>,

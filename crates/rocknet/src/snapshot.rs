@@ -185,7 +185,8 @@ pub fn addresses(config: &Config) -> Vec<Address> {
     all.into_iter().collect()
 }
 
-/// Returns the addresses whose UDP ports are bound too, for HTTP/3: those with TLS, unless it is switched off.
+/// Returns the addresses whose UDP ports are also bound, for HTTP/3: all addresses with TLS, unless HTTP/3 is switched
+/// off.
 pub fn quic_addresses(config: &Config) -> BTreeSet<Address> {
     let wildcards = wildcard_ports(config);
     let sites = config.sites.iter().filter(|_| config.server.http3);

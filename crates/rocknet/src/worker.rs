@@ -247,8 +247,8 @@ impl Worker {
         self.pipes.close_idle();
     }
 
-    /// Does the periodic work: once per tick while connections are open, accepting pauses or the worker stops, and once
-    /// at the start and end of such a time.
+    /// Does the periodic work. Called once per tick while connections are open, accepting pauses, or the worker stops.
+    /// Also called once when such a time starts and once when it ends.
     pub fn tick(&self) {
         self.clock.update();
         self.wheel.advance();

@@ -111,10 +111,10 @@ const ROUND: usize = 100;
 /// Longest time between two ticks of the timer wheel.
 const TICK: Duration = Duration::from_millis(250);
 /// Maximum number of allocations in one tick. A tick allocates a timer and the deadlines that it moves. Every 400 ms
-/// the worker also queries the cache thread whether the file is unchanged. On a busy machine one request may have to
-/// wait for that result.
+/// the worker also requests that the cache thread check the file for changes. On a busy machine one request may have to
+/// wait for the result of the check.
 const ALLOCATIONS_A_TICK: usize = 30;
-/// Far longer than the test takes on a busy machine.
+/// Timeout of a read, far longer than the test takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 struct Client<S = TcpStream>(S);

@@ -26,8 +26,9 @@ const NO_FIELDS: &[&str] = &[];
 const JSON: &[&str] = &["Accept: application/json"];
 const HTML: &str = "Content-Type: text/html; charset=utf-8";
 
-/// A request and the expected response: the example, a URL from its comments and request fields, then the status,
-/// header fields (see [`client::ReceivedResponse::expect`]), and parts of the body in their order.
+/// A request and the expected response. The request is the name of the example, a URL from the example's comments, and
+/// the request fields. The response is the status, header fields (see [`client::ReceivedResponse::expect`]), and parts
+/// of the body in their order.
 type Row = (
     &'static str,
     &'static str,

@@ -30,8 +30,8 @@ fn responses_are_complete_or_cut_when_system_calls_fail() {
         version.is_ok_and(|output| output.status.success()),
         "strace is missing: apt-get install strace"
     );
-    // EAGAIN of socket calls is not tested: with edge-triggered events it announces a further event, which does not
-    // come because the kernel made no such call.
+    // EAGAIN of socket calls is not tested. With edge-triggered events, the server waits for a further event after
+    // EAGAIN. That event would not arrive, because strace injects the error without making the call.
     let rows = [
         ("recvfrom:error=EINTR:when=2+3", Effect::None),
         ("recvfrom:error=ECONNRESET:when=5+10", Effect::Cuts),
@@ -101,8 +101,8 @@ scgi = "127.0.0.1:5"
     let calls = std::fs::read_to_string(&calls).expect("the calls");
     for port in 1..=5 {
         let count = calls.matches(&format!("htons({port})")).count() as u32;
-        // One call per address in half a second. Up to three addresses share a port: the literal one and two of the
-        // name.
+        // At most one call per address in half a second is expected. Up to three addresses share a port: the literal
+        // address, and two addresses of the name.
         let most = (elapsed.as_millis() / 500 + 2) as u32 * 3;
         assert!(count > 0 && count <= most, "port {port}: {count} calls in {elapsed:?}");
         assert!(count < ROUNDS, "port {port}: {count} calls for {ROUNDS} requests");

@@ -88,7 +88,7 @@ fn with_io_uring_a_response_costs_two_calls_shared_by_concurrent_requests() {
 fn request_together(server: &Server, connections: usize, rounds: u64) {
     const REQUEST: &str = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut clients: Vec<_> = (0..connections).map(|_| server.connect()).collect();
-    // In the first, additional round connections are accepted and the file is looked up.
+    // One round is added at the start, in which connections are accepted and the file is looked up.
     for _ in 0..=rounds {
         let mut send = || {
             for client in &mut clients {

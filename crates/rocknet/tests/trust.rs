@@ -75,7 +75,7 @@ fn installed_browser_stores() {
         install_and_remove(store, &root);
     }
     // A certificate that is stored without trust is not reported as trusted. Another certificate with the name of the
-    // CA is not either.
+    // CA is not reported as trusted either.
     let firefox = &found[1];
     for other in [root.file.clone(), other_certificate(folder.path())] {
         let add = [
@@ -153,7 +153,7 @@ fn without_certutil_the_message_names_the_package() {
     assert!(matches!(store.state(&root), TrustState::Unknown(why) if why.contains("libnss3-tools")));
 }
 
-/// Covers each family of systems, with a script that collects roots as its command does.
+/// Covers each family of systems. A script replaces the command with which the system collects its roots.
 #[test]
 fn installed_system_stores() {
     for (anchors, command, bundle) in [

@@ -29,8 +29,8 @@ const IDLE: usize = 10_000;
 /// Requests of the shorter of two counting runs. The longer run makes twice as many, and the difference excludes the
 /// start of the server. Both stay below the 1,000 requests after which stock nginx closes a connection.
 const COUNTED_REQUESTS: usize = 480;
-/// Requests of the shorter run when instructions are counted. The cost of a start then varies by half a million
-/// instructions between runs, because the server gathers entropy, so more requests are needed.
+/// Requests of the shorter run when instructions are counted. The server gathers entropy at its start, so the cost of a
+/// start varies by half a million instructions between runs. Therefore more requests are needed.
 const MANY_REQUESTS: usize = 10 * COUNTED_REQUESTS;
 
 /// A running server with its upstreams, after its first response.

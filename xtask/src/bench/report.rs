@@ -161,8 +161,8 @@ impl Results {
             .copied()
     }
 
-    /// Writes the page, its charts and the JSON, and returns the path of the page. If `place` ends in `.md`, it is that
-    /// path; otherwise it is a folder, and the page is named after the date and the group.
+    /// Writes the page, its charts and the JSON, and returns the path of the page. If `place` ends in `.md`, the page
+    /// is written to this path. Otherwise `place` is a folder, and the page is named after the date and the group.
     pub fn write(&self, place: &Path) -> Result<PathBuf, Failure> {
         let (folder, stem) = match place.file_stem().filter(|_| is_page(place)) {
             Some(stem) => (

@@ -15,7 +15,7 @@ use std::process::Command;
 const USER: &str = "www-data";
 /// Table header of the example's site.
 const EXAMPLE: &str = "site.\":8080\"";
-/// Table header that replaces it, of a site that browsers and curl reach over HTTP/2.
+/// Table header that replaces [`EXAMPLE`]. Browsers and curl reach this site over HTTP/2.
 const SITE: &str = "site.localhost";
 /// Keys that are added to the site.
 const KEYS: &str = "listen = \"https://127.0.0.1:0\"\ntls = \"local\"\n";

@@ -91,8 +91,8 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// Returns true if the case failed or is UNIMPLEMENTED. In the latter, compression was not negotiated, so nothing
-    /// was tested.
+    /// Returns true if the case failed or is UNIMPLEMENTED. UNIMPLEMENTED means that compression was not negotiated, so
+    /// nothing was tested.
     fn has_failed(&self) -> bool {
         let bad = ["FAILED", "UNIMPLEMENTED"];
         bad.contains(&self.behavior.as_str()) || bad.contains(&self.behavior_close.as_str())
@@ -132,8 +132,8 @@ impl Drop for EchoServer {
     }
 }
 
-/// A tested server with its own echo server. The servers are tested at the same time, for which one echo process would
-/// be too slow.
+/// A tested server with its own echo server. All servers are tested at the same time, and one echo process would be too
+/// slow for all of them.
 struct TestedServer {
     name: &'static str,
     url: String,

@@ -1,4 +1,4 @@
-//! Runs command-line clients: curl as newcomers use it, and wrk and ab, whose load must not lose a response.
+//! Runs command-line clients: curl as newcomers use it, and wrk and ab, under whose load no response may be lost.
 
 use super::server::TestServer;
 use crate::Failure;

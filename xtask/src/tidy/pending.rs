@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Number of violations of each rule.
 type Counts = BTreeMap<Rule, usize>;
 
-/// Sorts findings into violations, and tolerated findings in listed folders.
+/// Separates violations from tolerated findings, which are the findings in listed folders.
 pub struct Pending {
     prose: &'static [&'static str],
     type_names: &'static [&'static str],

@@ -11,7 +11,7 @@ pub type Sources = BTreeMap<String, String>;
 pub struct Tree<'a> {
     /// Every module of every root; a root is its own parent.
     pub modules: Vec<Module<'a>>,
-    /// Files that no `mod` declaration reaches, even if those of test code count.
+    /// Files that no `mod` declaration reaches. Declarations in test code count too.
     pub stray: Vec<String>,
 }
 

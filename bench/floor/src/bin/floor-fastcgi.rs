@@ -43,7 +43,7 @@ impl Responder for FixedResponse {
     type State = ();
     const WAITS_FOR_ROOM: bool = false;
 
-    /// Counts a request when its empty STDIN record has been read, which ends the request body.
+    /// Counts a request when its empty STDIN record has been read. This record ends the request body.
     fn parse(&mut self, (): &mut (), unread: &[u8]) -> io::Result<Requests> {
         let mut found = Requests::default();
         let mut at = 0;

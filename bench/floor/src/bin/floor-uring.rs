@@ -24,11 +24,11 @@ const BUFFERS: u16 = 4096;
 /// Bytes of one provided buffer.
 const BUFFER: usize = 4096;
 const GROUP: u16 = 0;
-/// Maximum number of responses per send. `replies` has as many copies of the response.
+/// Maximum number of responses per send. `replies` contains this number of copies of the response.
 const MAX_RESPONSES: usize = 64;
-/// User data of the accept. A receive has the number of its socket, and a send also has bit 32.
+/// User data of the accept. The user data of a receive is the number of its socket; a send sets bit 32 in addition.
 const LISTENER: u64 = u64::MAX;
-/// MSG_WAITALL, and MSG_NOSIGNAL because the client may have closed the connection.
+/// Flags of a send: MSG_WAITALL, and MSG_NOSIGNAL because the client may have closed the connection.
 const SEND: i32 = 0x4000 | 0x100;
 
 #[derive(Clone)]

@@ -30,7 +30,8 @@ fn hashes_of_argon2_are_verified() {
         "$argon2i$v=19$m=64,t=3,p=1$VUFpQ2JjdVBYWUJvT202Rg$HgDYl3BkgyEkpUq7+COci+CdZJ6MFO7FqnqgeVQr5E8",
         "p",
     );
-    // These are from the tests of github.com/P-H-C/phc-winner-argon2. The second has version 16 of argon2.
+    // The next two hashes are from the tests of github.com/P-H-C/phc-winner-argon2. The second has version 16 of
+    // argon2.
     check(
         "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
         "password",

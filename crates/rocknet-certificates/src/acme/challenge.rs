@@ -113,8 +113,8 @@ fn tls_alpn_certificate(name: &str, authorization: &KeyAuthorization) -> Result<
         Ok::<_, rcgen::Error>((certificate.der().clone(), PrivatePkcs8KeyDer::from(key.serialize_der())))
     };
     let (der, key) = make().map_err(|error| error.to_string())?;
-    // Not checked like the certificates of sites, because the check would refuse the acmeIdentifier extension, which is
-    // critical and unknown to it.
+    // This certificate is not checked like the certificates of sites. That check would refuse the acmeIdentifier
+    // extension, because the extension is critical and the check does not know it.
     let key = any_supported_type(&key.into()).map_err(|error| error.to_string())?;
     Ok(CertifiedKey::new(vec![der], key))
 }

@@ -36,7 +36,7 @@ pub struct OrderContext<'a> {
 pub enum OrderError {
     /// The CA refused the request or did not respond.
     Ca(Error),
-    /// The CA could not validate the challenge, with the reason that the CA reports.
+    /// The CA could not validate the challenge. Contains the reason that the CA reports.
     ChallengeFailed(String),
     /// The response to the challenge could not be published.
     ChallengeNotPresented(String),

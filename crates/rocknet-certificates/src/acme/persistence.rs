@@ -152,7 +152,8 @@ impl FailureRecord {
         }
     }
 
-    /// Returns the time of the next attempt, at most in the year 2106, so that a corrupt record causes no overflow.
+    /// Returns the time of the next attempt. The time is limited to the year 2106, so that a corrupt record causes no
+    /// overflow.
     pub fn next_try(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_secs(self.next_try.min(u64::from(u32::MAX)))
     }

@@ -89,8 +89,8 @@ impl RenewalLoop {
                 client = self.apply_desired(&client);
                 denied.clear();
             }
-            // Of the processes that share a state folder, one orders certificates. The others serve the certificates
-            // that it stores.
+            // Only one of the processes that share a state folder orders certificates and stores them. The other
+            // processes only serve the stored certificates.
             if lock.is_none() {
                 lock = self.try_lock();
                 if lock.is_none() {
@@ -278,8 +278,8 @@ impl RenewalLoop {
     }
 
     /// Starts a permission query for a name that a client requested and that has no certificate. Does nothing if the
-    /// configuration has no `ask` or does not cover the name, the name is known or was denied recently, or a limit is
-    /// reached.
+    /// configuration has no `ask` or does not cover the name, if the name is known or was denied recently, or if a
+    /// limit is reached.
     fn request_permission(
         &mut self,
         name: String,

@@ -17,9 +17,10 @@ impl Validity {
     }
 }
 
-/// Returns the time of renewal: within the window that the CA suggests (RFC 9773), or without a window after about two
-/// thirds of the validity period. Jitter prevents certificates that were issued together from being renewed together.
-/// The time is never in the last tenth of the validity period, which is kept for retries after failures.
+/// Returns the time of renewal: within the window that the CA suggests (RFC 9773), or, if the CA suggests no window,
+/// after about two thirds of the validity period. Jitter prevents certificates that were issued together from being
+/// renewed together. The time is never in the last tenth of the validity period, which is kept for retries after
+/// failures.
 pub fn renew_at(validity: Validity, suggested: Option<(SystemTime, SystemTime)>, jitter: Fraction) -> SystemTime {
     let latest = validity.not_after - validity.length() / RESERVE_DIVISOR;
     let preferred = match suggested {
@@ -32,16 +33,16 @@ pub fn renew_at(validity: Validity, suggested: Option<(SystemTime, SystemTime)>,
     preferred.min(latest)
 }
 
-/// Returns the delay after a number of consecutive failures: it grows with each failure up to `MAX_DELAY`, varies by a
-/// fifth with `jitter`, and is at least the CA's `Retry-After`, of which at most `MAX_RETRY_AFTER` counts.
+/// Returns the delay after a number of consecutive failures. The delay grows with each failure up to `MAX_DELAY` and
+/// varies by a fifth with `jitter`. It is at least the CA's `Retry-After`, which is limited to `MAX_RETRY_AFTER`.
 pub fn retry_delay(failures: u32, retry_after: Option<Duration>, jitter: Fraction) -> Duration {
     let doubled = FIRST_DELAY.saturating_mul(DELAY_FACTOR.saturating_pow(failures.saturating_sub(1)));
     let own = doubled.min(MAX_DELAY).mul_f64(0.8 + 0.4 * jitter);
     own.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER))
 }
 
-/// The last part of the validity period that is kept for retries is the period divided by this number: nine days of
-/// ninety, about half a day of six days.
+/// Divisor of the validity period. The result is the length of the last part of the period, which is kept for retries:
+/// nine days of ninety, about half a day of six days.
 const RESERVE_DIVISOR: u32 = 10;
 
 /// Renewals are moved earlier or later by at most the validity period divided by this number.

@@ -19,7 +19,7 @@ use crate::storage::{Access, Storage};
 /// The names for which a local CA may sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaKind {
-    /// Names of this machine and its network only. Clients enforce this limit by name constraints, so a stolen key
+    /// Only names of this machine and its network. Clients enforce this limit by name constraints, so a stolen key
     /// cannot be used to impersonate a public site. `rocknet trust` installs this CA.
     Private,
     /// Any name, for public sites that are tested on a developer's machine. Installed only on explicit request.
@@ -115,7 +115,7 @@ impl CaCertificate {
 }
 
 impl LocalCa {
-    /// Opens the CA. Creates a CA if none is stored, it is damaged, or it would expire before a new leaf.
+    /// Opens the CA. Creates a CA if no CA is stored, or if the stored CA is damaged or would expire before a new leaf.
     ///
     /// # Errors
     /// Returns the reason why the CA cannot be opened or created.

@@ -200,7 +200,8 @@ impl Shared {
             {
                 return;
             }
-            // Recorded before the certificate is signed, so that concurrent clients do not cause several signatures.
+            // The name is recorded before the certificate is signed, so that concurrent clients do not cause several
+            // signatures.
             on_demand.issued.insert(name.to_owned(), now + RENEW_AFTER);
         }
         let names = [name.to_owned()];

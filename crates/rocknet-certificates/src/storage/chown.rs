@@ -58,7 +58,7 @@ impl Owner {
         }
         let folder = match openat(&top, name, FLAGS | OFlags::DIRECTORY, Mode::empty()) {
             Ok(folder) => folder,
-            // Opening a link, or a file, as a folder without following links fails with these errors.
+            // The flags require a folder and do not follow links, so opening a link or a file fails with these errors.
             Err(Errno::LOOP | Errno::NOTDIR) => return Ok(()),
             Err(error) => return Err(error.into()),
         };

@@ -105,7 +105,7 @@ fn url(check: &mut Check<'_>, node: &Node) -> Option<String> {
 }
 
 /// Reads a key identifier and its secret, which must be set together. `name`: the setting that contains the identifier.
-/// The outer `None` means an error that has been reported, the inner `None` that neither is set.
+/// The outer `None` means that an error has been reported. The inner `None` means that neither is set.
 fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option<SharedKey>> {
     let (own, secret) = (table.node(name), table.node("secret"));
     match (own, secret) {
@@ -133,8 +133,8 @@ fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option
     }
 }
 
-/// Reads `challenge`. `has_dns`: `dns` is set and valid. Without `challenge`, returns `dns-01` if `has_dns` is true,
-/// and `None` for the default otherwise.
+/// Reads `challenge`. `has_dns`: true if `dns` is set and valid. Without `challenge`, returns `dns-01` if `has_dns` is
+/// true, and otherwise `None`, which selects the default.
 fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec<Challenge>> {
     let Some(node) = table.node("challenge") else {
         return has_dns.then(|| vec![Challenge::Dns]);

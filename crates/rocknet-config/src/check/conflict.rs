@@ -93,12 +93,12 @@ fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
     }
 }
 
-/// Reports the first listener, or pair of overlapping listeners, that has sites with and without TLS. That is
-/// impossible, because the server decides about TLS before it knows the site of a connection. Sites with an invalid
+/// Reports the first listener, or pair of overlapping listeners, that has sites with and without TLS. Such a listener
+/// is impossible, because the server decides about TLS before it knows the site of a connection. Sites with an invalid
 /// `tls` are skipped.
 fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
-    // First listener with TLS, and first listener without, for each scope of a port. Port 0 becomes a different port on
-    // each address, so its scopes do not overlap.
+    // The first listener with TLS and the first listener without TLS, for each scope of a port. Port 0 becomes a
+    // different port on each address, so its scopes do not overlap.
     let mut seen: HashMap<(u16, PortScope, bool), &SiteListener> = HashMap::new();
     let known = sites.iter().filter(|site| site.tls_is_known);
     for listener in known.flat_map(|site| &site.listen) {

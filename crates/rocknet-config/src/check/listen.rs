@@ -30,7 +30,7 @@ enum ListenScheme {
 }
 
 /// Reads the listeners of a site. The returned flag is true if the configuration has `listen`. `header`: span of the
-/// site's name. `tls`: the site uses TLS, or its `tls` is invalid.
+/// site's name. `tls`: true if the site uses TLS or its `tls` is invalid.
 pub(super) fn build(
     check: &mut Check<'_>,
     name: &SiteName,
@@ -110,7 +110,7 @@ pub(super) fn build(
 /// Port of HTTP without TLS.
 const CLEAR_PORT: u16 = 80;
 
-/// Reads one listener. `address`: the address that is the name of the site, which a bare port belongs to.
+/// Reads one listener. `address`: IP address that is the name of the site. A bare port belongs to this address.
 fn listener(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<(Listen, ListenScheme)> {
     let span = item.span;
     let written = match &item.value {

@@ -175,7 +175,7 @@ fn site(
     }
 }
 
-/// Reads the host names of a site; none if the site is for every name.
+/// Reads the host names of a site. The list is empty if the site is for every name.
 fn names(check: &mut Check<'_>, kind: &SiteName, header: Span, aliases: Option<&Node>) -> Vec<(HostPattern, Span)> {
     let SiteName::Host(own) = kind else {
         if let Some(node) = aliases {

@@ -28,7 +28,7 @@ pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tls {
     tls
 }
 
-/// Reads the TLS settings of a site; `None` if it does not use TLS, or after an error that was reported. `written`: the
+/// Reads the TLS settings of a site; `None` if the site does not use TLS, or if an error was reported. `written`: the
 /// key `tls` of the site. `name`: host name of the site; a site with a host name uses TLS by default. `defaults`: the
 /// settings of `[tls]`.
 pub(super) fn site(
@@ -100,7 +100,7 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
         check.error(Code::BadValue, cert.span, message, "write one for each type of key");
         return None;
     }
-    // The outer `None` means an error that was reported, the inner `None` that the key is not set.
+    // The outer `None` means that an error was reported. The inner `None` means that the key is not set.
     let mut files_of = |key: &str| -> Option<Option<Vec<PathBuf>>> {
         let Some(node) = table.node(key) else { return Some(None) };
         let found = files(check, key, node);

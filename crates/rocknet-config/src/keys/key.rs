@@ -21,7 +21,8 @@ pub struct Key {
     pub(crate) targets: &'static [Target],
     /// Part of an explanation that lists the key.
     pub(crate) group: Option<SettingGroup>,
-    /// Example: lines of TOML in the section of the key, or with a header of their own. Empty: the key has none.
+    /// Example: lines of TOML in the section of the key, or with a header of their own. Empty if the key has no
+    /// example.
     pub example: &'static str,
     /// Versions in which the key has an effect.
     pub availability: Availability,
@@ -34,7 +35,7 @@ pub struct Key {
 pub enum Availability {
     /// This version.
     Now,
-    /// A later version, with this feature. Until then, the key is refused.
+    /// A later version that adds this feature. Until then, the key is refused.
     Later(&'static str),
     /// This version, with one value only.
     Only {

@@ -5,12 +5,13 @@ use std::time::Duration;
 use super::with_defaults::with_defaults;
 
 with_defaults! {
-    /// Limits of connections and requests. A client that exceeds one gets the error status named below, or its
+    /// Limits of connections and requests. A client that exceeds a limit gets the error status named below, or its
     /// connection is closed.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Limits {
-        /// Timeout for the head of a request, from its first byte, or for the first request from the start of the
-        /// connection. After it, the client gets 408, or the connection is closed if nothing was received.
+        /// Timeout for receiving the head of a request. It starts with the first byte of the head; for the first
+        /// request, it starts with the connection. After it, the client gets 408, or the connection is closed if
+        /// nothing was received.
         pub header_timeout: Duration = Duration::from_secs(10),
         /// Maximum size of a request head, in bytes. A larger one gets 431.
         pub header_size: usize = 16 * 1024,
@@ -27,8 +28,8 @@ with_defaults! {
         pub body_idle: Duration = Duration::from_secs(30),
         /// Minimum average rate of a request body, in bytes per second; 0: no minimum. A slower client gets 408.
         pub body_rate: u64 = 500,
-        /// Timeout for the client to accept a byte of the response, and period over which it must accept at least
-        /// `body_rate` on average. Otherwise the connection is closed.
+        /// Timeout for the client to accept a byte of the response. It is also the period over which the client must
+        /// accept at least `body_rate` on average. Otherwise the connection is closed.
         pub send_stall: Duration = Duration::from_secs(60),
         /// Timeout for a handler to produce a response, or its next part. After it, the client gets 503, or the
         /// response is cut off. Sites and routes may override it.

@@ -97,7 +97,7 @@ mod tests {
                 "{pattern} {path}"
             );
         }
-        // Attempts at every byte of the path, instead of every segment, took minutes.
+        // Trying every byte of the path, instead of every segment, took minutes.
         let (glob, path) = (format!("*{}b", "a".repeat(4000)), format!("/{}", "a".repeat(8000)));
         assert!(!Pattern::Glob(glob).matches(&path));
     }

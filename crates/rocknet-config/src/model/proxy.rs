@@ -92,7 +92,8 @@ pub struct Proxy {
     pub fails: u32,
     /// Time in which `fails` are counted, and for which an upstream is out of rotation.
     pub fail_time: Duration,
-    /// Maximum number of concurrent requests at one upstream, tunnels included; `None`: 1,024, tunnels not counted.
+    /// Maximum number of concurrent requests at one upstream, including tunnels. `None`: the maximum is 1,024, and
+    /// tunnels do not count.
     pub connections: Option<u32>,
     /// Timeout of a request that waits until an upstream is below its limit.
     pub queue: Duration,

@@ -48,9 +48,9 @@ pub enum UpstreamRole {
 pub struct Upstream {
     /// Address.
     pub host: Host,
-    /// Connections use TLS.
+    /// True if connections use TLS.
     pub is_secure: bool,
-    /// Requests use HTTP/2 without negotiation, so there is no fallback to HTTP/1.1.
+    /// True if requests use HTTP/2 without negotiation. There is then no fallback to HTTP/1.1.
     pub http2: bool,
     /// Version of the PROXY protocol header that is sent at the beginning of connections; `None`: no header.
     pub proxy_protocol: Option<ProxyProtocol>,

@@ -309,8 +309,8 @@ impl<'s, 'e> Builder<'s, 'e> {
     }
 
     fn record(&mut self, outcome: Result<(), KeyConflict>) {
-        // The number is bounded like that of a report, because ten thousand duplicates help no more than the first
-        // ones.
+        // The number is bounded like the number of findings in a report. Ten thousand duplicates would not help more
+        // than the first ones.
         if self.duplicates.len() >= MAX_FINDINGS {
             return;
         }

@@ -6,8 +6,8 @@ use crate::finding::{Code, Finding, Related, Severity};
 use crate::source::{Sources, Span};
 use crate::syntax::builder::BrokenValue;
 
-/// Each row: part of the parser's description of an error, message, help. The first row whose part occurs in the
-/// description is used.
+/// Each row contains a part of the parser's description of an error, the message, and the help. The first row whose
+/// part occurs in the description is used.
 const MESSAGES: &[(&str, &str, &str)] = &[
     (
         "string values must be quoted",

@@ -8,7 +8,7 @@ use crate::message::short;
 use crate::model::Cgi;
 use crate::value::{params, path, typed};
 
-/// Reads `cgi`; `None` if CGI is off or the value is invalid. `has_root`: the site or route has a root.
+/// Reads `cgi`; `None` if CGI is off or the value is invalid. `has_root`: true if the site or route has a root.
 pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<Cgi> {
     let (folder_node, table) = match &node.value {
         Value::Boolean(true) => {

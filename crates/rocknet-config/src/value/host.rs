@@ -61,7 +61,7 @@ pub(crate) fn site_name(text: &str) -> Result<SiteName, ValueError> {
 }
 
 fn port(text: &str) -> Option<u16> {
-    // Rust would parse `+80` as a number, which other tools do not.
+    // Rust would parse `+80` as a number, but other tools would not.
     if text.bytes().all(|b| b.is_ascii_digit()) {
         text.parse().ok()
     } else {

@@ -9,7 +9,7 @@ use crate::message::short;
 use crate::model::{Php, PhpVersion};
 use crate::value::{address, typed};
 
-/// Reads `php`; `None` if PHP is off or the value is invalid. `has_root`: the site or route has a root.
+/// Reads `php`; `None` if PHP is off or the value is invalid. `has_root`: true if the site or route has a root.
 pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<Php> {
     let written = match &node.value {
         Value::Boolean(true) => {

@@ -118,7 +118,7 @@ impl ServerMessage<'_> {
 }
 
 impl ProcessMessage<'_> {
-    /// Appends the message as a frame. [`write_head`] does so for a head, from its fields.
+    /// Appends the message as a frame. [`write_head`] appends a head whose fields come from an iterator.
     ///
     /// # Errors
     ///

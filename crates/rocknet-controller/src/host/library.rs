@@ -25,7 +25,7 @@ pub struct LoadedLibrary {
 
 // SAFETY: the contract permits calls of all functions in the tables on any thread, and no field changes.
 unsafe impl Send for LoadedLibrary {}
-// SAFETY: as above. `user` belongs to the library, and the contract states that calls overlap.
+// SAFETY: as above. `user` belongs to the library, and the contract states that calls for different requests overlap.
 unsafe impl Sync for LoadedLibrary {}
 
 /// Start of every table.
@@ -58,7 +58,7 @@ pub enum LoadError {
 
 impl LoadedLibrary {
     /// Loads a library and calls its `init`. `log` receives log lines that belong to no request. All libraries share
-    /// one receiver: the first that this process has passed.
+    /// one receiver: the one that this process passed first.
     ///
     /// Constructors of the library run during this call, with the privileges of this process.
     ///

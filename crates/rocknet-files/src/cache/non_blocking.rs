@@ -84,7 +84,7 @@ fn try_load(tree: &Tree, path: &str) -> Result<Arc<Entry>, Vec<PendingRead>> {
 }
 
 /// Returns true if a non-blocking lookup of `path` still leads to `entry`, or a shortage of resources prevents the
-/// check. The entry is then marked as checked. Returns false if the lookup would block.
+/// check. The entry is then marked as checked. Returns false if the lookup has another result or would block.
 pub fn is_unchanged(entry: &Entry, tree: &Tree, path: &str) -> bool {
     let now = uptime_ms();
     let is_same = match DiskLookup::non_blocking(|lookup| load(lookup, tree, path, Some(entry))) {
@@ -98,7 +98,7 @@ pub fn is_unchanged(entry: &Entry, tree: &Tree, path: &str) -> bool {
     is_same
 }
 
-/// Returns true for an error that may be over at the next request, such as a shortage of descriptors.
+/// Returns true for an error that may be gone by the next request, such as a shortage of descriptors.
 pub(super) fn is_transient(entry: &Entry) -> bool {
     matches!(&entry.found, Found::Failed(status) if status.code() >= 500)
 }

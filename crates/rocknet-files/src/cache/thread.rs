@@ -164,7 +164,7 @@ impl FileCache {
         let insert = match non_blocking::look_up(&self.lookup_limit, tree, path).await {
             // `EMFILE` in this worker says nothing about the shared entry, so the cache thread is queried.
             Some(entry) if is_transient(&entry) => None,
-            // Retired, so that the first level of the worker does not cache it either.
+            // The entry is retired, so that the first level of the worker does not cache it either.
             Some(entry) if !entry.kind().caches_path_of(path.len()) => {
                 entry.retire();
                 return Some(entry);

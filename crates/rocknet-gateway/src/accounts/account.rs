@@ -19,7 +19,7 @@ pub enum Account {
 }
 
 impl Account {
-    /// Returns the account with this name, if this process can start programs as it.
+    /// Returns the account with this name, if this process can start programs as this account.
     pub(super) fn named(name: &str) -> io::Result<Account> {
         let user = User::find(name).map_err(io::Error::other)?;
         match privileges::is_root() {
@@ -33,8 +33,8 @@ impl Account {
         }
     }
 
-    /// Returns the account of scripts for which the configuration names none: the first usual account if this process
-    /// is root, otherwise the account of this process.
+    /// Returns the account for scripts for which the configuration names no account: the first usual account if this
+    /// process is root, otherwise the account of this process.
     pub(super) fn default() -> io::Result<Account> {
         if !privileges::is_root() {
             return Ok(Account::Own);

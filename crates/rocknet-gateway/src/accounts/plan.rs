@@ -13,8 +13,8 @@ use super::account::{USUAL_SCRIPT_ACCOUNTS, root_error, server_account_error};
 pub struct Accounts {
     /// All accounts. The index of an account is its number.
     pub all: Vec<User>,
-    /// Number of the account for scripts whose site names none. If it is `None`, such scripts do not run, because they
-    /// must not run as the account of another site.
+    /// Number of the account for scripts whose site names no account. If it is `None`, such scripts do not run, because
+    /// they must not run as the account of another site.
     pub default: Option<u8>,
 }
 
@@ -29,7 +29,7 @@ pub struct AccountPlan {
     /// Accounts that sites with scripts name, sorted and without duplicates.
     named: Vec<String>,
     has_scripts: bool,
-    /// Some site with scripts names no account.
+    /// True if a site with scripts names no account.
     pub needs_default: bool,
 }
 
@@ -113,7 +113,7 @@ impl Accounts {
     }
 }
 
-/// Returns the account to which the server switches: the configured account, or for a server that was started as root
+/// Returns the account to which the server switches: the configured account, or, for a server that was started as root,
 /// the account that a package created. `None` if the server keeps its account.
 pub fn server_account(config: &Config) -> Option<String> {
     let found = || User::find(SERVER).ok().filter(|user| user.uid != 0 && user.gid != 0);

@@ -26,9 +26,9 @@ enum ProcessKind {
 
 struct ChildProcess {
     child: Child,
-    /// The program has been reaped, so another process may have its process number.
+    /// True if the program has been reaped. Another process may then have its process number.
     is_reaped: bool,
-    /// The process group has ended, so another group may have its number.
+    /// True if the process group has ended. Another group may then have its number.
     has_lost_group: AtomicBool,
 }
 

@@ -14,7 +14,7 @@ use super::launch::Launch;
 use super::plan::{self, AccountPlan};
 use super::process::Process;
 
-/// Rights to start scripts after this process has dropped root's rights. Not set in a process that drops none.
+/// Rights to start scripts after this process has dropped root's rights. Not set in a process that drops no rights.
 static RIGHTS: OnceLock<Rights> = OnceLock::new();
 
 /// Program that is started as the helper. If it is not set, the program of this process is used.
@@ -75,8 +75,8 @@ pub fn can_switch_accounts() -> bool {
     helper().is_some() || privileges::is_root()
 }
 
-/// Returns a warning for the operator if scripts run as an unsafe account: the account of the server, although it was
-/// started as root, or `nobody`. `scripts`: true if the configuration has scripts.
+/// Returns a warning for the operator if scripts run as an unsafe account: `nobody`, or the account of the server
+/// although the server was started as root. `scripts`: true if the configuration has scripts.
 pub fn warning(scripts: bool) -> Option<String> {
     if !scripts {
         return None;

@@ -14,8 +14,8 @@ use rocknet_handler::response::Response;
 use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
-/// Returns the error response. Logs the error at a limited rate. If the request caused it, only a request that exceeds
-/// a limit is logged. `last_tried`: number of the last application that was tried.
+/// Returns the error response. Logs the error at a limited rate. An error that the request itself caused is logged only
+/// if the request exceeds a limit. `last_tried`: number of the last application that was tried.
 pub fn error_response(
     error: &BackendError,
     application: &ApplicationGroup,

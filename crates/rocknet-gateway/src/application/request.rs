@@ -64,8 +64,8 @@ pub fn write(
 /// Initial capacity in bytes for the records of a request: the usual size of its variables.
 const RECORDS: usize = 2048;
 
-/// Splits a path into `SCRIPT_NAME` and `PATH_INFO`. A path without the prefix, as a route with a pattern may match it,
-/// is treated as if the application were the whole site.
+/// Splits a path into `SCRIPT_NAME` and `PATH_INFO`. A route with a pattern may match a path without the prefix. Such a
+/// path is treated as if the application were the whole site.
 fn names<'p>(mount: &str, path: &'p str) -> (&'p str, &'p str) {
     match path.strip_prefix(mount) {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => path.split_at(mount.len()),

@@ -8,7 +8,7 @@ use rocknet_handler::response::Response;
 use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
-/// Reason why a request has no response of a program.
+/// Reason why a request has no response from a program.
 pub enum CgiError {
     /// The exchange with the program failed, as it can with any back end.
     Backend(BackendError),
@@ -27,9 +27,9 @@ impl From<BackendError> for CgiError {
 }
 
 impl CgiError {
-    /// Returns the response. Logs the error at a limited rate, except a [`CgiError::Status`]. If the request caused the
-    /// error, only a request that exceeds a limit is logged. `script`: path of the program below the root, if it was
-    /// found; `path`: path of the request.
+    /// Returns the response. Logs the error at a limited rate, except a [`CgiError::Status`]. An error that the request
+    /// itself caused is logged only if the request exceeds a limit. `script`: path of the program below the root, if it
+    /// was found; `path`: path of the request.
     pub fn response(&self, script: Option<&str>, path: &str, label: &SiteLabel) -> Response {
         let script = match self {
             CgiError::NotExecutable(name) => name,

@@ -47,7 +47,8 @@ pub use self::programs::Programs;
 struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
-    /// Replaces variables by variables of the configuration with the same name. An empty value removes the variable.
+    /// Replaces variables with the variables of the same name from the configuration. An empty value removes the
+    /// variable.
     fn with_params(mut self, params: &[(String, String)]) -> Vec<(OsString, OsString)> {
         self.0
             .retain(|(name, _)| params.iter().all(|(own, _)| name != own.as_str()));

@@ -1,5 +1,5 @@
-//! Starts the program of one request with its own environment and three pipes. It inherits no other descriptor of the
-//! server.
+//! Starts the program of one request with its own environment and three pipes. The program inherits no other descriptor
+//! of the server.
 
 use std::ffi::OsString;
 use std::io;

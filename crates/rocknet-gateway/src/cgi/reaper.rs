@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 enum ReaperCommand {
     /// Watches a program.
     Watch(ReaperEntry),
-    /// Kills the program with this flag after the duration, unless it ends before.
+    /// Kills the program with this flag after the duration, unless the program ends earlier.
     Release(Arc<AtomicBool>, Duration),
     /// Kills all programs immediately. The thread ends when they have ended, or at this deadline.
     Stop(Instant),
@@ -182,10 +182,10 @@ struct ReaperEntry {
     latest_kill_at: Instant,
     /// Set when the process is killed. Identifies the process in commands.
     killed: Arc<AtomicBool>,
-    /// The output of the process is no longer read. Until then the process is not reaped: a zombie keeps the number of
-    /// its group, so that its background processes can be killed too.
+    /// True if the output of the process is no longer read. Until then the process is not reaped: a zombie keeps the
+    /// number of its group, so that its background processes can be killed too.
     is_released: bool,
-    /// The process has been reaped. Its background processes may still run.
+    /// True if the process has been reaped. Its background processes may still run.
     has_ended: bool,
     /// Held until the process and its group have ended.
     _permit: Box<dyn Send>,
@@ -223,9 +223,10 @@ impl ReaperEntry {
     }
 }
 
-/// Returns whether a program must be watched further because a call failed. Returns false for `ECHILD` and `ESRCH`,
-/// which mean that there is no such process, and for a broken pipe, because programs end with their helper. `EPERM`
-/// means that the processes have changed their user; then the result of `try_wait` decides.
+/// Returns true if a program may still run although a call failed with this error. Returns false for `ECHILD` and
+/// `ESRCH`, which mean that there is no such process, and for a broken pipe, because programs end with their helper. It
+/// also returns false for `EPERM`, which means that the processes have changed their user; the result of `try_wait`
+/// then decides.
 fn may_still_run(error: &io::Error) -> bool {
     let no_such_process = [Errno::CHILD, Errno::SRCH, Errno::PERM].map(Errno::raw_os_error);
     error.kind() != io::ErrorKind::BrokenPipe

@@ -10,8 +10,8 @@ use rocknet_handler::response::Response;
 use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
-/// Returns the error response. Logs the error at a limited rate. If the request caused it, only a request that exceeds
-/// a limit is logged.
+/// Returns the error response. Logs the error at a limited rate. An error that the request itself caused is logged only
+/// if the request exceeds a limit.
 pub fn error_response(error: &BackendError, backend: &Backend, script: &str, label: &SiteLabel) -> Response {
     let (status, address) = (error.status(), backend.address());
     let Some(hint) = hint(error, backend) else {

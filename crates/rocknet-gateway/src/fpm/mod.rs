@@ -29,8 +29,9 @@ use rocknet_handler::response::Response;
 use rocknet_handler::services::Services;
 use rocknet_handler::{Handler, HandlerFuture};
 
-/// Maximum number of idle connections to one php-fpm: as many as one second of high load leaves idle. An idle
-/// connection occupies a process until it is closed, after one second or to free its process for a new connection.
+/// Maximum number of idle connections to one php-fpm. One second of high load leaves this many connections idle. An
+/// idle connection occupies a process until the connection is closed: after one second, or earlier to free the process
+/// for a new connection.
 const MAX_IDLE: usize = 32;
 
 /// Returns the back end that runs the scripts of a route.

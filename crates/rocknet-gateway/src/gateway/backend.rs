@@ -2,11 +2,11 @@
 //! reuse.
 //!
 //! All workers share the idle connections. An idle connection holds one process of php-fpm, and a pool may have only
-//! five. If each worker kept its own, idle workers would hold processes for which other workers wait.
+//! five. If each worker kept its own idle connections, idle workers would hold processes for which other workers wait.
 //!
 //! For the same reason no connection is kept while a new connection has waited long for its first byte. The new
-//! connection may wait for the process that the kept connection would hold. Later requests would overtake it on kept
-//! connections.
+//! connection may wait for the process that the kept connection would hold. Later requests on kept connections would
+//! overtake the new connection.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -51,12 +51,13 @@ pub struct Backend {
     next: AtomicU64,
     /// Number of requests in flight.
     requests: AtomicUsize,
-    /// `breaker` has counted a failure. While this is false, `breaker` need not be locked.
+    /// True if `breaker` has counted a failure. While this is false, `breaker` need not be locked.
     breaker_has_state: AtomicBool,
     breaker: Mutex<Breaker>,
     /// Set by the first response; the PHP supervisor reads it before it restarts php-fpm.
     responded: Option<Arc<AtomicBool>>,
-    /// Uptime in milliseconds at which a connection was last opened or became idle, plus one; 0 before the first one.
+    /// Uptime in milliseconds, plus one, at which a connection was last opened or became idle; 0 before the first
+    /// connection.
     last_reached_ms: AtomicU64,
 }
 
@@ -120,7 +121,7 @@ impl Drop for PendingConnection {
 pub struct BackendConnection {
     /// The connection, or the pipes of a program.
     pub socket: Socket,
-    /// The connection was opened for this request, not taken from the idle connections.
+    /// True if the connection was opened for this request, not taken from the idle connections.
     pub is_new: bool,
     /// Dropped when the first bytes are received.
     pub pending: Option<PendingConnection>,
@@ -175,8 +176,8 @@ impl Backend {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Takes an idle connection that is still open. Returns `None` without such a connection, or if too many requests
-    /// are in flight.
+    /// Takes an idle connection that is still open. Returns `None` if there is no such connection, or if too many
+    /// requests are in flight.
     pub fn take_idle(self: &Arc<Backend>) -> Option<BackendConnection> {
         loop {
             // The connection that was used last is taken first, so that the others expire when load is low.

@@ -69,8 +69,8 @@ impl BackendError {
         }
     }
 
-    /// Returns whether the error concerns the request or its body, not the back end. Such an error is logged here as
-    /// information at most; the spool logs why a body could not be stored.
+    /// Returns whether the error concerns the request or its body, not the back end. Such an error is logged here at
+    /// most at the level `info`; the spool logs why a body could not be stored.
     pub fn is_client_error(&self) -> bool {
         matches!(self, BackendError::Request(_) | BackendError::RequestBody(_))
     }

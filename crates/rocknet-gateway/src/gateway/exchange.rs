@@ -46,9 +46,9 @@ pub struct BackendExchange {
     /// Length of the response head in bytes; `None` until the head is complete.
     head: Option<usize>,
     has_received: bool,
-    /// The application rejected the request with `FCGI_OVERLOADED`.
+    /// True if the application rejected the request with `FCGI_OVERLOADED`.
     overloaded: bool,
-    /// The connection must not be reused, because of an error or because the request was not sent completely.
+    /// True if the connection must not be reused, because of an error or because the request was not sent completely.
     must_close: bool,
     stderr_log: StderrLog,
     began: Instant,
@@ -62,7 +62,7 @@ enum Framing {
     Plain {
         /// Bytes that may still be received before the response exceeds its maximum length.
         remaining: u64,
-        /// The stream has ended, and with it the response.
+        /// True if the stream has ended. The response has then ended too.
         is_over: bool,
     },
 }
@@ -335,8 +335,8 @@ impl BackendExchange {
         Poll::Ready(Ok(()))
     }
 
-    /// Called when the peer has closed the connection. Without framing this ends the response, unless the program was
-    /// killed, as it is at its time limit.
+    /// Called when the peer has closed the connection. Without framing, this ends the response. It is an error if the
+    /// program was killed, for example at its time limit.
     fn on_eof(&mut self) -> Result<(), BackendError> {
         let Framing::Plain { is_over, .. } = &mut self.framing else {
             return Err(BackendError::NoResponse);

@@ -45,7 +45,7 @@ impl Socket {
     ///
     /// # Errors
     ///
-    /// Returns the error of the system; for a name, the error of its last address.
+    /// Returns the error of the system. For a name with several addresses, this is the error of the last address.
     pub async fn connect(host: &Host, lookups: &Lookups) -> io::Result<Socket> {
         let link = match host {
             Host::Unix(path) => EpollStream::connect_to_file(path).await?,
@@ -100,8 +100,8 @@ impl Socket {
         is_flushed
     }
 
-    /// Reads from the standard error of a program and returns the number of bytes; 0 once it is closed. Always 0 for a
-    /// server, which has none.
+    /// Reads from the standard error of a program and returns the number of bytes; 0 once it is closed. Always returns
+    /// 0 for a server, because a server has no standard error.
     pub fn poll_stderr(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Socket::Program(program) => program.poll_stderr(context, buffer),

@@ -218,8 +218,8 @@ fn is_name(site: &str) -> bool {
     site.contains('.') && !site.contains(['*', ':'])
 }
 
-/// Writes the header fields. `is_verified`: the server has verified the password, so `Authorization` is not passed (RFC
-/// 3875 §4.1.18).
+/// Writes the header fields. `is_verified`: true if the server has verified the password; `Authorization` is then not
+/// passed (RFC 3875 §4.1.18).
 fn fields(params: &mut impl VariableSink, request: &Request<'_>, is_verified: bool) -> Result<(), VariableError> {
     if !request.authority.is_empty() {
         params.put(b"HTTP_HOST", request.authority)?;

@@ -26,8 +26,8 @@ const FIRST_RESTART_DELAY: Duration = Duration::from_millis(250);
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
 /// Interval between two searches for a version that is not installed.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
-/// Run time after which a process counts as stable; it also does so after its first response. If a stable process ends,
-/// its restart is immediate.
+/// Run time after which a process counts as stable. A process also counts as stable after its first response. A stable
+/// process that ends is restarted immediately.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 /// Number of the last lines on standard error that are reported when a process ends.
 const STDERR_TAIL: usize = 6;
@@ -42,8 +42,8 @@ pub struct FpmProcess {
     pub pool: Pool,
     folder: PathBuf,
     socket: PathBuf,
-    /// Kept open across restarts, so that requests wait in its backlog. Closed if the next restart is later than a
-    /// request would wait, or if it is not likely to succeed.
+    /// Kept open across restarts, so that requests wait in its backlog. Closed if requests would not wait until the
+    /// next restart, or if that restart is not likely to succeed.
     listener: Option<UnixListener>,
     /// Set by the first response of the running process.
     responded: Arc<AtomicBool>,
@@ -306,8 +306,8 @@ impl FpmProcess {
         }
     }
 
-    /// Logs a failure and schedules the restart. `was_ready`: the process accepted requests, so that the restarted one
-    /// most likely will too.
+    /// Logs a failure and schedules the restart. `was_ready`: true if the process accepted requests. The restarted
+    /// process then most likely accepts requests too.
     fn failed(&mut self, why: &str, was_ready: bool) {
         let delay = restart_delay(self.failures);
         self.failures = self.failures.saturating_add(1);
@@ -400,8 +400,8 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Poll interval for the end of orphaned worker processes.
 const ORPHAN_POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Maximum number of ended php-fpm processes whose worker processes may complete their requests. Beyond it the worker
-/// processes are killed, because so many unexpected ends are not accidents.
+/// Maximum number of ended php-fpm processes whose worker processes may complete their requests. Beyond this number the
+/// worker processes are killed, because so many unexpected ends are not accidents.
 const MAX_ORPHANS: usize = 16;
 /// Mark of a php-fpm message of level notice.
 const NOTICE: &str = "] NOTICE: ";

@@ -144,7 +144,8 @@ impl PhpManager {
 }
 
 impl ManagerState {
-    /// Returns the path of the run folder, which the first call creates. An error comes with the state folder.
+    /// Returns the path of the run folder, which the first call creates. An error is returned together with the path of
+    /// the state folder.
     fn folder(&mut self) -> Result<PathBuf, (PathBuf, std::io::Error)> {
         if self.running.is_none() {
             let folder = RunFolder::make(&self.state_folder).map_err(|error| (self.state_folder.clone(), error))?;

@@ -26,12 +26,12 @@ pub struct Pool {
     pub program: PhpProgram,
     /// Account of its scripts, if the site names one.
     pub user: Option<String>,
-    /// Shows errors of PHP on the page.
+    /// True if PHP shows its errors on the page.
     pub dev: bool,
     /// Largest request body in bytes that any site accepts. The limits of PHP are set to this size, so that PHP rejects
     /// no request body that RockNet accepts.
     pub body_size: u64,
-    /// Time that requests in flight have to complete when this pool is replaced or its php-fpm has ended.
+    /// Maximum time for requests in flight to complete when this pool is replaced or its php-fpm has ended.
     pub drain_timeout: Duration,
 }
 
@@ -55,8 +55,8 @@ impl PhpProgram {
     }
 }
 
-/// Memory in bytes that is allotted to each process: the need of a page of a large application. The process limit of
-/// each pool is computed as if half of the machine's memory were for this pool.
+/// Memory in bytes that is allotted to each process: the memory that a page of a large application needs. The process
+/// limit of each pool is computed as if half of the machine's memory were for this pool.
 const MEMORY_PER_PROCESS: u64 = 100 << 20;
 /// Minimum of the process limit of a pool. A page that requests another page of its own site needs two processes.
 const MIN_PROCESSES: u64 = 4;
@@ -152,7 +152,7 @@ pub fn launch(
             for (name, value) in settings(pool) {
                 set_ini(name, &value);
             }
-            // Puts the run folder into the command line, so that a later server finds processes of a killed one.
+            // Puts the run folder into the command line, so that a later server finds the processes of a killed server.
             set_ini("rocknet.folder", &folder.display().to_string());
         }
     }

@@ -11,11 +11,11 @@ use super::event::PhpEvent;
 use super::fpm_process::FpmProcess;
 use super::pool::Pool;
 
-/// Maximum interval between two checks. Normally the end of a process raises an event; the check finds an end without
-/// one.
+/// Maximum interval between two checks. Normally the end of a process raises an event; the check also finds an end
+/// without an event.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// Time that processes have to end when the server stops, before they are killed. It is short, because no request is in
-/// flight when the server stops PHP.
+/// Maximum time for processes to end when the server stops. Processes that still run are then killed. It is short,
+/// because no request is in flight when the server stops PHP.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// State of the supervisor thread.

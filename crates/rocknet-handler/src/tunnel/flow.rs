@@ -3,8 +3,8 @@
 /// Number of pieces in one measurement. A single message is not worth a pipe, and the ends of messages arrive
 /// separately.
 const PIECES: u8 = 8;
-/// Bytes in one measurement from which the flow is bulk data. Copying and a pipe cost the same at about 20 KiB per
-/// piece.
+/// Minimum number of bytes in one measurement for the flow to count as bulk data. Copying and a pipe cost the same at
+/// about 20 KiB per piece.
 const BULK_FROM: usize = PIECES as usize * 24 * 1024;
 /// Bytes in one measurement below which bulk mode ends. The distance from `BULK_FROM` prevents oscillation.
 const BULK_UNTIL: usize = PIECES as usize * 8 * 1024;

@@ -10,7 +10,7 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 
-/// Timer that wakes a task once, not set at first.
+/// Timer that wakes a task once. Initially it is not set.
 pub struct Alarm {
     timer: AsyncFd<OwnedFd>,
 }
@@ -31,9 +31,9 @@ impl Alarm {
         })
     }
 
-    /// Sets the moment, in place of the one before; `None` clears it. `now` is the current time.
+    /// Sets the moment and replaces the previous one; `None` clears it. `now` is the current time.
     pub fn set(&mut self, moment: Option<Instant>, now: Instant) {
-        // The kernel takes zero for a timer that is off.
+        // A value of zero turns the timer off.
         let left = moment.map_or(Duration::ZERO, |moment| {
             moment.saturating_duration_since(now).max(Duration::from_nanos(1))
         });
@@ -49,7 +49,8 @@ impl Alarm {
         let _ = timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &setting);
     }
 
-    /// Returns true once after the moment has passed. Otherwise the task is woken when it passes.
+    /// Returns true once after the moment has passed. If the moment has not passed yet, the task is woken when it
+    /// passes.
     pub fn poll(&mut self, context: &mut Context<'_>) -> bool {
         loop {
             let Poll::Ready(Ok(mut readiness)) = self.timer.poll_read_ready(context) else {

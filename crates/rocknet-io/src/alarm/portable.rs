@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tokio::time::{Sleep, sleep};
 
-/// Timer that wakes a task once, not set at first.
+/// Timer that wakes a task once. Initially it is not set.
 pub struct Alarm {
     sleep: Option<Pin<Box<Sleep>>>,
 }
@@ -23,12 +23,13 @@ impl Alarm {
         Ok(Alarm { sleep: None })
     }
 
-    /// Sets the moment, in place of the one before; `None` clears it. `now` is the current time.
+    /// Sets the moment and replaces the previous one; `None` clears it. `now` is the current time.
     pub fn set(&mut self, moment: Option<Instant>, now: Instant) {
         self.sleep = moment.map(|moment| Box::pin(sleep(moment.saturating_duration_since(now))));
     }
 
-    /// Returns true once after the moment has passed. Otherwise the task is woken when it passes.
+    /// Returns true once after the moment has passed. If the moment has not passed yet, the task is woken when it
+    /// passes.
     pub fn poll(&mut self, context: &mut Context<'_>) -> bool {
         let Some(sleep) = &mut self.sleep else {
             return false;

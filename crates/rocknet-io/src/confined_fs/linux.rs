@@ -40,7 +40,7 @@ impl KernelLookup {
         }
     }
 
-    /// Disables `openat2`, so that tests cover the walk, which opens one component after the other, on every kernel.
+    /// Disables `openat2`, so that tests on every kernel cover the walk, which opens one component after the other.
     #[cfg(test)]
     pub(super) const NONE: Self = Self {
         openat2: false,
@@ -157,7 +157,7 @@ pub(super) fn is_link(found: BorrowedFd<'_>) -> Result<bool, Errno> {
 }
 
 /// Confines a lookup. `RESOLVE_BENEATH` today also refuses magic links (`/proc/self/fd/3`), but the manual page
-/// recommends setting the flag for them nevertheless.
+/// recommends setting `RESOLVE_NO_MAGICLINKS` nevertheless.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 /// Maximum number of retries of `openat2`. The kernel returns EAGAIN if any name on the system is renamed while it
 /// resolves a `..`. After the last retry the walk takes over, because renames do not affect it.

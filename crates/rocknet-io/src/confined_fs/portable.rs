@@ -16,7 +16,7 @@ pub(super) const STAT_ONLY: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).unio
 /// Flags that open a directory for lookups below it.
 pub(super) const TRAVERSE: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// Confined lookups of the kernel, none of which this system supports.
+/// Replacement for the confined lookups of the kernel, which this system does not support.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelLookup;
 
@@ -65,9 +65,9 @@ pub(super) fn stat_cached(_path: &Path) -> Result<OwnedFd, Errno> {
     Err(Errno::AGAIN)
 }
 
-/// Reads a symbolic link without following it. Owner and target are read one after the other. Only a user who may
-/// change the directory can exchange the link in between, and the owner of the target is in any case checked on the
-/// opened descriptor.
+/// Reads a symbolic link without following it. The owner and the target of the link are read one after the other. In
+/// between, only a user who may change the directory can exchange the link. The owner of the target is checked on the
+/// opened descriptor in any case.
 pub(super) fn read_link(directory: BorrowedFd<'_>, name: &[u8]) -> Result<LinkTarget, Errno> {
     let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if !super::meta::is_link(&stat) {

@@ -3,8 +3,8 @@
 /// Policy for symbolic links below a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Symlinks {
-    /// Follows links whose target is inside the root, and whose path does not leave the root on the way. The target of
-    /// an absolute link must begin with the path of the root.
+    /// Follows links whose target is inside the root, if the path to the target does not leave the root on the way. The
+    /// target of an absolute link must begin with the path of the root.
     #[default]
     Inside,
     /// Follows links whose target, wherever it is, has the same owner as the link.

@@ -56,7 +56,7 @@ pub(super) fn walk(
 
 enum WalkStep {
     Name(Vec<u8>),
-    /// Requires that the file reached by a link is owned by this user, the owner of the link.
+    /// Requires that the file reached by a link has this owner, which is the owner of the link.
     CheckOwner(u32),
 }
 
@@ -64,8 +64,8 @@ struct Walk<'a> {
     root: &'a RootDirectory,
     symlinks: Symlinks,
     access: Access,
-    /// Current directory while `held` is empty; `None` for the root. Only links under [`Symlinks::Owner`] lead to
-    /// another one.
+    /// Current directory while `held` is empty; `None` for the root. Only links under [`Symlinks::Owner`] lead to a
+    /// directory other than the root.
     start: Option<OwnedFd>,
     /// Directories entered below `start`, outermost first.
     held: Vec<OwnedFd>,
@@ -140,8 +140,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Replaces the link `name` by the components of its target. `error` is the error of the open that suggested a
-    /// link, or ELOOP if the link itself was opened.
+    /// Replaces the link `name` by the components of its target. `error` is the error of the failed open that indicated
+    /// a link, or ELOOP if the link itself was opened.
     fn follow_link(&mut self, name: &[u8], error: Errno) -> Result<(), OpenError> {
         self.links += 1;
         if self.links > MAX_LINKS {

@@ -85,7 +85,7 @@ impl Acceptor {
     ///
     /// # Errors
     ///
-    /// Returns the error of `accept(2)`, never `WouldBlock`, or that of the event loop.
+    /// Returns an error of `accept(2)` other than `WouldBlock`, or an error of the event loop.
     pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(OwnedFd, PeerAddress)>> {
         loop {
             let mut readiness = ready!(self.0.poll_read_ready(context))?;
@@ -142,7 +142,7 @@ impl Link for EpollStream {
     }
 
     fn is_idle(&mut self) -> bool {
-        // `try_io` stores no waker, which the next receive would have to replace.
+        // `try_io` stores no waker, so the next receive does not have to replace one.
         let received = self.socket.try_io(Interest::READABLE, |socket| {
             receive(socket.as_fd(), &mut [0]).map_err(io::Error::from)
         });
@@ -237,8 +237,8 @@ pub(crate) fn reset(socket: BorrowedFd<'_>) {
     let _ = socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO));
 }
 
-/// Keepalive probes: one per minute to a silent peer that responds. The connection to a peer that has vanished fails
-/// two minutes after its last segment.
+/// Keepalive probes. An idle peer that still responds gets one probe per minute. The connection to a peer that has
+/// vanished fails two minutes after its last segment.
 const KEEPALIVE: Keepalive = Keepalive {
     idle: Duration::from_secs(60),
     interval: Duration::from_secs(15),

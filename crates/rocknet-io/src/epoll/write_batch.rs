@@ -1,5 +1,5 @@
-//! Write batch of a thread: collects the small writes of its connections, and sends them one after the other, at the
-//! latest before the thread waits for events.
+//! Write batch of a thread: collects the small writes of its connections, and sends them one after the other. It sends
+//! them at the latest before the thread waits for events.
 //!
 //! ```text
 //! events ▶ task: receive, respond, push ▶ task: receive, respond, push ▶ … ▶ send, send, … ▶ wait for events
@@ -30,8 +30,8 @@ const CAPACITY_BYTES: usize = 64 * 1024;
 /// Tasks that keep waking each other must not delay the responses of other tasks.
 const STEPS_PER_FLUSH: u32 = 256;
 
-/// Suppresses SIGPIPE when the peer has closed the connection. On systems other than Linux, the process ignores the
-/// signal, because the standard library sets that at start.
+/// Suppresses SIGPIPE when the peer has closed the connection. Systems other than Linux need no flag, because the
+/// standard library makes the process ignore the signal at startup.
 #[cfg(target_os = "linux")]
 pub(crate) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(not(target_os = "linux"))]
@@ -99,7 +99,7 @@ struct BatchedWrite {
     socket: RawFd,
     start: usize,
     end: usize,
-    /// Waker of the task, which has to take back the bytes that the socket did not accept.
+    /// Waker of the task that has to take back the bytes that the socket did not accept.
     waker: Waker,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of reading and sending files: whole, in part, beyond their end, and truncated meanwhile.
+//! Tests of reading and sending files: whole, in part, beyond their end, and while they are truncated.
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -127,9 +127,9 @@ impl RingState {
         }
     }
 
-    /// Handles a failed cancellation; a successful one posts no completion. There are two causes. The operation had
-    /// ended by itself, and its completion arrived first. Or the kernel was handling the operation at that moment and
-    /// did not cancel it, so that the operation is still armed.
+    /// Handles a failed cancellation; a successful one posts no completion. There are two possible causes. In the first
+    /// case, the operation had ended by itself, and its completion arrived first. In the second case, the kernel was
+    /// handling the operation at that moment and did not cancel it, so that the operation is still armed.
     fn cancel_failed(&mut self, index: usize, result: i32) {
         let Some(slot) = self.slots.get_mut(index) else {
             return;

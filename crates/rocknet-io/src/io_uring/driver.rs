@@ -130,8 +130,9 @@ impl Driver {
         any
     }
 
-    /// Wakes the task that watches epoll, so that the runtime calls `on_park` again. All tasks that the turn has woken
-    /// may have ended. Without any task to run, the runtime would sleep in its epoll, where completions do not wake it.
+    /// Wakes the task that watches epoll, so that the runtime calls `on_park` again. Otherwise, if all tasks that the
+    /// turn has woken have ended, the runtime would have no task to run. It would sleep in its epoll, where completions
+    /// do not wake it.
     fn wake_epoll_task(&self) {
         let epoll_waker = self.state.borrow_mut().epoll_waker.take();
         if let Some(waker) = epoll_waker {

@@ -12,7 +12,7 @@ use slab::Slab;
 
 use super::kernel::Operation;
 
-/// Maximum number of operations in the table, so that their number does not grow without limit while a disk hangs.
+/// Maximum number of operations in the table. It keeps their number from growing without limit while a disk hangs.
 /// Further reads wait for the disk in the blocking pool, which has a limit of its own.
 const MAX_OPERATIONS: usize = 1024;
 
@@ -31,7 +31,7 @@ struct InFlight {
     is_abandoned: bool,
 }
 
-/// Command of a file operation. Its descriptors remain open at least until the operation was submitted.
+/// Command of a file operation. Its descriptors remain open at least until the operation has been submitted.
 pub(super) enum FileCommand {
     /// Reads into memory that outlives the operation.
     Read {

@@ -24,8 +24,8 @@ const SUBMISSIONS: u32 = 256;
 /// Size of the completion queue. Completions are processed after every call, and one call posts far fewer. The kernel
 /// stores completions that do not fit.
 const COMPLETIONS: u32 = 4096;
-/// Maximum time of each of two waits when a ring is closed or has failed: for the cancelled operations, and for file
-/// operations that have started. The kernel needs microseconds unless a disk hangs.
+/// Maximum time of each of the two waits when a ring is closed or has failed: one for the cancelled operations, and one
+/// for file operations that have started. The kernel needs microseconds unless a disk hangs.
 pub(super) const END_WITHIN: Duration = Duration::from_secs(2);
 /// Flags that send as many bytes as the socket has room for, without waiting. Because of `MSG_WAITALL`, a short send
 /// counts as failed and posts a completion.
@@ -91,7 +91,7 @@ pub(super) struct Completion {
     pub result: i32,
     /// True if further completions of the operation follow.
     pub more: bool,
-    /// Id of the provided buffer that the kernel selected, if any. It may contain no bytes.
+    /// Id of the provided buffer that the kernel selected, if any. The buffer may be empty.
     pub buffer: Option<u16>,
 }
 
@@ -190,9 +190,9 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// The descriptor of the operation remains open until the operation was submitted. Memory that the operation refers
-    /// to remains valid, and is not written by this process, until the last completion. Memory of a send or a path has
-    /// to remain so only until the operation was submitted.
+    /// The descriptor of the operation must remain open until the operation has been submitted. Memory that the
+    /// operation refers to must remain valid, and must not be written by this process, until the last completion. For
+    /// memory of a send or a path, these conditions end as soon as the operation has been submitted.
     #[inline]
     pub unsafe fn push(&mut self, operation: Operation, user_data: u64) {
         match self {
@@ -238,7 +238,7 @@ impl Kernel {
     /// is closed and no data is queued (in 2 of 400 runs of a test that writes many small pieces and closes). The
     /// likely cause is that since Linux 6.17 Unix sockets report the number of queued bytes. A receive that emptied the
     /// socket is not repeated, and the event of the end may already have been consumed. TCP counts an end as queued
-    /// data, and no miss was seen there.
+    /// data, and no missed end of a TCP socket was seen.
     pub fn has_ended(&self, socket: RawFd) -> bool {
         match self {
             Kernel::Ring(_) | Kernel::Closed => {
@@ -278,7 +278,7 @@ impl Kernel {
         }
     }
 
-    /// Waits for a completion, for at most `timeout`. Returns `Ok` also if no completion arrived. Returns an error if
+    /// Waits for a completion, for at most `timeout`. Returns `Ok` even if no completion arrived. Returns an error if
     /// the ring has failed, and otherwise the same errors as `enter`.
     pub fn enter_within(&mut self, timeout: Duration) -> io::Result<()> {
         match self {
@@ -298,9 +298,9 @@ impl Kernel {
         }
     }
 
-    /// Cancels all submitted operations, except file operations that already run on a kernel thread or a disk: these
-    /// complete later. Then unregisters the provided buffers. Returns true if no other operation can still write to
-    /// memory.
+    /// Cancels all submitted operations, except file operations that already run on a kernel thread or a disk. These
+    /// file operations complete later. Then unregisters the provided buffers. Returns true if no operation except these
+    /// file operations can still write to memory.
     pub fn cancel_all(&mut self) -> bool {
         match self {
             Kernel::Ring(ring) => {

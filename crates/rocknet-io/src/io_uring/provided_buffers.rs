@@ -11,7 +11,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 /// Size of a buffer in bytes. Most requests fit into one buffer; larger ones use several.
 pub(super) const BUFFER_BYTES: usize = 4 * 1024;
-/// Initial number of buffers: a quarter of a megabyte, more than one turn of a quiet worker fills.
+/// Initial number of buffers. Together they have a quarter of a megabyte, which is more than one turn of a quiet worker
+/// fills.
 const INITIAL_BUFFERS: u16 = 64;
 /// Maximum number of buffers. The data of one turn occupies at most 1 MiB, even if one client sends all of it and its
 /// task does not receive. Further data waits in the sockets. The kernel requires a power of two.
@@ -37,7 +38,7 @@ pub(super) struct ProvidedBuffers {
     free: NonNull<BufRingEntry>,
     memory: NonNull<u8>,
     tail: u16,
-    /// Number of buffers in use, from id 0 on. The memory of the others was never touched.
+    /// Number of buffers in use; their ids start at 0. The memory of the other buffers has never been touched.
     in_use: u16,
 }
 

@@ -2,7 +2,7 @@
 
 use super::provided_buffers::BUFFER_BYTES;
 
-/// Number of bytes received in one turn or call from which `recv(2)` costs less than provided buffers with their
+/// Minimum number of bytes received in one turn or call for `recv(2)` to cost less than provided buffers with their
 /// copies.
 pub(super) const LARGE_RECEIVE_BYTES: usize = 2 * BUFFER_BYTES;
 /// Number of consecutive receives of less than a buffer after which the multishot operation is cheaper again. One is
@@ -54,7 +54,7 @@ impl ReceiveMode {
         self.count_small(got, wanted);
     }
 
-    /// Records `got` bytes moved into a pipe, after which the socket may contain more.
+    /// Records `got` bytes moved into a pipe. The socket may still contain more bytes.
     pub fn record_spliced(&mut self, got: usize) {
         self.count_small(got, BUFFER_BYTES);
     }

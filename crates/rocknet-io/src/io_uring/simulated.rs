@@ -1,5 +1,5 @@
-//! Simulated kernel for tests: it runs the operations on real sockets, slowly, in any order and with faults, as a
-//! seeded generator decides. It asserts that the driver never misuses memory and descriptors.
+//! Simulated kernel for tests. It runs the operations on real sockets: slowly, in any order and with faults. A seeded
+//! generator makes these choices. The simulated kernel asserts that the driver never misuses memory and descriptors.
 
 mod files;
 
@@ -44,15 +44,15 @@ impl SeededRng {
 /// Probabilities of faults, in percent, and the sizes of the queues.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FaultProfile {
-    /// A call makes no progress on an operation.
+    /// Probability that a call makes no progress on an operation.
     pub slow: usize,
-    /// An operation ends with a temporary error, or with fewer bytes than possible.
+    /// Probability that an operation ends with a temporary error, or with fewer bytes than possible.
     pub faults: usize,
-    /// A connection is lost.
+    /// Probability that a connection is lost.
     pub losses: usize,
-    /// A call of the ring fails temporarily.
+    /// Probability that a call of the ring fails temporarily.
     pub refusals: usize,
-    /// A call of the ring fails permanently, in thousandths.
+    /// Probability that a call of the ring fails permanently, in thousandths instead of percent.
     pub breaks: usize,
     pub submissions: usize,
     pub completions: usize,
@@ -109,8 +109,8 @@ impl Drop for SimulatedKernel {
                 } => {
                     files::read(file, into, length as usize, offset);
                 }
-                // The driver must have waited for this completion, to close the descriptor. It cannot wait for a broken
-                // ring.
+                // A driver must wait for this completion, so that it can close the descriptor. With a broken ring it
+                // cannot wait.
                 Operation::Open { path, how, .. } if !self.broken && !std::thread::panicking() => {
                     panic!("an opened descriptor is never closed: {}", files::open(file, path, how));
                 }
@@ -343,7 +343,7 @@ impl SimulatedKernel {
     fn cancel(&mut self, of: u64, user_data: u64) {
         let missed = self.rng.chance(self.profile.faults);
         match self.in_flight.iter_mut().find(|started| started.user_data == of) {
-            // As if the operation was being handled at that moment, so that it was not cancelled.
+            // Behaves as if the kernel were handling the operation at that moment, so the operation is not cancelled.
             Some(_) if missed => self.complete(user_data, -libc::EALREADY, false, None),
             Some(started) => started.cancelled = true,
             None => self.complete(user_data, -libc::ENOENT, false, None),

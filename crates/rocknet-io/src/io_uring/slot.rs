@@ -28,7 +28,7 @@ pub(super) enum ReceiveEnd {
 
 /// State of one connection in the driver.
 pub(super) struct ConnectionSlot {
-    /// Descriptor of the socket, which remains open until every operation on it was submitted.
+    /// Descriptor of the socket, which remains open until every operation on it has been submitted.
     pub socket: RawFd,
     pub waker: Option<Waker>,
     pub receiving: ReceiveState,

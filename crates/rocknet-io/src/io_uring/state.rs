@@ -102,15 +102,15 @@ impl RingState {
         }
         // SAFETY: operations pushed here refer only to the provided buffers, the sink, and the memory of file
         // operations. The buffers and the sink live until the kernel has ended all operations. File operations, sockets
-        // and files are kept until the operation was submitted, or can no longer be submitted.
+        // and files are kept until the operation has been submitted, or can no longer be submitted.
         unsafe { self.kernel.push(operation, user_data) };
         true
     }
 
     /// Submits all queued operations and batched writes, and waits for a completion if `wait` is true. Makes one system
     /// call, or several if the writes do not fit into the submission queue or a signal interrupts the wait. Without
-    /// `wait`, makes none if there is nothing to submit and nothing to process. Errors that the next turn can overcome
-    /// are not returned.
+    /// `wait`, makes no system call if there is nothing to submit and nothing to process. Errors that the next turn can
+    /// overcome are not returned.
     pub fn enter(&mut self, wait: bool) -> io::Result<()> {
         if let Some(error) = self.submit_error.take() {
             return Err(error);

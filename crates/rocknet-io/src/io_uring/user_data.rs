@@ -30,7 +30,7 @@ pub(super) fn encode(kind: OperationKind, index: usize) -> u64 {
     (index as u64) << KIND_BITS | kind as u64
 }
 
-/// Unpacks a kind and an index; `None` if no kind has the number in the lower bits.
+/// Unpacks a kind and an index; `None` if the number in the lower bits is not that of a kind.
 pub(super) fn decode(user_data: u64) -> Option<(OperationKind, usize)> {
     let kind = ALL_KINDS.get((user_data & ((1 << KIND_BITS) - 1)) as usize)?;
     Some((*kind, (user_data >> KIND_BITS) as usize))

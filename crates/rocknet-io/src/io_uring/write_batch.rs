@@ -44,8 +44,9 @@ impl WriteBatch {
         }
     }
 
-    /// Adds bytes of the connection at `index`, whose write in the batch is `write`. Returns the index of the write
-    /// that contains them, or `None` if the batch has to be sent first.
+    /// Adds bytes of the connection at `index`. `write` is the index of the connection's write in this batch, or `None`
+    /// if it has no write there. Returns the index of the write that contains the added bytes, or `None` if the batch
+    /// has to be sent first.
     pub fn push(&mut self, index: usize, write: WriteIndex, bytes: &[u8]) -> Option<u32> {
         let end = self.used + bytes.len();
         let room = self.memory.get_mut(self.used..end)?;

@@ -77,7 +77,7 @@ fn address(hex: &str) -> Option<IpAddr> {
 
 /// Returns whether a socket bound to `bound` can prevent another from binding `requested`; `None` is a request for all
 /// addresses. The table does not show whether a socket at `[::]` is for IPv6 only, so it counts as a socket for both IP
-/// versions. A request for `[::]` counts as one for both too.
+/// versions. A request for `[::]` also counts as a request for both IP versions.
 fn conflicts(bound: IpAddr, requested: Option<IpAddr>) -> bool {
     match requested {
         None => true,
@@ -145,8 +145,8 @@ const LISTEN: &str = "0A";
 /// Maximum number of bytes read from a table. Listening sockets come first in the TCP tables, so the start of a
 /// table is enough even on a machine with a million connections. A Unix socket beyond the limit is not found.
 const MAX_TABLE: u64 = 4 * 1024 * 1024;
-/// Maximum time of a search. The owner only improves an error message, so the message does without it on a machine with
-/// very many processes.
+/// Maximum time of a search. The owner only improves an error message, so on a machine with very many processes the
+/// message omits the owner.
 const MAX_SEARCH: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

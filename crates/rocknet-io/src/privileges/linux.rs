@@ -1,4 +1,4 @@
-//! Drops privileges on Linux, where they are capabilities of each thread.
+//! Drops privileges on Linux, where each thread has its own capabilities.
 
 use std::fs;
 

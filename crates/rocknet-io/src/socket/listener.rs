@@ -54,8 +54,9 @@ impl Listener {
         Self::open(address, options, PortSharing::Exclusive).map_err(|error| BindError::new(address, error))
     }
 
-    /// Listens like [`Listener::bind`], but permits overlap with `held`, which have to be sockets of this process. When
-    /// the configuration changes from one address of a port to all addresses, or back, both sockets exist for a moment.
+    /// Listens like [`Listener::bind`], but the address may overlap with the addresses of `held`. The sockets in `held`
+    /// have to be sockets of this process. When the configuration changes from one address of a port to all addresses,
+    /// or back, both sockets exist for a moment.
     ///
     /// # Errors
     ///
@@ -250,8 +251,8 @@ fn tcp(address: SocketAddr, only_v6: bool, options: ListenOptions, sharing: Port
     socket.set_reuse_address(true)?;
     socket.set_tcp_nodelay(true)?;
     // SO_REUSEPORT would also admit a second server of the same user, which would get half of the connections. So the
-    // first socket is bound without the option, which fails if the port is in use. The option is set afterwards, for
-    // siblings.
+    // first socket is bound without the option, and binding fails if the port is in use. The option is set afterwards,
+    // for siblings.
     if sharing == PortSharing::Shared {
         socket.set_reuse_port(true)?;
     }

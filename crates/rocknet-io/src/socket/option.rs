@@ -43,7 +43,7 @@ pub fn user_timeout(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
 }
 
 /// Sets the number of unsent bytes in the kernel beyond which the socket counts as full (`TCP_NOTSENT_LOWAT`). A slow
-/// client then costs less memory, and the choice of the HTTP/2 stream that sends next is made later.
+/// client then costs less memory, and the HTTP/2 stream that sends next is chosen later.
 ///
 /// # Errors
 ///

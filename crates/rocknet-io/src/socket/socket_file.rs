@@ -56,8 +56,9 @@ pub(super) fn bind(path: &Path, backlog: i32) -> io::Result<(OwnedFd, SocketFile
     remove_stale(path, &address)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
-    // On Linux the file is created with the mode of its socket; without this, all users could connect for a moment. On
-    // other systems `fchmod` may fail, and then only the permissions of the directory can keep other users out.
+    // On Linux the file is created with the mode of its socket. Without this call, all users could connect for a
+    // moment. On other systems `fchmod` may fail, and then only the permissions of the directory can keep other users
+    // out.
     let _ = rustix::fs::fchmod(&socket, Mode::from_raw_mode(MODE as _));
     socket.bind(&address)?;
     // From here on the file is removed if a step fails.
@@ -90,7 +91,8 @@ fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     match probe.connect(address) {
         Err(error) if error.raw_os_error() == Some(Errno::CONNREFUSED.raw_os_error()) => fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        // Success, a full queue, a socket of another type or missing permission: a server may be running.
+        // A server may be running after every other result: success, a full queue, a socket of another type, or missing
+        // permission.
         _ => Err(Errno::ADDRINUSE.into()),
     }
 }

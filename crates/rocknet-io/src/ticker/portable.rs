@@ -41,8 +41,8 @@ impl Ticker {
         self.next = None;
     }
 
-    /// Returns the number of ticks since the last call: 1 if at least one period has passed, because the next period
-    /// begins with this call. If it is 0, the task is woken at the next tick.
+    /// Returns the number of ticks since the last call. The number is 1 even if several periods have passed, because
+    /// the next period begins with this call. If the number is 0, the task is woken at the next tick.
     pub fn poll_ticks(&mut self, context: &mut Context<'_>) -> u32 {
         let mut ticks = 0;
         while let Some(next) = &mut self.next {

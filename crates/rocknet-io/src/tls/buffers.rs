@@ -8,8 +8,8 @@ use crate::wheel::{Tick, Wheel};
 
 use super::record_size::MAX_RECORD_PLAINTEXT;
 
-/// Number of bytes of records that are collected before they are passed to the inner link. They are enough for a send
-/// window, and still in the CPU cache when the kernel copies them.
+/// Number of bytes of records that are collected before they are passed to the inner link. This number of bytes is
+/// enough for a send window, and the bytes are still in the CPU cache when the kernel copies them.
 pub(super) const BATCH: usize = 64 * 1024;
 /// Maximum size of incomplete data during the handshake: the longest message that rustls accepts (64 KiB), such as a
 /// second ClientHello or a chain of client certificates, with record headers and encryption overhead.

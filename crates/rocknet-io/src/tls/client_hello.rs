@@ -21,13 +21,13 @@ const CLIENT_HELLO: u8 = 1;
 /// Offset of the version in a ClientHello (RFC 5246 §7.4.1.2).
 const CLIENT_VERSION: std::ops::Range<usize> = 9..11;
 const TLS_1_2: [u8; 2] = [3, 3];
-/// RFC 5246 §7.2: the version that the client offers is not supported.
+/// Alert for an offered version that is not supported (RFC 5246 §7.2).
 const PROTOCOL_VERSION: u8 = 70;
-/// RFC 8446 §6.2: a message or record cannot be decoded, or is too long.
+/// Alert for a message or record that cannot be decoded, or is too long (RFC 8446 §6.2).
 const DECODE_ERROR: u8 = 50;
-/// RFC 8446 §6.2: a message is not permitted at this point.
+/// Alert for a message that is not permitted at this point (RFC 8446 §6.2).
 const UNEXPECTED_MESSAGE: u8 = 10;
-/// RFC 8446 §6.1: the handshake is cancelled without a protocol error; close_notify follows.
+/// Alert for a handshake that is cancelled without a protocol error (RFC 8446 §6.1). The alert close_notify follows.
 const USER_CANCELED: u8 = 90;
 const CLOSE_NOTIFY: u8 = 0;
 /// Alert levels.
@@ -207,8 +207,8 @@ impl<L: Link> ClientHelloAcceptor<L> {
         (self.link, self.bytes)
     }
 
-    /// Sends a few bytes without waiting, and closes the sending direction. The socket accepts the bytes, because it
-    /// has sent nothing before.
+    /// Sends a few bytes without waiting, and closes the sending direction. The socket accepts the bytes, because
+    /// nothing has been sent on it before.
     fn send(&mut self, records: &mut SendQueue) {
         let _ = self.link.poll_send(&mut Context::from_waker(Waker::noop()), records);
         let _ = self.link.shut_down();

@@ -15,13 +15,13 @@ const INITIAL_WINDOW: u64 = 14_000;
 /// Number of bytes after which records are large, because the congestion window then exceeds the largest record.
 const WARM_AFTER: u64 = 256 * 1024;
 /// Number of ticks without sending after which records start small again, because the kernel then shrinks the
-/// congestion window: one second if a tick is 250 ms.
+/// congestion window. This is one second if a tick is 250 ms.
 const COLD_AFTER_TICKS: u32 = 4;
 
 /// State of the transfer on a connection.
 #[derive(Debug, Default)]
 pub(super) struct RecordSize {
-    /// Number of plaintext bytes sent since the start or the last pause, when the congestion window was small.
+    /// Number of plaintext bytes sent since the start or the last pause. At that time, the congestion window was small.
     sent: u64,
     /// Tick of the last send.
     last: Option<Tick>,

@@ -69,8 +69,8 @@ impl<S: Side> Session<S> {
     }
 
     /// Decrypts the records in `incoming`. Passes the plaintext to `plain`, and appends the records that are due in
-    /// response to `outgoing`. Returns the number of bytes consumed. The remaining bytes are an incomplete record, with
-    /// which `incoming` has to begin in the next call. After an error, `outgoing` contains the alert for the peer, if
+    /// response to `outgoing`. Returns the number of bytes consumed. The remaining bytes are an incomplete record. In
+    /// the next call, `incoming` has to begin with them. After an error, `outgoing` contains the alert for the peer, if
     /// rustls created one; otherwise see [`Session::write_fatal_alert`].
     pub fn decrypt(
         &mut self,

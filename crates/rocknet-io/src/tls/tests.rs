@@ -277,7 +277,8 @@ fn an_idle_connection_keeps_only_its_keys() {
     assert!(tls.backlog.is_none());
 }
 
-/// The link does not accept the close_notify, which must not be kept, because the sending direction is shut down.
+/// The link does not accept the close_notify. The close_notify must be dropped, because the sending direction is shut
+/// down.
 #[test]
 fn unsent_records_are_dropped_at_shutdown() {
     let configs = configs(&TLS13);

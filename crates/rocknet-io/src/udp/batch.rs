@@ -1,4 +1,4 @@
-//! Batch of received datagrams: one message of the system call that received it.
+//! Batch of received datagrams. The system call that receives batches returns each batch as one message.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,7 +13,7 @@ pub(super) const BUFFER_SIZE: usize = 64 * 1024;
 /// Metadata of a batch of datagrams received from one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvMeta {
-    /// Address of the peer; 0.0.0.0 with port 0 in an empty batch for a datagram without a source.
+    /// Address of the peer. An empty batch that replaces a datagram without a source has 0.0.0.0 and port 0.
     pub source: SocketAddr,
     /// The local address to which the datagrams were sent, if known.
     pub destination: Option<IpAddr>,

@@ -111,7 +111,7 @@ impl ControlBuffer {
         self.add(used, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, from)
     }
 
-    /// Appends one message after `used` bytes, and returns the number of bytes used with it.
+    /// Appends one message after `used` bytes, and returns the number of bytes used including the message.
     fn add<T: Copy>(&mut self, used: usize, level: c_int, kind: c_int, value: T) -> usize {
         // SAFETY: these only compute sizes.
         let (space, length) = unsafe {
@@ -155,7 +155,8 @@ pub(super) fn read(message: &libc::msghdr) -> Received {
             }
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                 // An IPv6 socket may report the destination of an IPv4 datagram twice: as an IPv4-mapped address by
-                // IPV6_PKTINFO, and by this message. Both mean the same address, so one that is known is kept.
+                // IPV6_PKTINFO, and by this message. Both mean the same address, so an address that is already known is
+                // kept.
                 let to = value::<libc::in_pktinfo>(next, &head);
                 received.destination = received
                     .destination

@@ -1,4 +1,4 @@
-//! Batches of datagrams by `sendmsg` and `recvmmsg`, with control messages.
+//! Sends and receives batches of datagrams by `sendmsg` and `recvmmsg`, with control messages.
 
 use std::mem::{size_of, zeroed};
 use std::net::Ipv4Addr;
@@ -80,7 +80,7 @@ pub(super) fn receive(socket: &OwnedFd, memory: &mut [u8], batches: &mut Vec<Rec
         let info = control::read(head);
         // SAFETY: the kernel has written an address of this length.
         let from = unsafe { SockAddr::new(name, head.msg_namelen) }.as_socket();
-        // An empty batch in place of an unusable datagram keeps batches and buffers in the same order.
+        // An empty batch replaces an unusable datagram, so that batches and buffers are in the same order.
         let whole = head.msg_flags & libc::MSG_TRUNC == 0;
         let length = if whole && from.is_some() {
             message.msg_len as usize

@@ -1,4 +1,4 @@
-//! One datagram per call, without congestion mark and local address.
+//! Sends and receives one datagram per call, without congestion mark and local address.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,7 +23,8 @@ pub(super) const TAKES_IPV4_ON_IPV6: bool = false;
 pub(super) fn enable_options(socket: &Socket, v6: bool) -> io::Result<()> {
     let over_v4 = set(socket, libc::IPPROTO_IP, libc::IP_DONTFRAG, 1);
     if v6 {
-        // Not every system lets an IPv6 socket that also sends over IPv4 have the option of IPv4.
+        // The result for IPv4 is ignored, because not every system permits the IPv4 option on an IPv6 socket that also
+        // sends over IPv4.
         set(socket, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1)
     } else {
         over_v4
@@ -47,7 +48,7 @@ pub(super) fn receive(socket: &OwnedFd, memory: &mut [u8], batches: &mut Vec<Rec
     for buffer in memory.chunks_mut(BUFFER_SIZE).take(BATCH) {
         let (_, length, source) = match rustix::net::recvfrom(socket, buffer, RecvFlags::DONTWAIT) {
             Ok(received) => received,
-            // Those that were received before count.
+            // The datagrams received before the error are returned without it.
             Err(_) if !batches.is_empty() => break,
             Err(error) => return Err(error),
         };

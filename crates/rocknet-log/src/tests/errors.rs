@@ -59,7 +59,7 @@ fn reconfigure_moves_the_error_log_and_keeps_the_rest() {
 #[test]
 fn error_lines_are_filtered_by_level() {
     let test_log = TestLog::new(NO_ROTATION);
-    // Each change of the level then renews the interest that `tracing` has cached for the call sites.
+    // With this setting, each change of the level renews the interest that `tracing` has cached for the call sites.
     test_log.logger.shared.is_global.store(true, Ordering::Relaxed);
     tracing::subscriber::with_default(
         TracingSubscriber {

@@ -14,7 +14,7 @@ pub fn size(bytes: u64) -> String {
             return format!("{}.{} {name}", tenths / 10, tenths % 10);
         }
         let whole = (u128::from(bytes) + unit / 2) / unit;
-        // The comparison follows the rounding, because 1048575 would otherwise be shown as `1024 KiB`.
+        // The comparison is made after the rounding, because 1048575 would otherwise be shown as `1024 KiB`.
         if whole < 1024 {
             return format!("{whole} {name}");
         }
@@ -60,8 +60,8 @@ impl UtcDateTime {
         // of year 0. A whole cycle of 400 years is added so that January and February of year 0 do not become negative.
         let shifted = days - 60 + CYCLE_DAYS;
         let (cycle, day_of_cycle) = (shifted / CYCLE_DAYS, shifted % CYCLE_DAYS);
-        // The leap days before this day are subtracted: one in 4 years, but none in 100 years, and again one in 400
-        // years. The divisors are the days of these periods without a leap day at their end.
+        // Subtracts the leap days before this day: one every 4 years, except every 100 years, but again every 400
+        // years. Each divisor is the number of days in such a period, not counting a leap day at its end.
         let year_of_cycle =
             (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
         let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);

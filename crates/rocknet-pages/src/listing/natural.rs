@@ -12,7 +12,8 @@ pub fn compare(a: &str, b: &str) -> Ordering {
 /// part.
 struct NameParts<'a>(&'a str);
 
-/// A character in lower case, and for a number also its length and digits, both without leading zeros.
+/// A character in lower case. If it stands for a number, also the length and the digits of the number, without leading
+/// zeros.
 ///
 /// Numbers use the character `0`, so that they sort where digits do and the order of the tuples is the natural order. A
 /// longer number is greater, so numbers of any length are compared without overflow.

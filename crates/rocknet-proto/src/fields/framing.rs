@@ -2,8 +2,8 @@
 
 use super::{Known, KnownSet};
 
-/// The fields that only the sender of a message may write by RFC 9110 §7.6.1 and RFC 9112 §6, and two fields that were
-/// never standardized (Keep-Alive, Proxy-Connection).
+/// The fields that, according to RFC 9110 §7.6.1 and RFC 9112 §6, only the sender of a message may write. Also two
+/// fields that were never standardized (Keep-Alive, Proxy-Connection).
 const FRAMING: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,

@@ -223,9 +223,9 @@ static CAPITALIZED: [[u8; MAX_NAME]; COUNT] = {
     all
 };
 
-/// A name as words of eight bytes. `fold` has the case bit of each letter and no bit of other bytes. Or-ing it in makes
-/// letters lower-case and leaves `-` unchanged. With the case bit set for every byte, a CR would match `-`, because
-/// they differ only in that bit.
+/// A name as words of eight bytes. `fold` has the case bit set for each letter, and no bit set for other bytes. A
+/// bitwise OR with `fold` makes letters lower-case and leaves `-` unchanged. If `fold` had the case bit set for every
+/// byte, a CR would match `-`, because CR and `-` differ only in that bit.
 struct Spelling {
     lower: [u64; MAX_NAME / 8],
     fold: [u64; MAX_NAME / 8],
@@ -322,8 +322,8 @@ struct NameTable {
     factor: u64,
 }
 
-/// Binary logarithm of the number of slots. There are about eight slots per name, so that one of the first hundred
-/// factors or so causes no collisions.
+/// Binary logarithm of the number of slots. There are about eight slots per name, so that a factor without collisions
+/// is found among about the first hundred.
 const SLOT_BITS: u32 = 9;
 
 static NAME_TABLE: NameTable = name_table();

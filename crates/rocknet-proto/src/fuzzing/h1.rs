@@ -9,7 +9,7 @@ use crate::response::ResponseIndex;
 use crate::status::Status;
 
 /// Time at which the server responds to a request with an empty 200. Requests for an upgrade get 101 at once, and
-/// refused requests the status of the refusal.
+/// refused requests get the status of the refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResponseTiming {
     /// After the head, so that the body is received and discarded.
@@ -19,7 +19,7 @@ pub enum ResponseTiming {
 }
 
 /// Returns the events of a server that receives `pieces`, one line each; consecutive data events share a line.
-/// `site_limit`: body limit in bytes that is set after each request head.
+/// `site_limit` is the body limit in bytes that is set after each request head.
 ///
 /// The last line is the state of the connection: `idle`, `more` (within a request), or the reason of its end.
 pub fn server_transcript(
@@ -124,8 +124,8 @@ fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
 }
 
 /// Returns the events of a client that receives `pieces` after one request, in the form of [`server_transcript`].
-/// `upgrade`: value of the request's `Upgrade` field. The last line is `reusable`, or the way in which the connection
-/// ends.
+/// `upgrade` is the value of the request's `Upgrade` field. The last line is `reusable`, or the way in which the
+/// connection ends.
 pub fn client_transcript(pieces: &[&[u8]], limits: &Limits, method: &str, upgrade: Option<&str>) -> Vec<String> {
     let (mut connection, mut response) = (ClientConnection::new(), ResponseIndex::default());
     let mut transcript = Transcript::default();

@@ -7,9 +7,9 @@ use crate::limits::Limits;
 /// Maximum memory of a connection in bytes, whatever a client sends on one stream.
 const MEMORY_MAX: usize = 256 * 1024;
 
-/// Receives a request stream in `pieces`. Returns its events, with the pieces of its body joined. A request with
-/// nothing but a head is reported as complete only if the end of the stream arrives with it, so that property is left
-/// out.
+/// Receives a request stream in `pieces`. Returns its events, with the pieces of its body joined. The result does not
+/// show whether a head was reported as a complete request, because that depends on whether the end of the stream
+/// arrives together with the head.
 pub(super) fn request(pieces: &[&[u8]], limits: &Limits) -> Vec<String> {
     let mut connection = ServerConnection::new(&Config { connect_protocol: true }, limits);
     let (stream, mut head) = (StreamId::new(0), DecodedHead::default());
@@ -71,7 +71,8 @@ pub(super) fn unidirectional(pieces: &[&[u8]]) -> Vec<String> {
         match connection.receive_unidirectional(2, 0, piece, false) {
             Ok(crate::h3::UnidirectionalAction::Continue) => {}
             Ok(action) => return vec![format!("{action:?}")],
-            // Instructions before an error are acknowledged in one split and not in another.
+            // The output is left out, because instructions before an error are acknowledged in one split and not in
+            // another.
             Err(error) => return vec![format!("{error:?}")],
         }
         assert!(connection.memory() < MEMORY_MAX, "memory is bounded");

@@ -4,8 +4,8 @@ use crate::h2::{BlockKind, DecodedHead};
 use crate::limits::Limits;
 use crate::qpack::{Decoder, Encoder};
 
-/// Receives messages of any bytes: a first byte with the kind and the length, then the bytes. Checks that nothing
-/// panics and that memory stays bounded.
+/// Receives messages of any bytes. The first byte of each message encodes its kind and length, and the bytes of the
+/// message follow. Checks that nothing panics and that memory stays bounded.
 pub(super) fn messages(mut data: &[u8]) {
     let (mut decoder, mut encoder) = (Decoder::new(256, 2), Encoder::new());
     encoder.set_client_settings(256, 2);

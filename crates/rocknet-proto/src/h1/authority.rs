@@ -23,7 +23,7 @@ pub(crate) fn is_valid(authority: &[u8]) -> bool {
     }
 }
 
-/// Validates the hosts that the fast path of [`is_valid`] leaves: IP literals and percent-encoded names.
+/// Validates the hosts that the fast path of [`is_valid`] does not handle: IP literals and percent-encoded names.
 #[cold]
 fn is_valid_uncommon(authority: &[u8]) -> bool {
     if let [b'[', rest @ ..] = authority {

@@ -39,7 +39,7 @@ pub const MAX_INTERIM: u8 = 16;
 pub enum ResponseBodyFraming {
     /// No body; no `End` follows.
     None,
-    /// A body of this many bytes, at least one.
+    /// A body of this many bytes; never 0.
     Length(u64),
     /// Chunks and then trailers.
     Chunked,
@@ -406,7 +406,7 @@ impl ClientConnection {
                 Ok(ClientEvent::End { consumed })
             }
             Err(BodyError::Chunk(error)) => Err(ResponseError::Chunk(error)),
-            // A client sets no limit, so the error is a sum of chunk sizes above 64 bits.
+            // A client sets no limit, so the cause of this error is a sum of chunk sizes that exceeds 64 bits.
             Err(BodyError::TooLarge) => Err(ResponseError::Chunk(crate::refusal::ChunkError::SizeTooLong)),
         }
     }

@@ -61,8 +61,8 @@ pub enum EncodeError {
     FieldName,
     /// A field value with a control character other than HTAB: a CRLF in it would begin another field or response.
     FieldValue,
-    /// A field that frames the message or controls the connection; only [`Framing`] sets such fields. In requests also
-    /// Host and Upgrade, which [`RequestLine`](super::RequestLine) sets.
+    /// A field that frames the message or controls the connection; only [`Framing`] sets such fields. In requests, this
+    /// is also the error for Host and Upgrade, which [`RequestLine`](super::RequestLine) sets.
     FramingField,
     /// A method that is not a token, a target that is empty or has forbidden bytes, or an invalid host.
     RequestLine,
@@ -107,7 +107,7 @@ const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
 ///
 /// # Errors
 ///
-/// If a field is invalid or is a framing field; `out` is unchanged then.
+/// Fails if a field is invalid or is a framing field. `out` is then unchanged.
 pub fn encode_head<'a>(
     out: &mut Vec<u8>,
     framing: Framing,
@@ -129,7 +129,7 @@ pub fn encode_head<'a>(
 ///
 /// # Errors
 ///
-/// If a field is invalid or is a framing field; `out` is unchanged then.
+/// Fails if a field is invalid or is a framing field. `out` is then unchanged.
 #[inline]
 pub fn encode_dated_head(
     out: &mut Vec<u8>,

@@ -10,7 +10,7 @@ use crate::request::Version;
 pub enum BodyFraming {
     /// No body; the next head follows.
     None,
-    /// A body of this many bytes, at least one.
+    /// A body of this many bytes; never 0.
     Length(u64),
     /// Chunks and then trailers.
     Chunked,

@@ -1,5 +1,5 @@
-//! Parses the field lines of a head or a trailer section. Valid lines take one pass; only an invalid or incomplete line
-//! is read again, to find its error or that its LF is missing.
+//! Parses the field lines of a head or a trailer section. Valid lines take one pass. Only an invalid or incomplete line
+//! is read again, to find its error or to detect that its LF is missing.
 //!
 //! A line is accepted or refused only after its LF has been received. Only its own bytes and the number of lines before
 //! it matter, so the result does not depend on how the bytes were split.

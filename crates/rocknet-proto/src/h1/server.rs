@@ -64,8 +64,8 @@ pub enum ServerEvent {
 pub enum AfterResponse {
     /// The next request may follow; it may be in the unread bytes already.
     KeepAlive,
-    /// The request body is not read completely. `receive` continues to return it, to be discarded; the next request
-    /// follows after `End`. If the rest of the body is too large, treat this as `Linger`.
+    /// The request body is not read completely. `receive` continues to return the body, which must be discarded. The
+    /// next request follows after `End`. If the rest of the body is too large, treat this as `Linger`.
     Drain,
     /// Close after the response is sent.
     Close,
@@ -136,8 +136,8 @@ impl ServerConnection {
     ///
     /// # Errors
     ///
-    /// If the request is refused. The connection reads nothing more then. The caller should send the status of the
-    /// refusal if both [`may_respond`](Self::may_respond) and [`Refusal::may_respond`] return true.
+    /// Fails if the request is refused. The connection then reads nothing more. The caller should send the status of
+    /// the refusal if both [`may_respond`](Self::may_respond) and [`Refusal::may_respond`] return true.
     #[inline]
     pub fn receive(
         &mut self,
@@ -261,8 +261,8 @@ impl ServerConnection {
     ///
     /// # Errors
     ///
-    /// [`Refusal::ContentTooLarge`] if the unread part of the announced length exceeds the limit. The connection reads
-    /// nothing more then.
+    /// [`Refusal::ContentTooLarge`] if the unread part of the announced length exceeds the limit. The connection then
+    /// reads nothing more.
     pub fn set_body_limit(&mut self, limit: u64) -> Result<(), Refusal> {
         if self.reading == ReadState::Body && !self.request_body.limit(limit) {
             return Err(self.refuse(Refusal::ContentTooLarge));
@@ -270,9 +270,9 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Returns true if the client waits for [`CONTINUE`](super::CONTINUE) before it sends its body. Write it when the
-    /// handler reads the body. A final response without 100 closes the connection, because the client can then send the
-    /// body or omit it.
+    /// Returns true if the client waits for [`CONTINUE`](super::CONTINUE) before it sends its body. The caller should
+    /// write it when the handler reads the body. A final response without 100 closes the connection, because the client
+    /// can then send the body or omit it.
     pub fn wants_continue(&self) -> bool {
         self.expects_continue && self.writing == WriteState::Pending && self.reading == ReadState::Body
     }

@@ -97,7 +97,8 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// The kind, if its burst is exhausted and no whole second has passed since the counters were last replenished.
+    /// Returns `kind` if its burst is exhausted and no whole second has passed since the counters were last
+    /// replenished.
     #[inline]
     pub(crate) fn spend(&mut self, kind: Flood, now: Milliseconds) -> Result<(), Flood> {
         let spent = &mut self.spent[kind as usize];

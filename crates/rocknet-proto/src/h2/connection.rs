@@ -317,8 +317,8 @@ impl ServerConnection {
     /// Reads unread bytes and returns one event. `now` is in milliseconds since an arbitrary start; a resolution of
     /// seconds suffices.
     ///
-    /// Bytes of an incomplete frame are not consumed: at most 16 KiB and a frame header. Payloads of DATA and of frames
-    /// of unknown types are the exception: they are consumed as they arrive.
+    /// Bytes of an incomplete frame are not consumed; they are at most 16 KiB and a frame header. Payloads of DATA and
+    /// of frames of unknown types are the exception: they are consumed as they arrive.
     pub fn receive(
         &mut self,
         limits: &Limits,

@@ -19,8 +19,8 @@ pub(crate) struct WindowExceeded;
 /// record and the system call cost more than the data is worth.
 pub(crate) const USEFUL_FRAME: u64 = 512;
 
-/// Payload in bytes from which a DATA frame that a window cut short pays for WINDOW_UPDATE frames. A client that grants
-/// less at a time makes the server work on purpose: small windows alone do not explain such grants.
+/// Minimum payload in bytes with which a DATA frame that a window cut short still pays for WINDOW_UPDATE frames. A
+/// client that grants less at a time makes the server work on purpose: small windows alone do not explain such grants.
 pub(crate) const CREDITED_FRAME: u64 = 32;
 
 /// Lower bound in bytes of a useful payload where windows are small. No client needs windows below twice this size. A
@@ -96,7 +96,7 @@ pub(crate) struct ReceiveWindow {
     available: u32,
     /// Bytes consumed by the reader and not granted again.
     released: u32,
-    /// Announced size in bytes, up to which grants refill the window.
+    /// Announced size in bytes. Grants refill the window up to this size.
     size: u32,
 }
 

@@ -143,7 +143,7 @@ mod tests {
         let mut left = vec![frames; priorities.len()];
         for &slot in arrival {
             scheduler.insert(&mut streams, slot);
-            // Has no effect.
+            // A second insertion has no effect.
             scheduler.insert(&mut streams, slot);
         }
         let mut order = Vec::new();
@@ -185,7 +185,7 @@ mod tests {
                 scheduler.insert(&mut streams, slot);
             }
             scheduler.remove(&mut streams, removed);
-            // Has no effect.
+            // A second removal has no effect.
             scheduler.remove(&mut streams, removed);
             let mut found = Vec::new();
             while let Some(slot) = scheduler.front() {

@@ -183,8 +183,8 @@ impl Streams {
         }
     }
 
-    /// Returns whether a window permits sending some of `ready` bytes. Any number is enough until the small frames are
-    /// exhausted, then only a useful frame.
+    /// Returns whether a window permits sending some of `ready` bytes. As long as small frames are permitted, any
+    /// number of bytes is enough. After that, the window must admit a useful frame.
     #[inline]
     pub(crate) fn admits(&self, window: SendWindow, ready: u64) -> bool {
         if self.small_frames < SMALL_FRAMES {

@@ -1,7 +1,7 @@
 //! Server side of an HTTP/3 connection without a transport (RFC 9114).
 //!
-//! The caller passes the bytes of each stream, and gets one event at a time. Frames are appended to a buffer of the
-//! caller, which writes them to the stream concerned. Flow control and the order of streams are those of QUIC.
+//! The caller passes the bytes of each stream, and gets one event at a time. Frames are appended to the caller's
+//! buffer, and the caller writes them to the stream concerned. QUIC provides flow control and the order of streams.
 //!
 //! ```text
 //! request stream:   Head ──HEADERS──► Body ──HEADERS──► AfterTrailers ──end──► Ended
@@ -30,7 +30,8 @@ pub const MAX_STREAMS: u64 = 128;
 /// Capacity of the decoder's dynamic table in bytes. Browsers use no more, and it bounds the memory of a connection.
 const TABLE_CAPACITY: usize = 4096;
 
-/// Number of streams that may wait for insertions into the dynamic table at once. Each holds one field section.
+/// Number of streams that may wait for insertions into the dynamic table at once. Each of these streams holds one field
+/// section.
 const BLOCKED_STREAMS: usize = 16;
 
 /// Bytes that HTTP/3 counts per field in addition to its name and value (RFC 9114 §4.2.2).
@@ -52,7 +53,7 @@ pub struct Config {
 /// Result of [`ServerConnection::receive`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceivedEvent {
-    /// Number of bytes at the start of the passed bytes that were read.
+    /// Number of bytes that were read, counted from the start of the passed bytes.
     pub consumed: usize,
     /// Event to act on.
     pub event: ConnectionEvent,
@@ -61,7 +62,7 @@ pub struct ReceivedEvent {
 /// Event on a request stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectionEvent {
-    /// No further event until more bytes arrive on this stream.
+    /// There is no further event until more bytes arrive on this stream.
     More,
     /// The field section waits for the dynamic table. [`ServerConnection::next_unblocked`] returns the stream later;
     /// until then the caller keeps the bytes that follow.
@@ -73,7 +74,7 @@ pub enum ConnectionEvent {
         /// Set if the client waits for 100 (Continue) (RFC 9110 §10.1.1).
         expects_continue: bool,
     },
-    /// A request must be responded to with the status of the refusal. Its body, if any, is discarded.
+    /// The caller must respond to the request with the status of the refusal. The request body, if any, is discarded.
     Refused {
         /// Reason, which determines the status of the response.
         refusal: Refusal,
@@ -93,7 +94,7 @@ pub enum ConnectionEvent {
     Reset {
         /// Error of the client, which determines the code.
         error: StreamError,
-        /// Set if a request of this stream was reported whose response has not ended.
+        /// Set if a request of this stream was reported and its response has not ended.
         is_pending: bool,
     },
     /// The connection must be closed with the code of the error.
@@ -108,17 +109,17 @@ struct Context<'a> {
     limits: &'a Limits,
     now: u64,
     head: &'a mut crate::DecodedHead,
-    /// The stream ends after the passed bytes.
+    /// True if the stream ends after the passed bytes.
     fin: bool,
 }
 
-/// Progress of the orderly end.
+/// Progress of a graceful shutdown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum DrainState {
     Active,
-    /// The client knows that the connection will end.
+    /// The first GOAWAY is written; it announces that the connection will end.
     Announced,
-    /// Requests on streams from this number on are rejected.
+    /// The last GOAWAY is written. Requests on streams from the number `first_rejected` on are rejected.
     Final {
         first_rejected: u64,
     },
@@ -128,12 +129,12 @@ enum DrainState {
 ///
 /// The caller works in this order:
 ///
-/// 1. It opens three unidirectional streams, and writes to each what [`take_output`](Self::take_output) returns, now
-///    and after every round.
+/// 1. It opens three unidirectional streams. Now and after every round, it writes to each of them the bytes that
+///    [`take_output`](Self::take_output) returns.
 /// 2. It passes the bytes of the client's unidirectional streams to
 ///    [`receive_unidirectional`](Self::receive_unidirectional), and those of request streams to
 ///    [`receive`](Self::receive), until that returns [`ConnectionEvent::More`].
-/// 3. It [opens](Self::open) each request stream before its bytes are passed.
+/// 3. It [opens](Self::open) each request stream before it passes bytes of the stream.
 /// 4. It responds with [`respond_prepared`](Self::respond_prepared) or [`respond`](Self::respond), announces body bytes
 ///    with [`begin_data`](Self::begin_data), and ends with [`end_response`](Self::end_response).
 ///
@@ -172,7 +173,7 @@ pub struct ServerConnection {
     budget: Budget,
     /// Priorities received before their streams, by stream number.
     early_priorities: Vec<(u64, Priority)>,
-    /// Number after that of the last request stream.
+    /// Stream number that follows the last request stream.
     next_stream: u64,
 }
 
@@ -231,7 +232,8 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Opens a request stream. QUIC opens streams in the order of their numbers, even if data arrives in another.
+    /// Opens a request stream. QUIC opens streams in the order of their numbers, even if their data arrives in another
+    /// order.
     ///
     /// # Errors
     ///
@@ -253,8 +255,8 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Removes a stream. If field sections of it may still be on their way, the client is informed that they will not
-    /// be decoded, so that its dynamic table does not wait for them (RFC 9204 §2.2.2.2).
+    /// Removes a stream. If field sections of the stream may still arrive, the client is informed that they will not be
+    /// decoded, so that its dynamic table does not wait for them (RFC 9204 §2.2.2.2).
     fn remove(&mut self, id: StreamId) -> Option<RequestStream> {
         let stream = self.streams.remove(id)?;
         let has_read_all = matches!(stream.phase, Phase::Ended | Phase::AfterTrailers);
@@ -264,7 +266,7 @@ impl ServerConnection {
         Some(stream)
     }
 
-    /// Takes what has to be written to one of the server's own unidirectional streams.
+    /// Removes and returns the bytes that have to be written to one of the server's own unidirectional streams.
     pub fn take_output(&mut self, stream: Critical) -> Vec<u8> {
         std::mem::take(match stream {
             Critical::Control => &mut self.control,
@@ -295,12 +297,12 @@ impl ServerConnection {
         self.client_reset(id, now)
     }
 
-    /// Forgets a stream that the caller resets in both directions.
+    /// Removes a stream that the caller resets in both directions.
     pub fn abandon(&mut self, id: StreamId) {
         self.remove(id);
     }
 
-    /// Begins the orderly end: writes a GOAWAY that rejects no request yet.
+    /// Begins a graceful shutdown: writes a GOAWAY that rejects no request yet.
     pub fn begin_drain(&mut self) {
         if self.drain_state == DrainState::Active {
             self.drain_state = DrainState::Announced;
@@ -308,7 +310,8 @@ impl ServerConnection {
         }
     }
 
-    /// Rejects all requests from now on: writes the last GOAWAY. Returns false if it was written before.
+    /// Rejects all requests from now on: writes the last GOAWAY. Returns false if the last GOAWAY had already been
+    /// written.
     pub fn finish_drain(&mut self) -> bool {
         if matches!(self.drain_state, DrainState::Final { .. }) {
             return false;
@@ -319,7 +322,7 @@ impl ServerConnection {
         true
     }
 
-    /// Returns whether [`begin_drain`](Self::begin_drain) was called.
+    /// Returns whether the orderly end has begun.
     pub fn is_draining(&self) -> bool {
         self.drain_state != DrainState::Active
     }

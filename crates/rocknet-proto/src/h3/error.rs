@@ -7,7 +7,7 @@ use crate::qpack::{QpackError, QpackErrorClass};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u64)]
 pub enum ErrorCode {
-    /// Orderly end, not an error.
+    /// Graceful shutdown, not an error.
     NoError = 0x100,
     /// Protocol error without a more specific code.
     GeneralProtocolError = 0x101,
@@ -69,7 +69,7 @@ pub enum ConnectionError {
     InvalidSetting,
     /// A frame on the control stream exceeds the size limit, or SETTINGS has too many settings.
     ControlFrameTooLarge,
-    /// The client opened a push stream, or a second stream of a type of which there is one (RFC 9114 §6.2).
+    /// The client opened a push stream, or a second stream of a type that allows only one stream (RFC 9114 §6.2).
     StreamCreation,
     /// The client closed its control stream or a stream of QPACK (RFC 9114 §6.2.1, RFC 9204 §4.2).
     ClosedCriticalStream,

@@ -1,4 +1,4 @@
-//! HTTP/3 protocol engine for servers: bytes of streams in, events out, and frames to send (RFC 9114).
+//! HTTP/3 protocol engine for servers: parses the bytes of streams into events and encodes frames to send (RFC 9114).
 
 mod connection;
 mod error;

@@ -6,7 +6,7 @@ use crate::h2::{DATE_SIZE, check_field, digits};
 use crate::qpack;
 use crate::status::Status;
 
-/// Encoded head of an HTTP/3 response: a HEADERS frame (RFC 9114 §4.1). The value of Date is missing at its end and is
+/// Encoded head of an HTTP/3 response: a HEADERS frame (RFC 9114 §4.1). The value of Date at its end is missing; it is
 /// appended when the head is written.
 #[derive(Clone, Debug)]
 pub struct PreparedHead {

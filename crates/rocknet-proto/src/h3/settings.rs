@@ -15,7 +15,7 @@ const ENABLE_CONNECT_PROTOCOL: u64 = 0x8;
 const HTTP2_ONLY: std::ops::RangeInclusive<u64> = 0x2..=0x5;
 /// A reserved setting without meaning. Sending one keeps clients tolerant of new settings (RFC 9114 §7.2.4.1).
 const RESERVED: u64 = 0x1f * 27 + 0x21;
-/// Maximum number of settings of a client. Normal use is five.
+/// Maximum number of settings of a client. Normal use needs five.
 const COUNT_MAX: usize = 64;
 
 /// Settings that the server announces.
@@ -46,7 +46,7 @@ impl ServerSettings {
     }
 }
 
-/// Settings of a client that the server uses. Those that are missing are 0.
+/// Settings of a client that the server uses. Missing settings are 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ClientSettings {
     pub table_capacity: u64,

@@ -1,4 +1,4 @@
-//! Request streams: state of each, and the table of those that are open.
+//! State of one request stream, and the table of the open request streams.
 
 use super::frame::FrameHeaderReader;
 use crate::h2::Priority;
@@ -48,18 +48,18 @@ pub(super) struct RequestStream {
     pub frame: OpenFrame,
     /// Field section that has arrived in part, or that waits for the dynamic table.
     pub section: Vec<u8>,
-    /// The section is complete and waits for the dynamic table.
+    /// True if the section is complete and waits for the dynamic table.
     pub is_blocked: bool,
-    /// Bytes that the body must still have (Content-Length).
+    /// Number of bytes of the body that are missing according to Content-Length; `None` without this field.
     pub remaining_length: Option<u64>,
-    /// Bytes that the body may still have.
+    /// Number of further bytes of the body that the limit allows.
     pub remaining_limit: u64,
-    /// The rest of the request body is dropped.
+    /// True if the rest of the request body is dropped.
     pub discards_body: bool,
-    /// The request was CONNECT, after which only DATA may follow (RFC 9114 §4.4).
+    /// True if the request was CONNECT, after which only DATA may follow (RFC 9114 §4.4).
     pub is_connect: bool,
     pub is_tunnel: bool,
-    /// The request, or its refusal, was reported.
+    /// True if the request, or its refusal, was reported.
     pub is_reported: bool,
     pub head_sent: bool,
     pub response_ended: bool,
@@ -88,13 +88,14 @@ impl RequestStream {
 }
 
 impl RequestStream {
-    /// Returns whether the caller knows the request and its response has not ended.
+    /// Returns whether the request, or its refusal, was reported and the response has not ended.
     pub fn is_pending(&self) -> bool {
         self.is_reported && !self.response_ended
     }
 }
 
-/// Open request streams. The numbers lie together, so that a lookup reads few cache lines; there are at most 128.
+/// Open request streams. The stream numbers are adjacent in memory, so that a lookup reads few cache lines. There are
+/// at most 128 streams.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     numbers: Vec<u64>,

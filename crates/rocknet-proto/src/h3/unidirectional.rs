@@ -21,7 +21,7 @@ pub enum Critical {
     Decoder,
 }
 
-/// Action of the caller on a unidirectional stream.
+/// Action that the caller has to take on a unidirectional stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnidirectionalAction {
     /// Read on.
@@ -47,7 +47,7 @@ pub(crate) enum StreamType {
 pub(crate) struct Unidirectional {
     pub streams: Vec<(u64, StreamType)>,
     pub header: FrameHeaderReader,
-    /// Frame whose payload is being received: its type, and the bytes that are missing.
+    /// Frame whose payload is being received: its type, and the number of missing bytes.
     pub frame: Option<(u64, u64)>,
     pub payload: Vec<u8>,
     pub has_settings: bool,

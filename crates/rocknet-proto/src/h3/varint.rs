@@ -65,7 +65,7 @@ mod tests {
             let length = bytes.len();
             bytes.extend_from_slice(&rest);
             prop_assert_eq!(decode(&bytes), Some((value, length)));
-            // No shorter encoding holds it.
+            // No shorter encoding can hold the value.
             let below = match length { 1 => 0, 2 => 0x40, 4 => 0x4000, _ => 0x4000_0000 };
             prop_assert!(value >= below);
         }

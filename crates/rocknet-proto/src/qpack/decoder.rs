@@ -21,7 +21,7 @@ pub(crate) struct Decoder {
     /// Number of streams that may be blocked at once.
     blocked_max: usize,
     blocked: Vec<BlockedStream>,
-    /// Insert count that the client knows we have received.
+    /// Insert count that the decoder has acknowledged to the client.
     acknowledged: u64,
     instructions: InstructionBuffer,
     output: Vec<u8>,
@@ -60,8 +60,8 @@ impl Decoder {
         }
     }
 
-    /// Receives bytes of the client's encoder stream, split at any position. Returns the number of instructions that
-    /// were completed.
+    /// Receives bytes of the client's encoder stream. The bytes may be split at any position. Returns the number of
+    /// instructions that were completed.
     pub(crate) fn receive_instructions(&mut self, bytes: &[u8]) -> Result<usize, QpackError> {
         let (table, max_capacity, mut field) = (&mut self.table, self.max_capacity, Vec::new());
         self.instructions.receive(bytes, |unread| {
@@ -139,8 +139,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the bytes to send on the decoder stream. One Insert Count Increment covers all entries that no Section
-    /// Acknowledgment has covered.
+    /// Returns the bytes to send on the decoder stream. Entries that no Section Acknowledgment has covered are
+    /// acknowledged by one Insert Count Increment.
     pub(crate) fn output(&mut self) -> &mut Vec<u8> {
         let unacknowledged = self.table.inserted() - self.acknowledged;
         if unacknowledged > 0 {

@@ -26,7 +26,7 @@ const OUTPUT_MAX: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Encoder {
     table: Table,
-    /// Maximum number of entries by the client's settings, not by the capacity in use.
+    /// Maximum number of entries, derived from the client's settings and not from the capacity in use.
     max_entries: u64,
     /// Number of streams that may be blocked at the client at once.
     blocked_max: u64,
@@ -43,7 +43,7 @@ struct OpenSection {
     required: u64,
     /// Absolute index of the oldest entry referred to so far.
     oldest: u64,
-    /// Set if the section may refer to entries that the client has perhaps not received.
+    /// Set if references to entries that the client may not have received are allowed in the section.
     may_block: bool,
 }
 
@@ -67,14 +67,15 @@ impl OpenSection {
 /// Entries that match a field.
 #[derive(Clone, Copy, Debug, Default)]
 struct TableMatch {
-    /// Entry with the field that may be referred to. It is one that the client has received, if there is one.
+    /// Entry with the field that may be referred to. An entry that the client has received is preferred.
     field: Option<u64>,
     /// Set if an entry has the field, even if it may not be referred to.
     has_field: bool,
     /// Set if `field` will be evicted soon, and no newer entry has the field.
     is_draining: bool,
-    /// Newest entry with the name and another value that the client has received and that will not be evicted soon. A
-    /// name alone is not worth the risk of blocking.
+    /// Newest entry that has the name with another value, that the client has received, and that will not be evicted
+    /// soon. Entries that the client may not have received do not qualify, because a name alone is not worth the risk
+    /// of blocking.
     name: Option<u64>,
     /// Set if an entry has the name with another value.
     has_name: bool,
@@ -104,8 +105,8 @@ impl Encoder {
         }
     }
 
-    /// Receives bytes of the client's decoder stream, split at any position. Returns the number of instructions that
-    /// were completed.
+    /// Receives bytes of the client's decoder stream. The bytes may be split at any position. Returns the number of
+    /// instructions that were completed.
     pub(crate) fn receive_instructions(&mut self, bytes: &[u8]) -> Result<usize, QpackError> {
         let (references, inserted) = (&mut self.references, self.table.inserted());
         self.instructions.receive(bytes, |unread| {
@@ -152,7 +153,7 @@ impl Encoder {
                 oldest: section.oldest,
             });
         }
-        // The prefix is known last, so it is written after the field lines and moved before them.
+        // The prefix depends on the field lines, so it is written after them and then moved before them.
         let end = out.len();
         prefix.encode(self.max_entries, out);
         let length = out.len() - end;
@@ -179,8 +180,8 @@ impl Encoder {
             }
             return;
         }
-        // A name whose previous value was different is not indexed, because the next value will probably be different
-        // too.
+        // If the table already has the name with another value, the field is not indexed, because the next value will
+        // probably be different too.
         if !found.has_field
             && !found.has_name
             && is_indexed(class, name, value, self.table.capacity())
@@ -201,7 +202,7 @@ impl Encoder {
         literal(source, value, is_sensitive, out);
     }
 
-    /// Looks a field up. Entries that the client has perhaps not received are referred to only if `may_block` is set.
+    /// Looks a field up. Entries that the client may not have received are referred to only if `may_block` is set.
     fn find(&self, name: &[u8], value: &[u8], hash: u32, may_block: bool) -> TableMatch {
         let known_received = self.references.known_received();
         let (mut found, fields, mut size) = (TableMatch::default(), self.table.fields(), 0);
@@ -229,8 +230,8 @@ impl Encoder {
         found
     }
 
-    /// Returns whether an entry can be inserted. The unsent output must be below its limit. No entry may be evicted
-    /// that is referred to or that the client has not acknowledged (RFC 9204 §2.1.1).
+    /// Returns whether an entry can be inserted. The unsent output must be below its limit. The insertion must not
+    /// evict an entry that is referred to or that the client has not acknowledged (RFC 9204 §2.1.1).
     fn can_insert(&self, size: usize, section: &OpenSection) -> bool {
         self.output.len() < OUTPUT_MAX && self.table.has_room(size, self.references.pinned().min(section.oldest))
     }

@@ -80,7 +80,8 @@ pub(super) fn insert(static_name: Option<u64>, name: &[u8], value: &[u8], out: &
     string::encode(value, 8, 0, out);
 }
 
-/// Appends Duplicate of the entry at an index relative to the newest entry (RFC 9204 §4.3.4).
+/// Appends a Duplicate instruction. `relative` is the index of the entry, relative to the newest entry (RFC 9204
+/// §4.3.4).
 pub(super) fn duplicate(relative: u64, out: &mut Vec<u8>) {
     integer::encode(relative, 5, 0, out);
 }

@@ -29,10 +29,10 @@ pub enum QpackError {
     InsertCount,
     /// The Base of a field section is negative (RFC 9204 §4.5.1.2).
     Base,
-    /// More streams are blocked than the server announced (RFC 9204 §2.1.2).
+    /// More streams are blocked than the server's settings allow (RFC 9204 §2.1.2).
     BlockedStreams,
-    /// A section has more fields than any legitimate head. One-byte references would expand to an unbounded amount of
-    /// work.
+    /// A section has more fields than any legitimate head. Without this limit, one-byte references would expand to an
+    /// unbounded amount of work.
     TooManyFields,
 
     /// An integer on the encoder stream has more than 62 bits.
@@ -48,7 +48,7 @@ pub enum QpackError {
 
     /// An integer on the decoder stream has more than 62 bits.
     FeedbackInteger,
-    /// The client acknowledged a section that was not sent, or was acknowledged already (RFC 9204 §4.4.1).
+    /// The client acknowledged a section that was never sent or that was already acknowledged (RFC 9204 §4.4.1).
     Acknowledgment,
     /// An Insert Count Increment is 0, or exceeds the number of entries sent (RFC 9204 §4.4.3).
     Increment,

@@ -71,7 +71,7 @@ pub(super) fn indexed_dynamic(index: EntryIndex, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a literal. `is_sensitive` forbids indexing on every hop: the N bit.
+/// Appends a literal. `is_sensitive` sets the N bit, which forbids indexing on every hop.
 pub(super) fn literal(name: NameSource<'_>, value: &[u8], is_sensitive: bool, out: &mut Vec<u8>) {
     let n = |bit: u8| if is_sensitive { bit } else { 0 };
     match name {

@@ -4,11 +4,11 @@ use crate::fields::{Known, KnownSet};
 use crate::h2::hpack::NameClass;
 use crate::h2::hpack::dynamic_table::ENTRY_OVERHEAD;
 
-/// Divisor of the table capacity. A field above that share of the table is not indexed, because it would evict too many
-/// others.
+/// Divisor that limits the size of an indexed field to a share of the table capacity. A larger field is not indexed,
+/// because it would evict too many others.
 const MAX_ENTRY_SHARE: usize = 4;
 
-/// Fields whose value differs in nearly every response. The fields of requests are only there because HPACK, which also
+/// Fields whose value differs in nearly every response. The list contains request fields only because HPACK, which also
 /// encodes promised requests, has the same list.
 const VARYING: KnownSet = KnownSet::of(&[
     Known::Age,

@@ -69,7 +69,7 @@ fn decode_required(encoded: u64, max_entries: u64, inserted: u64) -> Option<u64>
     (required > 0).then_some(required)
 }
 
-/// Maps an error in a field section, which is complete.
+/// Maps an error in a complete field section. Missing bytes therefore mean that the section is truncated.
 pub(super) fn section_error(error: ReadError) -> QpackError {
     match error {
         ReadError::Incomplete | ReadError::StringTooLong => QpackError::Truncated,
@@ -102,9 +102,9 @@ mod tests {
             (&[4, 0x89], 3, 10, Err(QpackError::Base)),
             (&[1, 0], 0, 0, Err(QpackError::InsertCount)),
             (&[7, 0], 3, 10, Err(QpackError::InsertCount)),
-            // An insert count of 0, in a form other than 0.
+            // An insert count of 0 that is not encoded as 0.
             (&[1, 0], 3, 0, Err(QpackError::InsertCount)),
-            // A count of 4, which exceeds the 0 entries received by more than the 3 that the table holds.
+            // A count of 4. No entries were received and the table holds 3, so the largest valid count is 3.
             (&[5, 0], 3, 0, Err(QpackError::InsertCount)),
             (&[4, 0], 3, 0, Ok((3, 3))),
             (&[], 3, 0, Err(QpackError::Truncated)),

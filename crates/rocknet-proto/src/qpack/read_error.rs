@@ -1,12 +1,12 @@
-//! Errors in integers and strings, before it is known which stream they are on.
+//! Errors in integers and strings, independent of the stream on which they occur.
 
-/// Error in an integer or a string. The reader maps it to an error of its stream.
+/// Error in an integer or a string. The reader of each stream maps it to an error of that stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ReadError {
     /// More bytes are needed.
     Incomplete,
     IntegerTooLarge,
-    /// The string cannot fit its limit.
+    /// The decoded string would exceed its limit.
     StringTooLong,
     Huffman,
 }

@@ -49,15 +49,16 @@ impl References {
         self.sections.push_back(section);
     }
 
-    /// Returns the lowest absolute index that must not be evicted: that of the oldest reference, or of the oldest entry
-    /// that the client has not acknowledged. Entries are evicted in the order of their insertion (RFC 9204 §2.1.1).
+    /// Returns the lowest absolute index that must not be evicted. It is the lower index of two entries: the oldest
+    /// entry that is referred to, and the oldest entry that the client has not acknowledged. Entries are evicted in the
+    /// order of their insertion (RFC 9204 §2.1.1).
     pub(super) fn pinned(&self) -> u64 {
         let oldest = self.sections.iter().map(|section| section.oldest).min();
         oldest.map_or(self.known_received, |oldest| oldest.min(self.known_received))
     }
 
-    /// Returns whether a section of this stream may refer to entries that the client has perhaps not received. At most
-    /// `max` streams may be blocked at once (RFC 9204 §2.1.2).
+    /// Returns whether a section of this stream is allowed to refer to entries that the client may not have received.
+    /// At most `max` streams may be blocked at once (RFC 9204 §2.1.2).
     pub(super) fn may_block(&self, stream: u64, max: u64) -> bool {
         let mut streams: SmallVec<[u64; 16]> = SmallVec::new();
         for section in self

@@ -7,8 +7,8 @@ use super::{QpackError, integer, static_table};
 use crate::h2::hpack::dynamic_table::TableEntry;
 use crate::h2::hpack::{FieldSink, NameClass, is_valid_value};
 
-/// Maximum number of fields in one section; above it the connection ends. Sections of 2,000 and more fields occur in
-/// attacks only.
+/// Maximum number of fields in one section. A section with more fields ends the connection. Only attacks send sections
+/// of 2,000 or more fields.
 pub(super) const MAX_FIELDS: usize = 2048;
 
 /// Source of a name.

@@ -25,7 +25,7 @@ pub(super) enum StaticMatch {
     Nothing,
 }
 
-/// Looks up a field. The search is linear, because heads that are sent often are prepared once.
+/// Looks up a field. A linear search is sufficient, because heads that are sent often are encoded only once.
 pub(super) fn find(name: &[u8], value: &[u8]) -> StaticMatch {
     let mut found = StaticMatch::Nothing;
     for (index, field) in (0..).zip(&FIELDS) {
@@ -177,7 +177,7 @@ static FIELDS: [StaticField; 99] = [
 mod tests {
     use super::*;
 
-    /// Rows of RFC 9204 appendix A, among them the first and last of every run of one name.
+    /// Rows of RFC 9204 appendix A. They include the first and last row of each group of rows with the same name.
     #[test]
     fn rows_of_the_standard() {
         for (index, name, value) in [

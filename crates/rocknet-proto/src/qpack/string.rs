@@ -77,7 +77,7 @@ mod tests {
         let read = |bytes, limit| StringLiteral::read(bytes, 0, 8, limit).map(|(_, end)| end);
         assert_eq!(read(&[5], 4), Err(ReadError::StringTooLong));
         assert_eq!(read(&[5], 5), Err(ReadError::Incomplete));
-        // Rare symbols have longer codes than bytes, so the length of a coded string is allowed to be larger.
+        // The code of a rare symbol is longer than a byte, so a coded string may be longer than the limit.
         assert_eq!(read(&[0x80 | 16], 4), Err(ReadError::Incomplete));
         assert_eq!(read(&[0x80 | 17], 4), Err(ReadError::StringTooLong));
         let mut huge = Vec::new();

@@ -48,7 +48,7 @@ impl Table {
         self.fields.at(usize::try_from(position).ok()?)
     }
 
-    /// Returns the entry at an index relative to the newest entry, as instructions use it (RFC 9204 §3.2.5).
+    /// Returns the entry at an index relative to the newest entry. Instructions use such indices (RFC 9204 §3.2.5).
     pub(super) fn newest(&self, relative: u64) -> Option<&TableEntry> {
         self.fields.at(usize::try_from(relative).ok()?)
     }

@@ -38,9 +38,9 @@ pub enum HostKind {
 impl<'a> Authority<'a> {
     /// Parses `host [":" port]`; an empty port counts as missing.
     ///
-    /// Names are stricter than in RFC 3986: only letters, digits, `-`, `_` and dots are valid, not percent-encoding or
-    /// sub-delims. DNS names have neither, no site can be configured with such a name, and hosts are written to
-    /// redirects and logs.
+    /// Names are stricter than in RFC 3986: only letters, digits, `-`, `_` and dots are valid. Percent-encoding and
+    /// sub-delims are refused. DNS names do not contain them, and no site can be configured with such a name. In
+    /// addition, hosts are written to redirects and logs.
     ///
     /// A name must not end with a number unless it is an IPv4 address. Browsers read `127.1` and `0x7f.1` as addresses,
     /// which would bypass a rule on the address. IPv6 addresses with a zone and IPvFuture are refused.

@@ -174,8 +174,8 @@ fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let days = days + MARCH_OF_YEAR_0_TO_1970;
     let (era, of_era) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
-    // The leap days before this day are subtracted: one in 4 years, but none in 100 years, and again one in 400 years.
-    // The divisors are the days of these periods without a leap day at their end.
+    // The leap days before this day are subtracted. There is a leap day every 4 years, but not every 100 years, and
+    // again every 400 years. Each divisor is the number of days in such a period without the leap day at its end.
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * of_year + 2) / 153;

@@ -3,8 +3,8 @@
 use super::list;
 use super::negotiation::Coding;
 
-/// Maximum number of tags in `If-Match` or `If-None-Match`; a field with more matches nothing. Caches send one tag per
-/// stored response, a handful at most. The limit bounds the cost of a 16 KiB head full of tags.
+/// Maximum number of tags in `If-Match` or `If-None-Match`; a field with more tags matches nothing. Caches send one tag
+/// per stored response, which is a handful at most. The limit bounds the cost of a 16 KiB head full of tags.
 pub const MAX_TAGS: usize = 64;
 
 /// Comparison of two tags (RFC 9110 §8.8.3.2).
@@ -56,9 +56,9 @@ impl<'a> EntityTag<'a> {
 
 /// Returns true if the value of `If-Match` or `If-None-Match` matches `current`, the tag of the current representation.
 ///
-/// `*` matches if a representation `exists`. The caller must join repeated fields with `, `. A value that is invalid
-/// anywhere, or has more than [`MAX_TAGS`] tags, matches nothing. A GET with `If-None-Match` then gets the whole
-/// representation, and a request with `If-Match` gets 412. Both are correct even if a tag would have matched.
+/// `*` matches if a representation `exists`. The caller must join repeated fields with `, `. A value that contains an
+/// error or more than [`MAX_TAGS`] tags matches nothing. A GET with `If-None-Match` then gets the whole representation,
+/// and a request with `If-Match` gets 412. Both are correct even if a tag would have matched.
 pub fn list_matches(value: &[u8], current: &[u8], exists: bool, comparison: Comparison) -> bool {
     let value = list::trim(value);
     if value == b"*" {

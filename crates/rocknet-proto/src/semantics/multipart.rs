@@ -68,7 +68,7 @@ impl<'a> MultipartRanges<'a> {
     }
 
     /// Returns the length of the response body in bytes: all part heads, all ranges and the final boundary. The sum
-    /// saturates, because ranges that do not overlap fit into 64 bits, but their sum with the part heads may not.
+    /// saturates: ranges that do not overlap fit into 64 bits, but they may not fit together with the part heads.
     pub fn content_length(&self) -> u64 {
         let end = (END_OPEN.len() + Boundary::LENGTH + END_CLOSE.len()) as u64;
         self.ranges.iter().fold(end, |sum, &range| {

@@ -18,8 +18,8 @@ pub(super) fn is_safe(name: &[u8]) -> bool {
         && !is_windows_device(name)
 }
 
-/// Returns true if a segment is a safe name, like [`is_safe`], but does not check its bytes, which the caller has
-/// checked. Returns false for an empty segment.
+/// Returns true under the same conditions as [`is_safe`], except that the bytes of the name are not checked. The caller
+/// must have checked them. Returns false for an empty segment.
 pub(super) fn is_plain(name: &[u8]) -> bool {
     !name.is_empty() && name.len() <= MAX_SEGMENT && !has_trailing_dot_or_space(name) && !is_windows_device(name)
 }

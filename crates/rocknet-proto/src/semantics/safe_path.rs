@@ -146,8 +146,8 @@ impl<'a> SafePath<'a> {
         self.inner().split('/').filter(|segment| !segment.is_empty())
     }
 
-    /// Returns true if any segment begins with a dot, except a first `.well-known`. A segment that a later `..` removed
-    /// counts, too, because no ordinary client sends such a path.
+    /// Returns true if any segment begins with a dot. The segment `.well-known` is an exception if it is the first. A
+    /// segment that a later `..` removed counts, too, because no ordinary client sends such a path.
     pub fn has_dot_segment(&self) -> bool {
         self.dot_segment
     }
@@ -248,7 +248,7 @@ fn hex(digit: u8) -> Option<u8> {
 
 /// Properties of a decoded path.
 struct PathTraits {
-    /// The path has empty segments or dot segments.
+    /// True if the path has empty segments or dot segments.
     changed: bool,
     unmatchable: bool,
     dot_segment: bool,

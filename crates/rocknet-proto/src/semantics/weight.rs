@@ -1,7 +1,7 @@
 //! Parses quality values: the `q` parameter of `Accept` and similar fields (RFC 9110 §12.4.2).
 
-/// A quality value: 0 for a refusal, 1 for a coding that is acceptable but not listed, and otherwise the qvalue in
-/// thousandths plus 1.
+/// A quality value. 0 is a refusal, and 1 means that a coding is acceptable but not listed. Every other value is the
+/// qvalue in thousandths plus 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Weight(u16);
 

@@ -386,8 +386,8 @@ fn kinds(mut bytes: &[u8]) -> Vec<u8> {
 /// payload.
 #[test]
 fn no_frame_separates_a_header_from_its_payload() {
-    // Columns: true if the client has ended the request, and the number of body bytes that it has sent. Then the types
-    // of the frames up to the last DATA header of the response, and of the frames after its payload.
+    // Columns 1 and 2: true if the client has ended the request, and number of body bytes that it has sent. Column 3:
+    // types of the frames up to the last DATA header of the response. Column 4: types of the frames after its payload.
     for (ended, sent, before, after) in [
         (true, 1_000, &[DATA][..], &[][..]),
         (true, 65_535, &[WINDOW_UPDATE, DATA], &[]),

@@ -63,7 +63,7 @@ impl Attack {
 /// time.
 #[test]
 fn floods_end_the_connection_at_their_burst() {
-    // The flood, the frames of a round, and the number of accepted rounds in addition to the burst.
+    // Columns: flood, frames of a round, and number of accepted rounds in addition to the burst.
     type FloodCase = (Flood, fn(u32) -> Vec<u8>, i32);
     let rows: &[FloodCase] = &[
         // Rapid reset.
@@ -224,14 +224,15 @@ fn sent(attack: &mut Attack) -> Vec<u64> {
         .collect()
 }
 
-/// A client opens its windows by a byte or two at a time. The first small frames are sent, and then data waits until
-/// the window has a useful size. The WINDOW_UPDATE frames that no sent data pays for end the connection.
+/// A client opens its windows by one or two bytes at a time. The first small frames are sent, and then data waits until
+/// the window has a useful size. Sent data pays for some of the WINDOW_UPDATE frames, and the others end the
+/// connection.
 #[test]
 fn tiny_windows_end_the_connection() {
     // The last column limits the number of small frames. A connection may send 64 of them, and one more for each larger
     // frame.
     for (what, initial, update, most) in [
-        // After these, one frame per 16 bytes is sent until the budget of window updates is spent.
+        // After the 64 small frames, one frame per 16 bytes is sent until the budget of window updates is spent.
         ("the stream's", 1, window(1, 1), 64 + 1_024 / 16 + 8),
         ("the stream's, which was large", 65_000, window(1, 1), 80),
         ("the connection's", 1 << 20, window(0, 2), 80),

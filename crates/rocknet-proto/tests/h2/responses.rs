@@ -139,7 +139,7 @@ fn an_empty_end_is_written_immediately() {
     server.sent();
     assert_eq!(server.connection.queue_body(id, 0, true, &mut server.out), Ok(()));
     assert_eq!(server.sent(), last_data(1, ""));
-    // After queued data, the end waits, too.
+    // If data is queued, the end of the response waits, too.
     let id = server.request(&get(3));
     assert_eq!(server.respond(id, false), Ok(()));
     assert_eq!(server.connection.queue_body(id, 10, false, &mut server.out), Ok(()));

@@ -100,7 +100,7 @@ fn streams_of_unknown_types_are_not_read() {
         let found = engine.receive_unidirectional(stream, 0, &[0x21, 1, 2, 3], false);
         assert!(matches!(found, Ok(UnidirectionalAction::StopReading(_))), "{found:?}");
     }
-    // A stream that ends before its type has arrived is no error.
+    // A stream may end before its type has arrived.
     assert_eq!(
         engine.receive_unidirectional(14, 0, &[0x40], true),
         Ok(UnidirectionalAction::Continue)
@@ -124,7 +124,7 @@ fn a_priority_may_arrive_before_its_request() {
         ),
         (6, 1)
     );
-    // The field of the request counts less than an update only until it arrives (RFC 9218 §7).
+    // An update for an open stream replaces its priority (RFC 9218 §7).
     peer.engine
         .receive_unidirectional(2, 0, &update(4, "u=2"), false)
         .expect("a valid update");

@@ -110,7 +110,7 @@ fn frames_in_the_wrong_place_close_the_connection() {
         (frame(7, b"\0"), "FrameUnexpected"),
         (frame(0xd, b"\0"), "FrameUnexpected"),
         (frame(0xf_0700, b"\0"), "FrameUnexpected"),
-        // Types of HTTP/2.
+        // Types of frames that exist only in HTTP/2.
         (frame(2, b""), "FrameUnexpected"),
         (frame(6, b""), "FrameUnexpected"),
         // The stream ends within a frame.
@@ -142,7 +142,7 @@ fn limits_refuse_requests_with_a_status() {
         (headers(&path), "TargetTooLong"),
         (headers(&many), "TooMany"),
         (headers(&field(&large)), "TooLarge"),
-        // Not even received.
+        // This section is so large that it is not even received.
         (headers(&field(&huge)), "TooLarge"),
         (headers(&[GET[0], GET[1], GET[3]]), "HostMissing"),
         (headers(&[&GET[..], &[("host", "b")]].concat()), "HostMismatch"),

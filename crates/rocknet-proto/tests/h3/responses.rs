@@ -86,6 +86,6 @@ fn the_rest_of_a_request_is_ignored_after_its_response() {
     assert_eq!(peer.engine.respond(stream, Status::OK, Some(0), [], &mut out), Ok(()));
     peer.engine.end_response(stream);
     assert!(!peer.engine.is_open(stream));
-    // Not even its frames are checked.
+    // The rest of the request is ignored, and its frames are not even checked.
     assert!(peer.receive(stream, &[0xff; 100], true, usize::MAX).is_empty());
 }

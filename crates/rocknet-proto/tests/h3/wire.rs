@@ -56,7 +56,7 @@ pub const GET: [(&str, &str); 4] = [
     (":path", "/"),
 ];
 
-/// Fields of `POST https://a/`, and more.
+/// Fields of `POST https://a/`, followed by the fields `more`.
 pub fn post<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     let mut fields = vec![(":method", "POST")];
     fields.extend_from_slice(&GET[1..]);

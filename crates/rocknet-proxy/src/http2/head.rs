@@ -11,7 +11,7 @@ use rocknet_handler::response::FieldList;
 /// Request head under construction.
 pub struct H2RequestHead {
     pub is_secure: bool,
-    /// The client accepts trailers.
+    /// True if the client accepts trailers.
     pub wants_trailers: bool,
     pub request: Request<()>,
 }

@@ -27,7 +27,7 @@ pub struct H2Io {
     out: SendQueue,
     validator: ResponseValidator,
     malformed: Rc<MalformedStreams>,
-    /// The socket has not accepted all bytes.
+    /// True if the socket has not accepted all bytes.
     has_backlog: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct H2Io {
 #[derive(Default)]
 pub struct MalformedStreams {
     streams: RefCell<BTreeSet<u32>>,
-    /// The frames of the connection cannot be parsed any more, so every stream counts as malformed.
+    /// True if the frames of the connection cannot be parsed any more. Every stream then counts as malformed.
     is_out_of_sync: Cell<bool>,
 }
 

@@ -32,8 +32,8 @@ const MAX_STREAMS: usize = 100;
 const MAX_CONNECTIONS: usize = 16;
 /// Flow-control window of a stream: bytes of a response body that the upstream may send ahead of the client.
 const STREAM_WINDOW: u32 = 256 * 1024;
-/// Flow-control window of a connection: the sum of the windows of all streams, so that a client that does not read
-/// blocks no other client.
+/// Flow-control window of a connection. It is the sum of the windows of all streams, so that a client that does not
+/// read cannot block other clients.
 const CONNECTION_WINDOW: u32 = STREAM_WINDOW * MAX_STREAMS as u32;
 /// Maximum number of bytes of a request body that are framed but not sent yet.
 const SEND_BUFFER: usize = 128 * 1024;
@@ -79,9 +79,9 @@ pub struct StreamPermit {
 #[derive(Default)]
 struct PendingConnection {
     waiting: RefCell<Vec<Waker>>,
-    /// Error of the attempt. `None` while the attempt is pending, if it succeeded, and if its task was dropped.
+    /// Error of the attempt. `None` while the attempt is pending, if it succeeded, or if its task was dropped.
     failed: RefCell<Option<(io::ErrorKind, String)>>,
-    /// The attempt is over.
+    /// True once the attempt is over.
     is_closed: Cell<bool>,
 }
 

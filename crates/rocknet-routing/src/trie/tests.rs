@@ -217,7 +217,7 @@ fn a_lookup_visits_the_root_and_at_most_one_node_per_byte() {
     assert_eq!(trie.find(&deep[..77]).map(|(value, _)| *value), Some(77));
 }
 
-/// Finds the route as the trie is documented, by a linear search.
+/// Finds the route by a linear search that follows the documentation of the trie.
 fn naive(patterns: &[Pattern], path: &str) -> Option<(usize, RouteMatch)> {
     let ranked = patterns.iter().enumerate().filter_map(|(index, pattern)| {
         let (kind, weight, star) = match pattern {

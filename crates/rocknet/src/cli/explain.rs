@@ -295,7 +295,7 @@ fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
     Endpoint::new(settings, settings.headers.clone(), &context)
 }
 
-/// Describes the PHP that runs a script. The text follows that of the script.
+/// Describes the PHP that runs a script. The result is appended to the description of the script.
 fn runner(php: &Php) -> String {
     let Php::Managed { version, .. } = php else {
         return format!(", run by the php-fpm at {php}");

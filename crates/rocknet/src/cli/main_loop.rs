@@ -31,7 +31,7 @@ pub enum Event {
 
 /// State of the main loop.
 pub struct MainLoop {
-    /// Sends to the queue that [`MainLoop::run`] receives from: the event that the server has stopped.
+    /// Sends the event that the server has stopped. [`MainLoop::run`] receives it from its queue.
     pub sender: Sender<Event>,
     /// Origin of the configuration, which a reload reads again.
     pub source: ConfigSource,

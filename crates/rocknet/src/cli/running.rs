@@ -208,8 +208,8 @@ impl RunningServer {
 /// The state folder, which is handed to the account that the server becomes.
 struct StateFolder {
     folder: PathBuf,
-    /// True if the configuration stores certificates or PHP files there. The folder changes its owner even if this is
-    /// false, because a reload may need it later; an error is then ignored.
+    /// True if the configuration stores certificates or PHP files in the folder. If this is false, the folder changes
+    /// its owner nevertheless, because a reload may need it later. An error is then ignored.
     is_needed: bool,
 }
 

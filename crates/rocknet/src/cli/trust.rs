@@ -26,7 +26,7 @@ pub struct Options {
     /// Change nothing, and show for each store whether it trusts the CA
     #[arg(long)]
     pub look: bool,
-    /// Also trust the CA for any name, which signs for public names on this machine. An attacker with its key can
+    /// Also trust the CA for any name. It signs for public names on this machine. An attacker with its key can
     /// impersonate any site
     #[arg(long)]
     pub dangerous_any_name: bool,
@@ -117,8 +117,8 @@ pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Returns the CAs of a state folder. With `make`, one that is missing, damaged or about to expire is created. Without
-/// it, the folder stays unchanged, and missing or damaged CAs are left out.
+/// Returns the CAs of a state folder. If `make` is true, a CA that is missing, damaged or about to expire is created.
+/// If it is false, the folder stays unchanged, and missing or damaged CAs are left out.
 fn roots(state: &Path, kinds: &[CaKind], make: bool) -> Result<Vec<RootCertificate>, Failure> {
     let folder = FileStorage::new(state);
     let mut roots = Vec::new();

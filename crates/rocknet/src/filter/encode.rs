@@ -90,7 +90,7 @@ fn joined<'a>(fields: &Fields<'a>, name: Known) -> Option<Cow<'a, [u8]>> {
 /// The inputs other than the response that decide about its coding.
 #[derive(Clone, Copy)]
 pub struct Conditions<'a> {
-    /// `compress` of the route. If false, the response is not changed.
+    /// Setting `compress` of the route. If false, the response is not changed.
     pub compress: bool,
     /// All `Accept-Encoding` values of the request, joined with `, `.
     pub accept_encoding: Option<&'a [u8]>,
@@ -108,7 +108,7 @@ pub struct PendingEncoding {
 }
 
 /// Codes the response if it qualifies. Returns `None` if the response is ready to be sent. Otherwise
-/// [`DeferredFilter::complete`] of the result completes the response.
+/// [`DeferredFilter::complete`] must be called on the result to complete the response.
 pub fn apply(
     conditions: &Conditions<'_>,
     pool: &Pool,

@@ -88,8 +88,8 @@ impl BodySource {
         self.ready.length()
     }
 
-    /// Returns true if the ready bytes are known to be the last. Never true for a streamed body: [`BodySource::poll`]
-    /// has to return its end.
+    /// Returns true if the ready bytes are known to be the last. Never true for a streamed body, because only
+    /// [`BodySource::poll`] can return the end of the stream.
     pub fn is_last(&self) -> bool {
         self.source.is_none()
     }
@@ -102,8 +102,9 @@ impl BodySource {
         }
     }
 
-    /// Returns true if further pieces come from a file, or from the parts of a multipart/byteranges body. They can then
-    /// be requested at any time, those of files in any size, and the end of the body is known in advance.
+    /// Returns true if further pieces come from a file, or from the parts of a multipart/byteranges body. Such pieces
+    /// can be requested at any time, and the end of the body is known in advance. Pieces of a file can be requested in
+    /// any size.
     pub fn is_file(&self) -> bool {
         matches!(self.source, Some(Source::File(_) | Source::Parts(..)))
     }

@@ -13,15 +13,15 @@ const CHUNK: usize = 4096;
 
 /// Stream that a request body arrives on.
 pub trait BodyStream {
-    /// Permits the client to send `bytes` more, because the handler has taken as many.
+    /// Permits the client to send `bytes` more bytes, because the handler has taken the same number of bytes.
     fn release(&mut self, bytes: u32);
 
     /// Sends 100 (Continue).
     fn send_continue(&mut self);
 }
 
-/// Receiver that stores a request body until the handler requests it. The flow-control window of the stream bounds its
-/// size.
+/// Receiver that stores a request body until the handler requests it. The flow-control window of the stream bounds the
+/// number of stored bytes.
 pub struct BodyReceiver {
     channel: Rc<BodyChannel>,
     chunks: VecDeque<BytesMut>,
@@ -31,7 +31,7 @@ pub struct BodyReceiver {
 }
 
 impl BodyReceiver {
-    /// Creates a receiver. `expects_continue`: the client waits for 100 (Continue).
+    /// Creates a receiver. `expects_continue`: true if the client waits for 100 (Continue).
     pub fn new(channel: Rc<BodyChannel>, expects_continue: bool) -> BodyReceiver {
         BodyReceiver {
             channel,
@@ -41,7 +41,7 @@ impl BodyReceiver {
         }
     }
 
-    /// Adds received bytes. `last`: the stream has ended.
+    /// Adds received bytes. `last`: true if the stream has ended.
     pub fn add(&mut self, piece: &[u8], last: bool) {
         if !piece.is_empty() {
             self.push(piece);
@@ -70,7 +70,7 @@ impl BodyReceiver {
         self.chunks.push_back(chunk);
     }
 
-    /// Returns the next piece for a tunnel. The caller must release its bytes to the window.
+    /// Returns the next piece for a tunnel. The caller must release the bytes of the piece to the flow-control window.
     pub fn take(&mut self) -> Option<Bytes> {
         self.chunks.pop_front().map(BytesMut::freeze)
     }

@@ -35,7 +35,7 @@ pub struct ConnectionCore<L: Link> {
     pub stalled: bool,
     /// Bytes that the link has not taken. Boxed, because most connections have none.
     pub backlog: Option<Box<SendQueue>>,
-    /// Number of bytes that were discarded: of a request body, or while lingering.
+    /// Number of discarded bytes, either of a request body or received while lingering.
     pub dropped: u32,
     /// True if the end of the connection marks the end of the response in progress (RFC 9112 §6.3), or of a tunnel.
     /// Until the whole response has been sent, the connection must end by a reset, because after an orderly close the
@@ -117,7 +117,7 @@ impl<L: Link> ConnectionCore<L> {
         worker.is_stopping() || worker.is_old(self.born, config)
     }
 
-    /// Stores `bytes` without the first `used` bytes as unread input.
+    /// Stores `bytes`, except for the first `used` bytes, as unread input.
     pub fn keep_unread(&mut self, mut bytes: Vec<u8>, used: usize) {
         if used < bytes.len() {
             bytes.drain(..used);
@@ -125,8 +125,8 @@ impl<L: Link> ConnectionCore<L> {
         }
     }
 
-    /// Sets the deadline for the next request. `is_partial`: a part of its head was received. Received bytes do not
-    /// extend the deadline of a head. The deadline of the first head runs from the start of the connection.
+    /// Sets the deadline for the next request. `is_partial`: true if a part of its head was received. Received bytes do
+    /// not extend the deadline of a head. The deadline of the first head runs from the start of the connection.
     pub fn await_request(&mut self, is_partial: bool, ticks: &Ticks) {
         let is_first = self.deadlines.wait() == Wait::FirstByte;
         if is_partial {
@@ -139,8 +139,8 @@ impl<L: Link> ConnectionCore<L> {
         }
     }
 
-    /// Returns true if the deadline has passed. During a wait with a rate window, returns true only if the client has
-    /// also moved too few bytes in that window.
+    /// Returns true if the deadline has passed. If the wait has a rate window, the client must in addition have moved
+    /// too few bytes in that window.
     #[inline]
     pub fn poll_past(&mut self, context: &mut Context<'_>) -> bool {
         let (worker, link) = (self.open.worker(), &self.link);
@@ -148,8 +148,9 @@ impl<L: Link> ConnectionCore<L> {
         self.deadlines.poll_rate(context.waker(), rate, || link.in_flight())
     }
 
-    /// Sends the backlog, including bytes that the link had taken but could not send. Ready once the backlog is empty,
-    /// with true if there was one. Calls `moved` with the number of bytes sent, unless there was no backlog.
+    /// Sends the backlog, including bytes that the link had taken but could not send. Ready once the backlog is empty;
+    /// the result is true if there was a backlog. Calls `moved` with the number of bytes sent, unless there was no
+    /// backlog.
     #[inline]
     pub fn poll_backlog(&mut self, context: &mut Context<'_>, moved: impl FnOnce(u64)) -> Poll<io::Result<bool>> {
         self.take_back();
@@ -167,9 +168,9 @@ impl<L: Link> ConnectionCore<L> {
         Poll::Ready(Ok(true))
     }
 
-    /// Sends `output`. Bytes that the link does not take now become the backlog, and a send window starts; after an
-    /// error they are dropped. Returns the number of bytes that the link took, and true if these were all bytes.
-    /// `with_others`: the link may send `output` in one batch with the output of other connections.
+    /// Sends `output`. Bytes that the link does not take now become the backlog, and a send window starts. After an
+    /// error, these bytes are dropped. Returns the number of bytes that the link took, and true if these were all
+    /// bytes. `with_others`: true if the link may send `output` in one batch with the output of other connections.
     #[inline]
     pub fn send(
         &mut self,

@@ -55,7 +55,8 @@ impl ConnectionInfo {
     }
 
     /// Records a response from the worker cache: counts it, and writes its access-log line if the site has a log.
-    /// `duration_us`: time to the response; if it was not measured, the time of the last response that was.
+    /// `duration_us`: time to the response. If it was not measured, this is the time to the last response that was
+    /// measured.
     #[inline]
     pub fn record_ready(
         &mut self,
@@ -82,7 +83,7 @@ impl ConnectionInfo {
 
     /// Records a response of a request with a context; [`ConnectionInfo::record_ready`] records all others. The log
     /// line of a request that could not be parsed has no data of the request. `sent`: bytes of the response body or
-    /// tunnel. `is_tunnel`: the duration is not counted in the histogram of the site.
+    /// tunnel. `is_tunnel`: true for a tunnel, whose duration is not counted in the histogram of the site.
     pub fn record(&mut self, worker: &Worker, context: &RequestContext, status: Status, sent: u64, is_tunnel: bool) {
         worker.counters.count_response(status);
         let duration_us = microseconds(context.started.elapsed());
@@ -142,7 +143,7 @@ impl ConnectionInfo {
         );
     }
 
-    /// Returns the client that a trusted proxy names, as text; `None` if it is the peer itself.
+    /// Returns the client that a trusted proxy names, as text; `None` if the client is the peer itself.
     #[cold]
     fn forwarded(&self, worker: &Worker, request: &Request<'_>) -> Option<String> {
         let client = forwarded::client(&worker.config().snapshot.config.server, self.client, request.fields);

@@ -34,7 +34,8 @@ pub enum Wait {
     Unset,
 }
 
-/// Maximum number of unacknowledged bytes at which the client has acknowledged all data: a sent FIN counts as one byte.
+/// Number of unacknowledged bytes up to which the client counts as having acknowledged all data. It is not 0, because a
+/// sent FIN counts as one byte.
 pub const FIN_ONLY: u64 = 1;
 
 /// Maximum number of unacknowledged bytes that are left to the kernel when the client closes its connection. A response
@@ -105,8 +106,8 @@ impl Deadlines {
         1
     }
 
-    /// Sets the next check of a wait that has lasted `waited` ticks. The time from the beginning to this check is twice
-    /// `waited`, at most `max_ticks`, and is returned in ticks. Returns `None` if `max_ticks` have passed.
+    /// Sets the next check of a wait that has lasted `waited` ticks. Returns the time from the beginning of the wait to
+    /// this check in ticks: twice `waited`, but at most `max_ticks`. Returns `None` if `max_ticks` have passed.
     pub fn extend_ack_wait(&mut self, waited: u32, max_ticks: u32) -> Option<u32> {
         let ticks = waited.min(max_ticks.saturating_sub(waited));
         if ticks == 0 {
@@ -189,7 +190,7 @@ impl Deadlines {
     }
 
     /// Begins or continues the send window of a client whose link takes no more bytes of a tunnel for now. During
-    /// [`Wait::TunnelGrace`], nothing changes. `moved`: bytes that the link took before.
+    /// [`Wait::TunnelGrace`], nothing changes. `moved`: bytes that the link took before it stopped.
     pub fn stall_tunnel(&mut self, moved: u64, ticks: u32, in_flight: impl FnOnce() -> u64) {
         match self.wait {
             Wait::Send => self.moved(moved),
@@ -240,7 +241,7 @@ impl Deadlines {
     ///
     /// `rate` returns the minimum number of bytes in a window of this wait and the ticks of the window; for
     /// `HalfTunnel`, the minimum is one byte. It is called only if the deadline has passed. `in_flight` returns the
-    /// unacknowledged bytes in the kernel: a slow client takes from these before the server can send again.
+    /// unacknowledged bytes in the kernel. A slow client takes these bytes first, before the server can send again.
     #[inline]
     pub fn poll_rate(&mut self, waker: &Waker, rate: impl Fn(Wait) -> (u64, u32), in_flight: impl Fn() -> u64) -> bool {
         while self.deadline.poll_past(waker) {

@@ -34,7 +34,7 @@ pub enum Stage {
 
 /// Result of [`ActiveExchange::queue_ready`].
 pub struct QueuedPiece {
-    /// No ready bytes are left.
+    /// True if no ready bytes are left.
     pub is_drained: bool,
     pub is_tunnel: bool,
 }

@@ -23,7 +23,7 @@ pub enum Flow {
 }
 
 /// Starts an exchange: runs the pipeline and returns the first stage. `owned` returns a copy of the request that
-/// outlives the receive buffer. `has_body`: the request has a body, or tunnel data follows it.
+/// outlives the receive buffer. `has_body`: true if the request has a body, or tunnel data follows it.
 #[inline]
 pub fn begin<F, R>(
     worker: &Rc<Worker>,

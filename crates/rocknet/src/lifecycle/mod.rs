@@ -1,4 +1,5 @@
-//! Exchanges and connections, the same for every HTTP version: from a request to its record in the access log.
+//! Exchanges and connections, from a request to its record in the access log. This code is the same for every HTTP
+//! version.
 //!
 //! ```text
 //! begin ──ready────────────────────────────────────────────▶ recorded

@@ -15,7 +15,7 @@ pub trait Responder: PipelineIo {
     fn may_respond(&self) -> bool;
 
     /// Writes the head of a response, and the first bytes of its body where the version sends them together. `close`:
-    /// the connection must be closed after the response, unless it can carry several exchanges at a time.
+    /// true if the connection must be closed after the response, unless it can carry several exchanges at a time.
     ///
     /// # Errors
     ///

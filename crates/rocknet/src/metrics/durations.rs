@@ -15,8 +15,8 @@ const MOST_BITS: u32 = 27;
 /// Number of buckets: one per microsecond below eight, then eight per power of two. A site needs 1.6 KB per worker.
 const BUCKETS: usize = PARTS + (MOST_BITS - PART_BITS) as usize * PARTS;
 
-/// Durations of one site in microseconds: on one worker, or the sum of several workers. Only one thread at a time adds
-/// to it.
+/// Durations of one site in microseconds, either on one worker or summed over several workers. Only one thread at a
+/// time adds to it.
 #[derive(Debug)]
 pub struct Histogram([Counter; BUCKETS]);
 

@@ -52,8 +52,8 @@ pub fn names_file(response: &Response) -> bool {
     !matches!(response.body, Body::Tunnel(_)) && referenced_file(&response.fields).is_some()
 }
 
-/// Replaces a response by the file that it names. The fields of the new response are not followed again, so that an
-/// application cannot cause an endless loop.
+/// Replaces a response by the file that it names. If the new response names a file too, that file is not sent, so that
+/// an application cannot cause an endless loop.
 ///
 /// Must be called only for responses of handlers that may read the files of the site.
 pub async fn follow(worker: Rc<Worker>, context: Rc<RequestContext>, response: Response) -> HandlerOutput {

@@ -182,7 +182,7 @@ async fn handle_guarded(
     mut exchange: Exchange,
 ) -> Result<HandlerOutput, Box<Response>> {
     let tree = endpoint.tree.as_ref();
-    // Programs were checked at all prefixes of the path before.
+    // For programs, all prefixes of the path were already checked.
     let scripts = tree.filter(|tree| tree.runs_scripts && !tree.is_program(&exchange.path));
     let output = match scripts {
         Some(tree) => {
@@ -272,8 +272,8 @@ fn endpoint_of_entry<'p>(routes: &'p SiteRoutes, tree: &Arc<Tree>, entry: &Entry
     routes.endpoint_of_file(tree, entry.file.as_ref()?)
 }
 
-/// Returns the endpoints of the routes that a path leads to; `None` if a back end could resolve the path to one above
-/// the root.
+/// Returns the endpoints of the routes that a path leads to; `None` if a back end could resolve the path to a path
+/// above the root.
 fn endpoints<'p>(routes: &'p SiteRoutes, resolved: &Resolved<'p>, raw: &[u8]) -> Option<Vec<&'p Arc<Endpoint>>> {
     let mut found = vec![resolved.endpoint];
     found.extend(routes.endpoint_with_other_slash(&resolved.path));
@@ -308,8 +308,8 @@ fn endpoints_of_path_info<'p>(
 }
 
 /// Byte strings that back ends can treat as a slash: most back ends decode the whole path, and on Windows a backslash
-/// is a separator too. Each set is tried separately, because the route that one set leads to can be hidden if a string
-/// of another set, followed by dot segments, is decoded too.
+/// is a separator too. Each set is tried separately. If strings of another set were decoded at the same time, dot
+/// segments after them could hide the route that the first set leads to.
 const OTHER_SLASHES: [&[&[u8]]; 3] = [
     &[b"%2F", b"%2f"],
     &[b"\\", b"%5C", b"%5c"],

@@ -1,4 +1,4 @@
-//! Responds from the worker cache: with cached files, or by cached endpoints that respond immediately.
+//! Responds from the worker cache: sends a cached file, or calls a cached endpoint that responds immediately.
 
 use std::rc::Rc;
 
@@ -21,8 +21,8 @@ use crate::routing::RuleOutcome;
 use crate::worker::{Worker, WorkerConfig};
 use rocknet_proto::PreparedHeads;
 
-/// Responds from the worker cache to GET and HEAD. Returns `None` if the slow path has to respond: for other methods,
-/// without a usable entry, or if a guard or the handler of the entry cannot decide at once.
+/// Responds from the worker cache to GET and HEAD. Returns `None` if the slow path has to respond: the method is
+/// another one, the cache has no usable entry, or a guard or the handler of the entry cannot decide at once.
 #[inline]
 pub(super) fn lookup<F, R>(
     worker: &Rc<Worker>,

@@ -23,18 +23,18 @@ pub struct RequestContext {
     pub config: Rc<WorkerConfig>,
     /// Number of the site in that configuration; `None` if the host belongs to no site.
     pub site: Option<u32>,
-    /// `None` for a request to no site, one that could not be parsed, or one whose response the worker cache sent as
-    /// prepared: no later phase of such a response needs the route.
+    /// Route that applies to the request. `None` if the request is to no site, or could not be parsed. Also `None` if
+    /// the worker cache sent the response as prepared, because no later phase of such a response needs the route.
     pub route: Option<Arc<Route>>,
     /// Tree with the error pages of the route.
     pub pages: Option<Arc<Tree>>,
-    /// True if the request arrived under TLS.
+    /// True if the request arrived over TLS.
     pub is_secure: bool,
     /// Access log of the site, or of the default site if the host belongs to no site. `None` if that site has no access
     /// log.
     pub access: Option<SinkId>,
-    /// Copy of the request, set if a handler or the access log needs it. Otherwise, and if the received bytes are not a
-    /// request, `None`.
+    /// Copy of the request, set if a handler or the access log needs it. `None` if neither needs it, or if the received
+    /// bytes are not a request.
     pub request: Option<Rc<OwnedRequest>>,
     /// Client that sent the request; set for requests that reach a handler.
     pub client: Option<Client>,
@@ -101,8 +101,8 @@ impl RequestContext {
         })
     }
 
-    /// Creates the context of a request. `local`, `is_secure`: local address of its connection, and true for TLS.
-    /// `owned` is called if the access log needs the request.
+    /// Creates the context of a request. `local`: local address of its connection. `is_secure`: true if the connection
+    /// uses TLS. `owned` is called if the access log needs the request.
     pub fn new(
         config: &Rc<WorkerConfig>,
         site: Option<u32>,

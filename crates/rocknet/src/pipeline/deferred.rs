@@ -95,8 +95,8 @@ impl DeferredRequest {
         match started.state {
             ResponseState::Pending(pending) => RoutingResult::Handler(Box::new(pending)),
             ResponseState::Ready(response) => RoutingResult::Response(response),
-            // Does not happen: `begin` runs no phase that calls `PipelineIo::send`. The cache lookup calls it before a
-            // request is deferred, and the connection calls it after a handler has returned a cache entry.
+            // This state cannot occur: `begin` runs no phase that calls `PipelineIo::send`. The cache lookup calls it
+            // before a request is deferred, and the connection calls it after a handler has returned a cache entry.
             ResponseState::Sent(_) => {
                 let mut response = Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR));
                 exit::apply_without_page(worker, context.route.as_ref(), &mut response);
@@ -106,7 +106,8 @@ impl DeferredRequest {
     }
 }
 
-/// Replaces the connection as [`PipelineIo`], because the request body was limited and opened before the wait.
+/// [`PipelineIo`] for a request that is started again. It replaces the connection, because the request body was limited
+/// and opened before the wait.
 pub(super) struct OpenedBody(RequestBody);
 
 impl PipelineIo for OpenedBody {

@@ -1,4 +1,5 @@
-//! Creates coded forms of cached files: encoded once and stored, or encoded while they are sent.
+//! Creates coded forms of cached files. A file is encoded once and its coded form is stored, or it is encoded while it
+//! is sent.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -18,7 +18,7 @@ use crate::fixed;
 use crate::response::Response;
 use crate::worker::Worker;
 
-/// Maximum time to read the error page of a route, which is in memory in most cases, and to apply the filters to it.
+/// Maximum time to read the error page of a route and to apply the filters to it. In most cases the page is in memory.
 /// After this time the plain page is sent.
 const PAGE_WAIT: Duration = Duration::from_secs(2);
 

@@ -18,8 +18,8 @@ use crate::site::SiteRoutes;
 use crate::upgrade;
 use crate::worker::Worker;
 
-/// Returns the response of the route itself, which does not depend on the handler: 404 for `internal`, a redirect, or
-/// 501 for a tunnel that the handler does not accept.
+/// Returns the response of the route itself, for which the handler is not called: 404 for `internal`, a redirect, or
+/// 501 for a tunnel if the handler accepts no tunnels.
 pub(super) fn route_response(endpoint: &Endpoint, request: &Request<'_>, path: &str) -> Option<Response> {
     if endpoint.route.internal {
         return Some(fixed::error(Status::NOT_FOUND));
@@ -43,10 +43,10 @@ pub(super) fn redirect(status: u16, location: &[u8]) -> Response {
     fixed::redirect(status, String::from_utf8_lossy(location).into_owned())
 }
 
-/// Adds the endpoint of a path to the worker cache after its handler has responded immediately to GET or HEAD. Only
-/// paths that a route names exactly, and that the request contains in this form, are added: the configuration bounds
-/// their number, so clients cannot fill the cache. `key`: number of the site, with `AFTER_RULES` if its rules were
-/// applied.
+/// Adds the endpoint of a path to the worker cache after its handler has responded immediately to GET or HEAD. A path
+/// is added only if a route names it exactly and the request contains it in the same form. The configuration bounds the
+/// number of such paths, so clients cannot fill the cache. `key`: number of the site, with `AFTER_RULES` if its rules
+/// were applied.
 pub(super) fn cache_endpoint(
     worker: &Worker,
     key: u32,

@@ -41,13 +41,13 @@ impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
         }
     }
 
-    /// Returns the local address of the connection, and true if it is under TLS.
+    /// Returns the local address of the connection, and true if the connection uses TLS.
     #[inline]
     pub fn local_and_tls(&self) -> (Option<IpAddr>, bool) {
         (self.local, self.is_secure())
     }
 
-    /// Returns true if the connection is under TLS.
+    /// Returns true if the connection uses TLS.
     #[inline]
     pub fn is_secure(&self) -> bool {
         self.secure.is_some()

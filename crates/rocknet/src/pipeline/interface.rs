@@ -20,8 +20,8 @@ pub trait PipelineIo {
     /// Sends a prepared response. `variant`: its body; `None` if the head is the whole response.
     fn send(&mut self, head: &PreparedHeads, variant: Option<(&CachedEntry, &Variant)>);
 
-    /// Pushes or announces the files that the page sent next needs. Does nothing if the protocol version supports
-    /// neither.
+    /// Pushes or announces the files that a page needs. The page itself is sent next. Does nothing if the protocol
+    /// version supports neither.
     fn announce_preloads(&mut self, _request: &Request<'_>, _preloads: &Preloads) {}
 
     /// Limits the request body to a number of bytes.

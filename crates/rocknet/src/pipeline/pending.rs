@@ -42,7 +42,7 @@ pub enum RoutingResult {
 enum PendingWork {
     /// The handler.
     Response(HandlerFuture),
-    /// The selection of a handler. The work of the selected handler then replaces this work.
+    /// The selection of a handler. Once a handler is selected, its work replaces the selection.
     Routing(Pin<Box<dyn Future<Output = RoutingResult>>>),
 }
 
@@ -54,7 +54,7 @@ pub struct PendingResponse {
     /// Worker and context for the phases after the handler. `None` if `work` includes these phases, or they have been
     /// applied.
     exit: Option<(Rc<Worker>, Rc<RequestContext>)>,
-    /// Files that the page probably needs, known before the response.
+    /// Files that the page probably needs. They are known before the response.
     pub preloads: Option<Arc<Preloads>>,
     /// Timeout in ticks; `None` if the server's `limits.answer_timeout` applies.
     pub timeout_ticks: Option<u32>,
@@ -65,8 +65,8 @@ pub struct PendingResponse {
     pub allows_accel_redirect: bool,
 }
 
-/// Returns the cache entry that a handler has returned, with the request for it. Returns `None` if the entry is not of
-/// the file cache, or if there is no context (`exit`) with a request.
+/// Returns the cache entry that a handler has returned, with the request for it. Returns `None` if the entry does not
+/// belong to the file cache, or if there is no context (`exit`) with a request.
 fn cached_response(entry: Rc<dyn Any>, exit: Option<&(Rc<Worker>, Rc<RequestContext>)>) -> Option<CompletedResponse> {
     let (_, context) = exit?;
     let request = context.request.clone()?;

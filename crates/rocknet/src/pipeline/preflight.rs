@@ -1,6 +1,6 @@
 //! Preflight: checks the scheme, site, target and method of a request before its route is resolved.
 //!
-//! Under TLS the requested site must be one that the handshake permits. In clear text a site with TLS redirects to
+//! Over TLS, the requested site must be one that the handshake permits. In clear text, a site with TLS redirects to
 //! https://, unless its `tls.redirect` is off. ACME challenges, which certificate authorities request in clear text,
 //! are answered here.
 
@@ -27,9 +27,9 @@ pub fn target(request: &Request<'_>) -> Option<Response> {
     }
 }
 
-/// Returns the response to an ACME challenge or a request with the wrong scheme in clear text, or, under TLS, to a
-/// request for a site that is unknown or that the handshake does not permit. Returns `None` if the request continues.
-/// `secure`: `None` for a connection in clear text.
+/// Returns the response to a request that is not passed on; `None` if the request continues. In clear text, it responds
+/// to an ACME challenge or to a request with the wrong scheme. Over TLS, it rejects a site that is unknown or that the
+/// handshake does not permit. `secure`: `None` for a connection in clear text.
 pub fn check(
     worker: &Worker,
     config: &WorkerConfig,

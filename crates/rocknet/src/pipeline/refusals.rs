@@ -12,7 +12,7 @@ use crate::response::Response;
 use crate::worker::Worker;
 
 /// Logs a rejection at info, at most one line a second for each site and reason, because any client can cause
-/// rejections. `path`: path of the request; empty if it is unknown, or in the context.
+/// rejections. `path`: path of the request; empty if it is unknown, or if the context contains the request.
 #[cold]
 pub fn log(client: &Client, context: &RequestContext, path: &[u8], status: Status, reason: &'static str) {
     let site = context.site_name();

@@ -15,9 +15,9 @@ use crate::exchange::Client;
 use crate::log::throttle::Cause;
 use crate::worker::Worker;
 
-/// Returns the client and the local address from the header, in place of `sender`, the load balancer, and `local`. If a
-/// valid header names no client, returns `sender` and `local`. Returns `None` if there is no valid header; the
-/// connection is then closed.
+/// Returns the client and the local address that the header names. `sender` is the load balancer, and `local` the local
+/// address of its connection. If a valid header names no client, returns `sender` and `local`. Returns `None` if there
+/// is no valid header; the connection is then closed.
 pub async fn read(
     worker: &Rc<Worker>,
     link: &mut Stream,

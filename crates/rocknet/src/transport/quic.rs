@@ -18,7 +18,7 @@ use crate::site_table::SiteTable;
 use crate::snapshot::Snapshot;
 use crate::worker::{OpenConnection, Worker};
 
-/// UDP socket of one worker, with what it shares with the other workers of its address.
+/// UDP socket of one worker, with the state that it shares with the other workers of its address.
 pub struct QuicSocket {
     socket: OwnedFd,
     owner: Owner,
@@ -73,7 +73,7 @@ pub fn serve(worker: &Rc<Worker>, connection: Connection) {
     spawn(h3::Connection::new(OpenConnection::new(worker), connection, local));
 }
 
-/// Returns the selector of TLS configurations by the current configuration of the worker.
+/// Returns the selector that chooses the TLS configuration of a handshake. It uses the worker's current configuration.
 pub fn selector(worker: &Worker) -> Arc<dyn SelectConfig> {
     let config = worker.config();
     Arc::new(SiteSelector {

@@ -1,4 +1,4 @@
-//! Issues certificates by each challenge type, until they are in the store and on disk.
+//! Issues certificates by each challenge type, and waits until they are in the store and on disk.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -372,7 +372,7 @@ impl Server {
         (status, errors)
     }
 
-    /// Stops the server gracefully and returns also its folder, so that the test can inspect the files.
+    /// Stops the server gracefully and also returns its folder, so that the test can inspect the files.
     pub fn end(mut self) -> (Setup, ExitStatus, String) {
         self.signal(Signal::TERM);
         let status = self.wait();

@@ -322,7 +322,8 @@ fn a_key_that_became_unreadable_does_not_prevent_reloads() {
     let server = dir.serve(&["run"]);
     server.signal(Signal::HUP);
     server.logged("is reloaded, sites: 2");
-    // A renewed key is a different file, so the server has to read it and cannot: the certificate in use is kept.
+    // A renewed key is a different file. The server has to read it but lacks the permission, so the certificate in use
+    // is kept.
     write_pair(&dir, &good());
     server.signal(Signal::HUP);
     let line = server.logged("Permission denied");

@@ -79,7 +79,7 @@ fn without_descriptors_open_connections_are_served_and_files_get_503() {
         .expect("the kernel accepts it");
     let began = Instant::now();
     let mut rounds = 0;
-    // This is longer than a cached entry is served without a check of the file on disk.
+    // The loop lasts longer than the time for which a cached entry is served without checking the file on disk.
     while began.elapsed() < Duration::from_secs(2) {
         let kept = client.get("/small.txt");
         assert_eq!(kept.status, 200, "round {rounds}, after {:?}", began.elapsed());

@@ -25,7 +25,7 @@ const ATTACKERS: usize = 20;
 /// Maximum resident memory in KiB for all attackers together, about one megabyte for each.
 const MEMORY_KIB: u64 = 24 * 1024;
 
-/// Name of a flood, function for the bytes before it, and function for the frame with a number.
+/// Name of a flood, function that returns the bytes before it, and function that returns the frame with a given number.
 type Flood = (&'static str, fn() -> Vec<u8>, fn(u32) -> Vec<u8>);
 
 /// Returns the identifier of the client stream with this index.

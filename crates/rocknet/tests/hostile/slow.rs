@@ -122,7 +122,7 @@ impl StallMonitor {
 #[test]
 fn a_client_that_pipelines_and_never_reads_does_not_fill_memory() {
     const CLIENTS: usize = 8;
-    // More than the socket buffers of both sides.
+    // Number of bytes that exceeds the socket buffers of both sides.
     const MOST: usize = 32 << 20;
     let setup = Setup::new();
     setup.file("page.bin", vec![b'x'; 3_000]);

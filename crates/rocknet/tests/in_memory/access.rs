@@ -84,7 +84,7 @@ impl OccupiedPool {
             });
             (send, job)
         };
-        // These are more jobs than the pool has threads.
+        // The number of jobs exceeds the number of threads in the pool.
         let (ends, jobs) = (0..8).map(start).unzip();
         OccupiedPool {
             _senders: ends,

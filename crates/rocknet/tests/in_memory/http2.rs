@@ -165,7 +165,7 @@ fn a_window_that_grows_byte_by_byte_is_not_used_and_times_out() {
         client.settle();
     }
     assert_eq!(pieces(&client), 64);
-    // `send_stall` applies to such a client as to a client that reads nothing.
+    // `send_stall` applies to such a client in the same way as to a client that reads nothing.
     server.pass(3);
     assert!(
         frames_received(client.settle())

@@ -240,7 +240,7 @@ fn address_rules_apply_to_the_client_address() {
         ([127, 0, 0, 1], "/in/a.txt", &[][..], 403),
         ([127, 0, 0, 2], "/in/a.txt", &[], 200),
         ([127, 0, 0, 1], "/in/a.txt", &[named], 403),
-        // A trusted proxy forwards for a client that is allowed, for one that is not, or names no client.
+        // A trusted proxy forwards requests of an allowed client or of another client, or names no client.
         ([127, 0, 0, 3], "/in/a.txt", &[named], 200),
         (
             [127, 0, 0, 3],

@@ -394,7 +394,8 @@ fn requests_are_balanced_and_a_failed_application_is_skipped() {
     }
 }
 
-/// Starts an application that serves one connection at a time until it is closed, as a single process does.
+/// Starts an application that serves one connection until that connection is closed, and only then the next one, as a
+/// single process does.
 fn one_at_a_time(socket: &std::path::Path) {
     let alone = Arc::new(Mutex::new(()));
     Peer::raw(socket, move |mut stream| {

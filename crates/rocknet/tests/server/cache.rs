@@ -433,7 +433,7 @@ fn memory_is_bounded() {
     );
     pool.stop(Duration::from_secs(1));
 
-    // A server also serves files that do not fit into the cache, and files without a cache.
+    // A server also serves files that do not fit into the cache, and serves files if it has no cache.
     for memory in ["1MiB", "64KiB", "0"] {
         let text = format!("[cache]\nmemory = \"{memory}\"\n{}", super::support::running::site(""));
         let copy = Folder::with(&[]);

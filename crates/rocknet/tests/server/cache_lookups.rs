@@ -39,7 +39,7 @@ impl TestCache {
             pool,
             runtime,
         };
-        // A thread opens the folder itself at the first lookup.
+        // At the first lookup, a thread of the pool opens the folder itself.
         cache.look_up("/");
         cache
     }

@@ -13,7 +13,7 @@ fn server(limits: &str) -> Running {
     Running::start_with(folder, &text, vec![mount("/echo/", Echo)])
 }
 
-/// Sends bytes and asserts the status. The connection must be kept below status 400, and closed otherwise.
+/// Sends bytes and asserts the status. For a status below 400 the connection must be kept; otherwise it must be closed.
 #[track_caller]
 fn check(server: &Running, what: &str, bytes: impl AsRef<[u8]>, status: u16) {
     let mut client = server.connect();
@@ -105,7 +105,7 @@ fn an_incomplete_head_times_out() {
     let started = Instant::now();
     server.connect().assert_closed("nothing is sent");
     assert!(started.elapsed() >= Duration::from_millis(300), "closed too early");
-    // The timeout covers the whole head, even if its bytes keep arriving, and also for a second request.
+    // The timeout covers the whole head, even if bytes of the head keep arriving. It also applies to a second request.
     for first in ["", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {
         let mut client = server.connect();
         client.send(first);

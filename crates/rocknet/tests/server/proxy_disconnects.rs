@@ -85,7 +85,7 @@ fn a_response_that_ends_early_is_an_error_or_detectably_cut() {
                 let mut client = server.connect();
                 client.send(request(&format!("GET /{length}"), &["Connection: close"]));
                 let got = String::from_utf8_lossy(&client.rest()).into_owned();
-                // The 103 response is forwarded if the final response is not there yet.
+                // The 103 response is forwarded if the final response has not arrived yet.
                 let got = match got.split_once("\r\n\r\n") {
                     Some((first, rest)) if first.starts_with("HTTP/1.1 103 ") => rest,
                     _ => &got,

@@ -73,7 +73,7 @@ fn only_grpc_clients_are_allowed_to_pause_in_a_request_body() {
     let mut grpc = half_upload("application/grpc");
     let mut plain = half_upload("text/plain");
     plain.response().expect("an upload", 408, &["Connection: close"]);
-    // The gRPC client has paused for longer than the upload, which was refused.
+    // The gRPC client has now paused for longer than the other client, whose upload was refused.
     grpc.send("world");
     let response = grpc.response();
     assert_eq!(response.status, 200);
@@ -169,7 +169,8 @@ fn large_bodies_flow_both_ways() {
     assert_eq!(received, SIZE);
 }
 
-/// The upstream sends the head of its response immediately, and the body only after the whole request body.
+/// The upstream sends the head of its response immediately, but the body only after it has received the whole request
+/// body.
 #[test]
 fn a_request_body_is_sent_after_the_response_head() {
     let upstream = Http2Upstream::start(&Builder::new(), |request, mut respond| {

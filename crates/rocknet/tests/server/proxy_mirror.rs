@@ -1,4 +1,4 @@
-//! Mirrored requests: the copies that the mirror receives, and independence of the original requests from the mirror.
+//! Mirrored requests: the mirror receives copies, and the original requests do not depend on the mirror.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -92,7 +92,7 @@ fn requests_do_not_wait_for_mirrors() {
     ] {
         let server = mirrored(&upstream, &format!("\"{to}\""));
         let mut client = server.connect();
-        // These are more requests than copies that may be in progress at the same time.
+        // The number of requests exceeds the number of copies that may be in progress at the same time.
         for _ in 0..200 {
             assert_eq!(client.get("/").expect(&to, 200, &[]).text(), "real");
         }

@@ -79,7 +79,7 @@ fn the_header_sets_the_client_address() {
 
 #[test]
 fn a_connection_with_a_header_is_counted_once() {
-    // Without TLS, with HTTP/1 only and with detection of the HTTP version.
+    // All connections are without TLS. The server detects the HTTP version (`h2c = true`), or serves only HTTP/1.
     for h2c in ["h2c = true", "h2c = false"] {
         let text = format!(
             "[server]\nworkers = 1\nblocking_threads = 2\n{h2c}\nproxy_protocol = [\"127.0.0.0/8\"]\n\

@@ -114,8 +114,8 @@ fn a_client_that_does_not_read_is_reset() {
                 let mut client = TcpStream::connect(address).expect("a connection");
                 client.write_all(bytes).expect("room");
                 if *ends {
-                    // The client closes its sending side only after its response has begun: an HTTP/2 client that has
-                    // closed before gets no response.
+                    // The client closes its sending side only after its response has begun, because an HTTP/2 client
+                    // that closes earlier gets no response.
                     wait_for_queue(what, &client);
                     // On a busy machine the reset can already have arrived.
                     match client.shutdown(Shutdown::Write) {

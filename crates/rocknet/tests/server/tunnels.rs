@@ -447,7 +447,7 @@ fn windows_limit_a_stream_in_both_directions() {
         stuck.is_none() && sent < IN_FLIGHT,
         "all of {sent} bytes were accepted although the other side does not read"
     );
-    // In the other direction no more is sent than the window of the client permits.
+    // In the other direction, the server sends no more than the window of the client permits.
     peer.set_write_timeout(Some(Duration::from_millis(500)))
         .expect("a timeout");
     let mut peer = peer;

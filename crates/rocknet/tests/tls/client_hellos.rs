@@ -85,8 +85,8 @@ fn a_client_hello_may_have_any_size_up_to_64_kib() {
     }
 }
 
-/// Returns the alert that ends a handshake. The client sends data as soon as possible, which must not discard the
-/// alert.
+/// Returns the alert that ends a handshake. The client sends data as soon as possible, and this data must not cause the
+/// alert to be discarded.
 fn alert_for(client_config: &TlsClient<'_>, server: &Running) -> Option<AlertDescription> {
     let ended = client_config.open(server.address()).and_then(|mut tls| {
         tls.write_all(&[b'x'; 20_000])?;
@@ -147,8 +147,8 @@ fn a_refused_client_gets_the_right_alert() {
     }
 }
 
-/// Returns a chain of `length` certificates with RSA keys of 4096 bits, beginning with the client's own, the key of the
-/// client, and the root that signed the chain.
+/// Returns a chain of `length` certificates with RSA keys of 4096 bits, the key of the client, and the root that signed
+/// the chain. The first certificate of the chain is the client's own.
 fn long_chain(length: usize) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>, String) {
     // All certificates share one key, because generating a key of this size takes seconds.
     let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096).expect("a key");

@@ -9,10 +9,10 @@ use super::support::handlers::Echo;
 use super::support::running::mount;
 use super::support::{Folder, Running};
 
-/// Larger than the windows of a connection.
+/// Size of a body that exceeds the windows of a connection.
 const LARGE: usize = 5 << 20;
 
-/// Configuration with one site; `keys` are more of its keys.
+/// Returns a configuration with one site; `keys` are further keys of the site.
 fn text(keys: &str) -> String {
     format!(
         "[server]\nhttp3 = true\n[site.default]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\

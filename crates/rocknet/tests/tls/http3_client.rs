@@ -93,8 +93,8 @@ impl Http3Client {
         self.request(get(url), b"").expect("a response")
     }
 
-    /// Requests all URLs at the same time, until the first response is complete. Returns the bytes that arrived of
-    /// each.
+    /// Requests all URLs at the same time, and stops when the first response is complete. Returns the number of bytes
+    /// received of each response.
     pub fn received_with_first(&self, urls: &[&str]) -> Vec<usize> {
         let received: Vec<Arc<AtomicUsize>> = urls.iter().map(|_| Arc::default()).collect();
         self.block_on(async {
@@ -143,7 +143,7 @@ async fn exchange(
 ) -> Result<Http3Response, String> {
     let whole = async {
         let mut stream = sender.send_request(request).await.map_err(|error| error.to_string())?;
-        // A server that responds early may stop the stream, which then has no end to send.
+        // A server that responds early may stop the stream. Sending then fails, and the stream is not finished.
         if body.is_empty() || stream.send_data(Bytes::copy_from_slice(body)).await.is_ok() {
             let _ = stream.finish().await;
         }

@@ -24,7 +24,8 @@ const SMALL: &[Lane] = &[
     http2(APACHE),
     http2(CADDY),
 ];
-/// H2O is the unit of rows without the floor, which has no flow-control windows and reads no request bodies.
+/// H2O is the unit of rows without the floor. The floor is left out because it has no flow-control windows and reads no
+/// request bodies.
 const CLEAR: &[Lane] = &[http2(H2O), http2(ROCKNET), http2(NGINX), http2(APACHE), http2(CADDY)];
 const TLS: &[Lane] = &[
     over_tls(http2(H2O)),

@@ -122,8 +122,8 @@ fn write(deployment: &Deployment<'_>, name: &str, configuration: &str) -> Result
     Ok(path)
 }
 
-/// Returns `line`, which names the user that a server switches to, if servers are started as root; otherwise an empty
-/// string.
+/// Returns `line` if servers are started as root, and an empty string otherwise. `line` names the user that a server
+/// switches to.
 pub fn user(line: &str) -> &str {
     if rustix::process::geteuid().is_root() { line } else { "" }
 }

@@ -19,7 +19,7 @@ const MAX_NAME: usize = 253;
 
 pub(super) const EXAMPLE: &str = "write the address of the server: \"http://127.0.0.1:3000\" or \"unix:/run/app.sock\"";
 
-/// Reads the servers of a proxy. `http2`: requests use HTTP/2; `http://` is then refused in favour of `h2c://`.
+/// Reads the servers of a proxy. `http2`: true if requests use HTTP/2; `http://` is then refused in favour of `h2c://`.
 pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Vec<WeightedUpstream>> {
     let items = typed::elements(node);
     if items.is_empty() {

@@ -35,9 +35,9 @@ pub struct Helper {
     to_forget: Mutex<Vec<u64>>,
     /// Maximum wait for the connection, and for a reply.
     timeout: Duration,
-    /// A failure has been logged. Further failures are not.
+    /// True if a failure has been logged. Further failures are not logged.
     has_failed: AtomicBool,
-    /// The helper has ended, and with it all programs that it started.
+    /// True if the helper has ended. All programs that it started have then ended too.
     has_exited: AtomicBool,
     accounts: Accounts,
     _child: Child,

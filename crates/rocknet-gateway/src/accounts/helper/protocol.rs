@@ -34,9 +34,9 @@ pub enum HelperRequest {
     Start {
         /// Number of the account.
         account: u8,
-        /// A file is passed. Its path becomes the last argument of the program.
+        /// True if a file is passed. Its path becomes the last argument of the program.
         has_file: bool,
-        /// A listening socket is passed.
+        /// True if a listening socket is passed.
         has_listener: bool,
         /// Signal that the program receives when the helper ends.
         parent_death_signal: Signal,
@@ -49,7 +49,7 @@ pub enum HelperRequest {
         number: u64,
         /// Signal to send.
         signal: Signal,
-        /// Sends the signal to the whole process group, not only to the program.
+        /// True if the signal is sent to the whole process group, not only to the program.
         to_group: bool,
     },
     /// Returns 1 if the group of the program has members, else 0.

@@ -37,7 +37,7 @@ const UNKNOWN: i32 = rustix::io::Errno::SRCH.raw_os_error();
 struct ProcessEntry {
     process: Process,
     parent_death_signal: Signal,
-    /// The server sends no more requests about the program, so the entry is removed when the program ends.
+    /// True if the server sends no more requests about the program. The entry is then removed when the program ends.
     is_released: bool,
 }
 

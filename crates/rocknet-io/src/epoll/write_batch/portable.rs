@@ -1,4 +1,4 @@
-//! Write batch without function, for systems whose sockets are not supported yet.
+//! Write batch that does nothing, for systems whose sockets are not supported yet.
 
 pub(crate) struct BatchGuard;
 

@@ -11,7 +11,7 @@ use super::{WriteBatch, WriteTicket, current};
 pub(crate) struct BatchSender {
     /// `None` if this thread has no batch.
     batch: Option<Rc<WriteBatch>>,
-    /// Last write of this link, which is in the batch, sent, or returned as unsent.
+    /// Last write of this link. It is still in the batch, has been sent, or has been returned as unsent.
     ticket: WriteTicket,
 }
 
@@ -50,7 +50,7 @@ impl BatchSender {
     }
 
     /// Flushes like [`BatchSender::flush`]. Returns false if the socket did not accept all of this link's write; the
-    /// caller then has to take the unsent part first.
+    /// caller then has to take the unsent part before it sends anything else.
     pub fn flush_completely(&self) -> bool {
         self.flush();
         let batch = self.batch.as_ref();

@@ -1,5 +1,5 @@
-//! Tests that batched writes are sent in order, before all other output of their link, by a busy event loop too, and
-//! only to their own socket.
+//! Tests that batched writes are sent in order, before all other output of their link, and only to their own socket. A
+//! busy event loop must send them too.
 
 use std::future::poll_fn;
 use std::io::Read;
@@ -64,7 +64,7 @@ async fn send_batched(link: &mut EpollStream, bytes: &[u8]) -> bool {
     once(|context| link.send_batched(context, &mut queue_of(bytes))).await
 }
 
-/// Returns whether data is available. Waits for data if `wait` is true, which blocks the thread and so its runtime.
+/// Returns whether data is available. If `wait` is true, waits for data, and so blocks the thread and its runtime.
 fn has_arrived(peer: &mut TcpStream, wait: bool) -> bool {
     peer.set_nonblocking(!wait).unwrap();
     let arrived = peer.peek(&mut [0]).is_ok();

@@ -17,7 +17,7 @@ pub(super) fn read(file: BorrowedFd<'_>, into: *mut u8, length: usize, offset: u
 #[allow(unsafe_code)]
 pub(super) fn open(directory: BorrowedFd<'_>, path: *const c_char, how: *const OpenHow) -> i32 {
     let (directory, size) = (directory.as_raw_fd(), size_of::<OpenHow>());
-    // SAFETY: the driver's table of file operations owns both until the completion.
+    // SAFETY: the driver's table of file operations owns the path and `how` until the completion.
     let opened = unsafe { libc::syscall(libc::SYS_openat2, directory, path, how, size) };
     match opened {
         0.. => opened as i32,

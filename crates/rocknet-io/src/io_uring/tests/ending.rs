@@ -92,7 +92,7 @@ fn a_closed_peer_is_reported_as_an_end_or_an_error() {
         .await;
         assert_eq!(sent.expect_err("the peer has closed").kind(), ErrorKind::BrokenPipe);
 
-        // The peer closes between two responses, and a batched write is the first to fail.
+        // The peer closes between two responses, and the first operation that fails is a batched write.
         let (mut link, mut peer) = pair(&driver);
         peer.write_all(b"question").expect("sent");
         assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"question");

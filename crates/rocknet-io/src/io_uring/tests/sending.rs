@@ -14,7 +14,8 @@ use crate::runtime::{drain_events, spawn};
 fn many_responses_share_a_few_system_calls() {
     const LINKS: usize = 32;
     const ROUNDS: usize = 10;
-    /// Maximum system calls per round. One call delivers about twenty completions, and a few calls find none.
+    /// Maximum system calls per round. One call delivers about twenty completions, and a few calls deliver no
+    /// completion.
     const CALLS_A_ROUND: usize = 8;
     on_ring(async |driver| {
         let mut peers = Vec::new();

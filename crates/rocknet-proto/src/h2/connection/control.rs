@@ -180,8 +180,8 @@ impl ServerConnection {
         Ok(None)
     }
 
-    /// Applies the priority that PRIORITY_UPDATE set before this stream was opened, instead of that of the Priority
-    /// field. Priorities of streams with lower numbers are dropped, because they can no longer be opened.
+    /// Applies the priority that PRIORITY_UPDATE set before this stream was opened, instead of the priority in the
+    /// Priority field. Priorities of streams with lower numbers are dropped, because they can no longer be opened.
     #[cold]
     pub(super) fn take_early_priority(&mut self, stream: &mut OpenStream) {
         if let Some((_, priority)) = self.early_priorities.iter().find(|(number, _)| *number == stream.id) {

@@ -202,8 +202,8 @@ impl ServerConnection {
 
     /// Resets a stream whose request body is discarded, once the response has ended and the window is used up (RFC 9113
     /// §8.1, NO_ERROR). Until then the body is received but the window is not extended. An earlier reset would gain
-    /// little, because most of the body is in flight already. It could also lose the response at clients that still
-    /// send.
+    /// little, because most of the body is in flight already. It could also make a client that is still sending lose
+    /// the response.
     pub(super) fn reset_discarding(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get(id) else { return };
         if !stream.state.can_send() && stream.receive_window.available() == 0 {

@@ -16,10 +16,10 @@ pub enum SendError {
     /// The stream no longer exists, or its response has ended.
     Gone,
     /// The part is out of order: a second final head, a body before the head, an interim response after it, or trailers
-    /// before the whole body is sent. An interim status for a final head, a final status or 101 for an interim one, and
-    /// a push that is not allowed are out of order, too.
+    /// before the whole body is sent. Also reported for a final head with an interim status, for an interim head with a
+    /// final status or 101, and for a push that is not allowed.
     OutOfOrder,
-    /// A field, or the request of a push, must not be sent.
+    /// A field, or the request of a push, is not allowed.
     Field(EncodeError),
 }
 

@@ -48,7 +48,7 @@ impl HeadSink<'_> {
         }
         index.version = version;
         if let Some(refusal) = parts.refusal {
-            // `RequestIndex::clear` keeps these spans, which belong to the previous request.
+            // Clears the spans of the previous request, because `RequestIndex::clear` keeps these two spans.
             (index.method_name, index.target) = (Span::default(), Span::default());
             return Err(refusal.into());
         }

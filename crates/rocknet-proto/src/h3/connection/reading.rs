@@ -16,15 +16,15 @@ use crate::request::Version;
 /// Number of unknown frames that each request pays for.
 const UNKNOWN_PER_REQUEST: u16 = 2;
 
-/// Result of reading from a stream. `None`: no event, and reading continues if bytes are left.
+/// Result of reading from a stream. `None` means that there is no event, and that reading continues if bytes are left.
 pub(super) type ReadResult = Result<Option<ConnectionEvent>, ConnectionError>;
 
 impl ServerConnection {
-    /// Reads bytes of a request stream and returns one event. `fin`: the stream ends after `bytes`. `now` is in
-    /// milliseconds since an arbitrary start; a resolution of seconds suffices.
+    /// Reads bytes of a request stream and returns one event. `fin` is true if the stream ends after `bytes`. `now` is
+    /// in milliseconds since an arbitrary start; a resolution of seconds suffices.
     ///
-    /// The caller passes the bytes that were not consumed again, until the event is [`ConnectionEvent::More`] or ends
-    /// the stream.
+    /// The caller calls this function again with the bytes that were not consumed, until the event is
+    /// [`ConnectionEvent::More`] or ends the stream.
     pub fn receive(
         &mut self,
         limits: &Limits,
@@ -161,7 +161,7 @@ impl ServerConnection {
         }
     }
 
-    /// Refuses a field section that is too large to be received. QPACK permits to skip it.
+    /// Refuses a field section that is too large to be received. QPACK permits skipping it.
     #[cold]
     fn refuse_section(&mut self, context: &mut Context<'_>, id: StreamId, length: u64) -> ReadResult {
         self.decoder.cancel(id.number());
@@ -177,7 +177,7 @@ impl ServerConnection {
         Ok(Some(ConnectionEvent::Refused { refusal }))
     }
 
-    /// Decodes a complete field section. `is_all`: all passed bytes were read.
+    /// Decodes a complete field section. `is_all` is true if all passed bytes were read.
     fn read_section(&mut self, context: &mut Context<'_>, id: StreamId, is_all: bool) -> ReadResult {
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(None);
@@ -274,7 +274,8 @@ impl ServerConnection {
         })
     }
 
-    /// Resets a stream because of the client's error. Provoking resets makes the server work, so they are counted.
+    /// Resets a stream because of the client's error. A client can provoke resets to make the server work, so they are
+    /// counted.
     #[cold]
     pub(super) fn reset(&mut self, context: &Context<'_>, id: StreamId, error: StreamError) -> ReadResult {
         self.budget.spend(Flood::Resets, context.now)?;
@@ -293,8 +294,8 @@ impl ServerConnection {
     }
 }
 
-/// Returns the maximum size of an encoded field section. Huffman coding makes fields at most 30/8 times larger, which
-/// no sensible client uses, so the limit of the decoded size is taken twice.
+/// Returns the maximum size of an encoded field section. Huffman coding can make fields up to 30/8 times larger, but no
+/// sensible client uses it in that case. The maximum is therefore only about twice the limit of the decoded size.
 fn section_max(limits: &Limits) -> usize {
     limits.head_ceiling().max(limits.trailer_ceiling()) * 2 + 64
 }

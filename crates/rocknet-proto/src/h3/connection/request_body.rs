@@ -82,7 +82,7 @@ impl ServerConnection {
         Ok(Some(ConnectionEvent::Data { start, end: *at, last }))
     }
 
-    /// Sets the maximum size of the request body in bytes, known once the route is. A body that exceeds it later is
+    /// Sets the maximum size of the request body in bytes, once the route is known. A body that exceeds it later is
     /// reported as [`ConnectionEvent::Refused`], or by a reset once the response has started.
     ///
     /// # Errors

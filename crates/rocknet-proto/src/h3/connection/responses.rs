@@ -125,7 +125,8 @@ impl ServerConnection {
         }
     }
 
-    /// Returns whether the request on a stream is read. Otherwise the stream has ended, or its rest is ignored.
+    /// Returns whether the request on a stream is still read. If not, the stream has ended, or the rest of the request
+    /// is ignored.
     pub fn is_open(&self, id: StreamId) -> bool {
         self.streams.get(id).is_some()
     }

@@ -15,7 +15,8 @@ const PAYLOAD_MAX: u64 = 4096;
 const OPEN_MAX: usize = 16;
 
 impl ServerConnection {
-    /// Reads bytes of a unidirectional stream of the client. `fin`: the stream ends after `bytes`. All bytes are read.
+    /// Reads bytes of a unidirectional stream of the client. `fin` is true if the stream ends after `bytes`. All bytes
+    /// are read.
     ///
     /// # Errors
     ///
@@ -65,7 +66,7 @@ impl ServerConnection {
     /// # Errors
     ///
     /// [`ConnectionError::ClosedCriticalStream`] if the connection needs the stream, and [`Flood::Unknown`] if too many
-    /// streams were opened in vain.
+    /// streams were opened and reset.
     pub fn unidirectional_reset(&mut self, stream: u64, now: u64) -> Result<(), ConnectionError> {
         self.budget.spend(Flood::Unknown, now)?;
         let streams = &mut self.unidirectional.streams;
@@ -185,7 +186,7 @@ impl ServerConnection {
                 self.budget.spend(Flood::Priorities, now)?;
             }
             frame::SETTINGS => {}
-            // Known ones count too: a client has no reason to send more than a few.
+            // Frames of other known types count too, because a client has no reason to send more than a few of them.
             _ => self.budget.spend(Flood::Unknown, now)?,
         }
         if is_known(kind) && length > PAYLOAD_MAX {
@@ -201,7 +202,7 @@ impl ServerConnection {
                 self.apply_settings(settings);
             }
             frame::GOAWAY => {
-                // The client names a push ID, which must not grow (RFC 9114 §5.2).
+                // The GOAWAY of a client contains a push ID, which must not increase (RFC 9114 §5.2).
                 let id = whole_integer(payload)?;
                 let last = self.unidirectional.goaway.replace(id);
                 if last.is_some_and(|last| id > last) {
@@ -215,7 +216,7 @@ impl ServerConnection {
                     return Err(ConnectionError::InvalidId);
                 }
             }
-            // The server promises nothing, so every push ID is unknown.
+            // The server sends no PUSH_PROMISE, so every push ID is unknown.
             frame::CANCEL_PUSH => {
                 whole_integer(payload)?;
                 return Err(ConnectionError::InvalidId);

@@ -8,7 +8,7 @@ use super::{Decoder, OwnedField, decode};
 
 const MAX_CAPACITY: u64 = 400;
 
-/// Dynamic table of the encoder: all entries ever inserted, of which the first ones are evicted.
+/// Dynamic table of the encoder. It holds all entries ever inserted, including the first ones, which are evicted.
 #[derive(Default)]
 struct PlainTable {
     entries: Vec<OwnedField>,

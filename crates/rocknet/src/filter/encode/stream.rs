@@ -234,8 +234,9 @@ impl CodedStream {
     }
 
     /// Fills the batch and returns the step to run. Stops when the batch is full, when the source pauses, ends or
-    /// fails, or after [`MAX_PIECES`] pieces. If the batch is still empty after these pieces, yields: pending, with a
-    /// wake-up. Otherwise pending only if the source pauses and no data has to be flushed.
+    /// fails, or after [`MAX_PIECES`] pieces. If the batch is still empty after these pieces, the task is woken again
+    /// and the result is pending. Otherwise the result is pending only if the source pauses and no data has to be
+    /// flushed.
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<CoderStep>> {
         if let Some(error) = self.failure.take() {
             return Poll::Ready(Err(error));

@@ -64,7 +64,8 @@ impl LoadedController {
         })
     }
 
-    /// Handles the request if that needs neither a wait nor state that outlives this call. Otherwise returns `None`.
+    /// Handles the request if this requires neither waiting nor state that outlives this call. Otherwise returns
+    /// `None`.
     pub fn handle_now(&self, request: &ExchangeRef<'_>) -> Option<Response> {
         let RunMode::Network(loaded) = &self.mode else {
             return None;

@@ -15,8 +15,8 @@ pub enum Delivery {
     /// Frames of several responses share the link. The payload of a frame must be ready before the frame begins,
     /// because a frame cannot be withdrawn once its header has been sent.
     Framed,
-    /// As `Framed`, and every piece is read into the server's memory, because the transport encrypts it there and keeps
-    /// it until the client has acknowledged it.
+    /// Like `Framed`, but every piece is read into the server's memory, because the transport encrypts the piece there
+    /// and keeps it until the client has acknowledged it.
     Copied,
 }
 

@@ -19,8 +19,8 @@ use crate::lifecycle::flow;
 use crate::pipeline::RequestContext;
 
 impl<L: Link> Connection<L> {
-    /// Ends the connection once its last response has been sent. `linger`: the client may still send, so input must be
-    /// discarded until it closes.
+    /// Ends the connection once its last response has been sent. `linger`: true if the client may still send, so that
+    /// input must be discarded until the client closes.
     pub(super) fn end(&mut self, linger: bool) -> Poll<io::Result<()>> {
         if !self.core.has_sent_all() {
             return Poll::Ready(Ok(()));
@@ -92,7 +92,8 @@ impl<L: Link> Connection<L> {
             // After an orderly close the kernel would keep the send buffer without a time limit.
             self.core.link.reset();
         }
-        // The backlog is discarded, because the client does not take it, and no step is taken before it is empty.
+        // The backlog is discarded, because the client does not take it, and the connection cannot continue before the
+        // backlog is sent.
         self.core.abandon();
     }
 

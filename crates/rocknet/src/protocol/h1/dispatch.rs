@@ -85,7 +85,7 @@ impl<L: Link> Connection<L> {
         self.core.stalled = !self.core.unread.is_empty();
         match written.next.unwrap_or(AfterResponse::Close) {
             _ if written.is_last => self.state = State::Closing { linger: true },
-            // Ends the wait that is still running, such as that for the head, so that the next wait gets its full time.
+            // Ends the current wait, such as the wait for the head, so that the next wait gets its full time.
             AfterResponse::KeepAlive => self.core.deadlines.leave(),
             AfterResponse::Drain => {
                 self.core.deadlines.leave();

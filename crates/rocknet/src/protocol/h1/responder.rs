@@ -46,7 +46,7 @@ pub struct Written {
 }
 
 impl<'a> H1Responder<'a> {
-    /// Creates the writer of the next response. `close`: the connection closes after the response.
+    /// Creates the writer of the next response. `close`: true if the connection closes after the response.
     pub fn new(
         engine: &'a mut ServerConnection,
         output: &'a mut SendQueue,
@@ -94,7 +94,7 @@ impl PipelineIo for H1Responder<'_> {
                     self.written.next = Some(self.engine.finish(self.output.buffer()));
                 }
             }
-            // Does not happen: `content` returns the bytes of every variant in memory.
+            // This case cannot occur: `content` returns the bytes of every variant in memory.
             (Content::Memory(_), None) => {}
         }
     }

@@ -49,7 +49,8 @@ pub struct Connection<L: Link> {
     pub(super) is_urgent_pending: bool,
     /// Size of the held requests in bytes.
     pub(super) held_bytes: usize,
-    /// True while frames are handled that were received before the backlog has been sent: no exchange is started.
+    /// True while the server handles frames that it received before the backlog was sent. No exchange is started
+    /// meanwhile.
     pub(super) is_blocked: bool,
     /// Slot of the exchange that is polled first.
     pub(super) first_slot: usize,
@@ -66,8 +67,8 @@ pub struct Upgraded {
 }
 
 impl Upgraded {
-    /// Returns the upgrade that a request contains; `None` if the request is no valid upgrade and is handled as
-    /// HTTP/1.1.
+    /// Returns the upgrade that a request contains. Returns `None` if the request is not a valid upgrade; it is then
+    /// handled as HTTP/1.1.
     pub fn from_request(head: &[u8], index: &RequestIndex) -> Option<Upgraded> {
         let settings = upgrade::requested_settings(&index.view(head))?;
         let (engine, id) = ServerConnection::upgraded(&CONFIG, &settings).ok()?;

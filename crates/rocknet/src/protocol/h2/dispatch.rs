@@ -24,7 +24,8 @@ use crate::pipeline::RequestContext;
 use crate::worker::{Worker, WorkerConfig};
 
 impl<L: Link> Connection<L> {
-    /// Starts the exchange of a request whose head was decoded. `end`: the client has ended the stream with the head.
+    /// Starts the exchange of a request whose head was decoded. `end`: true if the client has ended the stream with the
+    /// head.
     #[inline]
     pub(super) fn handle_request(
         &mut self,

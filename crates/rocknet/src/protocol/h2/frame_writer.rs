@@ -12,9 +12,9 @@ use super::streams::ExchangeState;
 use crate::lifecycle::connection::End;
 use crate::worker::Worker;
 
-/// Maximum payload of a frame under TLS: a frame with its header then fills one record. Otherwise each record would
-/// contain the end of one frame and the start of another, which must be copied from two places, or read from their
-/// files by two calls.
+/// Maximum payload of a frame over TLS, so that a frame with its header fills exactly one record. Otherwise each record
+/// would contain the end of one frame and the start of another. Its contents would have to be copied from two places,
+/// or read from their files by two calls.
 const FRAME_IN_RECORD: u64 = (MAX_RECORD_PLAINTEXT - FRAME_HEADER_SIZE) as u64;
 
 impl<L: Link> Connection<L> {

@@ -189,7 +189,7 @@ impl<L: Link> Connection<L> {
     }
 }
 
-/// Stream of HTTP/2 that a request body arrives on.
+/// HTTP/2 stream on which a request body arrives.
 struct H2BodyStream<'a> {
     id: StreamId,
     engine: &'a mut ServerConnection,

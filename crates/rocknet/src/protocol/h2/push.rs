@@ -40,8 +40,9 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// On the first visit to a page, stores the page with the files to push with its response. A client that accepts no
-    /// pushes gets the files of the configuration in 103 (Early Hints) at once instead.
+    /// Prepares the push of the files that a page needs. If this is the first visit and the client accepts pushes, the
+    /// page is stored in the stream, and its files are pushed with the response. Otherwise the files that the
+    /// configuration names are announced at once by 103 (Early Hints), except on a promised stream.
     pub(super) fn prepare_page(
         &mut self,
         pending: &PendingResponse,

@@ -2,8 +2,8 @@
 //!
 //! A client may write before it reads. If the server did not read until the client had taken the backlog, both sides
 //! could wait for each other until a deadline passes. So frames are handled: windows move, request bodies are stored
-//! for their handlers, resets end exchanges. Only new exchanges do not start, so that the backlog grows only by control
-//! frames, whose number the engine bounds.
+//! for their handlers, resets end exchanges. New exchanges, however, are not started. The backlog therefore grows only
+//! by control frames, whose number the engine bounds.
 
 use std::io;
 use std::rc::Rc;
@@ -29,8 +29,8 @@ use crate::worker::{Buffers, Worker, WorkerConfig};
 /// send. Above this size the server stops reading, so that the client must take its responses first.
 const HELD_HEADS_BOUND: usize = 256 * 1024;
 
-/// Backlog size in bytes from which on the server stops reading: the responses of a full round, and the same amount of
-/// control frames, which is far more than their limits allow.
+/// Backlog size in bytes at which the server stops reading. It has room for the responses of a full round and for as
+/// many bytes of control frames, which is far more than the limits on control frames allow.
 const QUEUE_BOUND: u64 = 512 * 1024;
 
 impl<L: Link> Connection<L> {
@@ -78,7 +78,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Holds a request until exchanges may start again. If its announced body is too large, only the rejection is held.
-    /// `end`: the client has ended the stream with the head.
+    /// `end`: true if the client has ended the stream with the head.
     #[cold]
     pub(super) fn hold_request(
         &mut self,
@@ -139,8 +139,8 @@ impl<L: Link> Connection<L> {
         }));
     }
 
-    /// Holds a rejection until exchanges may start again. Its response is then that of [`Connection::refuse`]. If the
-    /// exchange of the stream is in progress, its request body fails now, and the rejection replaces the exchange.
+    /// Holds a rejection until exchanges may start again. [`Connection::refuse`] then responds to it. If the exchange
+    /// of the stream is in progress, its request body fails now, and the rejection replaces the exchange.
     #[cold]
     pub(super) fn hold_refusal(&mut self, worker: &Worker, config: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
         let mut request_context = RequestContext::unparsed(config, self.core.info.local());

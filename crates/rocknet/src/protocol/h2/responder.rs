@@ -33,7 +33,7 @@ pub struct H2Responder<'a> {
     pub date: [u8; 29],
     /// True if the request was HEAD.
     pub head_only: bool,
-    /// Length of the send queue in bytes from which on a body waits for its turn by priority.
+    /// Length of the send queue in bytes at which a body has to wait for its turn by priority.
     bound: u64,
     pub body: RequestBody,
     /// Files to push with the response, if it is a page.
@@ -65,8 +65,8 @@ pub struct Written {
 }
 
 impl<'a> H2Responder<'a> {
-    /// Creates the writer of the response on `stream`. `bound`: length of the send queue in bytes from which on a body
-    /// waits for its turn by priority.
+    /// Creates the writer of the response on `stream`. `bound`: length of the send queue in bytes at which a body has
+    /// to wait for its turn by priority.
     pub fn new(
         engine: &'a mut ServerConnection,
         pushes: &'a mut PushState,
@@ -140,7 +140,7 @@ impl PipelineIo for H2Responder<'_> {
                     self.written.prepared.body = Some(BodySource::file(file, Delivery::Framed, 0));
                 }
             }
-            // Does not happen: `content` returns the bytes of every variant in memory.
+            // This case cannot occur: `content` returns the bytes of every variant in memory.
             (Content::Memory(_), None) => {}
         }
     }
@@ -286,7 +286,8 @@ impl Responder for H2Responder<'_> {
 }
 
 impl H2Responder<'_> {
-    /// Writes a head. `end`: the response has no body. Returns false if the stream is gone, or its response has begun.
+    /// Writes a head. `end`: true if the response has no body. Returns false if the stream is gone, or its response has
+    /// begun.
     fn head(
         &mut self,
         status: Status,

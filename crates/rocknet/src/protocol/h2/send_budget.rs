@@ -17,16 +17,17 @@ pub(super) const OUTPUT_BOUND: u64 = 256 * 1024;
 /// busy worker to return before the link runs dry.
 const BUDGET_TIME: Duration = Duration::from_millis(20);
 
-/// Minimum of the limit in bytes: a full record under TLS. With a lower limit, wake-ups cost more than the wait that
-/// they save.
+/// Minimum of the limit in bytes: a full TLS record. With a lower limit, wake-ups cost more than the wait that they
+/// save.
 const MIN_LIMIT: u64 = 16 * 1024;
 
 /// Limit in bytes before the first measurement: four times the first flight of a new connection, 50 ms at 10 Mbit/s.
 const INITIAL_LIMIT: u64 = 64 * 1024;
 
-/// Limit in bytes from which on (105 Mbit/s) no limit is set, and the kernel decides as for all other connections. A
-/// limit slows fast links down, as measured on loopback. Once the client has read, the kernel sends the bytes that are
-/// in the socket on the client's core, without waking the server. All further bytes wait for the server.
+/// If the measured limit reaches this number of bytes (105 Mbit/s), no limit is set, and the kernel decides as for all
+/// other connections. A limit slows fast links down, as measured on loopback. Once the client has read, the kernel can
+/// send the bytes in the socket without waking the server, and does this work on the client's core. All further bytes
+/// wait for the server.
 const UNLIMITED: u64 = OUTPUT_BOUND;
 
 /// A connection without a limit gets a limit again only if the measured limit is below this value, so that small
@@ -36,7 +37,7 @@ const LIMITED_AGAIN: u64 = UNLIMITED / 2;
 /// Time with a full link after which a sample ends.
 const SAMPLE_TIME: Duration = Duration::from_millis(50);
 
-/// A sample also ends after this many times the limit has been sent. A buffer on the network path that fills
+/// A sample also ends once this multiple of the limit has been sent. A buffer on the network path that fills
 /// immediately looks like a fast link; it raises the limit only if it holds eight times the limit.
 const SAMPLE_LIMITS: u64 = 8;
 
@@ -54,7 +55,8 @@ pub(super) struct SendBudget {
     limit: u64,
     /// Maximum number of bytes rendered in one round.
     round: u64,
-    /// Full rounds that the link has taken completely since it was full or the size of a round doubled.
+    /// Number of full rounds that the link has taken completely since the link was last full or the size of a round
+    /// last doubled.
     whole_rounds: u8,
     /// Limit last set in the kernel; `UNLIMITED` if no limit is set.
     kernel_limit: u64,

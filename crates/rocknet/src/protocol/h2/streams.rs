@@ -39,7 +39,7 @@ pub enum ExchangeState {
 }
 
 impl RequestStream {
-    /// Creates a stream without a request body. `head_only`: the request was HEAD.
+    /// Creates a stream without a request body. `head_only`: true if the request was HEAD.
     pub fn new(id: StreamId, head_only: bool) -> RequestStream {
         RequestStream {
             id,

@@ -124,8 +124,8 @@ struct StreamLink<'a> {
 }
 
 impl StreamLink<'_> {
-    /// Takes from the queue the bytes that the windows and this round allow; no bytes while earlier ones wait to be
-    /// framed. Ready if the queue is then empty.
+    /// Takes from the queue as many bytes as the windows and this round allow. Takes no bytes while earlier bytes wait
+    /// to be framed. Ready if the queue is then empty.
     fn take(&mut self, queue: &mut SendQueue) -> io::Result<Poll<()>> {
         if queue.is_empty() {
             return Ok(Poll::Ready(()));

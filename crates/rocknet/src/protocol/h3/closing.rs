@@ -62,8 +62,8 @@ impl Connection {
             if self.is_announcing() {
                 self.deadlines.enter(Wait::Linger, 1);
             } else if !self.streams.is_empty() || !self.heads.is_empty() && !self.engine.is_draining() {
-                // Each exchange and each head has its own deadline. That of the connection only ensures that its age is
-                // checked.
+                // Each exchange and each head has its own deadline. The deadline of the connection only ensures that
+                // the age of the connection is checked.
                 self.deadlines.enter(Wait::Handler, config.ticks.age.max(1));
             } else if self.engine.is_draining() {
                 self.deadlines.enter(Wait::Linger, 1);
@@ -96,7 +96,7 @@ impl Connection {
             // The next round begins the drain.
             Wait::Handler => self.deadlines.begin(Wait::Handler, config.ticks.age.max(1)),
             Wait::FirstByte => self.close(ErrorCode::ExcessiveLoad),
-            // The client still takes responses that are complete here.
+            // The server has passed all responses to the transport, and the client still acknowledges them.
             Wait::Send if self.may_await_acknowledgements(config) => {
                 self.deadlines.begin(Wait::Send, config.ticks.send);
             }

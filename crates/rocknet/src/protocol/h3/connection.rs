@@ -4,7 +4,7 @@
 //! Handshaking ──Connected──▶ Serving ──error, drained, or client gone──▶ Closing ──drained──▶ the end
 //! ```
 //! Serving proceeds in rounds. A round handles what has arrived, polls the exchanges in progress, and writes the bodies
-//! that the windows allow. After the last round everything is sent at once.
+//! that the windows allow. Everything is sent together after the last round of a poll.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -49,7 +49,8 @@ pub struct Connection {
     critical: Vec<(rocknet_quic::StreamId, Bytes)>,
     /// Unidirectional streams of the client that are read.
     pub(super) unidirectional: Vec<rocknet_quic::StreamId>,
-    /// Bytes that wait for the dynamic table of QPACK. `true`: the stream ends after them.
+    /// Bytes that wait for the dynamic table of QPACK, with their stream. The flag is true if the stream ends after
+    /// them.
     pub(super) blocked: Vec<(StreamId, Bytes, bool)>,
     /// Streams whose response has ended before their request, with the bytes that were discarded since.
     pub(super) discarding: Vec<(StreamId, usize)>,
@@ -86,15 +87,15 @@ pub(super) enum State {
 }
 
 impl Connection {
-    /// Makes a connection whose handshake is in progress. `local`: the server's address, set only if sites differ by
-    /// it.
+    /// Creates a connection whose handshake is in progress. `local`: the server's address, set only if sites are
+    /// selected by it.
     pub fn new(open: OpenConnection, quic: rocknet_quic::Connection, local: Option<IpAddr>) -> Connection {
         let worker = Rc::clone(open.worker());
         let config = worker.config();
         let mut deadlines = Deadlines::new(&worker.wheel);
         deadlines.begin(Wait::FirstByte, config.ticks.header);
-        // The address of the handshake, which proved that the client receives there. A later address of the connection
-        // may be forged until QUIC has validated the path, so it decides nothing.
+        // This is the address of the handshake, which proved that the client receives at this address. A later address
+        // of the connection is ignored here, because it may be forged until QUIC has validated the path.
         let address = quic.remote_address();
         let client = Client::Ip {
             address: address.ip(),

@@ -59,7 +59,7 @@ impl Connection {
         (responder, &mut self.info)
     }
 
-    /// Writes the output of a response, and stores what is not complete.
+    /// Writes the output of a response, and stores the exchange if it is not complete.
     pub(super) fn advance(&mut self, worker: &Rc<Worker>, flow: Flow, mut stream: RequestStream) {
         let exchange = match flow {
             Flow::Active(exchange) => Some(exchange),
@@ -96,7 +96,7 @@ impl Connection {
         if let Some(entry) = self.streams.take(id) {
             entry.stream.fail(BodyError::TooLarge);
             context = entry.exchange.map(|exchange| exchange.context);
-            // Its output may hold the rest of an interim response.
+            // The stream is kept, because its output may contain the rest of an interim response.
             stream = entry.stream;
             stream.body = None;
         }

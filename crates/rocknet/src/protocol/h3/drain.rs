@@ -27,7 +27,7 @@ impl Connection {
     }
 
     /// Advances the orderly end of a connection that has reached its maximum age, or whose server stops. Returns true
-    /// if it did.
+    /// if a step was taken.
     pub(super) fn advance_drain(&mut self, worker: &Worker, config: &WorkerConfig) -> bool {
         let now = worker.wheel.now();
         if self.drain_began.is_none() {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use rocknet_proto::h3::StreamId;
 
-/// Converts the number of a request stream for the transport.
+/// Converts the number of a request stream to the type that the transport uses.
 pub(super) fn quic_id(id: StreamId) -> rocknet_quic::StreamId {
     rocknet_quic::stream_id(id.number())
 }
@@ -14,14 +14,14 @@ pub(super) fn quic_id(id: StreamId) -> rocknet_quic::StreamId {
 #[derive(Default)]
 pub struct StreamOutput {
     chunks: VecDeque<Bytes>,
-    /// The stream ends after these bytes.
+    /// True if the stream ends after these bytes.
     is_ended: bool,
 }
 
 /// Progress of [`StreamOutput::write`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteProgress {
-    /// All bytes were taken, and the end if there is one.
+    /// All bytes were taken, and the end of the stream if it was set.
     All,
     /// The windows are full.
     Blocked,

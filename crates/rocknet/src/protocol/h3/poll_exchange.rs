@@ -19,7 +19,7 @@ use crate::lifecycle::responder::Responder;
 use crate::lifecycle::sending::Progress;
 use crate::worker::{Worker, WorkerConfig};
 
-/// Size of a piece of a file that is read at once, in bytes.
+/// Maximum number of bytes of a body that are read or taken at once.
 const PIECE: u64 = 64 * 1024;
 
 /// Pieces of a body that a stream sends before other streams get their turn.
@@ -97,8 +97,8 @@ impl Connection {
         resumes
     }
 
-    /// Discards the rest of a request whose exchange is over. Reading may have stopped for the sake of its handler, and
-    /// the transport keeps a stream until it was read to its end.
+    /// Discards the rest of a request whose exchange is over. Reading may have stopped because the handler was slow,
+    /// and the transport keeps a stream until all of it has been read.
     pub(super) fn read_rest(&mut self, worker: &Rc<Worker>, id: StreamId) {
         self.blocked.retain(|(blocked, ..)| *blocked != id);
         self.read(worker, quic_id(id));
@@ -207,7 +207,7 @@ impl Connection {
                 moved = true;
                 continue;
             }
-            // 100 (Continue) was added.
+            // Output at this point is 100 (Continue), added while the body was read.
             moved |= entry.stream.output.has_bytes();
             return unchanged_unless(moved, entry);
         }
@@ -223,7 +223,8 @@ impl Connection {
         let (mut written, mut bytes) = stream.output.write(&mut self.quic, stream.id);
         if let Some(exchange) = exchange {
             let queue = &mut worker.buffers.borrow_mut().output;
-            // Empty, unless an unforeseen panic has left the response of another connection here.
+            // The buffer is already empty, unless an unforeseen panic has left the response of another connection in
+            // it.
             queue.clear();
             while written == WriteProgress::All
                 && let Some(piece) = exchange.take_ready(PIECE, queue)
@@ -302,7 +303,7 @@ fn unchanged_unless(moved: bool, entry: Box<StreamExchange>) -> ExchangePoll {
     }
 }
 
-/// Stream of HTTP/3 that a request body arrives on.
+/// HTTP/3 stream on which a request body arrives.
 struct H3BodyStream<'a> {
     id: StreamId,
     engine: &'a mut ServerConnection,
@@ -310,7 +311,8 @@ struct H3BodyStream<'a> {
 }
 
 impl BodyStream for H3BodyStream<'_> {
-    /// The transport has released the bytes when they were read. Reading stops while the handler lags behind.
+    /// Does nothing, because the transport releases bytes as soon as they are read. Reading stops while the handler
+    /// lags behind.
     fn release(&mut self, _: u32) {}
 
     fn send_continue(&mut self) {

@@ -12,11 +12,12 @@ use crate::exchange::BodyError;
 use crate::response::FieldList;
 use crate::worker::{Buffers, Worker};
 
-/// Bytes of a request body that may wait for the handler. Above it the stream is not read, so that the window of the
-/// client fills up.
+/// Maximum number of bytes of a request body that wait for the handler. At this bound the stream is no longer read, so
+/// that the window of the client fills up.
 const BODY_BOUND: usize = 64 * 1024;
 
-/// Bytes of a request that are discarded after its response has ended. They are mostly on their way already.
+/// Maximum number of bytes of a request that are discarded after its response has ended. Most of them are already in
+/// transit.
 const DISCARD_BOUND: usize = 256 * 1024;
 
 impl Connection {
@@ -223,7 +224,7 @@ impl Connection {
         }
     }
 
-    /// Forgets what was kept of the request on a stream that is not read any more.
+    /// Drops the data of a request whose stream is no longer read.
     pub(super) fn forget(&mut self, id: StreamId) {
         self.blocked.retain(|(blocked, ..)| *blocked != id);
         self.discarding.retain(|(discarding, _)| *discarding != id);
@@ -248,7 +249,7 @@ impl Connection {
     /// Handles STOP_SENDING of the client.
     pub(super) fn client_stopped(&mut self, worker: &Rc<Worker>, id: rocknet_quic::StreamId) {
         if id.dir() == Dir::Uni {
-            // One of the server's own streams, which a client may not stop (RFC 9114 §6.2.1).
+            // This is one of the server's own streams, which a client may not stop (RFC 9114 §6.2.1).
             return self.fail(rocknet_proto::h3::ConnectionError::ClosedCriticalStream);
         }
         let stream = StreamId::new(id.into());

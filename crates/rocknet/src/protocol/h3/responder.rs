@@ -74,7 +74,7 @@ impl<'a> H3Responder<'a> {
         }
     }
 
-    /// Ends the response after the output that was pushed.
+    /// Ends the response after the output that has been added.
     fn end(&mut self) {
         self.stream.output.end();
         // The rest of the request body is discarded as it arrives.
@@ -185,7 +185,7 @@ impl Responder for H3Responder<'_> {
         }
         let body = BodySource::new(body, Delivery::Copied);
         if let Some(length) = length {
-            // One frame for the whole body.
+            // A single frame contains the whole body.
             self.begin_data(length);
             self.stream.is_framed = true;
         } else {
@@ -203,7 +203,7 @@ impl Responder for H3Responder<'_> {
         self.end();
     }
 
-    /// Extended CONNECT is not announced, so no request can switch.
+    /// Returns false: extended CONNECT is not announced, so no request can switch to another protocol.
     fn may_switch_protocol(&self) -> bool {
         false
     }

@@ -19,18 +19,18 @@ pub struct StreamExchange {
 /// Stream of an exchange, with the received part of its request and the output of its response.
 pub struct RequestStream {
     pub id: StreamId,
-    /// The request was HEAD, so its response has no body.
+    /// True if the request was HEAD, so that the response has no body.
     pub head_only: bool,
     pub body: Option<BodyReceiver>,
     pub output: StreamOutput,
-    /// The header of a DATA frame for the whole body has been written.
+    /// True if the header of a DATA frame for the whole body has been written.
     pub is_framed: bool,
-    /// The stream is not read until the handler has taken what was received.
+    /// True if the stream is not read until the handler has taken the received bytes.
     pub is_paused: bool,
 }
 
 impl RequestStream {
-    /// Makes a stream without a request body. `head_only`: the request was HEAD.
+    /// Creates a stream without a request body. `head_only`: true if the request was HEAD.
     pub fn new(id: StreamId, head_only: bool) -> RequestStream {
         RequestStream {
             id,
@@ -50,7 +50,7 @@ impl RequestStream {
     }
 }
 
-/// Exchanges in progress on one connection. There are at most as many as streams of the client.
+/// Exchanges in progress on one connection. There is at most one for each stream of the client.
 #[derive(Default)]
 pub struct StreamTable {
     ids: Vec<StreamId>,

@@ -66,7 +66,7 @@ impl Peer {
         Peer { connections }
     }
 
-    /// Number of connections that were accepted so far.
+    /// Number of connections that have been accepted so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }

@@ -164,7 +164,7 @@ impl Http2 {
         })
     }
 
-    /// Waits until the connection is closed. Returns the error code of the server, `None` if there was no error.
+    /// Waits until the connection is closed. Returns the error code of the server; `None` if there was no error.
     pub fn end(&mut self) -> Option<Reason> {
         let ended = self.ended.take().expect("an end not yet awaited");
         match self.wait(ended).expect("a connection that does not panic") {

@@ -71,7 +71,7 @@ impl Http2Upstream {
         format!("h2c://{}", self.address)
     }
 
-    /// Number of connections that were accepted so far.
+    /// Number of connections that have been accepted so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }

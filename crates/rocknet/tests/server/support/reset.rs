@@ -1,4 +1,4 @@
-//! Asserts that the server resets a connection, by the connection table of the kernel.
+//! Asserts that the server resets a connection. The state of the connection is read from the kernel's connection table.
 
 use std::fs;
 use std::io::{ErrorKind, Read};

@@ -100,7 +100,7 @@ impl Upstream {
         format!("proxy = \"{}\"", self.url())
     }
 
-    /// Number of connections that were accepted so far.
+    /// Number of connections that have been accepted so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }

@@ -34,8 +34,8 @@ pub async fn answer(
         false => receive_all(&mut content).await?,
     };
     let deadline = services.wheel.deadline();
-    // Expires one tick before the response timeout of the connection. That timeout would log a late response, although
-    // the controller was not called.
+    // Expires one tick before the response timeout of the connection, because that timeout would log a late response
+    // although the controller was not called.
     deadline.set(services.wheel.ticks(route.answer_timeout).saturating_sub(1));
     let permit = controller
         .library

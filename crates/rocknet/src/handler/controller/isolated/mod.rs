@@ -8,9 +8,10 @@
 //!   supervisor.rs: thread per library ── control.rs ──────┘ loads, reports its controllers, logs
 //!        └─ process.rs: starts, observes and ends the process; restarted after a crash
 //! ```
-//! The process is another instance of this program. It has the privileges that the server has when it is started. It
-//! inherits no descriptor of the server except its end of the control socket and of the pipe for its output. Each
-//! connection is passed to it over the control socket. It ends when the server ends, even if the server is killed.
+//! The process is another instance of this program. It has the privileges that the server has when the process is
+//! started. It inherits no descriptor of the server except one end of the control socket and one end of the pipe for
+//! its output. Each connection is passed to it over the control socket. It ends when the server ends, even if the
+//! server is killed.
 
 mod body;
 mod call;

@@ -38,7 +38,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// another reason to close the connection.
 const SUSPECT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A process, as requests use it.
+/// A process, from the point of view of requests.
 pub struct ProcessHandle {
     control: FdChannel,
     idle: Mutex<Vec<UnixStream>>,
@@ -143,7 +143,7 @@ impl ProcessHandle {
     }
 }
 
-/// A process, as its supervisor uses it.
+/// A process, from the point of view of its supervisor.
 pub struct ChildProcess {
     child: Child,
     /// Standard output and standard error, until they are closed.

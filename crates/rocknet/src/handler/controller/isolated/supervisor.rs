@@ -319,8 +319,8 @@ impl Supervisor {
 /// Poll interval for a process that is about to end.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Returns true if the process is alive. After a lost connection, waits for the process to exit first; if it is alive,
-/// notifies waiting requests.
+/// Returns true if the process is alive. After a lost connection, first waits for the process to exit. If the process
+/// is still alive after this wait, notifies waiting requests.
 fn is_confirmed_alive(running: &mut ChildProcess, shared: &SupervisedProcess) -> bool {
     if !running.process.is_suspect() {
         return true;

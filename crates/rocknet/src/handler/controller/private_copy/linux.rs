@@ -18,8 +18,8 @@ pub fn named<T>(image: &File, load: impl FnOnce(&Path) -> T) -> io::Result<T> {
 }
 
 /// Returns a path to an open file, different at each call. `/proc/self/fd/N` is not enough, because descriptors are
-/// reused, and the loader takes a path that it has seen before for the library loaded from it. A counter is therefore
-/// encoded in the path by repeated slashes and `/.`, which do not change the file it leads to.
+/// reused: if the loader has seen a path before, it assumes that the path names the library loaded from it. A counter
+/// is therefore encoded in the path by repeated slashes and `/.`, which do not change the file that the path leads to.
 fn name(image: &File) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
