@@ -4,7 +4,6 @@ use super::decoder_stream::DecoderInstruction;
 use super::field_line::{
     EntryIndex, NameSource, STATIC_PREFIX, encode_static, indexed_dynamic, indexed_static, literal,
 };
-use super::indexing::{entry_size, hash, is_indexed, is_sensitive};
 use super::instruction_buffer::InstructionBuffer;
 use super::prefix::{SectionPrefix, max_entries};
 use super::references::{References, SectionReferences};
@@ -13,6 +12,7 @@ use super::table::Table;
 use super::{QpackError, encoder_stream};
 use crate::h2::hpack::NameClass;
 use crate::h2::hpack::dynamic_table::ENTRY_OVERHEAD;
+use crate::h2::hpack::indexing::{entry_size, hash, is_indexed, is_sensitive};
 
 /// Largest capacity in bytes, whatever the client allows. A server's responses have few distinct fields, and a larger
 /// table would only use memory of idle connections.

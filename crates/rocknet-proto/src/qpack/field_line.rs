@@ -1,9 +1,9 @@
 //! Field lines of a section, from fields to bytes (RFC 9204 §4.5.2 to §4.5.6).
 
-use super::indexing::is_sensitive;
 use super::static_table::{self, StaticMatch};
 use super::{integer, string};
 use crate::h2::hpack::NameClass;
+use crate::h2::hpack::indexing::is_sensitive;
 use crate::status::Status;
 
 /// Prefix of a section without references to the dynamic table: a Required Insert Count and a Base of 0.

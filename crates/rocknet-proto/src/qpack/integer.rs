@@ -1,6 +1,7 @@
 //! Prefixed integers of up to 62 bits, the form of lengths, indices and stream IDs in QPACK (RFC 9204 §4.1.1).
 
 use super::read_error::ReadError;
+pub(super) use crate::h2::hpack::integer::encode;
 
 /// Largest integer: 2^62-1, like the largest stream ID.
 pub(super) const MAX: u64 = (1 << 62) - 1;
@@ -33,23 +34,6 @@ fn decode_continued(bytes: &[u8], start: usize, full: u64) -> Result<(u64, usize
         }
     }
     Err(ReadError::IntegerTooLarge)
-}
-
-/// Appends an integer. `pattern` holds the bits above the prefix.
-#[inline]
-pub(super) fn encode(value: u64, prefix: u32, pattern: u8, out: &mut Vec<u8>) {
-    let full = (1u64 << prefix) - 1;
-    if value < full {
-        out.push(pattern | value as u8);
-        return;
-    }
-    out.push(pattern | full as u8);
-    let mut rest = value - full;
-    while rest >= 0x80 {
-        out.push(rest as u8 | 0x80);
-        rest >>= 7;
-    }
-    out.push(rest as u8);
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ mod encoder;
 mod encoder_stream;
 mod error;
 mod field_line;
-mod indexing;
 mod instruction_buffer;
 mod integer;
 mod prefix;

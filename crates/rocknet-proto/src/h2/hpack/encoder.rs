@@ -1,42 +1,15 @@
 //! HPACK encoder: writes indices for fields in a table and literals for others, Huffman-coded if that is shorter.
 
-use super::dynamic_table::{DynamicTable, ENTRY_OVERHEAD};
+use super::dynamic_table::DynamicTable;
+use super::indexing::{hash, is_indexed, is_sensitive};
 use super::name::NameClass;
 use super::static_table::{self, StaticMatch};
 use super::{huffman, integer};
-use crate::fields::{Known, KnownSet};
 use crate::status::Status;
 
 /// Largest dynamic table in bytes, whatever the peer allows. A server's responses have few distinct fields, and a
 /// larger table would only use memory of idle connections.
 const TABLE_MAX: usize = 4096;
-
-/// Divisor of the table size. A field above that share of the table is not indexed, because it would evict too many
-/// other fields.
-const MAX_ENTRY_SHARE: usize = 4;
-
-/// Fields whose value differs in nearly every response, or in nearly every promised request.
-const VARYING: KnownSet = KnownSet::of(&[
-    Known::Age,
-    Known::ContentLength,
-    Known::ContentRange,
-    Known::Date,
-    Known::Etag,
-    Known::Expires,
-    Known::IfNoneMatch,
-    Known::LastModified,
-    Known::Location,
-    Known::Range,
-]);
-
-/// Fields whose value an attacker must not guess from the compressed size (RFC 7541 §7.1.3).
-const SENSITIVE: KnownSet = KnownSet::of(&[
-    Known::Authorization,
-    Known::Cookie,
-    Known::ProxyAuthorization,
-    Known::SetCookie,
-    Known::WwwAuthenticate,
-]);
 
 /// Forms of a literal (RFC 7541 §6.2): the pattern of the first byte, and the number of its bits for the index.
 const INCREMENTAL: (u8, u32) = (0x40, 6);
@@ -87,9 +60,9 @@ impl Encoder {
     pub(crate) fn begin_block(&mut self, out: &mut Vec<u8>) {
         if let Some((smallest, last)) = self.pending_sizes.take() {
             if smallest < last {
-                integer::encode(smallest, 5, 0x20, out);
+                integer::encode(smallest as u64, 5, 0x20, out);
             }
-            integer::encode(last, 5, 0x20, out);
+            integer::encode(last as u64, 5, 0x20, out);
         }
     }
 
@@ -97,7 +70,7 @@ impl Encoder {
     pub(crate) fn encode(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         let class = NameClass::of(name);
         let mut index = match static_table::find(name, value) {
-            StaticMatch::Field(index) => return integer::encode(index, 7, 0x80, out),
+            StaticMatch::Field(index) => return integer::encode(index as u64, 7, 0x80, out),
             StaticMatch::NameOnly(index) => Some(index),
             StaticMatch::Nothing => None,
         };
@@ -106,7 +79,7 @@ impl Encoder {
         if self.table.len() > 0 {
             for (position, entry) in self.table.iter().enumerate() {
                 if entry.hash == hash && self.table.matches_field(entry, name, value) {
-                    return integer::encode(static_table::COUNT + 1 + position, 7, 0x80, out);
+                    return integer::encode((static_table::COUNT + 1 + position) as u64, 7, 0x80, out);
                 }
                 if entry.hash as u16 == hash as u16 && self.table.matches_name(entry, name) {
                     // The previous value of the name was different, so the next value will probably differ, too.
@@ -115,12 +88,12 @@ impl Encoder {
                 }
             }
         }
-        let form = match class {
-            NameClass::Known(known) if SENSITIVE.contains(known) => NEVER_INDEXED,
-            NameClass::Known(known) if VARYING.contains(known) => WITHOUT_INDEXING,
-            _ if varies => WITHOUT_INDEXING,
-            _ if (name.len() + value.len() + ENTRY_OVERHEAD) * MAX_ENTRY_SHARE > self.table.max() => WITHOUT_INDEXING,
-            _ => INCREMENTAL,
+        let form = if is_sensitive(class) {
+            NEVER_INDEXED
+        } else if !varies && is_indexed(class, name, value, self.table.max()) {
+            INCREMENTAL
+        } else {
+            WITHOUT_INDEXING
         };
         encode_literal(form, index, name, value, out);
         if form == INCREMENTAL {
@@ -129,27 +102,18 @@ impl Encoder {
     }
 }
 
-/// Returns a hash of the name in the lower 16 bits and of the value in the upper 16 bits. Comparing hashes first avoids
-/// comparing the bytes of most entries.
-fn hash(name: &[u8], value: &[u8]) -> u32 {
-    let mix = |bytes: &[u8]| {
-        let sum = bytes
-            .iter()
-            .fold(bytes.len() as u32, |sum, &byte| sum.wrapping_mul(31) ^ u32::from(byte));
-        sum ^ sum >> 16
-    };
-    mix(name) & 0xffff | mix(value) << 16
-}
-
 /// Appends a field that refers only to the static table, so that it is valid on every connection.
 pub(crate) fn encode_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let index = match static_table::find(name, value) {
-        StaticMatch::Field(index) => return integer::encode(index, 7, 0x80, out),
+        StaticMatch::Field(index) => return integer::encode(index as u64, 7, 0x80, out),
         StaticMatch::NameOnly(index) => Some(index),
         StaticMatch::Nothing => None,
     };
-    let is_sensitive = matches!(NameClass::of(name), NameClass::Known(known) if SENSITIVE.contains(known));
-    let form = if is_sensitive { NEVER_INDEXED } else { WITHOUT_INDEXING };
+    let form = if is_sensitive(NameClass::of(name)) {
+        NEVER_INDEXED
+    } else {
+        WITHOUT_INDEXING
+    };
     encode_literal(form, index, name, value, out);
 }
 
@@ -162,7 +126,7 @@ pub(crate) fn encode_status(status: Status, out: &mut Vec<u8>) {
 fn encode_literal(form: (u8, u32), index: Option<usize>, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let (pattern, prefix) = form;
     match index {
-        Some(index) => integer::encode(index, prefix, pattern, out),
+        Some(index) => integer::encode(index as u64, prefix, pattern, out),
         None => {
             out.push(pattern);
             encode_string(name, out);
@@ -175,10 +139,10 @@ fn encode_literal(form: (u8, u32), index: Option<usize>, name: &[u8], value: &[u
 fn encode_string(bytes: &[u8], out: &mut Vec<u8>) {
     let coded = huffman::coded_length(bytes);
     if coded < bytes.len() {
-        integer::encode(coded, 7, 0x80, out);
+        integer::encode(coded as u64, 7, 0x80, out);
         huffman::encode(bytes, out);
     } else {
-        integer::encode(bytes.len(), 7, 0, out);
+        integer::encode(bytes.len() as u64, 7, 0, out);
         out.extend_from_slice(bytes);
     }
 }

@@ -31,8 +31,8 @@ fn decode_continued(bytes: &[u8], start: usize, full: usize) -> Result<(usize, u
 
 /// Appends an integer. `pattern` holds the bits above the prefix.
 #[inline]
-pub(crate) fn encode(value: usize, prefix: u32, pattern: u8, out: &mut Vec<u8>) {
-    let full = (1usize << prefix) - 1;
+pub(crate) fn encode(value: u64, prefix: u32, pattern: u8, out: &mut Vec<u8>) {
+    let full = (1u64 << prefix) - 1;
     if value < full {
         out.push(pattern | value as u8);
         return;
@@ -65,7 +65,7 @@ mod tests {
         ];
         for &(value, prefix, bytes) in rows {
             let mut out = Vec::new();
-            encode(value, prefix, 0, &mut out);
+            encode(value as u64, prefix, 0, &mut out);
             assert_eq!(out, bytes, "{value}");
             assert_eq!(decode(bytes, 0, prefix), Ok((value, bytes.len())), "{value}");
             for cut in 0..bytes.len() {

@@ -4,7 +4,8 @@ mod decoder;
 pub(crate) mod dynamic_table;
 mod encoder;
 pub(crate) mod huffman;
-mod integer;
+pub(crate) mod indexing;
+pub(crate) mod integer;
 mod name;
 mod static_table;
 

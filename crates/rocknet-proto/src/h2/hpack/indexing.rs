@@ -1,15 +1,14 @@
-//! Choice of the fields that enter the dynamic table of the encoder. It is the same as for HPACK.
+//! Choice of the fields that enter the dynamic table of an encoder, for HPACK and QPACK.
 
+use super::dynamic_table::ENTRY_OVERHEAD;
+use super::name::NameClass;
 use crate::fields::{Known, KnownSet};
-use crate::h2::hpack::NameClass;
-use crate::h2::hpack::dynamic_table::ENTRY_OVERHEAD;
 
 /// Divisor that limits the size of an indexed field to a share of the table capacity. A larger field is not indexed,
 /// because it would evict too many others.
 const MAX_ENTRY_SHARE: usize = 4;
 
-/// Fields whose value differs in nearly every response. The list contains request fields only because HPACK, which also
-/// encodes promised requests, has the same list.
+/// Fields whose value differs in nearly every response, or in nearly every promised request.
 const VARYING: KnownSet = KnownSet::of(&[
     Known::Age,
     Known::ContentLength,
@@ -23,7 +22,7 @@ const VARYING: KnownSet = KnownSet::of(&[
     Known::Range,
 ]);
 
-/// Fields whose value an attacker must not guess from the compressed size (RFC 9204 §7.1).
+/// Fields whose value an attacker must not guess from the compressed size (RFC 7541 §7.1, RFC 9204 §7.1).
 const SENSITIVE: KnownSet = KnownSet::of(&[
     Known::Authorization,
     Known::Cookie,
@@ -32,13 +31,13 @@ const SENSITIVE: KnownSet = KnownSet::of(&[
     Known::WwwAuthenticate,
 ]);
 
-/// Returns whether a field must be a literal on every hop (RFC 9204 §7.1.3).
-pub(super) fn is_sensitive(class: NameClass) -> bool {
+/// Returns whether a field must be a literal on every hop (RFC 7541 §7.1.3, RFC 9204 §7.1.3).
+pub(crate) fn is_sensitive(class: NameClass) -> bool {
     matches!(class, NameClass::Known(known) if SENSITIVE.contains(known))
 }
 
 /// Returns whether a field is worth an entry of the dynamic table.
-pub(super) fn is_indexed(class: NameClass, name: &[u8], value: &[u8], capacity: usize) -> bool {
+pub(crate) fn is_indexed(class: NameClass, name: &[u8], value: &[u8], capacity: usize) -> bool {
     if let NameClass::Known(known) = class
         && (SENSITIVE.contains(known) || VARYING.contains(known))
     {
@@ -47,14 +46,14 @@ pub(super) fn is_indexed(class: NameClass, name: &[u8], value: &[u8], capacity: 
     entry_size(name, value) * MAX_ENTRY_SHARE <= capacity
 }
 
-/// Returns the size of an entry (RFC 9204 §3.2.1).
-pub(super) fn entry_size(name: &[u8], value: &[u8]) -> usize {
+/// Returns the size of an entry (RFC 7541 §4.1, RFC 9204 §3.2.1).
+pub(crate) fn entry_size(name: &[u8], value: &[u8]) -> usize {
     name.len() + value.len() + ENTRY_OVERHEAD
 }
 
 /// Returns a hash of the name in the lower 16 bits and of the value in the upper ones. Unequal hashes avoid comparing
 /// the bytes of most entries.
-pub(super) fn hash(name: &[u8], value: &[u8]) -> u32 {
+pub(crate) fn hash(name: &[u8], value: &[u8]) -> u32 {
     let mix = |bytes: &[u8]| {
         let sum = bytes
             .iter()
