@@ -179,3 +179,19 @@ fn a_body_above_its_limit_is_refused_or_reset() {
     let events = peer.request(&bytes, true);
     assert_eq!(events[1], "Refused { refusal: ContentTooLarge }");
 }
+
+/// The law of `splits` for a case that random bytes rarely reach.
+#[test]
+fn a_body_that_ends_too_early_is_reported_before_the_error() {
+    let bytes = [headers(&post(&[("content-length", "6")])), frame(0, b"abcd")].concat();
+    for size in [1, bytes.len()] {
+        let mut peer = Peer::new();
+        let stream = peer.open();
+        let events = peer.receive(stream, &bytes, true, size);
+        assert_eq!(events[1], "body abcd", "{size}");
+        assert!(
+            events[2].starts_with("Reset { error: Malformed(ContentLength)"),
+            "{events:?}"
+        );
+    }
+}

@@ -69,11 +69,10 @@ impl ServerConnection {
         if stream.discards_body || size == 0 {
             return Ok(None);
         }
-        let last = is_whole && context.fin && *at == bytes.len();
+        let is_too_short = stream.remaining_length.is_some_and(|remaining| remaining > 0);
+        // The end of a body that is too short is an error, which the next call reports.
+        let last = is_whole && context.fin && *at == bytes.len() && !is_too_short;
         if last {
-            if stream.remaining_length.is_some_and(|remaining| remaining > 0) {
-                return self.reset(context, id, Malformed::ContentLength.into());
-            }
             stream.phase = Phase::Ended;
             if stream.response_ended {
                 self.streams.remove(id);
