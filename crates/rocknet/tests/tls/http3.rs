@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::certs::{Authority, Kind};
 use super::client::TlsClient;
-use super::http3_client::{Http3Client, get};
+use super::http3_client::{Http3Client, connect, get};
 use super::support::handlers::Echo;
 use super::support::running::mount;
 use super::support::{Folder, Running};
@@ -239,6 +239,50 @@ fn a_stop_ends_connections_in_an_orderly_way() {
         matches!(&closed, quinn::ConnectionError::ApplicationClosed(close) if close.error_code == 0x100_u32.into()),
         "{closed}"
     );
+}
+
+#[test]
+fn a_stop_announces_the_end_before_it_rejects_requests() {
+    let authority = Authority::new("root");
+    let server = start(&authority, &[("www/index.html", "hello")], "");
+    let client = TlsClient::new(authority.roots(), "a.test");
+    let (runtime, _endpoint, connection) = connect(&client, server.address()).expect("a connection");
+    let mut control = runtime.block_on(connection.accept_uni()).expect("a control stream");
+    drop(server);
+    let mut bytes = Vec::new();
+    let read = async {
+        while let Ok(Some(chunk)) = control.read_chunk(usize::MAX, true).await {
+            bytes.extend_from_slice(&chunk.bytes);
+        }
+    };
+    runtime
+        .block_on(async { tokio::time::timeout(Duration::from_secs(20), read).await })
+        .expect("the server closes");
+
+    let mut rest = &bytes[..];
+    assert_eq!(integer(&mut rest), 0, "the type of a control stream");
+    let mut announced = Vec::new();
+    while !rest.is_empty() {
+        let (kind, length) = (integer(&mut rest), integer(&mut rest));
+        let (mut payload, after) = rest.split_at(length as usize);
+        if kind == 7 {
+            announced.push(integer(&mut payload));
+        }
+        rest = after;
+    }
+    // The largest number of a request stream, then that of the first one (RFC 9114 §5.2).
+    assert_eq!(announced, [(1 << 62) - 4, 0]);
+}
+
+/// Reads an integer (RFC 9000 §16).
+fn integer(bytes: &mut &[u8]) -> u64 {
+    let length = 1 << (bytes[0] >> 6);
+    let (integer, rest) = bytes.split_at(length);
+    *bytes = rest;
+    let first = u64::from(integer[0] & 0x3f);
+    integer[1..]
+        .iter()
+        .fold(first, |value, byte| value << 8 | u64::from(*byte))
 }
 
 #[test]

@@ -35,19 +35,7 @@ pub struct Http3Response {
 impl Http3Client {
     /// Opens a connection.
     pub fn open(client: &TlsClient<'_>, address: SocketAddr) -> Result<Http3Client, quinn::ConnectionError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        let mut config = client.config();
-        config.alpn_protocols = vec![b"h3".to_vec()];
-        let config = QuicClientConfig::try_from(config).expect("TLS 1.3");
-        let (endpoint, connection) = runtime.block_on(async {
-            let mut endpoint = quinn::Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a socket");
-            endpoint.set_default_client_config(quinn::ClientConfig::new(Arc::new(config)));
-            let connecting = endpoint.connect(address, client.name).expect("a valid name");
-            connecting.await.map(|connection| (endpoint, connection))
-        })?;
+        let (runtime, endpoint, connection) = connect(client, address)?;
         let quic = h3_quinn::Connection::new(connection.clone());
         let requests = runtime.block_on(async {
             let (mut driver, requests) = h3::client::new(quic).await.expect("a connection");
@@ -129,6 +117,27 @@ impl Http3Client {
         let limited = async { tokio::time::timeout(DEADLINE, future).await };
         self.runtime.block_on(limited).expect("the server acts in time")
     }
+}
+
+/// Opens a QUIC connection on a runtime of its own.
+pub fn connect(
+    client: &TlsClient<'_>,
+    address: SocketAddr,
+) -> Result<(Runtime, quinn::Endpoint, quinn::Connection), quinn::ConnectionError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let mut config = client.config();
+    config.alpn_protocols = vec![b"h3".to_vec()];
+    let config = QuicClientConfig::try_from(config).expect("TLS 1.3");
+    let (endpoint, connection) = runtime.block_on(async {
+        let mut endpoint = quinn::Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a socket");
+        endpoint.set_default_client_config(quinn::ClientConfig::new(Arc::new(config)));
+        let connecting = endpoint.connect(address, client.name).expect("a valid name");
+        connecting.await.map(|connection| (endpoint, connection))
+    })?;
+    Ok((runtime, endpoint, connection))
 }
 
 /// Makes a GET request.
