@@ -71,8 +71,8 @@ pub fn route<'c>(site: &'c Site, path: &str) -> Option<&'c Route> {
         Pattern::Glob(glob) => (1, glob.chars().filter(|c| *c != '*').count()),
     };
     let matching = site.routes.iter().filter(|route| route.pattern.matches(path));
-    // Of equal ranks, the first in the order of patterns takes precedence. `max_by_key` returns the last one, so the
-    // order is reversed.
+    // The routes are sorted by pattern, whatever their order in the file. Of equal ranks, the first takes precedence.
+    // `max_by_key` returns the last one, so the order is reversed.
     matching.rev().max_by_key(|route| rank(&route.pattern))
 }
 
@@ -171,10 +171,11 @@ pub fn effective_settings(site: &Site, route: Option<&Route>) -> Vec<EffectiveSe
             SettingGroup::Controller => settings.controller.is_some(),
             SettingGroup::Files => settings.root.is_some(),
         };
-        if let Some(key) = key.bound() {
+        // A key can set a value of the site itself, of its settings, or of both.
+        if let Some(key) = key.bound::<Site>() {
             rows.key(&key, site, None);
         }
-        if let Some(key) = key.bound() {
+        if let Some(key) = key.bound::<Settings>() {
             rows.key(&key, settings, Some(&defaults));
         }
     }

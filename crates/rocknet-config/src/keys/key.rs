@@ -19,7 +19,7 @@ pub struct Key {
     default: Option<fn() -> String>,
     /// Values of the model that the key sets.
     pub(crate) targets: &'static [Target],
-    /// Part of an explanation that lists the key.
+    /// Group in which `rocknet explain` lists the key; `None` if it does not list the key.
     pub(crate) group: Option<SettingGroup>,
     /// Example: lines of TOML in the section of the key, or with a header of their own. Empty if the key has no
     /// example.
@@ -107,7 +107,7 @@ impl Key {
         self
     }
 
-    /// Sets the part of an explanation that lists the key.
+    /// Sets the group in which `rocknet explain` lists the key.
     pub(super) const fn group(mut self, group: SettingGroup) -> Key {
         self.group = Some(group);
         self

@@ -78,7 +78,7 @@ fn folder(model: &model::Spool) -> PathBuf {
         if var_tmp.is_dir() {
             var_tmp
         } else {
-            std::env::temp_dir()
+            PathBuf::from("/tmp")
         }
     })
 }
@@ -128,7 +128,7 @@ impl Store {
             if may_be_logged("too many request bodies on disk") {
                 tracing::error!(
                     "a request body was refused with 503: {most} bodies are on disk already. The bound is a {FILE_SHARE}th of the limit \
-                     of open files"
+                     of open files, but at least {MIN_FILES} and at most {MAX_FILES}"
                 );
             }
             return Err(Error::Busy);

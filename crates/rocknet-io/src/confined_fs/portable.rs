@@ -1,4 +1,5 @@
-//! Lookups on systems whose kernel cannot confine them to a directory: every confined lookup uses the walk.
+//! Lookups on systems whose kernel cannot confine them to a directory: every confined lookup opens one path component
+//! after the other (`walk.rs`).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;

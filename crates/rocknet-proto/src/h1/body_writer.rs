@@ -54,8 +54,8 @@ impl BodyWriter {
         self.unsent > 0
     }
 
-    /// Accounts for `size` bytes that the caller is about to send. If the body is chunked, writes the chunk header
-    /// before them.
+    /// Accounts for `size` bytes that the caller is about to send. If the body is chunked and `size` is not 0, writes
+    /// the chunk header before them.
     pub(crate) fn begin(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self.kind {
             BodyKind::Empty if size > 0 => return Err(EncodeError::BodyForbidden),

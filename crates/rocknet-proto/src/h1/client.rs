@@ -217,8 +217,8 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Accounts for `size` bytes of the request body that the caller is about to send. If the body is chunked, writes
-    /// the chunk header before them.
+    /// Accounts for `size` bytes of the request body that the caller is about to send. If the body is chunked and
+    /// `size` is not 0, writes the chunk header before them.
     ///
     /// # Errors
     ///

@@ -349,6 +349,7 @@ impl ServerConnection {
             frame::go_away(self.last_client_stream, code, out);
         }
         self.read_state = ReadState::Closed;
+        // `last` has no effect here, because no further frame is read.
         self.drain_state = DrainState::Final { last: 0 };
         self.block = None;
         self.open_data = OpenDataFrame::NONE;

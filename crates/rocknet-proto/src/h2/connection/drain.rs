@@ -11,7 +11,7 @@ use crate::h2::frame;
 /// before it.
 const DRAIN_PING: [u8; 8] = *b"farewell";
 
-/// Largest stream number. A GOAWAY with this number refuses no request in flight.
+/// Largest stream number: 2^31-1, as for windows. A GOAWAY with this number refuses no request in flight.
 const MAX_STREAM_ID: u32 = WINDOW_MAX;
 
 impl ServerConnection {
