@@ -30,6 +30,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
         mode: server.mode,
         log: &log,
         tls: &tls,
+        http3: server.http3,
     };
     let sites = site::build(check, root, &context);
     let mut config = Config {

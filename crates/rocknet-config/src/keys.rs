@@ -8,6 +8,7 @@ mod cache;
 mod cgi;
 mod controller;
 mod forwarding;
+mod http3;
 mod key;
 mod later;
 mod limits;
@@ -41,6 +42,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         site::KEYS,
         rule::KEYS,
         tls::KEYS,
+        http3::KEYS,
         acme::KEYS,
         proxy::KEYS,
         forwarding::KEYS,

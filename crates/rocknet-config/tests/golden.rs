@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use rocknet_config::environment::Memory;
-use rocknet_config::model::{Config, Route, Settings, Site};
+use rocknet_config::model::{Config, Http3, Route, Settings, Site};
 use rocknet_config::{Finding, Loaded, Report};
 
 const FOLDER: &str = "/etc/rocknet";
@@ -118,6 +118,9 @@ fn write_site(text: &mut String, site: &Site, config: &Config) {
     }
     if let Some(tls) = &site.tls {
         writeln!(text, "  {tls:?}").unwrap();
+        if site.http3 != Http3::default() {
+            writeln!(text, "  {:?}", site.http3).unwrap();
+        }
     }
     if site.access != config.log.access {
         writeln!(text, "  access {:?}", site.access).unwrap();

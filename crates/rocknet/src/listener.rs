@@ -31,6 +31,8 @@ pub enum WorkerCommand {
         snapshot: Arc<Snapshot>,
         /// Maximum number of open connections of this worker from now on.
         connections: usize,
+        /// UDP socket of the worker, if HTTP/3 is switched on at an address that did not have it.
+        quic: Option<QuicSocket>,
     },
     /// Stops accepting, and ends the worker once its connections have finished or `within` has passed.
     Stop {
@@ -54,7 +56,7 @@ pub struct ListenerSockets {
 pub struct ActiveListener {
     /// Keeps the address bound while no worker runs.
     socket: Listener,
-    serves_quic: bool,
+    has_quic: bool,
     workers: Vec<WorkerHandle>,
 }
 
@@ -80,7 +82,7 @@ impl ActiveListener {
         snapshot: &Arc<Snapshot>,
     ) -> io::Result<ActiveListener> {
         let ListenerSockets { tcp, quic } = sockets;
-        let serves_quic = !quic.is_empty();
+        let has_quic = !quic.is_empty();
         let mut quic = quic.into_iter();
         let first = tcp.first().ok_or(io::ErrorKind::InvalidInput)?;
         let socket = first.try_clone()?;
@@ -107,7 +109,7 @@ impl ActiveListener {
         }
         Ok(ActiveListener {
             socket,
-            serves_quic,
+            has_quic,
             workers,
         })
     }
@@ -122,9 +124,9 @@ impl ActiveListener {
         self.socket.address()
     }
 
-    /// Returns true if the address serves HTTP/3.
-    pub fn serves_quic(&self) -> bool {
-        self.serves_quic
+    /// Returns true if the workers have UDP sockets.
+    pub fn has_quic(&self) -> bool {
+        self.has_quic
     }
 
     /// Returns the number of workers.
@@ -133,10 +135,16 @@ impl ActiveListener {
     }
 
     /// Replaces the configuration of all workers. `connections` is the maximum number of open connections per worker.
-    pub fn swap(&self, snapshot: &Arc<Snapshot>, connections: usize) {
+    /// `quic`: UDP sockets, one for each worker, that are added; empty if none are.
+    pub fn swap(&mut self, snapshot: &Arc<Snapshot>, connections: usize, quic: Vec<QuicSocket>) {
+        self.has_quic |= !quic.is_empty();
+        let mut quic = quic.into_iter();
         for worker in &self.workers {
-            let snapshot = Arc::clone(snapshot);
-            let _ = worker.commands.send(WorkerCommand::Swap { snapshot, connections });
+            let _ = worker.commands.send(WorkerCommand::Swap {
+                snapshot: Arc::clone(snapshot),
+                connections,
+                quic: quic.next(),
+            });
         }
     }
 
@@ -259,11 +267,21 @@ impl WorkerSlot {
                 match command {
                     // The configuration is stored before it is applied. If applying it panics, the restarted worker
                     // uses it too.
-                    Some(WorkerCommand::Swap { snapshot, connections }) => {
+                    Some(WorkerCommand::Swap {
+                        snapshot,
+                        connections,
+                        quic,
+                    }) => {
                         (self.snapshot, self.connections) = (snapshot, connections);
                         worker.swap(&self.snapshot);
                         accept_loop.set_max_connections(connections);
-                        accept_loop.reconfigure_quic();
+                        match quic {
+                            None => accept_loop.reconfigure_quic(),
+                            Some(quic) => match self.quic.insert(quic).endpoint(&worker) {
+                                Ok(endpoint) => accept_loop.add_quic(endpoint),
+                                Err(error) => return Poll::Ready(LoopExit::Failed(error)),
+                            },
+                        }
                     }
                     Some(WorkerCommand::Stop { within, released }) => {
                         (self.listener, self.quic) = (None, None);

@@ -16,8 +16,8 @@
 //! Phase 4 needs the limit of the route that the rules select, so it runs after phase 5 if a handler responds.
 //!
 //! For GET and HEAD requests without a body, the worker cache is queried as soon as scheme and site are checked, in the
-//! middle of phase 1. This is possible because each entry carries its route, and a flag that is set if no guard applies.
-//! Without the flag, `admission.rs` has to admit the request before the entry is used.
+//! middle of phase 1. This is possible because each entry carries its route, and a flag that is set if no guard
+//! applies. Without the flag, `admission.rs` has to admit the request before the entry is used.
 //!
 //! Phases 1 to 7 are [`begin`]; phases 8 to 10 are `exit.rs`, which every response passes. A request that waits for the
 //! decision of a guard starts again with that decision (`deferred.rs`).

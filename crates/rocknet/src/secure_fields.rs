@@ -1,38 +1,63 @@
 //! Header fields that only responses with TLS carry. Without TLS an attacker on the path could have added them.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use rocknet_config::model;
 
 const STRICT_TRANSPORT_SECURITY: &str = "Strict-Transport-Security";
 const ALT_SVC: &str = "Alt-Svc";
 
-/// Time in seconds for which clients may use the announced port without another response: one day, the default of
-/// RFC 7838 §3.1.
-const ALT_SVC_MAX_AGE: u32 = 86_400;
+/// Value of `Alt-Svc` that makes clients forget what was announced before (RFC 7838 §3).
+const CLEAR: &str = "clear";
 
 /// The fields of one site, each with its value.
 pub type SecureFields = Vec<(&'static str, String)>;
 
-/// Returns the fields of a site: `Strict-Transport-Security` (RFC 6797) if it is configured, and `Alt-Svc` (RFC 7838)
-/// if the site has HTTP/3. `serves_quic`: whether an address of the site serves HTTP/3.
+/// Returns the fields of a site with TLS: `Strict-Transport-Security` (RFC 6797) if it is configured, and `Alt-Svc`
+/// (RFC 7838). `serves_quic` returns true if an address serves HTTP/3.
 pub fn of_site(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool) -> SecureFields {
     let hsts = site.tls.as_ref().map(|tls| tls.hsts).filter(|time| !time.is_zero());
     let hsts = hsts.map(|time| (STRICT_TRANSPORT_SECURITY, format!("max-age={}", time.as_secs())));
-    let port = quic_port(site).filter(|_| site.secure.iter().all(serves_quic));
-    let alt_svc = port.map(|port| (ALT_SVC, format!("h3=\":{port}\"; ma={ALT_SVC_MAX_AGE}")));
+    let alt_svc = alt_svc(site, serves_quic).map(|value| (ALT_SVC, value));
     hsts.into_iter().chain(alt_svc).collect()
 }
 
-/// Returns the port of the site with TLS. `None` if it has several, because the same responses are sent on all of them,
-/// and another port may belong to other sites; also `None` if the kernel chooses the port.
-fn quic_port(site: &model::Site) -> Option<u16> {
+/// Returns the value of `Alt-Svc`. It is `clear` if the site has no HTTP/3, because clients may remember that it had.
+/// `None` if no port can be announced, although HTTP/3 is served.
+fn alt_svc(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool) -> Option<String> {
+    // The proxy in front of a Unix socket decides what it announces.
+    if !site
+        .secure
+        .iter()
+        .any(|listen| matches!(listen, model::Listen::Tcp { .. }))
+    {
+        return None;
+    }
+    if !site.http3.enabled || !site.secure.iter().any(&serves_quic) {
+        return Some(CLEAR.to_owned());
+    }
+    let port = announced_port(site, serves_quic)?;
+    Some(format!("h3=\":{port}\"; ma={}", site.http3.max_age.as_secs()))
+}
+
+/// Returns the first port at which each address with TLS of the site serves HTTP/3. One port is announced, because the
+/// same responses are sent at all listeners. `None` if there is no such port, or if the kernel chooses it.
+fn announced_port(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool) -> Option<u16> {
+    let serves = |address: Option<IpAddr>, port: u16| {
+        let listen = model::Listen::Tcp { address, port };
+        site.secure.contains(&listen) && serves_quic(&listen)
+    };
     let mut ports = site.secure.iter().filter_map(|listen| match listen {
-        model::Listen::Tcp { port, .. } => Some(*port),
+        model::Listen::Tcp { port, .. } => Some(*port).filter(|port| *port != 0),
         model::Listen::Unix(_) => None,
     });
-    let port = ports.next().filter(|port| *port != 0)?;
-    ports.all(|other| other == port).then_some(port)
+    ports.find(|port| {
+        site.secure.iter().all(|listen| match listen {
+            model::Listen::Tcp { address, .. } => serves(None, *port) || serves(*address, *port),
+            model::Listen::Unix(_) => true,
+        })
+    })
 }
 
 /// Returns the header fields that the configuration adds to responses, and those of `secure` that the configuration
@@ -55,8 +80,9 @@ mod tests {
 
     use super::*;
 
-    /// Returns the fields of the only site, whose responses also carry the configured `headers`.
-    fn fields(http3: bool, listen: &str, headers: &str) -> Vec<String> {
+    /// Returns the fields of the only site, whose responses also carry the configured `headers`. The UDP port 9443
+    /// could not be opened.
+    fn fields(http3: &str, listen: &str, headers: &str) -> Vec<String> {
         let world = Memory {
             any_directory: true,
             ..Memory::default()
@@ -69,31 +95,45 @@ mod tests {
             .unwrap_or_else(|report| panic!("{report:?}"))
             .config;
         let site = &config.sites[0];
-        let fields = with_configured(&site.settings, &of_site(site, |_| http3));
+        let serves_quic = |listen: &model::Listen| !matches!(listen, model::Listen::Tcp { port: 9443, .. });
+        let fields = with_configured(&site.settings, &of_site(site, serves_quic));
         fields.iter().map(|(name, value)| format!("{name}: {value}")).collect()
     }
 
     #[test]
-    fn http3_is_announced_at_the_only_port_with_tls() {
+    fn http3_is_announced_at_a_port_of_every_address() {
         let hsts = "Strict-Transport-Security: max-age=60";
         let announced = "Alt-Svc: h3=\":8443\"; ma=86400";
-        assert_eq!(
-            fields(true, "[\"127.0.0.1:8443\", \"[::1]:8443\"]", ""),
-            [announced, hsts]
-        );
-        assert_eq!(
-            fields(true, "[\"http://127.0.0.1:81\", \"127.0.0.1:8443\"]", ""),
-            [announced, hsts]
-        );
-        assert_eq!(fields(false, "\"127.0.0.1:8443\"", ""), [hsts]);
-        assert_eq!(fields(true, "[\"127.0.0.1:8443\", \"127.0.0.1:443\"]", ""), [hsts]);
-        assert_eq!(fields(true, "\"127.0.0.1:0\"", ""), [hsts]);
+        for listen in [
+            "[\"127.0.0.1:8443\", \"[::1]:8443\"]",
+            "[\"http://127.0.0.1:81\", \"127.0.0.1:8443\"]",
+            "[\"127.0.0.1:8443\", \"127.0.0.1:443\"]",
+            "[\"127.0.0.1:9443\", \"127.0.0.1:8443\"]",
+            "[\"127.0.0.1:7443\", \"127.0.0.1:8443\", \"[::1]:8443\"]",
+            "[\"127.0.0.1:7443\", 8443]",
+        ] {
+            assert_eq!(fields("true", listen, ""), [announced, hsts], "{listen}");
+        }
+        let of_two_addresses = "[\"127.0.0.1:8443\", \"[::1]:7443\"]";
+        for listen in [of_two_addresses, "\"127.0.0.1:0\""] {
+            assert_eq!(fields("true", listen, ""), [hsts], "{listen}");
+        }
+        let for_a_week = fields("{ max_age = \"7d\" }", "8443", "");
+        assert_eq!(for_a_week, ["Alt-Svc: h3=\":8443\"; ma=604800", hsts]);
+    }
+
+    #[test]
+    fn a_site_without_http3_clears_the_announcement() {
+        let hsts = "Strict-Transport-Security: max-age=60";
+        assert_eq!(fields("false", "\"127.0.0.1:8443\"", ""), ["Alt-Svc: clear", hsts]);
+        assert_eq!(fields("true", "\"127.0.0.1:9443\"", ""), ["Alt-Svc: clear", hsts]);
+        assert_eq!(fields("false", "\"https://unix:/s.sock\"", ""), [hsts]);
     }
 
     #[test]
     fn configured_fields_come_first() {
         let own = "\"alt-svc\" = \"h3=':9'\", \"strict-transport-security\" = \"max-age=5\"";
         let expected = ["alt-svc: h3=':9'", "strict-transport-security: max-age=5"];
-        assert_eq!(fields(true, "\"127.0.0.1:8443\"", own), expected);
+        assert_eq!(fields("true", "\"127.0.0.1:8443\"", own), expected);
     }
 }

@@ -66,9 +66,6 @@ pub struct Server {
     metrics: Metrics,
     /// Keys of connection IDs and tokens, which outlive a reload.
     quic_keys: SharedKeys,
-    /// True if the addresses with TLS serve HTTP/3. A reload does not change this, because a worker has a UDP socket
-    /// from its start, or never gets one.
-    http3: bool,
     mounts: Vec<Mount>,
     state: Mutex<ServerState>,
     /// Stopped after the last request.
@@ -104,7 +101,6 @@ impl Server {
         descriptors::raise();
         let addresses = crate::snapshot::addresses(&config);
         let quic_keys = SharedKeys::random().map_err(StartError::Io)?;
-        let http3 = config.server.http3;
         let quic = quic_addresses(&config);
         let mut bound = bind_all(
             &addresses,
@@ -175,7 +171,6 @@ impl Server {
             shared,
             metrics,
             quic_keys,
-            http3,
             mounts,
             state,
             php,
@@ -265,7 +260,6 @@ impl Server {
 
     fn swap(&self, state: &mut ServerState, mut config: Config) -> Result<(), StartError> {
         let setup = |error| StartError::Setup(error);
-        config.server.http3 = self.http3;
         accounts::apply_default(&mut config);
         let php_plan = self.php.plan(&mut config).map_err(setup)?;
         let Shared {
@@ -275,9 +269,17 @@ impl Server {
             ..
         } = &self.shared;
         let mut quic = quic_addresses(&config);
-        quic.retain(|address| {
-            let kept = state.listeners.get(address);
-            kept.is_none_or(ActiveListener::serves_quic)
+        // A kept address gets UDP sockets at the first reload that requires them, and keeps them.
+        let mut added_quic = BTreeMap::new();
+        quic.retain(|address| match state.listeners.get(address) {
+            Some(kept) if !kept.has_quic() => {
+                let sockets = QuicSocket::bind(kept.bound(), kept.workers(), &self.quic_keys);
+                let sockets = quic_or_none(sockets, address);
+                let is_bound = !sockets.is_empty();
+                added_quic.insert(address.clone(), sockets);
+                is_bound
+            }
+            _ => true,
         });
         let snapshot = Snapshot::new(config, &self.mounts, logger, certificates, registries, &quic).map_err(setup)?;
         let snapshot = Arc::new(snapshot);
@@ -340,8 +342,8 @@ impl Server {
             .iter()
             .filter_map(|address| Some(state.listeners.remove(address)?.stop(within)))
             .collect();
-        for listener in state.listeners.values() {
-            listener.swap(&snapshot, connections);
+        for (address, listener) in &mut state.listeners {
+            listener.swap(&snapshot, connections, added_quic.remove(address).unwrap_or_default());
         }
         self.shared
             .cache
@@ -432,15 +434,25 @@ fn bind_all(
         ..ListenOptions::default()
     };
     let bind = |address: &Address| {
-        let mut tcp = vec![bind_with_retry(address, options, held)?];
-        for _ in 1..workers {
-            tcp.push(tcp[0].sibling()?);
+        let mut attempts = 1;
+        loop {
+            let mut tcp = vec![bind_with_retry(address, options, held)?];
+            for _ in 1..workers {
+                tcp.push(tcp[0].sibling()?);
+            }
+            if !quic.contains(address) {
+                return Ok((address.clone(), ListenerSockets { tcp, quic: Vec::new() }));
+            }
+            let quic = QuicSocket::bind(tcp[0].address(), workers, quic_keys);
+            // The UDP port of the number that the kernel chose for TCP may be in use.
+            let is_any_port = matches!(address, Address::Tcp { port: 0, .. });
+            if quic.is_err() && is_any_port && attempts < ANY_PORT_ATTEMPTS {
+                attempts += 1;
+                continue;
+            }
+            let quic = quic_or_none(quic, address);
+            return Ok((address.clone(), ListenerSockets { tcp, quic }));
         }
-        let quic = match quic.contains(address) {
-            true => bind_quic(tcp[0].address(), workers, quic_keys),
-            false => Vec::new(),
-        };
-        Ok((address.clone(), ListenerSockets { tcp, quic }))
     };
     addresses
         .iter()
@@ -448,10 +460,13 @@ fn bind_all(
         .collect()
 }
 
-/// Binds the UDP sockets of an address. If the port cannot be bound, for instance because another program uses it, the
-/// address is served without HTTP/3.
-fn bind_quic(address: &Address, workers: usize, keys: &SharedKeys) -> Vec<QuicSocket> {
-    QuicSocket::bind(address, workers, keys).unwrap_or_else(|error| {
+/// Maximum number of ports of the kernel's choice that are tried for TCP and UDP together.
+const ANY_PORT_ATTEMPTS: usize = 8;
+
+/// Returns the UDP sockets of an address. If the port could not be bound, for instance because another program uses it,
+/// the address is served without HTTP/3.
+fn quic_or_none(bound: io::Result<Vec<QuicSocket>>, address: &Address) -> Vec<QuicSocket> {
+    bound.unwrap_or_else(|error| {
         tracing::error!(%address, "the UDP port cannot be opened, and HTTP/3 is not served there: {error}");
         Vec::new()
     })

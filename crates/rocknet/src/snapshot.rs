@@ -185,13 +185,13 @@ pub fn addresses(config: &Config) -> Vec<Address> {
     all.into_iter().collect()
 }
 
-/// Returns the addresses whose UDP ports are also bound, for HTTP/3: all addresses with TLS, unless HTTP/3 is switched
-/// off.
+/// Returns the addresses whose UDP ports are also bound, for HTTP/3: the addresses with TLS of the sites that have it.
 pub fn quic_addresses(config: &Config) -> BTreeSet<Address> {
     let wildcards = wildcard_ports(config);
-    let sites = config.sites.iter().filter(|_| config.server.http3);
+    let sites = config.sites.iter().filter(|site| site.http3.enabled);
     sites
         .flat_map(|site| &site.secure)
+        .filter(|listen| matches!(listen, Listen::Tcp { .. }))
         .map(|listen| bind_address(listen, &wildcards).0)
         .collect()
 }

@@ -76,6 +76,8 @@ pub enum Section {
     Events,
     /// `spool` of `[server]`.
     Spool,
+    /// `http3` of the server or of a site.
+    Http3,
     /// `[limits]`.
     Limits,
     /// `[log]`.
@@ -127,6 +129,7 @@ impl Section {
         Section::Server,
         Section::Events,
         Section::Spool,
+        Section::Http3,
         Section::Limits,
         Section::Log,
         Section::Rotate,
@@ -157,6 +160,7 @@ impl Section {
             Section::Server => "[server]",
             Section::Events => "`events` of [server]",
             Section::Spool => "`spool` of [server]",
+            Section::Http3 => "`http3` of the server or of a site",
             Section::Limits => "[limits]",
             Section::Log => "[log]",
             Section::Rotate => "`rotate` of [log]",

@@ -4,9 +4,9 @@ use crate::binding::{self, Section};
 use crate::context::Check;
 use crate::file::{Node, Table};
 use crate::finding::Code;
-use crate::model::{AccessLog, Cache, Config, Events, Limits, Log, LogTarget, Server, Spool};
+use crate::model::{AccessLog, Cache, Config, Events, Http3, Limits, Log, LogTarget, Server, Spool};
 use crate::units;
-use crate::value::{network, path};
+use crate::value::{http3, network, path};
 
 pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log, Cache) {
     (
@@ -77,6 +77,7 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
             .map(|node| network::build(check, node))
             .unwrap_or_default(),
         events,
+        http3: http3::build(check, table.and_then(|table| table.node("http3")), Http3::default()),
         spool: spool(check, table.and_then(|table| table.table("spool"))),
         ..Server::default()
     };

@@ -7,10 +7,10 @@ use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
 use crate::keys::{self, Section};
-use crate::model::{AccessLog, HostPattern, Log, Mode, Route, Settings, Site, Tls};
+use crate::model::{AccessLog, HostPattern, Http3, Log, Mode, Route, Settings, Site, Tls};
 use crate::source::Span;
 use crate::value::host::{self, SiteName};
-use crate::value::{path, pattern, typed};
+use crate::value::{http3, path, pattern, typed};
 
 /// Maximum number of aliases of one site. Public authorities issue no certificate with so many names: Let's Encrypt
 /// accepts 100.
@@ -33,6 +33,7 @@ pub(super) struct SiteContext<'c> {
     pub mode: Mode,
     pub log: &'c Log,
     pub tls: &'c Tls,
+    pub http3: Http3,
 }
 
 pub(super) fn build(check: &mut Check<'_>, root: &Table, context: &SiteContext<'_>) -> Vec<CheckedSite> {
@@ -54,7 +55,7 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, context: &SiteContext<'
 }
 
 /// Returns the settings that every site inherits: the limits, and the spans of written keys. These are the keys of
-/// `[limits]` and `[tls]` that a site can also contain, and `access` of `[log]`.
+/// `[limits]` and `[tls]` that a site can also contain, `access` of `[log]`, and `http3` of `[server]`.
 fn base(check: &mut Check<'_>, root: &Table) -> Settings {
     let mut base = Settings::default();
     binding::read(check, Section::SiteLimits, root.table("limits"), &mut base);
@@ -67,8 +68,11 @@ fn base(check: &mut Check<'_>, root: &Table) -> Settings {
             }
         }
     }
-    if let Some(entry) = root.table("log").and_then(|log| log.entries.get("access")) {
-        base.key_spans.insert("log".to_owned(), check.source_span(entry.key));
+    for (table, name, inherited) in [("log", "access", "log"), ("server", "http3", "http3")] {
+        if let Some(entry) = root.table(table).and_then(|table| table.entries.get(name)) {
+            base.key_spans
+                .insert(inherited.to_owned(), check.source_span(entry.key));
+        }
     }
     base
 }
@@ -149,6 +153,7 @@ fn site(
             help,
         );
     }
+    let is_cleartext = !listen.iter().any(|listener| listener.secure);
     let site = Site {
         name: name.to_owned(),
         names: names.iter().map(|(name, _)| name.clone()).collect(),
@@ -159,6 +164,7 @@ fn site(
             .map(|listener| listener.listen.clone())
             .collect(),
         tls,
+        http3: http3(check, table.node("http3"), context.http3, tls_is_known && is_cleartext),
         listen_given,
         access: access(check, table.node("log"), &context.log.access),
         settings,
@@ -173,6 +179,21 @@ fn site(
         tls_is_known,
         header: entry.key,
     }
+}
+
+/// Reads `http3` of a site. `is_cleartext`: true if no listener of the site uses TLS.
+fn http3(check: &mut Check<'_>, node: Option<&Node>, inherited: Http3, is_cleartext: bool) -> Http3 {
+    let built = http3::build(check, node, inherited);
+    if let Some(node) = node.filter(|_| built.enabled && is_cleartext) {
+        let message = "`http3` has no effect: the site has no listener with TLS";
+        check.warning(
+            Code::Useless,
+            node.span,
+            message,
+            "remove it, or write tls = \"auto\" beside it",
+        );
+    }
+    built
 }
 
 /// Reads the host names of a site. The list is empty if the site is for every name.

@@ -116,8 +116,8 @@ fn foreign_word(check: &mut Check<'_>, name: &str, header: &str, advice: Advice,
 /// Returns true if a table in a site is most likely the rest of the site's name: without quotes, `[site.example.com]`
 /// is a table `com` in the site `example`.
 fn is_rest_of_name(header: &str, entry: &Entry) -> bool {
-    // `header` is `[site."NAME"]`, so the quotes and the bracket remain. A name with a dot or colon is already complete,
-    // and so is `default`.
+    // `header` is `[site."NAME"]`, so the quotes and the bracket remain. A name with a dot or colon is already
+    // complete, and so is `default`.
     let name = header.trim_start_matches("[site.");
     let by_header = |table: &Table| matches!(table.origin, Origin::Header | Origin::Implied | Origin::Dotted);
     entry.node.as_table().is_some_and(by_header) && !name.contains(['.', ':']) && name != "\"default\"]"

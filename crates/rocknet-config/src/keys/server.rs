@@ -124,17 +124,6 @@ pub(super) const KEYS: &[Key] = &[
     )
     .example("script_user = \"www-data\""),
     Key::new(
-        "http3",
-        &[Section::Server],
-        Kind::Boolean,
-        "Serves HTTP/3 (QUIC) on the UDP port of the same number as each TCP port with TLS, and announces it to browsers \
-         (`Alt-Svc`). This is a preview: tunnels such as WebSocket use HTTP/1.1 and HTTP/2. A change takes effect after a \
-         restart.",
-    )
-    .sets(&[Target::Server(field!(http3))])
-    .example("http3 = true")
-    .elsewhere(&["h3", "quic", "http3_hq", "alt_svc"]),
-    Key::new(
         "h2c",
         &[Section::Server],
         Kind::Boolean,

@@ -2,8 +2,8 @@
 
 use crate::binding::{Binding, Kind};
 use crate::model::{
-    AccessLog, Application, Cache, Cgi, Events, Health, Host, Limits, Log, Mirror, Protocol, Proxy, Rotate, Server,
-    Settings, Site, SiteTls, Spool, Tls, Upstream, UpstreamRole, WeightedUpstream,
+    AccessLog, Application, Cache, Cgi, Events, Health, Host, Http3, Limits, Log, Mirror, Protocol, Proxy, Rotate,
+    Server, Settings, Site, SiteTls, Spool, Tls, Upstream, UpstreamRole, WeightedUpstream,
 };
 
 /// Part of the model that keys are bound to.
@@ -51,6 +51,7 @@ models! {
     Server: Some(Server::default()),
     Events: Some(Events::default()),
     Spool: Some(Spool::default()),
+    Http3: Some(Http3::default()),
     Limits: Some(Limits::default()),
     Log: Some(Log::default()),
     AccessLog: Some(AccessLog::default()),

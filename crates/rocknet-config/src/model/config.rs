@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::http3::Http3;
 use super::limits::Limits;
 use super::log::{AccessLog, Log};
 use super::server::{Cache, Mode, Server};
@@ -63,6 +64,7 @@ impl Config {
             listen: vec![listen],
             secure: Vec::new(),
             tls: None,
+            http3: Http3::default(),
             listen_given: true,
             access: AccessLog::default(),
             settings,

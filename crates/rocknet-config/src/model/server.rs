@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::http3::Http3;
 use super::network::Network;
 use super::with_defaults::with_defaults;
 use crate::choice::choice;
@@ -74,8 +75,8 @@ with_defaults! {
         pub workers: Workers = Workers::default(),
         /// I/O back end.
         pub backend: IoBackend = IoBackend::default(),
-        /// Serves HTTP/3 on the UDP ports of addresses with TLS.
-        pub http3: bool = false,
+        /// HTTP/3 of the sites that do not set it.
+        pub http3: Http3 = Http3::default(),
         /// Accepts HTTP/2 without TLS by prior knowledge (RFC 9113 §3.3).
         pub h2c: bool = false,
         /// Accepts HTTP/2 without TLS by `Upgrade: h2c` (RFC 7540 §3.2).

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use super::http3::Http3;
 use super::log::AccessLog;
 use super::pattern::{HostPattern, Pattern};
 use super::rule::Rule;
@@ -27,6 +28,8 @@ pub struct Site {
     pub listen_given: bool,
     /// TLS settings; `None`: without TLS.
     pub tls: Option<SiteTls>,
+    /// HTTP/3 at the listeners of `secure`.
+    pub http3: Http3,
     /// Access log.
     pub access: AccessLog,
     /// Settings of the root route: for paths that no route matches.

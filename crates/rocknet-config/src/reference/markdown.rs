@@ -71,7 +71,7 @@ pub fn markdown() -> String {
         &mut page,
         "`[server]`: the process and its threads",
         "",
-        &[Section::Server, Section::Events, Section::Spool],
+        &[Section::Server, Section::Http3, Section::Events, Section::Spool],
     );
     write_section(
         &mut page,
@@ -160,6 +160,7 @@ fn qualified(section: Section, key: &Key) -> String {
         Section::Server => format!("server.{}", key.name),
         Section::Events => format!("server.events.{}", key.name),
         Section::Spool => format!("server.spool.{}", key.name),
+        Section::Http3 => format!("http3.{}", key.name),
         Section::Limits => format!("limits.{}", key.name),
         Section::Log => format!("log.{}", key.name),
         Section::Rotate => format!("log.rotate.{}", key.name),

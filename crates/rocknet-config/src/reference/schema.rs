@@ -107,6 +107,7 @@ fn name(section: Section) -> &'static str {
         Section::Server => "server",
         Section::Events => "events",
         Section::Spool => "spool",
+        Section::Http3 => "http3",
         Section::Limits => "limits",
         Section::Log => "log",
         Section::Rotate => "rotate",

@@ -42,7 +42,6 @@ impl StartSettings {
             ("server.events", old.events != now.events),
             ("server.user", old.user != now.user),
             ("server.state", old.state != now.state),
-            ("server.http3", old.http3 != now.http3),
             ("server.backend", old.backend != now.backend),
         ]
         .into_iter()

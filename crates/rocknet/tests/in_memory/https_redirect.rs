@@ -28,7 +28,7 @@ fn server(keys: &str, with_certificate: bool) -> TestServer {
          tls = {{ cert = \"a.pem\", key = \"a.key\"{keys} }}\n"
     );
     TestServer::of(
-        "http3 = true\n",
+        "",
         &site,
         &[("a.pem", &cert), ("a.key", &made.signing_key.serialize_pem())],
     )

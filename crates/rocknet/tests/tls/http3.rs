@@ -15,7 +15,7 @@ const LARGE: usize = 5 << 20;
 /// Returns a configuration with one site; `keys` are further keys of the site.
 fn text(keys: &str) -> String {
     format!(
-        "[server]\nhttp3 = true\n[site.default]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\
+        "[site.default]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\
          tls = {{ cert = \"a.pem\", key = \"a.key\" }}\n{keys}"
     )
 }
@@ -205,7 +205,7 @@ fn each_head_has_its_own_deadline() {
 fn each_name_has_its_certificate_and_serves_no_other_site() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[("a/index.html", "site a"), ("b/index.html", "site b")]);
-    let mut text = "[server]\nhttp3 = true\n".to_owned();
+    let mut text = String::new();
     for name in ["a", "b"] {
         authority
             .leaf(Kind::Ecdsa, &[&format!("{name}.test")])

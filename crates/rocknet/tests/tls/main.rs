@@ -19,6 +19,7 @@ mod handshakes;
 mod hosts;
 mod http3;
 mod http3_client;
+mod http3_switch;
 mod log;
 mod php;
 #[cfg(target_os = "linux")]

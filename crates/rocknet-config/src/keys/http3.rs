@@ -1,0 +1,59 @@
+//! Keys of HTTP/3.
+
+use super::target::Target;
+use super::{Key, Kind, Section};
+use crate::binding::{Rendered, SettingGroup, SettingRows, bound, field};
+use crate::model::Http3;
+
+/// One second.
+const MIN_AGE_MS: u64 = 1_000;
+/// One year. Clients forget announcements earlier.
+const MAX_AGE_MS: u64 = 365 * 86_400_000;
+
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "http3",
+        &[Section::Server, Section::Site],
+        Kind::Either(&[Kind::Boolean, Kind::Table(Section::Http3)]),
+        "Serves HTTP/3 (QUIC) at each HTTPS listener too, on the UDP port of the same number, and announces it to clients \
+         (`Alt-Svc`). `false` switches it off and makes clients forget the announcement. A site overrides the value of \
+         `[server]`. If the UDP port cannot be opened, the sites are served without HTTP/3.",
+    )
+    .group(SettingGroup::Site)
+    .sets(&[
+        Target::Server(bound!(
+            render |server, _| rendered(server.http3),
+            nested |server, rows| nested_keys(server.http3, rows)
+        )),
+        Target::Site(bound!(
+            render |site, _| if site.secure.is_empty() { Rendered::Unset } else { rendered(site.http3) },
+            nested |site, rows| if !site.secure.is_empty() {
+                nested_keys(site.http3, rows);
+            }
+        )),
+    ])
+    .example("http3 = false")
+    .elsewhere(&["h3", "quic", "http3_hq", "alt_svc"]),
+    Key::new(
+        "max_age",
+        &[Section::Http3],
+        Kind::Duration {
+            min_ms: MIN_AGE_MS,
+            max_ms: MAX_AGE_MS,
+        },
+        "Time for which clients may use HTTP/3 after one response has announced it. Every response over TLS announces it \
+         again.",
+    )
+    .sets(&[Target::Http3(field!(max_age))])
+    .example("max_age = \"7d\""),
+];
+
+fn rendered(http3: Http3) -> Rendered {
+    Rendered::Value(http3.enabled.to_string())
+}
+
+fn nested_keys(http3: Http3, rows: &mut SettingRows<'_>) {
+    if http3.enabled {
+        rows.table(Section::Http3, "http3", &http3);
+    }
+}

@@ -1,0 +1,16 @@
+//! Settings of HTTP/3.
+
+use std::time::Duration;
+
+use super::with_defaults::with_defaults;
+
+with_defaults! {
+    /// HTTP/3 of the server or of one site.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Http3 {
+        /// True if HTTPS listeners also serve HTTP/3, on the UDP port of the same number.
+        pub enabled: bool = true,
+        /// Time for which clients may use the announced port without another response (`ma` of RFC 7838 §3.1).
+        pub max_age: Duration = Duration::from_secs(86_400),
+    }
+}

@@ -1,0 +1,99 @@
+//! The key `http3`: HTTP/3 switched on and off, for the server and for single sites.
+
+use super::certs::{Authority, Kind};
+use super::client::TlsClient;
+use super::http3_client::{Http3Client, connect};
+use super::support::{Folder, Running};
+
+/// Returns a configuration with the sites `a.test` and `b.test` at one address. `server`: keys of `[server]`. `own`:
+/// keys of `a.test`.
+fn text(server: &str, own: &str) -> String {
+    let site = |name: &str, keys: &str| {
+        format!(
+            "[site.\"{name}.test\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\
+             tls = {{ cert = \"{name}.pem\", key = \"{name}.key\" }}\n{keys}"
+        )
+    };
+    format!("[server]\nworkers = 1\n{server}{}{}", site("a", own), site("b", ""))
+}
+
+fn start(authority: &Authority, text: &str) -> Running {
+    let folder = Folder::with(&[("www/index.html", "home")]);
+    for name in ["a", "b"] {
+        authority
+            .leaf(Kind::Ecdsa, &[&format!("{name}.test")])
+            .write(&folder, name);
+    }
+    Running::start(folder, text)
+}
+
+/// Returns the `Alt-Svc` field of a response over TCP.
+fn alt_svc(authority: &Authority, server: &Running, name: &str) -> Option<String> {
+    let client = TlsClient::new(authority.roots(), name);
+    let mut client = client.client(server.address());
+    client.send(format!("GET / HTTP/1.1\r\nHost: {name}\r\n\r\n"));
+    let response = client.response();
+    assert_eq!(response.status, 200);
+    response.field("Alt-Svc").map(str::to_owned)
+}
+
+/// Returns true if the server accepts an HTTP/3 connection for this name.
+fn accepts(authority: &Authority, server: &Running, name: &str) -> bool {
+    connect(&TlsClient::new(authority.roots(), name), server.address()).is_ok()
+}
+
+#[test]
+fn a_reload_switches_http3_on_and_off() {
+    let authority = Authority::new("root");
+    let (on, off) = (text("", ""), text("http3 = false\n", ""));
+    let server = start(&authority, &off);
+    assert!(std::net::UdpSocket::bind(server.address()).is_ok(), "the port is free");
+    assert_eq!(alt_svc(&authority, &server, "a.test").as_deref(), Some("clear"));
+
+    server.reload(&on).expect("a valid configuration");
+    let client = Http3Client::open(&TlsClient::new(authority.roots(), "a.test"), server.address());
+    let client = client.expect("a connection");
+    assert_eq!(client.get("https://a.test/").body, b"home");
+    // The kernel has chosen the port, so the configuration does not have the port to announce.
+    assert_eq!(alt_svc(&authority, &server, "a.test"), None);
+
+    server.reload(&off).expect("a valid configuration");
+    assert_eq!(client.get("https://a.test/").body, b"home");
+    assert!(!accepts(&authority, &server, "a.test"));
+    assert_eq!(alt_svc(&authority, &server, "a.test").as_deref(), Some("clear"));
+
+    server.reload(&on).expect("a valid configuration");
+    assert!(accepts(&authority, &server, "a.test"));
+    assert!(client.connection.close_reason().is_none());
+}
+
+#[test]
+fn a_site_overrides_the_server() {
+    let authority = Authority::new("root");
+    for (server, own, expected) in [
+        ("", "http3 = false\n", (false, true)),
+        ("http3 = false\n", "http3 = { max_age = \"1h\" }\n", (true, false)),
+    ] {
+        let server = start(&authority, &text(server, own));
+        let accepted = ["a.test", "b.test"].map(|name| accepts(&authority, &server, name));
+        assert_eq!(accepted, [expected.0, expected.1]);
+        let announced = ["a.test", "b.test"].map(|name| alt_svc(&authority, &server, name).is_none());
+        assert_eq!(announced, [expected.0, expected.1]);
+    }
+}
+
+#[test]
+fn a_site_is_served_without_http3_if_its_udp_port_is_taken() {
+    let authority = Authority::new("root");
+    let taken = std::net::UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
+    let address = taken.local_addr().expect("an address");
+    let text = text("", "").replace("127.0.0.1:0", &address.to_string());
+    let server = start(&authority, &text);
+    assert_eq!(alt_svc(&authority, &server, "a.test").as_deref(), Some("clear"));
+
+    drop(taken);
+    server.reload(&text).expect("a valid configuration");
+    assert!(accepts(&authority, &server, "a.test"));
+    let announced = format!("h3=\":{}\"; ma=86400", address.port());
+    assert_eq!(alt_svc(&authority, &server, "a.test"), Some(announced));
+}
