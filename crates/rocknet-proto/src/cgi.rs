@@ -21,6 +21,7 @@ pub fn find_head_end(bytes: &[u8], from: usize) -> Option<usize> {
     // The last bytes before `from` may be CR LF CR.
     let mut at = from.saturating_sub(3);
     if at == 0 {
+        // A head without fields consists of its empty line.
         match bytes {
             [b'\n', ..] => return Some(1),
             [b'\r', b'\n', ..] => return Some(2),

@@ -14,6 +14,7 @@ const MAX_LABEL: u8 = 63;
 /// Returns a query for the records of type `record_type` of a name; `None` if the name is invalid. Recursion is not
 /// requested.
 pub fn query(id: u16, name: &str, record_type: u16) -> Option<Vec<u8>> {
+    // Opcode 0 is QUERY.
     let mut message = header(id, 0, [1, 0, 0, 0]);
     put_name(&mut message, name)?;
     put_u16s(&mut message, [record_type, IN]);
@@ -36,6 +37,7 @@ pub fn put_name(out: &mut Vec<u8>, name: &str) -> Option<()> {
     if name.len() > MAX_NAME {
         return None;
     }
+    // The root, an empty name, has no labels.
     for label in name.split('.').filter(|_| !name.is_empty()) {
         let length = u8::try_from(label.len())
             .ok()

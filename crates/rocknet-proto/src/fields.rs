@@ -56,6 +56,7 @@ pub struct FieldIndex {
 /// One field line in 16 bytes.
 #[derive(Clone, Copy, Debug)]
 struct Line {
+    /// Position of the first byte of the name.
     name: u32,
     /// The length of the name in the upper 24 bits; the number of the known name or `UNKNOWN_NAME` in the low eight.
     length_and_number: u32,

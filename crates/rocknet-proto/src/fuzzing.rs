@@ -43,6 +43,7 @@ pub fn h1_body(data: &[u8]) {
     bytes.extend_from_slice(data);
     for limits in [Limits::default(), SMALL] {
         same_in_all_splits(&bytes, |pieces| {
+            // The site limits the body to 4,096 bytes.
             server_transcript(pieces, &limits, Some(4096), ResponseTiming::AfterBody)
         });
     }
@@ -84,6 +85,7 @@ pub fn h2_connection(data: &[u8]) {
 }
 
 fn h2_in_all_configurations(bytes: &[u8]) {
+    // Both windows are raised to their minimum of 65,535 bytes.
     let small = Config {
         streams: 3,
         stream_window: 0,

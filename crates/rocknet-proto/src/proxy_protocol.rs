@@ -16,9 +16,9 @@ pub const MAX_V1_SIZE: usize = 107;
 /// followed by extensions of the sender (names, TLS information), which are skipped and far smaller than this limit.
 pub const MAX_V2_PAYLOAD: usize = 4096;
 
-/// Number of bytes that a header of either version always exceeds. The shortest header is `PROXY UNKNOWN` with its line
-/// end, 15 bytes.
-const MIN_HEADER_SIZE: usize = 13;
+/// Number of bytes that may be read before the version is known: the signature and command of version 2. Every header
+/// is longer; the shortest, `PROXY UNKNOWN` with its line end, has 15 bytes.
+const FIRST_READ_SIZE: usize = 13;
 
 /// Size of the fixed part of version 2, in bytes.
 const V2_FIXED_SIZE: usize = 16;
@@ -105,7 +105,7 @@ pub fn parse(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
 /// "PROXY" SP ("TCP4" | "TCP6") SP source SP destination SP port SP port CRLF   |   "PROXY UNKNOWN" [SP anything] CRLF
 /// ```
 fn parse_v1(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
-    if let Some(wanted) = MIN_HEADER_SIZE.checked_sub(header.len()).filter(|&wanted| wanted > 0) {
+    if let Some(wanted) = FIRST_READ_SIZE.checked_sub(header.len()).filter(|&wanted| wanted > 0) {
         return Ok(ParseProgress::More { wanted });
     }
     let end = header.iter().position(|&byte| byte == b'\r' || byte == b'\n');
@@ -156,10 +156,10 @@ fn parse_v2(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     {
         return Err(ProxyHeaderError::Command);
     }
-    if header.len() < MIN_HEADER_SIZE {
-        // The header may still be empty and become version 1, so only the minimum of both versions may be read.
+    if header.len() < FIRST_READ_SIZE {
+        // The header may still be empty and become version 1, so no more bytes may be read yet.
         return Ok(ParseProgress::More {
-            wanted: MIN_HEADER_SIZE - header.len(),
+            wanted: FIRST_READ_SIZE - header.len(),
         });
     }
     let Some(&[command, family, high, low]) = header.get(SIGNATURE.len()..V2_FIXED_SIZE) else {

@@ -4,6 +4,8 @@
 //! ```text
 //! 70:  CONTENT_LENGTH NUL 27 NUL  SCGI NUL 1 NUL  name NUL value NUL …  ,        then the body
 //! ```
+//!
+//! In this example, the variables have 70 bytes and the body has 27.
 
 use crate::cgi::VariableError;
 use crate::decimal::{MAX_DIGITS, digits};

@@ -69,6 +69,7 @@ impl<'b> Params<'b> {
         self.out.len() - self.start - HEADER_SIZE
     }
 
+    /// Writes the content length of the current record to its header.
     fn close(&mut self) {
         let header = header(kind::PARAMS, self.content());
         self.out[self.start..self.start + HEADER_SIZE].copy_from_slice(&header);

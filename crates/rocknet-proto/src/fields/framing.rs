@@ -2,8 +2,8 @@
 
 use super::{Known, KnownSet};
 
-/// The fields that, according to RFC 9110 §7.6.1 and RFC 9112 §6, only the sender of a message may write. Also two
-/// fields that were never standardized (Keep-Alive, Proxy-Connection).
+/// Fields that frame a message (RFC 9112 §6) or apply to one connection only (RFC 9110 §7.6.1), so that each server on
+/// the path writes its own.
 const FRAMING: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,

@@ -66,6 +66,7 @@ pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing:
             let Caller {
                 connection, head, out, ..
             } = &mut caller;
+            // The time is always 0.
             let received = connection.receive(limits, 0, &unread, head, out);
             assert!(received.consumed <= unread.len(), "more consumed than there is");
             let continues = caller.take(&received.event, &unread);
@@ -315,7 +316,7 @@ pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
         let stream = u32::from(next().unwrap_or(1) % 12);
         let flags = next().unwrap_or(5);
         let payload: Vec<u8> = match choice % 12 {
-            // A request head made of entries of the static table. Each flag adds a part: a literal field,
+            // A head for `GET http://a/`, made of entries of the static table. Each flag adds a part: a literal field,
             // Content-Length, an indexed field, a priority or padding.
             0..=2 => {
                 let mut block = vec![0x82, 0x86, 0x84, 0x41, 1, b'a'];

@@ -23,6 +23,7 @@ pub(super) fn request(pieces: &[&[u8]], limits: &Limits) -> Vec<String> {
         let mut rest = *piece;
         loop {
             let fin = number + 1 == pieces.len();
+            // The time is always 0.
             let received = connection.receive(limits, 0, stream, rest, fin, &mut head);
             assert!(received.consumed <= rest.len(), "no more than the piece is consumed");
             assert!(connection.memory() < MEMORY_MAX, "memory is bounded");
@@ -68,6 +69,7 @@ pub(super) fn request(pieces: &[&[u8]], limits: &Limits) -> Vec<String> {
 pub(super) fn unidirectional(pieces: &[&[u8]]) -> Vec<String> {
     let mut connection = ServerConnection::new(&Config::default(), &Limits::default());
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+        // Stream 2 is the first unidirectional stream of a client (RFC 9000 §2.1). The time is always 0.
         match connection.receive_unidirectional(2, 0, piece, false) {
             Ok(crate::h3::UnidirectionalAction::Continue) => {}
             Ok(action) => return vec![format!("{action:?}")],

@@ -1,4 +1,5 @@
-//! Validates `uri-host [":" port]` of Host and of the request target (RFC 9110 §7.2, RFC 3986 §3.2.2).
+//! Validates `uri-host [":" port]` of Host and of the request target (RFC 9110 §7.2, RFC 3986 §3.2.2). Sites are looked
+//! up by the stricter [`Authority`](crate::semantics::Authority).
 
 use std::net::Ipv6Addr;
 

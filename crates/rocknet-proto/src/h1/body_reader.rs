@@ -256,6 +256,7 @@ impl BodyReader {
         digits: usize,
     ) -> Result<Option<(u64, usize)>, ChunkError> {
         let extensions_left = limits.chunk_extension.saturating_sub(self.extensions as usize);
+        // Length of the longest valid line: digits, extensions and CRLF.
         let longest = extensions_left.saturating_add(MAX_SIZE_DIGITS + 2);
         let Some(end) = memchr(b'\n', &rest[..rest.len().min(longest)]) else {
             return if rest.len() < longest {

@@ -94,7 +94,8 @@ impl fmt::Display for EncodeError {
 impl std::error::Error for EncodeError {}
 
 /// Fields that callers must not pass. [`Framing`] decides the first three. The obsolete `Keep-Alive` and
-/// `Proxy-Connection` are never sent, because proxies must not forward them (RFC 9110 §7.6.1).
+/// `Proxy-Connection` are never sent, because proxies must not forward them (RFC 9110 §7.6.1). TE, Trailer and Upgrade,
+/// which [`Known::is_framing`] includes, are absent, because callers decide them.
 const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -246,6 +247,7 @@ pub fn chunk_head(size: u64, out: &mut Vec<u8>) {
     if size == 0 {
         return;
     }
+    // Position in bits of the first hexadecimal digit that is not 0.
     let mut shift = (63 - size.leading_zeros()) / 4 * 4;
     loop {
         out.push(b"0123456789abcdef"[(size >> shift) as usize & 15]);

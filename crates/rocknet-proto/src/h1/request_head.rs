@@ -103,7 +103,7 @@ fn read_request_line(
             {
                 at += 1;
             }
-            index.method = Method::from_bytes(&window[line.min(at)..at]);
+            index.method = Method::from_bytes(&window[line..at]);
             at
         }
     };

@@ -161,8 +161,8 @@ impl ServerConnection {
     ) -> Result<ServerEvent, Refusal> {
         let window = limits.head_window(unread);
         if self.scanned > 0 && window.len() < limits.head_ceiling() {
-            // Without a new line end nothing can change, so a client that sends single bytes costs one search of each
-            // byte.
+            // Without a new line end nothing can change until the window is full, so a client that sends single bytes
+            // costs one search of each byte.
             let new = window.get(self.scanned as usize..).unwrap_or(window);
             if memchr(b'\n', new).is_none() {
                 self.scanned = window.len() as u32;
@@ -210,6 +210,7 @@ impl ServerConnection {
                 while let [b'\r', b'\n', rest @ ..] = lines {
                     lines = rest;
                 }
+                // Without a line end after the empty lines, the request line itself is too long.
                 match memchr(b'\n', lines) {
                     None => Refusal::TargetTooLong,
                     Some(_) => Refusal::Field(FieldError::TooLarge),
@@ -404,13 +405,14 @@ impl ServerConnection {
     pub fn respond_complete(&mut self, status: Status, length: Length, close: bool) -> (Framing, AfterResponse) {
         let framing = self.respond(status, length, close);
         if self.writing == WriteState::Started {
+            // Otherwise the bytes, which are not accounted for, would count as missing.
             self.response_body = BodyWriter::empty();
         }
         (framing, self.after_response())
     }
 
-    /// Accounts for `size` bytes of the response body that the caller is about to send. If the body is chunked, writes
-    /// the chunk header before them.
+    /// Accounts for `size` bytes of the response body that the caller is about to send. If the body is chunked and
+    /// `size` is not 0, writes the chunk header before them.
     ///
     /// # Errors
     ///
@@ -464,6 +466,7 @@ impl ServerConnection {
 
     #[inline]
     fn after_response(&mut self) -> AfterResponse {
+        // The response was never started, or its body is shorter than announced.
         if self.writing != WriteState::Started || self.response_body.is_short() {
             return self.abort();
         }

@@ -6,6 +6,7 @@ pub const DATE_LENGTH: usize = 29;
 /// 9999-12-31T23:59:59Z, the last second with a year of four digits.
 const LAST_SECOND: u64 = 253_402_300_799;
 
+/// Seconds of a day.
 const DAY: u64 = 86_400;
 
 /// Two-digit years from 70 on belong to the twentieth century, smaller ones to the twenty-first. RFC 9110 interprets

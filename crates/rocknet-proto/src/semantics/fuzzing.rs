@@ -80,6 +80,7 @@ pub fn ranges(value: &[u8], length: u64) {
         sum += range.size();
     }
     assert!(sum <= length);
+    // The length of the response body saturates at `u64::MAX`.
     assert!(
         MultipartRanges::new(&ranges, length, None, Boundary::new([0; 16])).content_length() > sum.min(u64::MAX - 1)
     );
