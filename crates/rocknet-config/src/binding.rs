@@ -67,7 +67,7 @@ pub(crate) fn read<T: HasKeys>(check: &mut Check<'_>, section: Section, table: O
     }
 }
 
-/// Collects the settings of an explanation.
+/// Collects the settings that `rocknet explain` lists.
 #[derive(Debug)]
 pub(crate) struct SettingRows<'p> {
     spans: &'p BTreeMap<String, SourceSpan>,

@@ -1,5 +1,5 @@
-//! Table of keys: one entry per key is the source of the check, the reference, the JSON Schema and the forms of the
-//! GUI.
+//! Table of keys: one entry per key is the source of the check, of `rocknet explain`, of the reference and of the JSON
+//! Schema.
 
 mod access;
 pub(crate) mod acme;

@@ -156,6 +156,7 @@ fn read_configuration(
         check::check(&root, &mut check)
     };
     let site_errors = std::mem::take(&mut check.site_errors);
+    // At start, errors of a single site are in `site_errors`, and do not refuse the configuration.
     let refused = report.errors() > 0;
     report.omitted += site_errors.omitted;
     site_errors

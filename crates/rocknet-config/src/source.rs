@@ -148,7 +148,8 @@ impl Sources {
         };
         let column = chars_before(span.start);
         let width = chars_before(span.end).saturating_sub(column).max(1);
-        // If the first characters of the line do not show the span, the excerpt begins shortly before the span.
+        // If the first characters of the line do not show the span, or half an excerpt of a wide span, the excerpt
+        // begins shortly before the span.
         let skipped = if column + width.min(MAX_EXCERPT_CHARS / 2) > MAX_EXCERPT_CHARS {
             column - MAX_EXCERPT_CHARS / 4
         } else {

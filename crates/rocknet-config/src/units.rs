@@ -79,6 +79,7 @@ pub(crate) fn size(text: &str) -> Result<u64, UnitError> {
     let Some((_, bytes)) = SIZE.iter().find(|(name, _)| *name == unit) else {
         let letter = unit.trim().chars().next().unwrap_or(' ').to_ascii_uppercase();
         let lower = unit.trim().to_ascii_lowercase();
+        // `-` stands for a unit that does not begin with an ASCII character, and is not in the list.
         let is_size_unit = ["", "b", "ib", "bytes", "byte"].contains(&lower.get(1..).unwrap_or("-"));
         return Err(match letter {
             'K' | 'M' | 'G' | 'T' if is_size_unit => UnitError(format!(

@@ -2,7 +2,7 @@
 
 use crate::model::SourceSpan;
 
-/// Part of an explanation, in the order in which a request is processed.
+/// Group of settings in the output of `rocknet explain`, in the order in which a request is processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SettingGroup {
     /// Names and listeners of the site, its TLS settings and its log.
@@ -32,6 +32,6 @@ pub struct EffectiveSetting {
     pub value: String,
     /// Position of the key; `None` for a default.
     pub span: Option<SourceSpan>,
-    /// Part of the explanation that lists the setting.
+    /// Group in which the setting is listed.
     pub group: SettingGroup,
 }

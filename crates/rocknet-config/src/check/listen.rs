@@ -30,7 +30,7 @@ enum ListenScheme {
 }
 
 /// Reads the listeners of a site. The returned flag is true if the configuration has `listen`. `header`: span of the
-/// site's name. `tls`: true if the site uses TLS or its `tls` is invalid.
+/// site's name. `tls`: true if the site uses TLS, or if its `tls` is invalid, so that https:// is not reported as well.
 pub(super) fn build(
     check: &mut Check<'_>,
     name: &SiteName,

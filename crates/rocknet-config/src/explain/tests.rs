@@ -197,6 +197,7 @@ scgi = "b:1"
         let groups: Vec<_> = got.settings.iter().map(|applied| applied.group).collect();
         assert!(groups.is_sorted(), "{groups:?}");
         let rows = got.settings.into_iter().filter(|applied| applied.group == group);
+        // Line 0 marks a setting without a position, which is at its default.
         let line = |applied: &EffectiveSetting| applied.span.as_ref().map_or(0, |span| span.line);
         rows.map(|row| format!("{} {} {}", row.key, row.value, line(&row)))
             .collect()

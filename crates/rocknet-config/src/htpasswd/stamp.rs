@@ -9,9 +9,12 @@ use std::path::Path;
 /// time of the inode, because a program that copies a file may set an older modification time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
+    /// Modification time: seconds and nanoseconds.
     modified: (i64, i64),
+    /// Change time of the inode: seconds and nanoseconds.
     changed: (i64, i64),
     size: u64,
+    /// Numbers of the device and of the inode.
     inode: (u64, u64),
     mode: u32,
 }

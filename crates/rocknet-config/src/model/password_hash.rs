@@ -215,6 +215,7 @@ fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashError> {
     // The usual programs create digests of whole 4-byte words. RFC 9106 allows other lengths, but here such a length
     // most likely means that the digest was truncated.
     let is_cut = base64_bytes(hash).is_none_or(|bytes| bytes % 4 != 0);
+    // RFC 9106 §3.1 requires at least 8 KiB of memory for each lane.
     if !fits(salt, 8, 64)
         || !fits(hash, 16, 64)
         || is_cut

@@ -23,6 +23,7 @@ pub(super) struct BrokenValue {
     pub open: Span,
     /// Span of the first error.
     pub error: Span,
+    /// Offset of the end of the value.
     pub end: u32,
     pub is_list: bool,
 }

@@ -53,6 +53,7 @@ fn proposed(text: &str) -> Vec<String> {
         Some(bare) => (bare, true),
         None => (bare, false),
     };
+    // U+0001 stands for an escaped dot, so that it is not read as a wildcard below.
     let mut pattern = bare.replace("\\.", "\u{1}");
     for run in [
         "([^/]+)", "([^/]*)", "([0-9]+)", "(\\d+)", "(.*)", "(.+)", "[^/]+", "[0-9]+", "\\d+", ".*", ".+",
