@@ -131,7 +131,8 @@ impl Decoder {
     }
 
     /// Called when a stream is abandoned before all its sections were decoded (RFC 9204 §2.2.2.2). The client releases
-    /// its references when it receives the Stream Cancellation.
+    /// its references when it receives the Stream Cancellation. If the announced capacity is 0, there are no
+    /// references, so none is sent.
     pub(crate) fn cancel(&mut self, stream: u64) {
         self.unblock(stream);
         if self.max_capacity > 0 {
@@ -159,6 +160,9 @@ impl Decoder {
     }
 }
 
+/// Hash of every entry, because a decoder does not look fields up.
+const NO_HASH: u32 = 0;
+
 /// Applies an instruction to the table. `field` is a buffer for the name and the value.
 fn apply(
     instruction: EncoderInstruction<'_>,
@@ -179,7 +183,7 @@ fn apply(
             let entry = *table.newest(index).ok_or(QpackError::InstructionIndex)?;
             let length = table.fields().copy_field(&entry, field);
             let (name, value) = field.split_at(length);
-            return inserted(table.insert(name, value, 0, entry.class, entry.value_valid));
+            return check_fit(table.insert(name, value, NO_HASH, entry.class, entry.value_valid));
         }
         EncoderInstruction::InsertStaticName { index, value } => {
             let name = static_table::at(index).ok_or(QpackError::InstructionIndex)?;
@@ -199,7 +203,7 @@ fn apply(
     let length = field.len();
     append(value, field)?;
     let (name, value) = field.split_at(length);
-    inserted(table.insert(name, value, 0, class, is_valid_value(value)))
+    check_fit(table.insert(name, value, NO_HASH, class, is_valid_value(value)))
 }
 
 fn append(string: StringLiteral<'_>, out: &mut Vec<u8>) -> Result<(), QpackError> {
@@ -208,6 +212,6 @@ fn append(string: StringLiteral<'_>, out: &mut Vec<u8>) -> Result<(), QpackError
         .map_err(|_: ReadError| QpackError::InstructionHuffman)
 }
 
-fn inserted(fits: bool) -> Result<(), QpackError> {
+fn check_fit(fits: bool) -> Result<(), QpackError> {
     if fits { Ok(()) } else { Err(QpackError::EntryTooLarge) }
 }

@@ -10,6 +10,7 @@ use crate::h2::hpack::dynamic_table::ENTRY_OVERHEAD;
 pub(super) struct SectionPrefix {
     /// Insert count with which the section can be decoded. 0 if the section does not refer to the dynamic table.
     pub required: u64,
+    /// Absolute index from which the indices in field lines are counted (RFC 9204 §3.2.5, §3.2.6).
     pub base: u64,
 }
 

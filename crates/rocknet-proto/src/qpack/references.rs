@@ -14,7 +14,7 @@ pub(super) const MAX_SECTIONS: usize = 128;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SectionReferences {
     pub stream: u64,
-    /// Required Insert Count: one more than the newest entry referred to.
+    /// Required Insert Count: one more than the absolute index of the newest entry referred to.
     pub required: u64,
     /// Absolute index of the oldest entry referred to.
     pub oldest: u64,

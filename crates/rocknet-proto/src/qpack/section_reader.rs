@@ -28,7 +28,7 @@ pub(super) struct SectionReader<'a> {
 
 impl<'a> SectionReader<'a> {
     /// Decodes the field lines, which start at `at`. Memory use is bounded by the sink and by 8/5 of the section's
-    /// size.
+    /// size, because the shortest Huffman code has 5 bits.
     pub(super) fn decode(&self, mut at: usize, sink: &mut impl FieldSink) -> Result<(), QpackError> {
         let mut fields = 0;
         while let Some(&first) = self.section.get(at) {

@@ -42,7 +42,8 @@ impl<'a> StringLiteral<'a> {
         Ok((StringLiteral { is_coded, bytes }, start + length))
     }
 
-    /// Appends the decoded string. It has at most 8/5 of the bytes received.
+    /// Appends the decoded string. It has at most 8/5 of the bytes received, because the shortest Huffman code has 5
+    /// bits.
     #[inline]
     pub(super) fn append_to(self, out: &mut Vec<u8>) -> Result<(), ReadError> {
         if self.is_coded {

@@ -71,7 +71,7 @@ fn take(output: &mut Vec<u8>) -> Vec<u8> {
     std::mem::take(output)
 }
 
-/// RFC 9204 appendix B, byte by byte.
+/// RFC 9204 appendix B, with instructions in pieces of several sizes.
 #[test]
 fn examples_of_the_standard() {
     for piece in [1, 2, 3, 100] {
@@ -185,6 +185,7 @@ fn invalid_sections_are_rejected() {
     ] {
         let mut decoder = decoder_with_entries();
         assert_eq!(decode(&mut decoder, 0, &hex(section)), Err(error), "{section}");
+        // Only the two insertions are acknowledged.
         assert_eq!(take(decoder.output()), [0x02], "{section}");
     }
 }
