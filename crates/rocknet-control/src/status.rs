@@ -26,6 +26,10 @@ pub struct Status {
     pub connections_open: u64,
     /// Number of accepted connections.
     pub connections_total: u64,
+    /// UDP ports that serve HTTP/3.
+    pub http3_ports: Vec<u16>,
+    /// Number of connections that are open now and use QUIC.
+    pub http3_open: u64,
     /// Number of connections and streams that now carry another protocol, such as WebSocket.
     pub tunnels_open: u64,
     /// Number of received requests.
@@ -139,6 +143,16 @@ impl fmt::Display for Status {
         }
         let (open, total) = (text::count(self.connections_open), text::count(self.connections_total));
         row("connections", format!("{open} open, {total} in all"))?;
+        if !self.http3_ports.is_empty() {
+            let ports: Vec<_> = self.http3_ports.iter().take(PORTS_SHOWN).map(u16::to_string).collect();
+            let more = if self.http3_ports.len() > PORTS_SHOWN {
+                ", …"
+            } else {
+                ""
+            };
+            let open = text::count(self.http3_open);
+            row("HTTP/3", format!("{open} open, UDP {}{more}", ports.join(", ")))?;
+        }
         if self.tunnels_open > 0 {
             row("tunnels", format!("{} open", text::count(self.tunnels_open)))?;
         }
@@ -213,6 +227,9 @@ const NAME_WIDTH: usize = 13;
 
 const ERROR_INDENT: usize = 2;
 
+/// Maximum number of UDP ports that are shown.
+const PORTS_SHOWN: usize = 8;
+
 /// Maximum number of characters of a version, listener or name that are shown: one line of a wide terminal.
 pub(crate) const MAX_SHOWN: usize = 120;
 
@@ -230,6 +247,8 @@ mod tests {
             workers: 8,
             connections_open: 12,
             connections_total: 1_234,
+            http3_ports: vec![443, 8443],
+            http3_open: 2,
             tunnels_open: 0,
             requests: 1_234_567,
             bytes_sent: 5_368_709_120,
@@ -274,6 +293,7 @@ workers      8 threads
 listening    http://0.0.0.0:80
              http://[::]:80
 connections  12 open, 1,234 in all
+HTTP/3       2 open, UDP 443, 8443
 requests     1,234,567
 responses    2xx 1,200,000, 3xx 30,000, 4xx 4,560, 5xx 7
 sent         5.0 GiB

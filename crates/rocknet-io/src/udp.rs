@@ -40,8 +40,8 @@ pub use self::transmit::{MAX_SEGMENTS, MAX_TRANSMIT_BYTES, Transmit};
 use crate::socket::Address;
 
 /// Buffer size in bytes requested for a socket in each direction. The default of 208 KiB has room for only a few of the
-/// largest batches. The kernel limits the size to `net.core.rmem_max` and `wmem_max`.
-const SOCKET_BUFFER: usize = 2 << 20;
+/// largest batches. Linux limits the size to `net.core.rmem_max` and `wmem_max`.
+pub const SOCKET_BUFFER: usize = 2 << 20;
 
 /// Binds `count` sockets, at least one, to a UDP port, which [`UdpSocket::new`] takes. Linux distributes clients over
 /// them.
@@ -92,6 +92,20 @@ fn unbound(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
     system::enable_options(&socket, address.is_ipv6())?;
     Ok(socket)
+}
+
+/// Returns true if the kernel has granted a socket from [`bind`] less than [`SOCKET_BUFFER`] in either direction. Losses
+/// of datagrams are then likely under load.
+pub fn has_small_buffers(socket: &OwnedFd) -> bool {
+    let socket = socket2::SockRef::from(socket);
+    // Linux reports twice the granted size, because half of the buffer is for its own records (socket(7)).
+    let wanted = if cfg!(target_os = "linux") {
+        2 * SOCKET_BUFFER
+    } else {
+        SOCKET_BUFFER
+    };
+    let is_small = |granted: io::Result<usize>| granted.is_ok_and(|granted| granted < wanted);
+    is_small(socket.recv_buffer_size()) || is_small(socket.send_buffer_size())
 }
 
 /// A UDP socket; on Linux with segmentation offload (GSO and GRO), ECN and local addresses.

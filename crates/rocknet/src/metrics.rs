@@ -16,6 +16,9 @@ pub use self::durations::{Durations, Histogram};
 pub struct WorkerCounters {
     pub connections_total: Counter,
     pub connections_closed: Counter,
+    /// Accepted connections that use QUIC. They are also in `connections_total`.
+    pub quic_total: Counter,
+    pub quic_closed: Counter,
     pub requests: Counter,
     pub bytes_sent: Counter,
     pub cache_hits: Counter,
@@ -44,6 +47,8 @@ impl WorkerCounters {
         let WorkerCounters {
             connections_total,
             connections_closed,
+            quic_total,
+            quic_closed,
             requests,
             bytes_sent,
             cache_hits,
@@ -55,6 +60,8 @@ impl WorkerCounters {
         } = ended;
         self.connections_total.add(connections_total.get());
         self.connections_closed.add(connections_closed.get());
+        self.quic_total.add(quic_total.get());
+        self.quic_closed.add(quic_closed.get());
         self.requests.add(requests.get());
         self.bytes_sent.add(bytes_sent.get());
         self.cache_hits.add(cache_hits.get());

@@ -19,7 +19,7 @@ use crate::snapshot::Snapshot;
 /// A configured address, the bound address, and the number of workers that serve it.
 pub type BoundListener = (Address, Address, usize);
 
-/// Returns the state and counters of a server, except reloads and log drops, which
+/// Returns the state and counters of a server, except reloads, log drops and UDP ports, which
 /// [`Server::status`](crate::server::Server::status) adds.
 pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, cache: &CacheStatus) -> Status {
     let sum = |which: fn(&WorkerCounters) -> u64| metrics.sum(which);
@@ -28,6 +28,8 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
     // difference is not negative. The subtraction saturates all the same, because relaxed reads are not ordered.
     let closed = sum(|worker| worker.connections_closed.get());
     let opened = sum(|worker| worker.connections_total.get());
+    let quic_closed = sum(|worker| worker.quic_closed.get());
+    let quic_opened = sum(|worker| worker.quic_total.get());
     let tunnels_closed = sum(|worker| worker.tunnels_closed.get());
     let tunnels = sum(|worker| worker.tunnels_total.get());
     let secure = |configured: &Address| snapshot.listeners.get(configured).is_some_and(|names| names.secure);
@@ -51,6 +53,7 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
         workers: bound.iter().map(|(.., workers)| workers).sum(),
         connections_open: opened.saturating_sub(closed),
         connections_total: opened,
+        http3_open: quic_opened.saturating_sub(quic_closed),
         tunnels_open: tunnels.saturating_sub(tunnels_closed),
         requests: sum(|worker| worker.requests.get()),
         bytes_sent: sum(|worker| worker.bytes_sent.get()),

@@ -190,10 +190,20 @@ impl Server {
     pub fn status(&self) -> Status {
         let bound = self.listeners();
         let state = self.state();
+        let served = quic_addresses(&state.snapshot.config);
+        let served = |address: &Address| served.contains(address);
+        let http3_ports: BTreeSet<u16> = state
+            .listeners
+            .iter()
+            .filter(|(configured, listener)| listener.has_quic() && served(configured))
+            .filter_map(|(_, listener)| listener.bound().port())
+            .collect();
+        let http3_ports = http3_ports.into_iter().collect();
         Status {
             reloads: state.reloads,
             last_reload_error: state.last_reload_error.clone(),
             log_drops: self.shared.logger.drops(),
+            http3_ports,
             ..report::status(&state.snapshot, &bound, &self.metrics, self.shared.cache.status())
         }
     }

@@ -377,26 +377,47 @@ impl Drop for OpenTunnel {
 }
 
 /// Counts a connection as open until it is dropped.
-pub struct OpenConnection(Rc<Worker>);
+pub struct OpenConnection {
+    worker: Rc<Worker>,
+    is_quic: bool,
+}
 
 impl OpenConnection {
+    /// Counts a connection over a socket of its own.
     pub fn new(worker: &Rc<Worker>) -> OpenConnection {
+        OpenConnection::counted(worker, false)
+    }
+
+    /// Counts a QUIC connection.
+    pub fn quic(worker: &Rc<Worker>) -> OpenConnection {
+        worker.counters.quic_total.add(1);
+        OpenConnection::counted(worker, true)
+    }
+
+    fn counted(worker: &Rc<Worker>, is_quic: bool) -> OpenConnection {
         worker.connections.set(worker.connections.get() + 1);
         worker.counters.connections_total.add(1);
-        OpenConnection(Rc::clone(worker))
+        OpenConnection {
+            worker: Rc::clone(worker),
+            is_quic,
+        }
     }
 
     #[inline]
     pub fn worker(&self) -> &Rc<Worker> {
-        &self.0
+        &self.worker
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.0.connections.set(self.0.connections.get() - 1);
-        self.0.counters.connections_closed.add(1);
-        if let Some(waker) = self.0.close_waker.borrow_mut().take() {
+        let worker = &self.worker;
+        worker.connections.set(worker.connections.get() - 1);
+        worker.counters.connections_closed.add(1);
+        if self.is_quic {
+            worker.counters.quic_closed.add(1);
+        }
+        if let Some(waker) = worker.close_waker.borrow_mut().take() {
             waker.wake();
         }
     }

@@ -70,7 +70,7 @@ pub fn serve(worker: &Rc<Worker>, connection: Connection) {
     } else {
         None
     };
-    spawn(h3::Connection::new(OpenConnection::new(worker), connection, local));
+    spawn(h3::Connection::new(OpenConnection::quic(worker), connection, local));
 }
 
 /// Returns the selector that chooses the TLS configuration of a handshake. It uses the worker's current configuration.

@@ -4,6 +4,7 @@ mod accounts;
 mod certificates;
 mod commands;
 mod error_log;
+mod http3;
 mod isolated;
 mod php_versions;
 mod program;

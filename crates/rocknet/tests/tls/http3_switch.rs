@@ -54,12 +54,17 @@ fn a_reload_switches_http3_on_and_off() {
     let client = Http3Client::open(&TlsClient::new(authority.roots(), "a.test"), server.address());
     let client = client.expect("a connection");
     assert_eq!(client.get("https://a.test/").body, b"home");
+    let status = server.server().status();
+    assert_eq!(status.http3_ports, [server.address().port()]);
+    assert_eq!(status.http3_open, 1);
+    assert!(status.connections_open >= 1, "{status:?}");
     // The kernel has chosen the port, so the configuration does not have the port to announce.
     assert_eq!(alt_svc(&authority, &server, "a.test"), None);
 
     server.reload(&off).expect("a valid configuration");
     assert_eq!(client.get("https://a.test/").body, b"home");
     assert!(!accepts(&authority, &server, "a.test"));
+    assert!(server.server().status().http3_ports.is_empty());
     assert_eq!(alt_svc(&authority, &server, "a.test").as_deref(), Some("clear"));
 
     server.reload(&on).expect("a valid configuration");

@@ -1,0 +1,46 @@
+//! Checks of HTTP/3: UDP ports and the buffers of their sockets.
+
+use std::io;
+
+use rocknet::snapshot::quic_addresses;
+use rocknet_config::model::Config;
+use rocknet_io::udp;
+
+use super::MAX_PORTS;
+use super::verdict::Check;
+
+const SUBJECT: &str = "HTTP/3";
+
+/// Opens each UDP port and closes it again. Problems are only a disadvantage, because sites are also served over TCP.
+pub(super) fn check(config: &Config) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut has_small_buffers = false;
+    for address in quic_addresses(config).into_iter().take(MAX_PORTS) {
+        checks.push(match udp::bind(&address, 1) {
+            Ok(sockets) => {
+                has_small_buffers |= sockets.iter().any(udp::has_small_buffers);
+                let found = format!("UDP port of {address} can be opened; a firewall in front has to let it pass");
+                Check::good(SUBJECT, found)
+            }
+            // Most likely the port belongs to a running RockNet.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                Check::fair(SUBJECT, format!("UDP port of {address} is in use"))
+            }
+            Err(error) => Check::fair(
+                SUBJECT,
+                format!("UDP port of {address} cannot be opened, and HTTP/3 is not served there: {error}"),
+            ),
+        });
+    }
+    if has_small_buffers {
+        let size = udp::SOCKET_BUFFER;
+        checks.push(Check::fair(
+            SUBJECT,
+            format!(
+                "the kernel limits the buffers of UDP sockets, so datagrams are lost under load: `sysctl -w \
+                 net.core.rmem_max={size} net.core.wmem_max={size}`"
+            ),
+        ));
+    }
+    checks
+}
