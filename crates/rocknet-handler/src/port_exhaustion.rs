@@ -22,8 +22,8 @@ const PAUSE_MS: u64 = 500;
 const MAX_DESTINATIONS: usize = 1024;
 
 /// Advice for the operator, in the log and on error pages of `dev` mode.
-pub const HINT: &str = "All local ports for connections to it are in use. Widen net.ipv4.ip_local_port_range, give it more \
-                        addresses, or allow fewer requests at once (`connections` of a proxy).";
+pub const HINT: &str = "All local ports for connections to it are in use. Widen net.ipv4.ip_local_port_range, give the \
+                        back end more addresses, or allow fewer requests at once (`connections` of a proxy).";
 
 static PAUSED: Destinations = Destinations::new();
 

@@ -112,6 +112,7 @@ impl SpoolWriter {
 
     /// Writes bytes to the file in the pool, and waits until they are written.
     async fn write(&mut self, bytes: Vec<u8>) -> Result<(), Error> {
+        // `Ok` is the open file, and `Err` the reservation for the file that the job creates.
         let (handle, length) = match &self.file {
             Some(partial) => (Ok(Arc::clone(partial.file.handle()?)), partial.length),
             None => (Err(self.store.file()?), 0),

@@ -16,8 +16,8 @@ use rocknet_io::queue::SendQueue;
 use super::flow::FlowMeter;
 use super::{Scratch, Tunnel};
 
-/// Maximum number of pieces moved in one direction before the tunnel yields. Each has at most 64 KiB, so a busy tunnel
-/// occupies the worker for half a megabyte.
+/// Maximum number of pieces moved in one direction before the tunnel yields. A copied piece has at most 64 KiB, so a
+/// busy tunnel occupies the worker for half a megabyte.
 const MAX_PIECES_PER_POLL: u32 = 8;
 /// Maximum number of bytes moved in one direction before the tunnel yields. Pieces that the kernel moves are larger
 /// than 64 KiB, so a limit on their number is not enough.
