@@ -188,6 +188,7 @@ fn precompressed(lookup: &DiskLookup, tree: &Tree, relative: &[u8], meta: &Meta)
     found
 }
 
+/// Creates the asset of a file. `is_shared`: true if the file is served for many paths.
 fn asset(
     lookup: &DiskLookup,
     tree: &Tree,
@@ -259,6 +260,7 @@ pub fn variant(
     if let Some(etag) = &etag {
         fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()));
     }
+    // The fields of 304.
     let mut short = fields.clone();
     short.remove("Content-Type");
     short.remove("Accept-Ranges");

@@ -186,6 +186,7 @@ fn evaluate_as(method: Method, request: &Request<'_>, validators: &Validators<'_
         if_modified_since: fields.get(Known::IfModifiedSince),
         if_unmodified_since: fields.get(Known::IfUnmodifiedSince),
     };
+    // `true`: the representation exists.
     conditional::evaluate(method, &preconditions, validators, true)
 }
 
