@@ -76,7 +76,7 @@ impl ResponseHead {
     }
 }
 
-/// Body of a response to HEAD: has a length in bytes, but is not sent.
+/// Body of a response to HEAD: has a length in bytes, if it is known, but is not sent.
 pub struct OmittedBody(pub Option<u64>);
 
 impl Stream for OmittedBody {

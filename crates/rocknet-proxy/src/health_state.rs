@@ -31,6 +31,7 @@ impl HealthState {
             (true, false) => thresholds.fall,
         };
         self.has_verdict = true;
+        // The check confirms the state.
         if is_success != self.is_unhealthy {
             self.contrary = 0;
             return None;

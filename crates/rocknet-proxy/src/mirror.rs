@@ -27,6 +27,7 @@ impl Mirror {
     pub fn new(model: &model::Mirror, resolve: model::Resolve, upstreams: &Upstreams) -> Mirror {
         Mirror {
             copies: Arc::clone(&upstreams.copies),
+            // A mirror has neither health checks nor TLS.
             upstream: upstreams.get(&model.to, None, resolve, None),
             share: model.share.into(),
             max_body: model.content,

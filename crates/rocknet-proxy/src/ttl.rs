@@ -34,7 +34,8 @@ const RECURSION_DESIRED: u8 = 1;
 
 /// Returns the TTL of a name in seconds, or `None` if the DNS does not report one.
 pub async fn lookup(name: &str) -> Option<u32> {
-    // Reading may block, because the file is small and usually in the page cache, and this thread serves no client.
+    // A blocking read is acceptable, because the file is small and usually in the page cache, and this thread serves no
+    // client.
     let conf = std::fs::read(RESOLV_CONF).ok()?;
     let conf = ResolvConf::read(&String::from_utf8_lossy(&conf[..conf.len().min(MAX_CONF)]));
     for name in conf.names(name) {
@@ -66,8 +67,7 @@ impl ResolvConf {
         for line in text.lines() {
             let mut words = line.split_whitespace();
             match words.next() {
-                // A server whose address has a zone (`%eth0`) is skipped. Without a server, the default interval of
-                // lookups is used.
+                // A server whose address has a zone (`%eth0`) is skipped.
                 Some("nameserver") => conf
                     .servers
                     .extend(words.next().and_then(|ip| ip.parse::<IpAddr>().ok())),
@@ -84,6 +84,7 @@ impl ResolvConf {
         }
         conf.servers.truncate(MAX_SERVERS);
         if conf.servers.is_empty() {
+            // The system resolver has the same default.
             conf.servers.push(Ipv4Addr::LOCALHOST.into());
         }
         conf

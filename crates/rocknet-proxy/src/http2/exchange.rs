@@ -37,7 +37,7 @@ pub struct H2Exchange {
     /// Interim responses that are not forwarded yet.
     interim_responses: Option<Box<InterimResponse>>,
     /// Number of received interim responses, at most [`MAX_INTERIM`].
-    interim: u8,
+    interim_count: u8,
 }
 
 /// Exchange whose final response head has arrived.
@@ -65,7 +65,7 @@ impl H2Exchange {
             response,
             upload,
             interim_responses: None,
-            interim: 0,
+            interim_count: 0,
         }
     }
 
@@ -126,8 +126,8 @@ impl H2Exchange {
             if self.permit.is_malformed(self.response.stream_id()) {
                 return Poll::Ready(Err(malformed()));
             }
-            self.interim += 1;
-            if self.interim > MAX_INTERIM {
+            self.interim_count += 1;
+            if self.interim_count > MAX_INTERIM {
                 let why = "too many interim responses".to_owned();
                 return Poll::Ready(Err(ProxyError::InvalidH2(why)));
             }
@@ -207,6 +207,7 @@ impl H2Response {
 struct H2Body {
     body: RecvStream,
     deadline: Deadline,
+    /// Idle timeout in ticks.
     idle: u32,
     /// Number of bytes that were passed on but are not returned to the flow-control window yet.
     unreleased: usize,
