@@ -88,6 +88,7 @@ impl ApplicationGroup {
             index,
             load: member.load(),
             weight: 1.0,
+            // Not used, because no balance selects an application by key.
             name_hash: 0,
         };
         let untried = || {

@@ -228,11 +228,8 @@ impl ReaperEntry {
 /// also returns false for `EPERM`, which means that the processes have changed their user; the result of `try_wait`
 /// then decides.
 fn may_still_run(error: &io::Error) -> bool {
-    let no_such_process = [Errno::CHILD, Errno::SRCH, Errno::PERM].map(Errno::raw_os_error);
-    error.kind() != io::ErrorKind::BrokenPipe
-        && !error
-            .raw_os_error()
-            .is_some_and(|number| no_such_process.contains(&number))
+    let ignored = [Errno::CHILD, Errno::SRCH, Errno::PERM].map(Errno::raw_os_error);
+    error.kind() != io::ErrorKind::BrokenPipe && !error.raw_os_error().is_some_and(|number| ignored.contains(&number))
 }
 
 fn run(commands: &Receiver<ReaperCommand>) {

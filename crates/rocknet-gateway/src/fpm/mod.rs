@@ -100,6 +100,7 @@ async fn try_handle(
     let (view, context) = (received.exchange.request.view(), received.context());
     let records = || {
         let mut records = Vec::with_capacity(RECORDS);
+        // `true`: php-fpm keeps the connection open after its response.
         fastcgi::begin(&mut records, true);
         let mut params = Params::new(&mut records);
         let written = variables::write(&mut params, &view, VariableSource::Script(script), &context, length);

@@ -59,6 +59,7 @@ fn missing_message(version: PhpVersion, found: &[Installed]) -> String {
 /// Returns each version that RockNet should run itself for some site or route.
 fn versions(config: &Config) -> Vec<PhpVersion> {
     let mut all: Vec<PhpVersion> = wanted(config).into_iter().map(|(version, _)| version).collect();
+    // Equal versions are adjacent, because `wanted` is sorted.
     all.dedup();
     all
 }
