@@ -75,7 +75,7 @@ enum {
     ROCKNET_TARGET = 5,
     /* Host and port of the request as the client sent them. */
     ROCKNET_HOST = 6,
-    /* "HTTP/1.0", "HTTP/1.1", "HTTP/2.0" */
+    /* "HTTP/1.0", "HTTP/1.1", "HTTP/2.0", "HTTP/3.0" */
     ROCKNET_VERSION = 7,
     /* "https" or "http" */
     ROCKNET_SCHEME = 8,

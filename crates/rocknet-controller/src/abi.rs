@@ -40,7 +40,7 @@ pub const QUERY: u32 = 4;
 pub const TARGET: u32 = 5;
 /// Property: host and port of the request as the client sent them.
 pub const HOST: u32 = 6;
-/// Property: `HTTP/1.0`, `HTTP/1.1` or `HTTP/2.0`.
+/// Property: `HTTP/1.0`, `HTTP/1.1`, `HTTP/2.0` or `HTTP/3.0`.
 pub const VERSION: u32 = 7;
 /// Property: `https` or `http`.
 pub const SCHEME: u32 = 8;

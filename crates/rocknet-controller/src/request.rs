@@ -95,7 +95,7 @@ impl<'call> Request<'call> {
         self.read(abi::HOST).unwrap_or_default()
     }
 
-    /// Returns the version: `HTTP/1.0`, `HTTP/1.1` or `HTTP/2.0`.
+    /// Returns the version: `HTTP/1.0`, `HTTP/1.1`, `HTTP/2.0` or `HTTP/3.0`.
     pub fn version(&self) -> &'call [u8] {
         self.read(abi::VERSION).unwrap_or_default()
     }
