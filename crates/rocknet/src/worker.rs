@@ -261,6 +261,7 @@ impl Worker {
         self.pipes.tick();
         let buffers = &mut *self.buffers.borrow_mut();
         buffers.output.shrink(OUTPUT_SIZE);
+        // A tunnel copies the bytes of one read at a time.
         buffers.tunnel_output.shrink(INPUT_SIZE);
     }
 }

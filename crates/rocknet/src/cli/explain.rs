@@ -148,7 +148,7 @@ fn certificate_problems(site: &Site) -> Vec<String> {
 fn decoded(path: &str) -> Result<String, PathError> {
     match SafePath::parse(path.as_bytes()) {
         Ok(path) => Ok(path.as_str().to_owned()),
-        // Such a path matches no file, but it may have a route, a redirect and a fallback. Its colon, backslash or
+        // No file can have this path, but it may have a route, a redirect and a fallback. Its colon, backslash or
         // device name prevents it from being resolved as a file, as in the server.
         Err(PathError::Unmatchable) => SafePath::for_rules(path.as_bytes()),
         Err(error) => Err(error),

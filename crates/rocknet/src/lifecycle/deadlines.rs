@@ -232,6 +232,7 @@ impl Deadlines {
     /// Returns true if the deadline of a wait without a rate window has passed.
     #[inline]
     pub fn poll_past(&mut self, waker: &Waker) -> bool {
+        // The values are not used, because the wait has no rate window.
         self.poll_rate(waker, |_| (1, 0), || 0)
     }
 

@@ -118,7 +118,7 @@ fn fail<V: Version>(connection: &mut V, error: &io::Error) -> bool {
     connection.record_cut();
     let core = connection.core();
     // An incomplete response or unsent bytes lead to a reset when the connection is dropped, so there is nothing to
-    // wait for. A connection that was draining already does not begin that wait again.
+    // wait for. A connection that was awaiting acknowledgements already does not begin that wait again.
     if core.ends_with_connection || core.backlog.is_some() || matches!(core.end, End::AwaitingAck { .. }) {
         return true;
     }

@@ -58,6 +58,7 @@ where
                 info.record_ready(worker, config, site, request, status, sent, duration_us);
                 return Flow::Done;
             };
+            // The context has no route, because no later phase of a prepared response needs it.
             let context = RequestContext::new(config, Some(site), None, incoming.local_and_tls(), incoming.owned);
             Flow::Active(ActiveExchange::new(
                 Stage::Sending { body, status },

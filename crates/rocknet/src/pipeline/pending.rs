@@ -40,7 +40,7 @@ pub enum RoutingResult {
 
 /// Work that a pending response waits for.
 enum PendingWork {
-    /// The handler.
+    /// The handler, or phases after it that have to wait.
     Response(HandlerFuture),
     /// The selection of a handler. Once a handler is selected, its work replaces the selection.
     Routing(Pin<Box<dyn Future<Output = RoutingResult>>>),

@@ -51,10 +51,10 @@ impl<'a> Url<'a> {
         // `rocknet` prints wildcard names as patterns, so a pattern is accepted too. It is replaced by a name that it
         // matches.
         let named = authority.strip_prefix("*.").unwrap_or(authority);
-        let authority = Authority::parse(named.as_bytes()).ok_or("the host is not valid")?;
+        let parsed = Authority::parse(named.as_bytes()).ok_or("the host is not valid")?;
         let mut buffer = [0; HOST_BUFFER];
-        let host = authority.lower_host(&mut buffer);
-        let host = if named.len() < rest[..end].len() {
+        let host = parsed.lower_host(&mut buffer);
+        let host = if named.len() < authority.len() {
             format!("any.{host}")
         } else {
             host.to_owned()
@@ -62,7 +62,7 @@ impl<'a> Url<'a> {
         Ok(Url {
             written,
             host,
-            port: authority.port.or(scheme_port),
+            port: parsed.port.or(scheme_port),
             path,
             query,
         })

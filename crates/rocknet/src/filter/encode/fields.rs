@@ -64,6 +64,7 @@ pub fn weaken_confirmed(fields: &mut FieldList, if_none_match: Option<&[u8]>) {
     let (Some(list), Some(tag)) = (if_none_match, fields.value("ETag")) else {
         return;
     };
+    // `true`: the representation exists, because the handler has tagged it.
     let matches = |comparison| list_matches(list, tag.as_bytes(), true, comparison);
     let is_strong = EntityTag::parse(tag.as_bytes()).is_some_and(|tag| !tag.is_weak());
     if is_strong && matches(Comparison::Weak) && !matches(Comparison::Strong) {

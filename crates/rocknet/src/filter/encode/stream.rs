@@ -52,8 +52,9 @@ struct Reservation {
 /// Encodes the pieces of another stream.
 pub struct CodedStream {
     source: SourceState,
-    /// Length that the source announced, if any, and the number of bytes received from it.
+    /// Length that the source announced, if any.
     length: Option<u64>,
+    /// Number of bytes received from the source.
     received: u64,
     /// Bytes that were received and are not in a batch yet.
     piece: Bytes,

@@ -94,8 +94,8 @@ impl<N: AsRef<str>> ResponseWriter for ResponseBuilder<N> {
             return Err(Refused::Late);
         }
         let field = Field::new(name, value.trim_ascii());
-        // The server sets these fields itself, so the response remains valid without them. A malformed value makes it
-        // invalid below.
+        // The server sets these fields itself, so the response remains valid without them. A malformed value makes the
+        // response invalid below.
         if let Some(known) = field.known
             && (known.is_framing() || known == Known::Date)
             && field.is_sendable()

@@ -48,6 +48,7 @@ pub struct Script {
     pub trailers: Option<FieldList>,
 }
 
+/// True while a call of `next` is pending. Dropping it then fails the test.
 struct Unfinished(bool);
 
 impl Drop for Unfinished {

@@ -72,7 +72,7 @@ pub fn run() -> ExitCode {
         }
     }
     threads.wait();
-    // `drop` of the library is called here, after the last request.
+    // The `drop` function of the library is called here, after the last request.
     drop(controllers);
     drop(library);
     ExitCode::SUCCESS
