@@ -23,7 +23,7 @@ pub struct ChildSetup<'a> {
     /// Working directory, entered as the account under which the program runs.
     pub directory: Option<&'a Path>,
     /// Descriptors that the program inherits under the same numbers. All other descriptors except the standard streams
-    /// are closed. Before Linux 5.11 and on other systems, this requires that they are marked close-on-exec.
+    /// are closed. Before Linux 5.11 and on other systems, only those marked close-on-exec are closed.
     pub inherited: Vec<OwnedFd>,
 }
 

@@ -14,7 +14,8 @@ use rustix::net::{
     SendFlags, Shutdown, SocketFlags, SocketType, recvmsg, sendmsg, shutdown, socketpair,
 };
 
-/// One end of a channel. Each send is received as one message.
+/// One end of a channel. Each send is received as one message. Messages must not be empty, because an empty message is
+/// received like the end of the channel.
 pub struct FdChannel(OwnedFd);
 
 /// A received message. Its bytes are in the buffer passed to [`FdChannel::recv`].

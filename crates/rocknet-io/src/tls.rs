@@ -99,6 +99,7 @@ impl<L: Link> Tls<L, ClientSide> {
         let connection = UnbufferedClientConnection::new(config, name).map_err(session::to_io_error)?;
         let mut tls = Tls::new(link, connection, Rc::clone(buffers), Vec::new());
         let mut hello = SendQueue::default();
+        // Without received bytes, this call only writes the ClientHello.
         tls.session
             .decrypt(&mut [], hello.buffer(), |_| ())
             .map_err(session::to_io_error)?;

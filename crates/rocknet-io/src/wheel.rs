@@ -175,7 +175,8 @@ impl Wheel {
             for &index in &waiting {
                 let entry = &mut entries[index as usize];
                 if entry.is_in_slot && entry.slot_tick.is_later(now) {
-                    // The entry belongs to a later round of the wheel, or is also in a later slot.
+                    // The entry belongs to a later round of the wheel, or is also in a later slot. In the second case,
+                    // it is only removed from this slot.
                     if entry.slot_tick.slot() == now.slot() {
                         later.push((now.slot(), index));
                     }

@@ -17,8 +17,8 @@ pub enum OpenError {
     Forbidden,
     /// The path or one of its links leads out of the root, or the path contains `..`.
     Escapes,
-    /// The process or the system has no descriptor or memory left, or the walk would keep too many directories open. It
-    /// is therefore unknown whether the file exists. The response is 503.
+    /// The process or the system has no descriptor or memory left, or a lookup by `walk.rs` would keep too many
+    /// directories open. It is therefore unknown whether the file exists. The response is 503.
     Resources,
     /// The lookup might block, for example on the disk; the caller repeats it where blocking is allowed. Returned by
     /// `open_cached` only.

@@ -35,7 +35,8 @@ const SEND_STEPS: u32 = 8;
 
 /// Connected, non-blocking stream socket.
 pub struct EpollStream {
-    /// Sends small writes in batches. Declared before the socket, because fields are dropped in order of declaration.
+    /// Sends small writes in batches. Declared before the socket, because fields are dropped in order of declaration,
+    /// and dropping the sender sends its write on the socket.
     sender: BatchSender,
     socket: AsyncFd<OwnedFd>,
     /// True until the first receive, which is tried without an event, because the request has usually arrived by then.
@@ -99,8 +100,9 @@ impl Acceptor {
 
 #[allow(unsafe_code)]
 pub(crate) fn register<S: AsFd + AsRawFd>(socket: S) -> io::Result<AsyncFd<S>> {
-    // SAFETY: `OwnedFd` and `Listener` own their descriptor, keep it for as long as they live, and close it only when
-    // dropped. `AsyncFd` deregisters them before it drops or returns them, and nothing here replaces them inside it.
+    // SAFETY: callers pass only `OwnedFd` and `Listener`. These own their descriptor, keep it for as long as they live,
+    // and close it only when dropped. `AsyncFd` deregisters them before it drops or returns them, and nothing here
+    // replaces them inside it.
     Ok(unsafe { AsyncFd::register(socket) }?)
 }
 

@@ -30,8 +30,8 @@ const CAPACITY_BYTES: usize = 64 * 1024;
 /// Tasks that keep waking each other must not delay the responses of other tasks.
 const STEPS_PER_FLUSH: u32 = 256;
 
-/// Suppresses SIGPIPE when the peer has closed the connection. Systems other than Linux need no flag, because the
-/// standard library makes the process ignore the signal at startup.
+/// Suppresses SIGPIPE when the peer has closed the connection. The standard library makes the process ignore the
+/// signal, but a loaded library may change that. Not every other system has the flag.
 #[cfg(target_os = "linux")]
 pub(crate) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(not(target_os = "linux"))]

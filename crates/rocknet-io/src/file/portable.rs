@@ -41,5 +41,5 @@ pub(super) fn sendfile(
     Ok(sent)
 }
 
-/// Size of one read and write: large enough that the two calls cost little, small enough for the stack.
+/// Size of one read and write in bytes: large enough that the two calls cost little, small enough for the stack.
 const CHUNK: usize = 16 * 1024;

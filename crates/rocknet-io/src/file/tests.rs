@@ -77,7 +77,7 @@ fn other_errors_are_not_truncation() {
 #[test]
 fn written_bytes_are_resident_if_the_file_system_can_tell() {
     let (named, content) = file_of(10_000);
-    // Does nothing on a file system in memory, which cannot report residency.
+    // The two blocks below do nothing on a file system in memory, which cannot report residency.
     let mut buffer = [0; 100];
     if let Some(read) = read_resident(named.as_file(), 50, &mut buffer).unwrap() {
         assert_eq!(buffer[..read], content[50..50 + read]);

@@ -22,6 +22,7 @@ impl RingState {
             let result = completion.result;
             match kind {
                 OperationKind::CancelReceive => self.cancel_failed(index, result),
+                // A failed cancellation needs no action, because a wait for room ends with a completion of its own.
                 OperationKind::CancelWritable => {}
                 OperationKind::Send => unsent += usize::from(self.send_failed(index, result)),
                 OperationKind::FileOperation => {
@@ -128,8 +129,9 @@ impl RingState {
     }
 
     /// Handles a failed cancellation; a successful one posts no completion. There are two possible causes. In the first
-    /// case, the operation had ended by itself, and its completion arrived first. In the second case, the kernel was
-    /// handling the operation at that moment and did not cancel it, so that the operation is still armed.
+    /// case, the operation had ended by itself, and its completion arrived first, so the slot is no longer in the state
+    /// `Cancelled`. In the second case, the kernel was handling the operation at that moment and did not cancel it, so
+    /// that the operation is still armed.
     fn cancel_failed(&mut self, index: usize, result: i32) {
         let Some(slot) = self.slots.get_mut(index) else {
             return;

@@ -98,7 +98,6 @@ impl Driver {
     /// wait if that woke a task.
     pub fn turn(&self, wait: bool) -> bool {
         self.steps.set(0);
-        // Sends the batched writes of sockets that the ring does not drive.
         let has_unsent = write_batch::flush_current_thread();
         if self.failed.get() {
             return has_unsent;
@@ -310,6 +309,7 @@ impl Driver {
             drop(state);
             return self.receive_large(context, index, buffer);
         }
+        // The receive operation may miss the end of a Unix socket (see `Kernel::has_ended`).
         if slot.may_have_ended && slot.receiving == ReceiveState::Armed {
             slot.may_have_ended = false;
             if kernel.has_ended(slot.socket) {

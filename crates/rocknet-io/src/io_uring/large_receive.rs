@@ -56,7 +56,7 @@ impl Driver {
 impl RingState {
     fn fill_pipe(&mut self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
         let slot = &mut self.slots[index];
-        if !slot.holds_no_bytes() || slot.receive_mode.is_drained() {
+        if !slot.may_fill_pipe() || slot.receive_mode.is_drained() {
             return Ok(0);
         }
         let filled = self.kernel.fill_pipe(slot.socket, pipe);

@@ -5,8 +5,8 @@ use super::provided_buffers::BUFFER_BYTES;
 /// Minimum number of bytes received in one turn or call for `recv(2)` to cost less than provided buffers with their
 /// copies.
 pub(super) const LARGE_RECEIVE_BYTES: usize = 2 * BUFFER_BYTES;
-/// Number of consecutive receives of less than a buffer after which the multishot operation is cheaper again. One is
-/// not enough, because a large response or upload also ends with a small receive.
+/// Number of consecutive receives of less than a provided buffer after which the multishot operation is cheaper again.
+/// One is not enough, because a large response or upload also ends with a small receive.
 const SMALL_RECEIVES_TO_LEAVE: u8 = 8;
 
 /// Receive mode of a connection.

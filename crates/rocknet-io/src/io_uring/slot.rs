@@ -97,7 +97,7 @@ impl ConnectionSlot {
 
     /// Returns whether data may be moved from the socket into a pipe. Large receives must be on, no receive operation
     /// may be active, and the slot must contain no received data, no batched or unsent write, no end and no error.
-    pub fn holds_no_bytes(&self) -> bool {
+    pub fn may_fill_pipe(&self) -> bool {
         self.receive_mode.is_large()
             && self.receiving == ReceiveState::Idle
             && self.filled.is_empty()
@@ -129,7 +129,8 @@ impl ConnectionSlot {
         while let Some(filled) = self.filled.front() {
             if filled.len() > buffer.len() - at {
                 if at == 0 {
-                    // The caller's buffer is smaller than a provided buffer.
+                    // The data does not fit into the caller's buffer. It is stashed, because a provided buffer can only
+                    // be taken whole.
                     self.stash_filled(buffers);
                     return self.take(buffers, buffer);
                 }

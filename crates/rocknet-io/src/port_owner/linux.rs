@@ -38,6 +38,8 @@ struct Listening {
 
 impl Listening {
     fn parse(line: &str) -> Option<Self> {
+        // The columns: number, local address, remote address, state, queues, timer, retransmissions, user, timeout,
+        // inode.
         let mut fields = line.split_ascii_whitespace();
         let (ip, port) = fields.nth(1)?.split_once(':')?;
         let state = fields.nth(1)?;
@@ -89,7 +91,8 @@ fn conflicts(bound: IpAddr, requested: Option<IpAddr>) -> bool {
     }
 }
 
-/// Parses the inode from a line of `/proc/net/unix` for a socket bound to `path`; `None` for any other line.
+/// Parses the inode, the seventh column, from a line of `/proc/net/unix` for a socket bound to `path`; `None` for any
+/// other line.
 fn unix_inode(line: &[u8], path: &[u8]) -> Option<u64> {
     let fields = line.strip_suffix(path)?.strip_suffix(b" ")?;
     let mut fields = std::str::from_utf8(fields).ok()?.split_ascii_whitespace();

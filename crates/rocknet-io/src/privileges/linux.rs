@@ -78,8 +78,8 @@ pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
 /// the programs that it started.
 #[allow(unsafe_code)]
 fn block_signals() {
-    // SAFETY: `sigemptyset` initialises the set, and the calls access no other memory. Programs started later begin
-    // with an empty mask.
+    // SAFETY: `sigemptyset` initialises the set, and the calls access no other memory. Programs started later inherit
+    // the mask.
     unsafe {
         let mut set = std::mem::zeroed::<libc::sigset_t>();
         libc::sigemptyset(&raw mut set);

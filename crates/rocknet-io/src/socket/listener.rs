@@ -130,6 +130,7 @@ impl Listener {
             return self.try_clone().map_err(fail);
         }
         let bound = local_address(&self.socket).map_err(fail)?;
+        // An IPv4 socket does not have the option, and the value has no effect for it.
         let only_v6 = bound.is_ipv4() || SockRef::from(&self.socket).only_v6().map_err(fail)?;
         tcp(bound, only_v6, self.options, PortSharing::Shared)
             .and_then(|socket| Self::tcp(socket, self.options))
@@ -189,6 +190,7 @@ impl Listener {
 
     fn tcp(socket: OwnedFd, options: ListenOptions) -> io::Result<Self> {
         let bound = local_address(&socket)?;
+        // An IPv4 socket does not have the option, and the value has no effect for it.
         let only_v6 = bound.is_ipv4() || SockRef::from(&socket).only_v6()?;
         Ok(Self {
             socket,

@@ -43,7 +43,7 @@ pub fn user_timeout(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
 }
 
 /// Sets the number of unsent bytes in the kernel beyond which the socket counts as full (`TCP_NOTSENT_LOWAT`). A slow
-/// client then costs less memory, and the HTTP/2 stream that sends next is chosen later.
+/// client then costs less memory, and an urgent response of HTTP/2 waits behind fewer bytes.
 ///
 /// # Errors
 ///

@@ -14,12 +14,12 @@ pub(super) const BATCH: usize = 64 * 1024;
 /// Maximum size of incomplete data during the handshake: the longest message that rustls accepts (64 KiB), such as a
 /// second ClientHello or a chain of client certificates, with record headers and encryption overhead.
 pub(super) const MAX_PARTIAL_HANDSHAKE: usize = 80 * 1024;
-/// Size of the receive buffer: three of the largest records, after the incomplete data.
+/// Size of the receive buffer in bytes: three of the largest records, after the incomplete data.
 const INCOMING: usize = 64 * 1024 + MAX_PARTIAL_HANDSHAKE + SPARE;
 /// Number of bytes at the end of the receive buffer that no receive fills. They are reserved for the header of the
 /// invalid record that makes rustls create an alert.
 pub(super) const SPARE: usize = 8;
-/// Maximum overhead of an encrypted record in bytes: header, nonce, tag, content type.
+/// Bytes reserved for the overhead of an encrypted record, such as header and tag.
 const OVERHEAD: usize = 64;
 
 /// Buffers for receiving, encrypting and sending, shared by all TLS connections of a worker.

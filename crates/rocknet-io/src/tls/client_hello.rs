@@ -128,8 +128,8 @@ impl<L: Link> ClientHelloAcceptor<L> {
                 match self.acceptor.accept() {
                     Ok(None) => {}
                     Ok(Some(accepted)) => {
-                        // `bytes` also contains data received after the ClientHello. `accept` passes all of it to the
-                        // session.
+                        // `bytes` also contains data received after the ClientHello. `ClientHelloAcceptor::accept`
+                        // passes all of it to the session.
                         self.accepted = Some(accepted);
                         return Poll::Ready(Ok(FirstBytes::ClientHello));
                     }

@@ -10,7 +10,8 @@ use rustls::{Error, ProtocolVersion, SupportedCipherSuite};
 
 use super::side::Side;
 
-/// Maximum overhead of an encrypted record in bytes: header (5), explicit nonce (8), content type (1), tag (16 to 32).
+/// Bytes reserved for the overhead of an encrypted record: header (5), explicit nonce (8), content type (1), tag (16 to
+/// 32), rounded up.
 const OVERHEAD: usize = 64;
 
 pub(super) struct Session<S> {

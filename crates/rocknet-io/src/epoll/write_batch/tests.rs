@@ -151,7 +151,8 @@ fn the_batch_is_sent_before_the_end_of_the_peer_is_returned() {
         peer.shutdown(std::net::Shutdown::Write).unwrap();
         let mut put = 0;
         let end = poll_fn(|context| {
-            // Batches a write in every poll, because the event loop flushes the batch before it waits for the end.
+            // Batches a write in every poll, so that one is in the batch when the end is found: the event loop flushes
+            // the earlier ones before it waits for the end.
             put += 1;
             assert!(link.send_batched(context, &mut queue_of(b"x")));
             let mut buffer = [0; 8];

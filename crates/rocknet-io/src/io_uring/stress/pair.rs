@@ -18,7 +18,8 @@ use crate::link::{Link, Received};
 use crate::pipe::PipePool;
 use crate::queue::SendQueue;
 
-/// Returns the `length` bytes that one side sends from position `from` on. `length` may be up to 2 MB.
+/// Returns the `length` bytes that one side sends from position `from` on. `length` may be up to 2 MB. The seed of the
+/// peer is that of the link plus 100, so that the two directions carry different bytes.
 fn bytes(seed: usize, from: usize, length: usize) -> &'static [u8] {
     static ALL: LazyLock<Vec<u8>> = LazyLock::new(|| (0..2_097_152).map(|at| (at % 251) as u8).collect());
     let from = (seed + from) % 251;
