@@ -53,6 +53,7 @@ pub enum Reload {
 struct Stamp {
     inode: u64,
     size: u64,
+    /// Time of the last change of content or attributes (ctime), in seconds and nanoseconds.
     changed: (i64, i64),
     mode: u32,
 }

@@ -46,7 +46,8 @@ pub struct TlsPolicy {
 }
 
 impl TlsPolicy {
-    /// Returns true if both sites present the same certificate and authenticate clients in the same way.
+    /// Returns true if both sites present the same certificate and authenticate clients in the same way. The minimum
+    /// version is checked by [`TlsPolicy::accepts`].
     pub fn is_equivalent(&self, other: &TlsPolicy) -> bool {
         self.shown == other.shown && self.client == other.client
     }

@@ -54,6 +54,8 @@ pub struct RenewalLoop {
 /// State of one name's certificate.
 pub struct NameState {
     record: Option<StoredCertificate>,
+    /// Time of the next order, unless failures delay it; 1970 if there is no certificate, so that it is ordered at
+    /// once.
     renew_at: SystemTime,
     /// Renewal window that the CA suggests (RFC 9773).
     window: Option<(SystemTime, SystemTime)>,
@@ -70,7 +72,8 @@ pub struct NameState {
 enum TaskResult {
     /// An order for this name has ended.
     Obtained(String, Result<StoredCertificate, IssuanceError>),
-    /// A query of the renewal window has ended: the window, and the delay before the next query.
+    /// A query of the renewal window has ended: the window, and the delay before the next query; `None` if no CA
+    /// returned a window.
     Window(String, Option<((SystemTime, SystemTime), Duration)>),
     /// A permission query for an on-demand name has ended.
     Permission(String, Result<bool, String>),
@@ -104,6 +107,8 @@ impl RenewalLoop {
             };
             tokio::select! {
                 changed = self.desired.changed() => match changed {
+                    // `changed` has marked the value as seen, but the next iteration applies only a value that is
+                    // marked as changed.
                     Ok(()) => self.desired.mark_changed(),
                     // The issuer was stopped.
                     Err(_) => return,

@@ -32,6 +32,7 @@ pub enum Change {
 /// longer than 255 bytes.
 pub fn update(id: u16, zone: &str, change: Change, name: &str, text: &str) -> Option<Vec<u8>> {
     let text_length = u8::try_from(text.len()).ok()?;
+    // One zone, no prerequisite, one update, no additional record.
     let mut message = header(id, UPDATE, [1, 0, 1, 0]);
     put_name(&mut message, zone)?;
     put_u16s(&mut message, [SOA, IN]);
@@ -60,6 +61,7 @@ pub fn sign(message: &mut Vec<u8>, key: &TsigKey, unix: u64) -> Option<()> {
     variables.extend(0u32.to_be_bytes());
     put_name(&mut variables, ALGORITHM)?;
     put_time(&mut variables, unix);
+    // The zeros are the error and the size of other data, here and at the end of the record.
     put_u16s(&mut variables, [FUDGE, 0, 0]);
     signed.extend(&variables);
     let mac = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key.secret), &signed);
