@@ -307,6 +307,7 @@ impl Attempt {
         if attempts.is_wrong(self.client, tag, now_ms) {
             return None;
         }
+        // The password is verified for an unknown name too, so that the time does not reveal that the name is unknown.
         let is_right = self.is_known && verified.contains(&self.fingerprint, now_ms)
             || password::verify(&self.user.hash, credentials.password()) & self.is_known;
         self.is_ended = true;

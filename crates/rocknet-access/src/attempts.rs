@@ -26,7 +26,7 @@ const MAX_GENERATION: usize = 7_168;
 /// remains slow, because each of its guesses requires a verification.
 pub const MAX_CLIENTS: usize = 2 * MAX_GENERATION;
 
-/// Maximum memory of the table in bytes.
+/// Maximum memory of the table in bytes. Each slot has a control byte.
 pub const MAX_BYTES: usize = 2 * 8_192 * (size_of::<(u128, Guesses)>() + 1);
 
 /// Decision of the throttle about an attempt.

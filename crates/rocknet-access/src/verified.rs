@@ -11,7 +11,8 @@ use crate::fingerprint::Fingerprint;
 /// oldest entry is evicted, and its credentials are verified again.
 pub const MAX_ENTRIES: usize = 4_096;
 
-/// Maximum memory of the entries in bytes. Adding an entry needs twice this memory for a moment.
+/// Maximum memory of the entries in bytes. The hash table has two slots for each entry, each with a control byte.
+/// Adding an entry needs twice this memory for a moment.
 pub const MAX_BYTES: usize = MAX_ENTRIES * 2 * (size_of::<(Fingerprint, u64)>() + 1);
 
 /// Lifetime of an entry in milliseconds. An entry is bound to the hash, so a changed password or a removed user takes
