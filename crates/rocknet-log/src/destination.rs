@@ -36,7 +36,9 @@ pub(super) struct Destination {
     length: u64,
     opened: Instant,
     age_when_opened: Duration,
+    /// Earliest time of the next rotation after a failed one.
     rotate_not_before: Option<Instant>,
+    /// Reason of a failed rotation that has not been reported.
     rotate_error: Option<String>,
     /// Lines held until they can be written, from the start of a line. The first `sent` bytes, which are part of one
     /// line, have already been written.
@@ -308,6 +310,8 @@ impl Destination {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
+                    // A named pipe is opened again for its next reader, which then receives the current line from its
+                    // start.
                     if error.kind() == io::ErrorKind::BrokenPipe && matches!(self.target, OutputTarget::File(_)) {
                         self.output = None;
                     }

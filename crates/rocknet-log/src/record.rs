@@ -41,7 +41,7 @@ pub struct Record<'a> {
     pub duration_us: Option<u64>,
 }
 
-/// Maximum length of the fixed parts of a line, so that one reservation covers them.
+/// Maximum length of the fixed parts of a line in bytes, so that one reservation covers them.
 const FIXED_PARTS: usize = 320;
 
 /// Appends the line of `record` with its newline.

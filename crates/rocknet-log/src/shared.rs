@@ -53,11 +53,13 @@ pub(super) struct Inbox {
 }
 
 pub(super) enum Command {
+    /// Adds a log; `None` if it is a pipe without a reader, which is opened later.
     Add(OutputTarget, Option<Output>),
     /// The current configuration names this log.
     Use(u32),
     /// A new configuration begins, which names no log yet.
     Begin,
+    /// Selects the error log; `None` if it is off.
     Errors(Option<u32>),
     Rotate(Rotate),
     Reopen,

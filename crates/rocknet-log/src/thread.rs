@@ -45,7 +45,9 @@ pub(super) struct LogThread {
     reader_wait: Duration,
     /// Time of the next upkeep, if any.
     due: Option<Instant>,
+    /// True if a destination has a report that was not taken.
     has_news: bool,
+    /// Earliest time of the next report.
     report_not_before: Option<Instant>,
     syncing: Vec<SyncSender<()>>,
 }

@@ -66,6 +66,7 @@ pub(super) fn report() {
 
 /// Logs the numbers of all lines left out, before the log ends.
 pub(super) fn report_all() {
+    // At this time, all windows have ended.
     report_at(NEVER);
 }
 

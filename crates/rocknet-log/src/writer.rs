@@ -11,10 +11,10 @@ use super::{Message, SinkId};
 /// Size in bytes at which a buffer is sent: about 250 lines for one wake-up and one write.
 const HAND_OVER: usize = 32 * 1024;
 
-/// Capacity of a new buffer: the sending size and one usual record, so that it does not grow.
+/// Capacity of a new buffer in bytes: the sending size and one usual record, so that it does not grow.
 const CAPACITY: usize = HAND_OVER + 4 * 1024;
 
-/// Maximum capacity of a buffer that is reused. An unusually long record can make a buffer larger.
+/// Maximum capacity in bytes of a buffer that is reused. An unusually long record can make a buffer larger.
 pub(super) const RECYCLED_MAX: usize = 2 * CAPACITY;
 
 /// Maximum number of empty buffers kept by one worker. The log thread uses fewer at a time unless its disk is slow, and
