@@ -101,9 +101,9 @@ impl UtcDateTime {
 const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const DAY: i64 = 86_400;
 const CYCLE_DAYS: i64 = 146_097;
-/// 0000-01-01T00:00:00Z
+/// 0000-01-01T00:00:00Z as a Unix time.
 const YEAR_0: i64 = -62_167_219_200;
-/// 9999-12-31T23:59:59Z
+/// 9999-12-31T23:59:59Z as a Unix time.
 const YEAR_9999_END: i64 = 253_402_300_799;
 
 #[cfg(test)]
