@@ -53,8 +53,10 @@ struct Rule {
     methods: Box<[Box<[u8]>]>,
     headers: Box<[(Box<[u8]>, Wildcard)]>,
     query: Box<[(Box<[u8]>, Wildcard)]>,
+    /// True if the request must use TLS, false if it must not; `None` if both are accepted.
     secure: Option<bool>,
     action: Action,
+    /// True if no later rule is applied once this rule matches.
     last: bool,
 }
 
