@@ -184,6 +184,7 @@ impl Issuer for AcmeIssuer {
             self.subscribe(store);
         }
         let nothing = desired.names.is_empty() && desired.wildcard_parents.is_empty();
+        // The thread is not started before a name is requested.
         if self.receivers.is_some() && nothing {
             return;
         }
