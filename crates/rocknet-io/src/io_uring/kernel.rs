@@ -31,7 +31,7 @@ pub(super) const END_WITHIN: Duration = Duration::from_secs(2);
 /// counts as failed and posts a completion.
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
 
-/// Operation for the kernel. Each of its completions returns its `user_data`.
+/// Operation for the kernel. Each of its completions returns the `user_data` that was pushed with it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operation {
     /// Receives into provided buffers until it is cancelled, no buffer is free, or the stream ends or fails.

@@ -125,6 +125,7 @@ struct BufferStock {
     queue: *const BufRingEntry,
     count: u16,
     head: u16,
+    /// Free buffers: id, address and length in bytes.
     free: VecDeque<(u16, u64, u32)>,
     /// For each buffer by its id: true while the driver may read it.
     lent: HashMap<u16, bool>,

@@ -37,6 +37,7 @@ fn many_responses_share_a_few_system_calls() {
                     peer.write_all(b"question").expect("sent");
                 }
             }
+            // The first call wakes the tasks that have received, and the second lets them run and sends their answers.
             drain_events().await;
             drain_events().await;
             for peer in &mut peers {
