@@ -27,7 +27,7 @@ pub struct ChildSetup<'a> {
     pub inherited: Vec<OwnedFd>,
 }
 
-/// Prepares `command` to lead its own process group and to start with `setup`.
+/// Prepares `command` to lead its own process group, to block no signals, and to start with `setup`.
 ///
 /// # Errors
 ///
@@ -36,6 +36,23 @@ pub struct ChildSetup<'a> {
 pub fn prepare(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<()> {
     command.process_group(0);
     system::before_exec(command, setup)
+}
+
+/// Unblocks all signals. A program inherits the mask of the thread that starts it, and would not end on SIGTERM if that
+/// thread blocks it. Called between fork and exec, so it makes only system calls.
+#[allow(unsafe_code)]
+fn unblock_signals() -> io::Result<()> {
+    // SAFETY: `sigemptyset` initialises the set, and the calls access no other memory.
+    let result = unsafe {
+        let mut set = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigemptyset(&raw mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut())
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Prepares `command` to lead its own process group, to run as `user`, and to receive `parent_death_signal` when the
@@ -103,6 +120,7 @@ mod system {
         let (directory, parent_death_signal, inherited) =
             (directory.transpose()?, setup.parent_death_signal, setup.inherited);
         let prepare = move || {
+            super::unblock_signals()?;
             if let Some((uid, gid, groups)) = &user {
                 set_thread_groups(groups)?;
                 set_thread_res_gid(*gid, *gid, *gid)?;
@@ -166,6 +184,7 @@ mod system {
         }
         let inherited = setup.inherited;
         let prepare = move || {
+            super::unblock_signals()?;
             for inherited in &inherited {
                 fcntl_setfd(inherited, FdFlags::empty())?;
             }
@@ -212,6 +231,28 @@ mod tests {
         // The pipe ends only after the second program, which has its writing end open too.
         assert_eq!(reader.read_line(&mut String::new()).unwrap(), 0);
         assert!(signal_group(u32::MAX, Signal::KILL).is_err());
+    }
+
+    #[test]
+    #[allow(unsafe_code)]
+    fn a_child_does_not_inherit_blocked_signals() {
+        let blocking = thread::spawn(|| {
+            // SAFETY: `sigemptyset` initialises the set, and the mask of this thread alone changes.
+            unsafe {
+                let mut set = std::mem::zeroed::<libc::sigset_t>();
+                libc::sigemptyset(&raw mut set);
+                libc::sigaddset(&raw mut set, libc::SIGTERM);
+                assert_eq!(
+                    libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()),
+                    0
+                );
+            }
+            let mut command = Command::new("sh");
+            command.args(["-c", "kill -TERM $$; exit 7"]);
+            prepare(&mut command, ChildSetup::default()).unwrap();
+            command.status().unwrap()
+        });
+        assert_eq!(blocking.join().unwrap().signal(), Some(libc::SIGTERM));
     }
 
     #[cfg(target_os = "linux")]

@@ -94,8 +94,8 @@ fn unbound(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Returns true if the kernel has granted a socket from [`bind`] less than [`SOCKET_BUFFER`] in either direction. Losses
-/// of datagrams are then likely under load.
+/// Returns true if the kernel has granted a socket from [`bind`] less than [`SOCKET_BUFFER`] in either direction.
+/// Losses of datagrams are then likely under load.
 pub fn has_small_buffers(socket: &OwnedFd) -> bool {
     let socket = socket2::SockRef::from(socket);
     // Linux reports twice the granted size, because half of the buffer is for its own records (socket(7)).

@@ -75,11 +75,10 @@ pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
 }
 
 /// Blocks the signals that a service manager sends to all processes of the service, because this process has to outlive
-/// the programs that it started.
+/// the programs that it started. Those programs start without the mask (`child.rs`).
 #[allow(unsafe_code)]
 fn block_signals() {
-    // SAFETY: `sigemptyset` initialises the set, and the calls access no other memory. Programs started later inherit
-    // the mask.
+    // SAFETY: `sigemptyset` initialises the set, and the calls access no other memory.
     unsafe {
         let mut set = std::mem::zeroed::<libc::sigset_t>();
         libc::sigemptyset(&raw mut set);

@@ -132,7 +132,7 @@ impl Decoder {
 
     /// Called when a stream is abandoned before all its sections were decoded (RFC 9204 §2.2.2.2). The client releases
     /// its references when it receives the Stream Cancellation. If the announced capacity is 0, there are no
-    /// references, so none is sent.
+    /// references, so no Stream Cancellation is sent.
     pub(crate) fn cancel(&mut self, stream: u64) {
         self.unblock(stream);
         if self.max_capacity > 0 {
