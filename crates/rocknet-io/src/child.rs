@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn a_child_runs_as_the_user() {
         if !crate::privileges::is_root() {
-            return;
+            return rocknet_testing::skip(rocknet_testing::Need::Root, "the tests do not run as root");
         }
         let user = User {
             name: "x".into(),

@@ -26,6 +26,8 @@ pub enum Need<'a> {
     /// A file system that evicts file contents from the page cache on request. tmpfs cannot evict them, and continuous
     /// integration may use tmpfs.
     EvictableFiles,
+    /// IPv6 addresses, which containers often lack.
+    Ipv6,
 }
 
 impl Need<'_> {
@@ -34,7 +36,7 @@ impl Need<'_> {
     fn is_required_in_ci(self) -> bool {
         match self {
             Need::Root | Need::IoUring | Need::Program(_) => true,
-            Need::EvictableFiles => false,
+            Need::EvictableFiles | Need::Ipv6 => false,
         }
     }
 
@@ -44,6 +46,7 @@ impl Need<'_> {
             Need::IoUring => "io_uring".to_owned(),
             Need::Program(program) => program.to_owned(),
             Need::EvictableFiles => "evictable files".to_owned(),
+            Need::Ipv6 => "IPv6".to_owned(),
         }
     }
 }

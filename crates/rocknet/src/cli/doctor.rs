@@ -1,7 +1,7 @@
 //! `rocknet doctor`: checks the requirements of a server on this machine, and prints how to fix problems.
 
 mod accounts;
-mod http3;
+mod quic;
 mod verdict;
 
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let config = configuration(file.as_deref(), &mut checks);
     if let Some(config) = &config {
         ports(config, &mut checks);
-        checks.extend(http3::check(config));
+        checks.extend(quic::check(config, MAX_PORTS));
         state(config, &mut checks);
         checks.extend(accounts::check(config));
         local_ca(config, &mut checks);

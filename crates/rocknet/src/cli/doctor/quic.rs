@@ -6,16 +6,16 @@ use rocknet::snapshot::quic_addresses;
 use rocknet_config::model::Config;
 use rocknet_io::udp;
 
-use super::MAX_PORTS;
 use super::verdict::Check;
 
 const SUBJECT: &str = "HTTP/3";
 
-/// Opens each UDP port and closes it again. Problems are only a disadvantage, because sites are also served over TCP.
-pub(super) fn check(config: &Config) -> Vec<Check> {
+/// Opens each UDP port, at most `max_ports`, and closes it again. Problems are only a disadvantage, because sites are
+/// also served over TCP.
+pub(super) fn check(config: &Config, max_ports: usize) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut has_small_buffers = false;
-    for address in quic_addresses(config).into_iter().take(MAX_PORTS) {
+    for address in quic_addresses(config).into_iter().take(max_ports) {
         checks.push(match udp::bind(&address, 1) {
             Ok(sockets) => {
                 has_small_buffers |= sockets.iter().any(udp::has_small_buffers);
