@@ -41,8 +41,10 @@ pub mod fuzzing;
 pub mod h1;
 pub mod h2;
 pub mod h3;
+mod hpack;
 pub mod limits;
 pub mod method;
+mod multiplexed;
 pub mod prepared;
 pub mod proxy_protocol;
 mod qpack;
@@ -55,7 +57,7 @@ pub mod status;
 pub mod uwsgi;
 
 /// Request head decoded into a separate buffer, for HTTP versions that compress heads.
-pub use h2::DecodedHead;
+pub use multiplexed::DecodedHead;
 
 pub use fields::{Field, FieldIndex, Fields, Known, KnownSet, Span};
 pub use limits::Limits;

@@ -2,11 +2,11 @@
 
 use crate::fields::Fields;
 use crate::h2::frame::{ACK, END_STREAM, FrameHeader, FrameType, HEADER_SIZE, read_u32};
-use crate::h2::hpack::{Decoder, FieldSink, NameClass};
 use crate::h2::{
     BodyDelivery, Config, ConnectionEvent, DecodedHead, ErrorCode, PreparedHead, ResponseValidator, ServerConnection,
     StreamId,
 };
+use crate::hpack::{Decoder, FieldSink, NameClass};
 use crate::limits::Limits;
 use crate::status::Status;
 

@@ -1,6 +1,6 @@
 //! HPACK codec with persistent tables, for fuzz targets and for comparisons with another implementation.
 
-use crate::h2::hpack::{Decoder, Encoder, FieldSink, NameClass};
+use crate::hpack::{Decoder, Encoder, FieldSink, NameClass};
 
 /// Name and value of a field.
 pub type OwnedField = (Vec<u8>, Vec<u8>);

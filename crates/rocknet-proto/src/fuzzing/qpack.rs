@@ -1,6 +1,6 @@
 //! Passes instructions and field sections of any bytes to a QPACK decoder.
 
-use crate::h2::{BlockKind, DecodedHead};
+use crate::multiplexed::{BlockKind, DecodedHead};
 use crate::limits::Limits;
 use crate::qpack::{Decoder, Encoder};
 

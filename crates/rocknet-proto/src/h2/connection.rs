@@ -24,25 +24,22 @@ mod request_body;
 mod response_body;
 mod responses;
 
-use super::budget::{Budget, Flood};
 use super::error::{ConnectionError, ErrorCode, StreamError};
 use super::flow::{INITIAL_WINDOW, ReceiveWindow, SendWindow, WINDOW_MAX};
 use super::frame;
-use super::head::DecodedHead;
-use super::hpack::{Decoder, Encoder};
-use super::priority::Priority;
 use super::settings::{self, ClientSettings};
 use super::streams::{STREAMS_CEILING, StreamId, Streams};
 use crate::h1::Refusal;
+use crate::hpack::{Decoder, Encoder};
 use crate::limits::Limits;
+use crate::multiplexed::{Budget, DecodedHead, Flood, Priority};
 use drain_state::DrainState;
 use open_block::OpenBlock;
 use open_data_frame::OpenDataFrame;
 
 pub use push::PushRequest;
 pub use response_body::DataGrant;
-pub(crate) use responses::check_fields;
-pub use responses::{BodyDelivery, SendError};
+pub use responses::BodyDelivery;
 
 /// Connection preface of a client (RFC 9113 §3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::mem;
 
 use super::frame::{self, FrameHeader, FrameType, HEADER_SIZE};
-use super::hpack::{Decoder, FieldSink, NameClass, Pseudo};
+use crate::hpack::{Decoder, FieldSink, NameClass, Pseudo};
 
 /// Size in bytes of the dynamic table that servers may use by default (RFC 9113 §6.5.2).
 const TABLE_SIZE: usize = 4096;

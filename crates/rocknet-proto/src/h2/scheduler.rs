@@ -1,7 +1,7 @@
 //! Scheduler for streams with data to send, by urgency and incremental flag (RFC 9218 §10).
 
-use super::priority::URGENCY_LEVELS;
 use super::stream::{NO_SLOT, OpenStream};
+use crate::multiplexed::URGENCY_LEVELS;
 
 /// Scheduler with two queues per urgency: one for streams that are sent one after the other by number, and one for
 /// incremental streams, which alternate. If both queues have streams, the queues alternate, too. Otherwise a large
@@ -125,9 +125,9 @@ fn queue_of(stream: &OpenStream) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::priority::Priority;
     use super::super::stream::StreamState;
     use super::*;
+    use crate::multiplexed::Priority;
 
     fn streams(priorities: &[(u8, bool)]) -> Vec<OpenStream> {
         let stream = |(slot, &(urgency, incremental)): (usize, &(u8, bool))| OpenStream {

@@ -1,7 +1,7 @@
 //! One stream: its state, its windows, and the data that each side may still send on it (RFC 9113 §5.1).
 
 use super::flow::{ReceiveWindow, SendWindow};
-use super::priority::Priority;
+use crate::multiplexed::Priority;
 
 /// State of a stream, from the server's point of view.
 ///

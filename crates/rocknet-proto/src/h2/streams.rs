@@ -5,6 +5,7 @@ mod slot_index;
 use super::flow::{SendWindow, WindowOverflow};
 use super::scheduler::Scheduler;
 use super::stream::{NO_SLOT, OpenStream, StreamState};
+use crate::multiplexed::Priority;
 use slot_index::SlotIndex;
 
 /// Number of a stream (RFC 9113 §5.1.1) and its slot in the table. A stale identifier is never mistaken for the stream
@@ -213,7 +214,7 @@ impl Streams {
     }
 
     /// Changes the priority of a stream and moves it to its new queue.
-    pub(crate) fn set_priority(&mut self, id: StreamId, priority: super::priority::Priority) {
+    pub(crate) fn set_priority(&mut self, id: StreamId, priority: Priority) {
         if self.get(id).is_some() {
             self.scheduler.remove(&mut self.slots, id.slot);
             self.slots[usize::from(id.slot)].priority = priority;

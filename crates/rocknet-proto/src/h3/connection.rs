@@ -19,8 +19,8 @@ use super::settings::{ClientSettings, ServerSettings};
 use super::stream::{Phase, RequestStream, StreamId, Streams};
 use super::unidirectional::{self as uni, Critical, Unidirectional};
 use super::varint;
-use crate::h2::{Budget, Flood, Priority};
 use crate::limits::Limits;
+use crate::multiplexed::{Budget, Flood, Priority};
 use crate::qpack::{Decoder, Encoder};
 use crate::refusal::Refusal;
 

@@ -1,6 +1,6 @@
 //! Errors that end a stream or a connection. Each names the broken rule or the attack and has one error code.
 
-use crate::h2::{Flood, Malformed};
+use crate::multiplexed::{Flood, Malformed};
 use crate::qpack::{QpackError, QpackErrorClass};
 
 /// Error codes of RFC 9114 §8.1 and RFC 9204 §6.

@@ -2,7 +2,7 @@
 
 use super::frame;
 use crate::h1::EncodeError;
-use crate::h2::{DATE_SIZE, check_field, digits};
+use crate::multiplexed::{DATE_SIZE, check_field, digits};
 use crate::qpack;
 use crate::status::Status;
 

@@ -1,7 +1,7 @@
 //! State of one request stream, and the table of the open request streams.
 
 use super::frame::FrameHeaderReader;
-use crate::h2::Priority;
+use crate::multiplexed::Priority;
 
 /// Number of a request stream. Client-initiated bidirectional streams have multiples of 4 (RFC 9000 §2.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]

@@ -9,8 +9,8 @@ use super::section_reader::SectionReader;
 use super::string::StringLiteral;
 use super::table::Table;
 use super::{QpackError, static_table};
-use crate::h2::hpack::dynamic_table::{ENTRY_OVERHEAD, SIZE_CEILING};
-use crate::h2::hpack::{FieldSink, NameClass, is_valid_value};
+use crate::hpack::dynamic_table::{ENTRY_OVERHEAD, SIZE_CEILING};
+use crate::hpack::{FieldSink, NameClass, is_valid_value};
 
 /// Decoder of one connection.
 #[derive(Debug)]

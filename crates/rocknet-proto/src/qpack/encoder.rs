@@ -10,9 +10,9 @@ use super::references::{References, SectionReferences};
 use super::static_table::{self, StaticMatch};
 use super::table::Table;
 use super::{QpackError, encoder_stream};
-use crate::h2::hpack::NameClass;
-use crate::h2::hpack::dynamic_table::ENTRY_OVERHEAD;
-use crate::h2::hpack::indexing::{entry_size, hash, is_indexed, is_sensitive};
+use crate::hpack::NameClass;
+use crate::hpack::dynamic_table::ENTRY_OVERHEAD;
+use crate::hpack::indexing::{entry_size, hash, is_indexed, is_sensitive};
 
 /// Largest capacity in bytes, whatever the client allows. A server's responses have few distinct fields, and a larger
 /// table would only use memory of idle connections.

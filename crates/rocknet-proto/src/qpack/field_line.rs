@@ -2,8 +2,8 @@
 
 use super::static_table::{self, StaticMatch};
 use super::{integer, string};
-use crate::h2::hpack::NameClass;
-use crate::h2::hpack::indexing::is_sensitive;
+use crate::hpack::NameClass;
+use crate::hpack::indexing::is_sensitive;
 use crate::status::Status;
 
 /// Prefix of a section without references to the dynamic table: a Required Insert Count and a Base of 0.

@@ -1,7 +1,7 @@
 //! Prefixed integers of up to 62 bits, the form of lengths, indices and stream IDs in QPACK (RFC 9204 §4.1.1).
 
 use super::read_error::ReadError;
-pub(super) use crate::h2::hpack::integer::encode;
+pub(super) use crate::hpack::integer::encode;
 
 /// Largest integer: 2^62-1, like the largest stream ID.
 pub(super) const MAX: u64 = (1 << 62) - 1;

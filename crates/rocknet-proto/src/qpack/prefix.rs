@@ -3,7 +3,7 @@
 use super::QpackError;
 use super::integer;
 use super::read_error::ReadError;
-use crate::h2::hpack::dynamic_table::ENTRY_OVERHEAD;
+use crate::hpack::dynamic_table::ENTRY_OVERHEAD;
 
 /// State of the dynamic table to which a field section refers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,8 @@ use super::prefix::{SectionPrefix, section_error};
 use super::string::StringLiteral;
 use super::table::Table;
 use super::{QpackError, integer, static_table};
-use crate::h2::hpack::dynamic_table::TableEntry;
-use crate::h2::hpack::{FieldSink, NameClass, is_valid_value};
+use crate::hpack::dynamic_table::TableEntry;
+use crate::hpack::{FieldSink, NameClass, is_valid_value};
 
 /// Maximum number of fields in one section. A section with more fields ends the connection. Only attacks send sections
 /// of 2,000 or more fields.

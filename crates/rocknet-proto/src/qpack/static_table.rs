@@ -1,7 +1,7 @@
 //! Static table of QPACK: the 99 predefined fields (RFC 9204 appendix A).
 
 use crate::fields::Known;
-use crate::h2::hpack::{NameClass, Pseudo};
+use crate::hpack::{NameClass, Pseudo};
 
 /// One field, with the class of its name.
 #[derive(Clone, Copy, Debug)]

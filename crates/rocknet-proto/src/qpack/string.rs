@@ -2,7 +2,7 @@
 
 use super::integer;
 use super::read_error::ReadError;
-use crate::h2::hpack::huffman;
+use crate::hpack::huffman;
 
 /// Largest number of bytes of a coded symbol, whose code has at most 30 bits.
 const SYMBOL_MAX: u64 = 4;

@@ -1,7 +1,7 @@
 //! Dynamic table with absolute indices (RFC 9204 §3.2). Storage and eviction are those of HPACK.
 
-use crate::h2::hpack::NameClass;
-use crate::h2::hpack::dynamic_table::{DynamicTable, ENTRY_OVERHEAD, TableEntry};
+use crate::hpack::NameClass;
+use crate::hpack::dynamic_table::{DynamicTable, ENTRY_OVERHEAD, TableEntry};
 
 /// Dynamic table of one direction of a connection. Its capacity is 0 at first (RFC 9204 §3.2.2).
 #[derive(Debug)]

@@ -6,7 +6,7 @@ mod simulation;
 
 use super::section_reader::MAX_FIELDS;
 use super::{Decoder, QpackError, SectionOutcome};
-use crate::h2::hpack::{FieldSink, NameClass};
+use crate::hpack::{FieldSink, NameClass};
 
 type OwnedField = (Vec<u8>, Vec<u8>);
 
@@ -26,7 +26,7 @@ impl FieldSink for DecodedFields {
     fn field(&mut self, class: NameClass, value_valid: bool, start: usize, value: usize) {
         let (name, value) = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
         assert_eq!(class, NameClass::of(&name));
-        assert_eq!(value_valid, crate::h2::hpack::is_valid_value(&value));
+        assert_eq!(value_valid, crate::hpack::is_valid_value(&value));
         self.fields.push((name, value));
         self.buffer.truncate(start);
     }

@@ -1,12 +1,12 @@
 //! Control frames: SETTINGS, WINDOW_UPDATE, priorities, PING, RST_STREAM and GOAWAY.
 
 use super::{Config, ConnectionEvent, Context, FrameResult, ServerConnection};
-use crate::h2::budget::Flood;
 use crate::h2::error::{ConnectionError, ErrorCode, StreamError};
 use crate::h2::frame::{self, FrameHeader};
-use crate::h2::priority::Priority;
 use crate::h2::stream::{OpenStream, StreamState};
 use crate::h2::streams::StreamId;
+use crate::multiplexed::Flood;
+use crate::multiplexed::Priority;
 
 /// Maximum number of priorities kept for streams that are not open yet (RFC 9218 §7.1 allows such a limit). Priorities
 /// arrive right before their streams, so few are stored at a time.

@@ -2,12 +2,13 @@
 
 use super::open_block::OpenBlock;
 use super::{ConnectionEvent, Context, FrameResult, ServerConnection};
-use crate::h2::budget::Flood;
-use crate::h2::error::{ConnectionError, Malformed, StreamError};
+use crate::h2::error::{ConnectionError, StreamError};
 use crate::h2::frame::{self, Dependency, FrameHeader};
-use crate::h2::head::{BlockKind, RequestHeadError};
 use crate::h2::stream::{OpenStream, StreamState, StreamTransition};
 use crate::h2::streams::StreamId;
+use crate::multiplexed::Flood;
+use crate::multiplexed::Malformed;
+use crate::multiplexed::{BlockKind, RequestHeadError};
 use crate::request::Version;
 
 impl ServerConnection {

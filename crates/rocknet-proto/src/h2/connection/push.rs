@@ -1,15 +1,15 @@
 //! Server push: a promised request whose response has a stream of its own (RFC 9113 §8.4).
 
 use super::drain_state::DrainState;
-use super::responses::check_fields;
-use super::{SendError, ServerConnection};
+use super::ServerConnection;
 use crate::bytes::{TARGET, all};
 use crate::h1::EncodeError;
 use crate::h2::flow::WINDOW_MAX;
 use crate::h2::frame::BlockFrame;
-use crate::h2::hpack::encode_field;
 use crate::h2::stream::{OpenStream, StreamState};
 use crate::h2::streams::StreamId;
+use crate::hpack::encode_field;
+use crate::multiplexed::{SendError, check_fields};
 
 /// Request that a PUSH_PROMISE contains: a GET without a body.
 #[derive(Clone, Copy, Debug)]

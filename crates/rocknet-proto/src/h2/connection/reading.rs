@@ -1,10 +1,10 @@
 //! Splits unread bytes into frames and calls the reader for each frame type.
 
 use super::{Context, FrameResult, PREFACE, ReadState, ServerConnection, request_body};
-use crate::h2::budget::Flood;
 use crate::h2::connection::ConnectionEvent;
 use crate::h2::error::ConnectionError;
 use crate::h2::frame::{self, FRAME_SIZE_MIN, FrameHeader, FrameType, HEADER_SIZE};
+use crate::multiplexed::Flood;
 
 impl ServerConnection {
     /// Reads frames until one causes an event or more bytes are needed. Advances `at` past the consumed bytes.

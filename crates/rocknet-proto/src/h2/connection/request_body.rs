@@ -3,11 +3,12 @@
 use super::open_data_frame::OpenDataFrame;
 use super::{ConnectionEvent, Context, FrameResult, ServerConnection};
 use crate::h1::Refusal;
-use crate::h2::budget::Flood;
-use crate::h2::error::{ConnectionError, ErrorCode, Malformed, StreamError};
+use crate::h2::error::{ConnectionError, ErrorCode, StreamError};
 use crate::h2::frame::{self, FrameHeader};
 use crate::h2::stream::{StreamState, StreamTransition};
 use crate::h2::streams::StreamId;
+use crate::multiplexed::Flood;
+use crate::multiplexed::Malformed;
 
 /// Returns the length of a DATA frame's padding, or `None` if the byte that holds it has not arrived.
 #[inline]

@@ -1,10 +1,10 @@
 //! Outgoing response bodies: queued bytes, the windows that limit them, and the stream that sends next.
 
-use super::{DATA_MAX, SendError, ServerConnection};
-use crate::h2::budget::Flood;
+use super::{DATA_MAX, ServerConnection};
 use crate::h2::flow::{CREDITED_FRAME, USEFUL_FRAME};
 use crate::h2::frame;
 use crate::h2::streams::StreamId;
+use crate::multiplexed::{Flood, SendError};
 
 /// Number of WINDOW_UPDATE frames that one DATA frame pays for: one for its stream and one for the connection.
 const UPDATES_PER_FRAME: u16 = 2;

@@ -1,45 +1,13 @@
 //! Outgoing field blocks: interim and final response heads, prepared heads, and trailers.
 
 use super::ServerConnection;
-use crate::h1::EncodeError;
 use crate::h2::frame::{BlockFrame, END_HEADERS, END_STREAM, FrameType, frame_header};
-use crate::h2::hpack::encode_status;
-use crate::h2::prepared::{DATE_SIZE, LowerName, PreparedHead, check_field, digits};
+use crate::h2::prepared::PreparedHead;
 use crate::h2::stream::{StreamState, StreamTransition};
 use crate::h2::streams::StreamId;
+use crate::hpack::encode_status;
+use crate::multiplexed::{CheckedFields, DATE_SIZE, SendError, check_fields, digits};
 use crate::status::Status;
-use smallvec::SmallVec;
-
-/// Reason why a part of a response cannot be sent. Nothing was written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum SendError {
-    /// The stream no longer exists, or its response has ended.
-    Gone,
-    /// The part is out of order: a second final head, a body before the head, an interim response after it, or trailers
-    /// before the whole body is sent. Also reported for a final head with an interim status, for an interim head with a
-    /// final status or 101, and for a push that is not allowed.
-    OutOfOrder,
-    /// A field, or the request of a push, is not allowed.
-    Field(EncodeError),
-}
-
-impl std::fmt::Display for SendError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Gone => f.write_str("the stream no longer exists"),
-            Self::OutOfOrder => f.write_str("a part of the response is out of order"),
-            Self::Field(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for SendError {}
-
-impl From<EncodeError> for SendError {
-    fn from(error: EncodeError) -> Self {
-        Self::Field(error)
-    }
-}
 
 /// Remaining work for a response whose head is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,20 +19,6 @@ pub enum BodyDelivery {
     /// The caller must keep the body and append parts of it after the frame headers that
     /// [`next_data`](ServerConnection::next_data) writes.
     Later,
-}
-
-/// Fields that passed [`check_field`].
-pub(crate) type CheckedFields<'a> = SmallVec<[(LowerName, &'a [u8]); 16]>;
-
-/// Checks all fields before any is encoded. Encoding changes the dynamic table, so an encoded field would have to be
-/// sent even if a later field is invalid.
-pub(crate) fn check_fields<'a>(
-    fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
-) -> Result<CheckedFields<'a>, EncodeError> {
-    fields
-        .into_iter()
-        .map(|(name, value)| check_field(name, value))
-        .collect()
 }
 
 impl ServerConnection {

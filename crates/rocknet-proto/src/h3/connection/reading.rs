@@ -3,12 +3,12 @@
 use super::{ConnectionEvent, Context, ReceivedEvent, ServerConnection};
 use crate::DecodedHead;
 use crate::h1::FieldError;
-use crate::h2::{BlockKind, Flood, Malformed, RequestHeadError};
 use crate::h3::error::{ConnectionError, StreamError};
 use crate::h3::frame::{self, FrameHeader};
 use crate::h3::stream::{OpenFrame, Phase, RequestStream, StreamId};
 use crate::limits::Limits;
 use crate::method::Method;
+use crate::multiplexed::{BlockKind, Flood, Malformed, RequestHeadError};
 use crate::qpack::SectionOutcome;
 use crate::refusal::Refusal;
 use crate::request::Version;

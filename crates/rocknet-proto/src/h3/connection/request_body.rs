@@ -2,9 +2,9 @@
 
 use super::reading::ReadResult;
 use super::{ConnectionEvent, Context, ServerConnection};
-use crate::h2::{Flood, Malformed};
 use crate::h3::error::ConnectionError;
 use crate::h3::stream::{OpenFrame, Phase, StreamId};
+use crate::multiplexed::{Flood, Malformed};
 use crate::refusal::Refusal;
 
 impl ServerConnection {

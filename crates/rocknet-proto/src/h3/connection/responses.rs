@@ -1,10 +1,10 @@
 //! Responses: interim and final heads, prepared heads, frame headers of bodies, and trailers.
 
 use super::ServerConnection;
-use crate::h2::{DATE_SIZE, SendError, check_fields, digits};
 use crate::h3::frame::{self, HeadersFrame};
 use crate::h3::prepared::PreparedHead;
 use crate::h3::stream::{Phase, StreamId};
+use crate::multiplexed::{DATE_SIZE, SendError, check_fields, digits};
 use crate::status::Status;
 
 impl ServerConnection {

@@ -1,12 +1,12 @@
 //! Unidirectional streams of the client: the control stream, and the two streams of QPACK (RFC 9114 §6.2).
 
 use super::ServerConnection;
-use crate::h2::{Flood, Priority};
 use crate::h3::error::{ConnectionError, ErrorCode};
 use crate::h3::frame;
 use crate::h3::settings::ClientSettings;
 use crate::h3::unidirectional::{CONTROL, Critical, DECODER, ENCODER, PUSH, StreamType, UnidirectionalAction};
 use crate::h3::varint;
+use crate::multiplexed::{Flood, Priority};
 
 /// Maximum payload of a frame on the control stream, in bytes. SETTINGS and PRIORITY_UPDATE need less than a hundred.
 const PAYLOAD_MAX: u64 = 4096;

@@ -8,11 +8,11 @@ use crate::h1::Refusal;
 use crate::h1::authority;
 use crate::h1::body_reader::FORBIDDEN_TRAILERS;
 use crate::h1::framing::digits;
-use crate::h2::error::Malformed;
-use crate::h2::hpack::Pseudo;
-use crate::h2::priority::Priority;
+use crate::hpack::Pseudo;
 use crate::limits::Limits;
 use crate::method::Method;
+use crate::multiplexed::malformed::Malformed;
+use crate::multiplexed::priority::Priority;
 use crate::request::{RequestIndex, TargetForm, Version};
 
 /// Fields that [`read_special_fields`] handles. A request without these fields skips that call.

@@ -66,7 +66,7 @@ pub(crate) fn hash(name: &[u8], value: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::h2::hpack;
+    use crate::hpack;
 
     /// The first byte of an HPACK literal shows how its encoder classifies the field (RFC 7541 §6.2).
     #[test]

@@ -2,11 +2,11 @@
 
 mod validation;
 
-use super::error::Malformed;
-use super::hpack::{FieldSink, NameClass, Pseudo};
+use super::malformed::Malformed;
 use super::priority::Priority;
 use crate::fields::{Known, Span};
 use crate::h1::{FieldError, Refusal};
+use crate::hpack::{FieldSink, NameClass, Pseudo};
 use crate::limits::Limits;
 use crate::request::{Request, RequestIndex};
 
@@ -77,14 +77,14 @@ impl DecodedHead {
         &self.bytes
     }
 
-    /// Returns the index of the last request. After [`Trailers`](super::ConnectionEvent::Trailers) it contains only the
+    /// Returns the index of the last request. After the trailers of a request it contains only the
     /// trailers.
     #[inline]
     pub fn index(&self) -> &RequestIndex {
         &self.index
     }
 
-    /// Returns the request of the last [`Request`](super::ConnectionEvent::Request) event.
+    /// Returns the last request.
     #[inline]
     pub fn request(&self) -> Request<'_> {
         self.index.view(&self.bytes)
