@@ -13,6 +13,8 @@ mod endpoint;
 mod forwarding;
 mod shared;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod tls;
 

@@ -1,7 +1,7 @@
 //! Passes instructions and field sections of any bytes to a QPACK decoder.
 
-use crate::multiplexed::{BlockKind, DecodedHead};
 use crate::limits::Limits;
+use crate::multiplexed::{BlockKind, DecodedHead};
 use crate::qpack::{Decoder, Encoder};
 
 /// Receives messages of any bytes. The first byte of each message encodes its kind and length, and the bytes of the

@@ -1,7 +1,7 @@
 //! Server push: a promised request whose response has a stream of its own (RFC 9113 §8.4).
 
-use super::drain_state::DrainState;
 use super::ServerConnection;
+use super::drain_state::DrainState;
 use crate::bytes::{TARGET, all};
 use crate::h1::EncodeError;
 use crate::h2::flow::WINDOW_MAX;

@@ -1,0 +1,168 @@
+//! HTTP/3 server of the simulation: the engine of the product, and a handler that returns each request body.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use quinn_proto::{Connection, ConnectionError, Dir, Event, StreamEvent};
+use rocknet_proto::h3::{Config, ConnectionEvent, Critical, PreparedHead, ServerConnection, StreamId};
+use rocknet_proto::{DecodedHead, Limits, Status};
+
+use crate::stream::{ReadOutcome, read, stream_id, write};
+
+const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
+
+pub struct Server {
+    engine: ServerConnection,
+    limits: Limits,
+    head: DecodedHead,
+    /// Server's own streams, in the order of [`CRITICAL`].
+    own: Vec<quinn_proto::StreamId>,
+    exchanges: BTreeMap<StreamId, Exchange>,
+    /// Values of `x-number` of all requests, in the order of their arrival.
+    pub requests: Vec<String>,
+    /// Number of sections that waited for the dynamic table.
+    pub blocked: usize,
+    pub lost: Option<ConnectionError>,
+}
+
+const CRITICAL: [Critical; 3] = [Critical::Control, Critical::Encoder, Critical::Decoder];
+
+#[derive(Default)]
+struct Exchange {
+    /// Received bytes that wait for the dynamic table.
+    waiting: Vec<u8>,
+    is_blocked: bool,
+    is_ended: bool,
+    body: Vec<u8>,
+    output: Vec<Bytes>,
+    is_complete: bool,
+}
+
+impl Server {
+    pub fn new() -> Server {
+        let limits = Limits::default();
+        Server {
+            engine: ServerConnection::new(&Config::default(), &limits),
+            limits,
+            head: DecodedHead::default(),
+            own: Vec::new(),
+            exchanges: BTreeMap::new(),
+            requests: Vec::new(),
+            blocked: 0,
+            lost: None,
+        }
+    }
+
+    pub fn run(&mut self, quic: &mut Connection) {
+        while let Some(event) = quic.poll() {
+            match event {
+                Event::Connected => self.own = CRITICAL.iter().filter_map(|_| quic.streams().open(Dir::Uni)).collect(),
+                Event::ConnectionLost { reason } => self.lost = Some(reason),
+                Event::Stream(StreamEvent::Opened { dir }) => {
+                    while let Some(stream) = quic.streams().accept(dir) {
+                        if dir == Dir::Bi {
+                            let id = StreamId::new(stream.into());
+                            self.engine.open(id).expect("not draining");
+                            self.exchanges.insert(id, Exchange::default());
+                        }
+                        self.read(quic, stream);
+                    }
+                }
+                Event::Stream(StreamEvent::Readable { id }) => self.read(quic, id),
+                _ => {}
+            }
+        }
+        for (&id, exchange) in &mut self.exchanges {
+            let stream = stream_id(id.number());
+            if !exchange.output.is_empty() {
+                write(quic, stream, &mut exchange.output).expect("the client reads to the end");
+                exchange.output.retain(|bytes| !bytes.is_empty());
+                if exchange.output.is_empty() {
+                    quic.send_stream(stream).finish().expect("an open stream");
+                }
+            }
+        }
+        for (stream, critical) in self.own.iter().zip(CRITICAL) {
+            let bytes = Bytes::from(self.engine.take_output(critical));
+            let length = bytes.len();
+            assert_eq!(write(quic, *stream, &mut [bytes]), Some(length));
+        }
+    }
+
+    fn read(&mut self, quic: &mut Connection, stream: quinn_proto::StreamId) {
+        let number = u64::from(stream);
+        loop {
+            let (bytes, fin) = match read(quic, stream) {
+                ReadOutcome::Bytes(bytes) => (bytes, false),
+                ReadOutcome::End => (Bytes::new(), true),
+                ReadOutcome::Blocked | ReadOutcome::Gone => return,
+                ReadOutcome::Reset(code) => panic!("stream {number} was reset with {code}"),
+            };
+            if stream.dir() == Dir::Uni {
+                self.engine
+                    .receive_unidirectional(number, 0, &bytes, fin)
+                    .expect("valid bytes of a unidirectional stream");
+                self.resume();
+            } else {
+                self.receive(StreamId::new(number), &bytes, fin);
+            }
+            if fin {
+                return;
+            }
+        }
+    }
+
+    /// Continues with the sections that waited for insertions that have arrived.
+    fn resume(&mut self) {
+        while let Some(id) = self.engine.next_unblocked() {
+            let exchange = self.exchanges.get_mut(&id).expect("an open stream");
+            exchange.is_blocked = false;
+            let (waiting, fin) = (std::mem::take(&mut exchange.waiting), exchange.is_ended);
+            self.receive(id, &waiting, fin);
+        }
+    }
+
+    fn receive(&mut self, id: StreamId, bytes: &[u8], fin: bool) {
+        let exchange = self.exchanges.get_mut(&id).expect("an open stream");
+        exchange.is_ended |= fin;
+        if exchange.is_blocked {
+            exchange.waiting.extend_from_slice(bytes);
+            return;
+        }
+        let mut rest = bytes;
+        while !exchange.is_complete {
+            let received = self
+                .engine
+                .receive(&self.limits, 0, id, rest, exchange.is_ended, &mut self.head);
+            match received.event {
+                ConnectionEvent::More => return,
+                ConnectionEvent::Blocked => {
+                    self.blocked += 1;
+                    exchange.is_blocked = true;
+                    exchange.waiting.extend_from_slice(&rest[received.consumed..]);
+                    return;
+                }
+                ConnectionEvent::Request { end, .. } => {
+                    let request = self.head.request();
+                    let number = request.fields.by_name(b"x-number").next().expect("the field");
+                    self.requests.push(String::from_utf8_lossy(number).into_owned());
+                    exchange.is_complete = end;
+                }
+                ConnectionEvent::Data { start, end, last } => {
+                    exchange.body.extend_from_slice(&rest[start..end]);
+                    exchange.is_complete = last;
+                }
+                other => panic!("{id:?}: {other:?}"),
+            }
+            rest = &rest[received.consumed..];
+        }
+        let body = Bytes::from(std::mem::take(&mut exchange.body));
+        let (mut out, length) = (Vec::new(), body.len() as u64);
+        let head = PreparedHead::bare(Status::OK, Some(length));
+        self.engine
+            .respond_prepared(id, &head, DATE, length, &mut out)
+            .expect("an open stream");
+        self.engine.end_response(id);
+        exchange.output = vec![out.into(), body];
+    }
+}
