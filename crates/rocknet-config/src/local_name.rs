@@ -1,4 +1,4 @@
-//! Host names that get no certificate from a public authority: local names and IP addresses.
+//! Host names for which the server requests no certificate from a public authority: local names and IP addresses.
 
 use std::net::IpAddr;
 

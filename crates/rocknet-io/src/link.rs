@@ -95,15 +95,16 @@ pub trait Link {
     ///
     /// # Errors
     ///
-    /// Returns the error of `shutdown(2)`.
+    /// Returns the error of `shutdown(2)`, or of sending close_notify.
     fn shut_down(&mut self) -> io::Result<()>;
 
     /// Makes dropping the link send a reset (RST), so that the peer does not mistake a truncated stream for a complete
     /// one. Unsent bytes are discarded.
     fn reset(&mut self);
 
-    /// Ends the stream as its protocol requires, before the link is dropped: TLS sends close_notify. Without this call,
-    /// the peer of a TLS link has to treat the stream as truncated.
+    /// Ends the stream as its protocol requires, before the link is dropped: TLS sends close_notify, unless
+    /// [`Link::shut_down`] has sent it. Without either call, the peer of a TLS link has to treat the stream as
+    /// truncated.
     fn finish(&mut self) {}
 
     /// Turns on TCP keepalive if the transport supports it. Called when the peer may be silent for any length of time

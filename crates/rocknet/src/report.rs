@@ -110,7 +110,7 @@ pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
     sites.map(summary).collect()
 }
 
-/// Returns the kind of handler at the root of a site, or `Routes` if only routes below the root serve something.
+/// Returns the kind of handler at the root of a site, or `Routes` if only rules or routes below the root respond.
 fn kind(built: &Site) -> SiteKind {
     // The routes with and without TLS differ only in their header fields.
     let root = &built.routes(true).root;
@@ -142,10 +142,10 @@ fn site_fault(site: &model::Site, built: &Site, folders: &[(&str, &Path, io::Err
 /// Each check costs a descriptor and a disk access, and the start must be fast.
 pub const MAX_FOLDERS_CHECKED: usize = 256;
 
-/// Returns a URL for each of the first `limit` sites, for a client that reached the listener `configured` at `port`.
-/// Sites without an HTTP URL, and those whose port is not known, are left out.
+/// Returns a URL for each of the first `limit` sites, for a client whose request to the listener `configured` names
+/// `port`. Sites without an HTTP URL, and those whose port is not known, are left out.
 pub fn first_urls(snapshot: &Snapshot, configured: &Address, port: u16, limit: usize) -> Vec<String> {
-    // If the kernel chose the port, it is taken from the connection of the client.
+    // If the kernel chose the port, it is taken from the host of the request.
     let bound: Vec<BoundListener> = match configured {
         Address::Tcp { ip, .. } => vec![(configured.clone(), Address::Tcp { ip: *ip, port }, 0)],
         Address::Unix(_) => Vec::new(),
@@ -159,7 +159,7 @@ pub fn first_urls(snapshot: &Snapshot, configured: &Address, port: u16, limit: u
 }
 
 /// Returns the URLs of a site: each of its names at each of its ports, in configuration order, then its Unix sockets.
-/// For a site without names, the host is its address.
+/// For a site without names, the host is its address, or `localhost` if it listens on all addresses.
 fn urls(site: &model::Site, bound: &[BoundListener]) -> Vec<String> {
     let mut urls = Vec::new();
     let sockets = site.listen.iter().filter(|listen| matches!(listen, Listen::Unix(_)));

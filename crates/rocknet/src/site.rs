@@ -80,7 +80,7 @@ impl Site {
         Ok(Site {
             name: site.name.clone(),
             secure,
-            redirect: redirect(site),
+            redirect: redirect_port(site),
             rules: Rules::new(&site.rules).map_err(|error| format!("site {}: {error}", site.name))?,
             cleartext_routes: (!secure_fields.is_empty() && has_cleartext)
                 .then(|| routes(&Vec::new()))
@@ -252,7 +252,7 @@ impl SiteRoutes {
 
 /// Returns the port for redirects to HTTPS: 443 if the site listens on it, otherwise its first TLS port. Returns `None`
 /// if redirects are disabled or there is no such port.
-fn redirect(site: &model::Site) -> Option<u16> {
+pub fn redirect_port(site: &model::Site) -> Option<u16> {
     let ports = site.secure.iter().filter_map(|listen| match listen {
         model::Listen::Tcp { port, .. } if *port != 0 => Some(*port),
         _ => None,

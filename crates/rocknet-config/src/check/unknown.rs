@@ -17,8 +17,8 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
     }
     let span = entry.key;
     let message = format!("unknown key `{}` in {header}", short(name));
-    // The parser passes a missing key on as an empty one, and has already reported it.
-    if name.is_empty() {
+    // An empty span is a missing key, which the parser has already reported.
+    if span.start == span.end {
         return;
     }
     let is_name = |known: &&str| known.eq_ignore_ascii_case(name);

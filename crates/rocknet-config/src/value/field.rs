@@ -1,6 +1,7 @@
 //! Names of header fields.
 
-/// Header fields that the server sets itself, because other values would break the framing of messages.
+/// Header fields that cannot be configured, because they frame a message or apply to one connection only. The server
+/// sets those that it needs.
 const OWN: [&str; 8] = [
     "connection",
     "content-length",
@@ -12,7 +13,7 @@ const OWN: [&str; 8] = [
     "upgrade",
 ];
 
-/// Returns true if the server sets this field itself.
+/// Returns true if only the server may set this field.
 pub(crate) fn is_own(name: &str) -> bool {
     OWN.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
@@ -27,5 +28,5 @@ pub(crate) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Maximum length of a name, in bytes. Names in use are less than a third as long.
+/// Maximum length of a name, in bytes. Names in use are about half as long at most.
 const MAX_NAME: usize = 128;

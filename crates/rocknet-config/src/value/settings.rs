@@ -143,7 +143,9 @@ pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings:
             continue;
         }
         if field::is_own(name) {
-            let message = format!("`{name}` is set by the server, because it frames messages");
+            let message = format!(
+                "`{name}` can be set only by the server, because it frames messages or concerns one connection"
+            );
             check.error(Code::BadValue, entry.key, message, "remove it");
             continue;
         }

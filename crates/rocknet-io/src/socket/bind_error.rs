@@ -1,4 +1,4 @@
-//! Errors of listening on an address. Their messages name the remedy.
+//! Errors of listening on an address. Their messages name the remedy, except for unexpected errors of the system.
 
 use std::error::Error;
 use std::fmt;
@@ -23,9 +23,9 @@ pub struct BindError {
 pub enum BindErrorKind {
     /// Another socket is bound to the address. Contains the process that owns that socket, if it was found.
     InUse(Option<PortOwner>),
-    /// Permission is missing for a port below 1024, or for the directory of the socket file.
+    /// The system denies permission: usually for a port below 1024, or for the directory of the socket file.
     Denied,
-    /// The machine has no such address, or the directory of the socket file does not exist.
+    /// The machine has no such address, or the path of the socket file leads through a directory that does not exist.
     Unavailable,
     /// Any other error.
     Other(io::Error),
@@ -70,18 +70,21 @@ impl fmt::Display for BindError {
             (BindErrorKind::InUse(None), Address::Unix(_)) => {
                 f.write_str("is in use by another program; stop it or choose another `listen`")
             }
+            (BindErrorKind::Denied, Address::Tcp { port: 1024.., .. }) => {
+                f.write_str("may not be used: a security policy of the system (SELinux, AppArmor) denies it")
+            }
             (BindErrorKind::Denied, Address::Tcp { .. }) => f.write_str(
                 "needs root or CAP_NET_BIND_SERVICE: start as root with `user` set (privileges are dropped after binding), \
                  give the program this capability with `setcap cap_net_bind_service=+ep`, or choose port 1024 or above",
             ),
             (BindErrorKind::Denied, Address::Unix(_)) => {
-                f.write_str("cannot be created: give the server's user write permission for its directory")
+                f.write_str("cannot be created: give the server's user permission to read and write its directory")
             }
             (BindErrorKind::Unavailable, Address::Tcp { .. }) => f.write_str(
                 "is not an address of this machine (`ip address` lists them); use one of those, or only the port for all",
             ),
             (BindErrorKind::Unavailable, Address::Unix(_)) => {
-                f.write_str("cannot be created, because its directory does not exist: create it first")
+                f.write_str("cannot be created, because its directory does not exist or is not a directory: create it first")
             }
             (BindErrorKind::Other(error), _) => write!(f, "cannot be bound: {error}"),
         }
@@ -142,6 +145,11 @@ mod tests {
                 port(),
                 BindErrorKind::Denied,
                 &["port 80 needs root or CAP_NET_BIND_SERVICE", "setcap", "1024"],
+            ),
+            (
+                Address::Tcp { ip: None, port: 8089 },
+                BindErrorKind::Denied,
+                &["port 8089 may not be used", "SELinux"],
             ),
             (unix(), BindErrorKind::Denied, &["socket /run/x", "directory"]),
             (

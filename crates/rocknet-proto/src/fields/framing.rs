@@ -1,9 +1,10 @@
-//! Identifies framing and connection fields, which the server generates itself and never copies from an application.
+//! Identifies framing and connection fields. They are never copied from an application; the server writes those that it
+//! needs.
 
 use super::{Known, KnownSet};
 
-/// Fields that frame a message (RFC 9112 §6) or apply to one connection only (RFC 9110 §7.6.1), so that each server on
-/// the path writes its own.
+/// Fields that frame a message (RFC 9112 §6) or apply to one connection only (RFC 9110 §7.6.1), and Trailer (RFC 9110
+/// §6.6.2), because the server decides whether it sends trailers.
 const FRAMING: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -15,13 +16,13 @@ const FRAMING: KnownSet = KnownSet::of(&[
     Known::Upgrade,
 ]);
 
-/// Returns true if a field of that name frames a message or controls its connection.
+/// Returns true if a field of that name frames a message or its trailers, or controls its connection.
 pub fn is_framing(name: &[u8]) -> bool {
     Known::from_name(name).is_some_and(Known::is_framing)
 }
 
 impl Known {
-    /// Returns true if a field of that name frames a message or controls its connection.
+    /// Returns true if a field of that name frames a message or its trailers, or controls its connection.
     #[inline]
     pub const fn is_framing(self) -> bool {
         FRAMING.contains(self)

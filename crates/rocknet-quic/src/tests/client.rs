@@ -1,5 +1,5 @@
-//! HTTP/3 client of the simulation. Each request refers to an entry of the dynamic table that the client inserts for it,
-//! so that sections arrive before and after their entries.
+//! HTTP/3 client of the simulation. Each request refers to an entry of the dynamic table that the client inserts for
+//! it, so that sections arrive before and after their entries.
 
 use std::collections::BTreeMap;
 

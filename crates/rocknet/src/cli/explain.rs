@@ -1,4 +1,5 @@
-//! `rocknet explain`: shows the site and route of a URL, the resulting response, and the configuration lines behind it.
+//! `rocknet explain`: shows the site and route of a URL, what the URL leads to, and the configuration lines behind it.
+//! Guards are not applied, because they depend on the client.
 
 mod url;
 
@@ -17,6 +18,7 @@ use rocknet::handlers;
 use rocknet::registries::Registries;
 use rocknet::route::{ServerSettings, SiteLabel};
 use rocknet::routing::{RequestTarget, RuleOutcome, Rules};
+use rocknet::site::redirect_port;
 use rocknet_config::environment::Environment;
 use rocknet_config::explain::{self, Explanation};
 use rocknet_config::model::{CertificateSource, Listen, Php, PhpVersion, Settings, Site, SourceSpan};
@@ -28,7 +30,7 @@ use rocknet_proto::status::Status;
 use self::url::Url;
 use super::{Failure, print, search};
 
-/// Show the site, route and configuration lines of a URL, and the resulting response
+/// Show the site, route and configuration lines of a URL, and what it leads to
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// The URL: http://example.com:8080/path, or example.com/path for any port, or /path for the site that answers to
@@ -45,21 +47,23 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let Loaded { config, .. } =
         rocknet_config::load(&file, &ServerEnvironment::new()).map_err(Failure::Configuration)?;
     let analysis = analyse(&config, &url, &file)?;
-    print(render(
-        &analysis.found,
-        &analysis.leads_to,
-        &certificate_problems(analysis.found.site),
-    ));
+    let site = analysis.found.site;
+    let leads_to = match https_location(site, &url) {
+        Some(location) => format!("redirect 308 to {location}, which leads to {}", analysis.leads_to),
+        None => analysis.leads_to,
+    };
+    print(render(&analysis.found, &leads_to, &certificate_problems(site)));
     Ok(())
 }
 
-/// A URL with its site, its route and the resulting response.
+/// Site, route and settings of a URL, and a description of what it leads to.
 struct UrlAnalysis<'c> {
     found: Explanation<'c>,
     leads_to: String,
 }
 
-/// Finds the route of a URL and applies the rules of its site. Describes the response.
+/// Finds the route of a URL and applies the rules of its site. Describes what the URL leads to for a client that the
+/// guards admit.
 fn analyse<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<UrlAnalysis<'c>, Failure> {
     let decoded_path = decoded(url.path);
     let Some(found) = find(config, url, decoded_path.as_deref().unwrap_or("/")) else {
@@ -121,6 +125,24 @@ fn analyse<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<UrlAnal
     Ok(UrlAnalysis { found, leads_to })
 }
 
+/// Returns the https:// URL to which a request in clear text is redirected. `None` if the URL does not begin with
+/// http://, or if its site does not redirect.
+fn https_location(site: &Site, url: &Url<'_>) -> Option<String> {
+    let scheme = url.written.get(..7)?;
+    let is_requested =
+        |listen: &Listen| matches!(listen, Listen::Tcp { port, .. } if url.port.is_none_or(|own| own == *port));
+    let is_in_clear = |listen: &Listen| is_requested(listen) && !site.secure.contains(listen);
+    if !scheme.eq_ignore_ascii_case("http://") || !site.listen.iter().any(is_in_clear) {
+        return None;
+    }
+    let port = match redirect_port(site)? {
+        443 => String::new(),
+        port => format!(":{port}"),
+    };
+    let query = url.query.map(|query| format!("?{query}")).unwrap_or_default();
+    Some(format!("https://{}{port}{}{query}", url.host, url.path))
+}
+
 /// Returns the problems with the certificates of a site.
 fn certificate_problems(site: &Site) -> Vec<String> {
     let Some(tls) = &site.tls else { return Vec::new() };
@@ -148,8 +170,7 @@ fn certificate_problems(site: &Site) -> Vec<String> {
 fn decoded(path: &str) -> Result<String, PathError> {
     match SafePath::parse(path.as_bytes()) {
         Ok(path) => Ok(path.as_str().to_owned()),
-        // No file can have this path, but it may have a route, a redirect and a fallback. Its colon, backslash or
-        // device name prevents it from being resolved as a file, as in the server.
+        // No file can have this path, but it may have a route, a redirect and a fallback.
         Err(PathError::Unmatchable) => SafePath::for_rules(path.as_bytes()),
         Err(error) => Err(error),
     }
@@ -205,7 +226,7 @@ fn find<'c>(config: &'c Config, url: &Url<'_>, path: &str) -> Option<Explanation
     })
 }
 
-/// Describes the response of the server, determined by the code that serves requests.
+/// Describes what a path leads to, determined by the code that serves requests.
 fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Failure> {
     // Builds the endpoint without the controller, whose library would be loaded, and without the user, whose check
     // needs root privileges. The handler is chosen by the complete settings below.

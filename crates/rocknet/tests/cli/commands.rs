@@ -238,6 +238,38 @@ fn explain_shows_the_user_of_scripts() {
 }
 
 #[test]
+fn explain_shows_the_redirect_to_https() {
+    let dir = ProgramFolder::new(&[
+        ("www/index.html", "home"),
+        (
+            "rocknet.toml",
+            "[site.\"localhost\"]\nlisten = [\"http://:8080\", \"https://:8443\"]\nroot = \"www\"\n",
+        ),
+    ]);
+    for (url, redirected) in [
+        (
+            "http://localhost:8080/",
+            Some("redirect 308 to https://localhost:8443/, which leads to the file"),
+        ),
+        (
+            "http://localhost:8080/a?b=c",
+            Some("redirect 308 to https://localhost:8443/a?b=c, "),
+        ),
+        ("https://localhost:8443/", None),
+        ("localhost/", None),
+    ] {
+        let output = dir.run(&["explain", url]);
+        let line = output
+            .out
+            .lines()
+            .find(|line| line.starts_with("leads to"))
+            .unwrap_or_default();
+        assert_eq!(line.contains("redirect"), redirected.is_some(), "{url}: {output:?}");
+        assert!(line.contains(redirected.unwrap_or_default()), "{url}: {output:?}");
+    }
+}
+
+#[test]
 fn explain_names_the_handler_and_its_configuration_line() {
     let dir = ProgramFolder::new(&[
         ("www/index.html", "home"),

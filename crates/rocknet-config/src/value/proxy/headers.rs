@@ -19,7 +19,10 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, St
                 "use letters, digits and `-`: \"X-Api-Key\"",
             )
         } else if is_own(name) {
-            ("is set by the server, because it frames messages", "remove it")
+            (
+                "can be set only by the server, because it frames messages or concerns one connection",
+                "remove it",
+            )
         } else if all.keys().any(|other| other.eq_ignore_ascii_case(name)) {
             ("is defined twice; names are not case-sensitive", "keep one of the two")
         } else {

@@ -3,7 +3,7 @@
 use super::{Context, FrameResult, PREFACE, ReadState, ServerConnection, request_body};
 use crate::h2::connection::ConnectionEvent;
 use crate::h2::error::ConnectionError;
-use crate::h2::frame::{self, FRAME_SIZE_MIN, FrameHeader, FrameType, HEADER_SIZE};
+use crate::h2::frame::{self, FrameHeader, FrameType, HEADER_SIZE, RECEIVED_FRAME_MAX};
 use crate::multiplexed::Flood;
 
 impl ServerConnection {
@@ -78,7 +78,7 @@ impl ServerConnection {
         rest: &[u8],
         at: &mut usize,
     ) -> FrameResult {
-        header.check(FRAME_SIZE_MIN)?;
+        header.check(RECEIVED_FRAME_MAX)?;
         if self.read_state == ReadState::Settings {
             if header.kind != FrameType::Settings || header.has(frame::ACK) {
                 return Err(ConnectionError::MissingSettings);

@@ -13,6 +13,8 @@ pub const HEADER_SIZE: usize = 9;
 
 /// Payload size in bytes that every peer accepts; also the smallest SETTINGS_MAX_FRAME_SIZE (RFC 9113 §4.2).
 pub(crate) const FRAME_SIZE_MIN: u32 = 1 << 14;
+/// Maximum payload of a received frame. The server announces no SETTINGS_MAX_FRAME_SIZE, so the smallest value applies.
+pub(crate) const RECEIVED_FRAME_MAX: u32 = FRAME_SIZE_MIN;
 
 /// Largest SETTINGS_MAX_FRAME_SIZE, in bytes (RFC 9113 §4.2).
 pub(crate) const FRAME_SIZE_MAX: u32 = (1 << 24) - 1;

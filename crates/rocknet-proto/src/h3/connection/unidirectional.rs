@@ -8,10 +8,12 @@ use crate::h3::unidirectional::{CONTROL, Critical, DECODER, ENCODER, PUSH, Strea
 use crate::h3::varint;
 use crate::multiplexed::{Flood, Priority};
 
-/// Maximum payload of a frame on the control stream, in bytes. SETTINGS and PRIORITY_UPDATE need less than a hundred.
+/// Maximum payload, in bytes, of a frame on the control stream whose payload is kept. SETTINGS and PRIORITY_UPDATE need
+/// less than a hundred. Frames of other types are skipped at any length.
 const PAYLOAD_MAX: u64 = 4096;
 
-/// Maximum number of unidirectional streams that are open at once: the three of HTTP/3, and some of unknown types.
+/// Maximum number of unidirectional streams that are remembered at once: the three of HTTP/3, and those whose type has
+/// not arrived completely. The transport usually permits fewer.
 const OPEN_MAX: usize = 16;
 
 impl ServerConnection {
@@ -130,8 +132,7 @@ impl ServerConnection {
         Ok(Some(kind))
     }
 
-    /// Counts instructions of QPACK. Each costs the server more than the client, and without requests no instruction is
-    /// needed.
+    /// Counts instructions of QPACK, each of which costs the server more than the client.
     fn spend_instructions(&mut self, count: usize, now: u64) -> Result<(), ConnectionError> {
         for _ in 0..count {
             self.budget.spend(Flood::QpackInstructions, now)?;

@@ -17,7 +17,7 @@ use crate::response::Response;
 /// Error of a request to a controller.
 #[derive(Debug)]
 pub enum ControllerError {
-    /// The client did not send the request body completely.
+    /// The request body could not be received: it is incomplete, too large or too slow, or it could not be stored.
     RequestBody(BodyError),
     /// The request body exceeds the limit for controllers that receive it as a whole, or a part of the request exceeds
     /// the maximum frame for isolated controllers.
@@ -63,7 +63,9 @@ impl ControllerError {
     /// Returns the response, and logs errors that the author of the controller or the operator can fix.
     pub fn to_response(&self, controller: &str) -> Response {
         let status = self.status();
-        let is_server_error = matches!(status, Status::INTERNAL_SERVER_ERROR | Status::BAD_GATEWAY);
+        // The log already has the reason why a request body could not be stored.
+        let is_body_error = matches!(self, ControllerError::RequestBody(_));
+        let is_server_error = matches!(status, Status::INTERNAL_SERVER_ERROR | Status::BAD_GATEWAY) && !is_body_error;
         let cause = Cause {
             level: Level::ERROR,
             what: "a controller failed",
@@ -80,7 +82,7 @@ impl ControllerError {
 impl fmt::Display for ControllerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ControllerError::RequestBody(error) => write!(f, "the request body is incomplete: {error:?}"),
+            ControllerError::RequestBody(error) => write!(f, "the request body was not received: {error:?}"),
             ControllerError::TooLarge => f.write_str("the request body is larger than it accepts"),
             ControllerError::Pool(error) => error.fmt(f),
             ControllerError::Failed(CallError(code)) => write!(f, "it returned error code {code}"),
