@@ -208,9 +208,10 @@ impl Deadlines {
         }
     }
 
-    /// Counts bytes that the client sent into a tunnel. They do not count in a send window, because they do not prove
-    /// that the client takes bytes.
-    pub fn moved_in_tunnel(&mut self, bytes: u64) {
+    /// Counts bytes that the client has sent. They do not count in a send window, because they do not prove that the
+    /// client takes bytes.
+    #[inline]
+    pub fn received(&mut self, bytes: u64) {
         if self.wait != Wait::Send {
             self.moved(bytes);
         }
@@ -323,6 +324,22 @@ mod tests {
             Wait::Handler,
         ] {
             check(wait, 0, &[(1 << 20, 0, true)]);
+        }
+    }
+
+    #[test]
+    fn received_bytes_do_not_count_in_a_send_window() {
+        const TICKS: u32 = 4;
+        for (wait, too_slow) in [(Wait::Send, true), (Wait::RequestBody, false)] {
+            let wheel = Wheel::new(Duration::from_millis(250), 1);
+            let mut deadlines = Deadlines::new(&wheel);
+            deadlines.begin(wait, TICKS);
+            deadlines.received(1 << 20);
+            for _ in 0..TICKS {
+                wheel.advance();
+            }
+            let past = deadlines.poll_rate(Waker::noop(), |_| (100, TICKS), || 0);
+            assert_eq!(past, too_slow, "{wait:?}");
         }
     }
 

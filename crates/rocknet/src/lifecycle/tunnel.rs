@@ -106,7 +106,7 @@ impl<L: Link> Link for ClientLink<'_, L> {
         let polled = self.link.poll_recv(context, buffer);
         if let Poll::Ready(Ok(received)) = &polled {
             self.ends.received |= received.is_empty();
-            self.deadlines.moved_in_tunnel(received.len() as u64);
+            self.deadlines.received(received.len() as u64);
         }
         polled
     }
@@ -133,7 +133,7 @@ impl<L: Link> Link for ClientLink<'_, L> {
 
     fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
         let moved = self.link.fill_pipe(context, pipe)?;
-        self.deadlines.moved_in_tunnel(moved as u64);
+        self.deadlines.received(moved as u64);
         Ok(moved)
     }
 

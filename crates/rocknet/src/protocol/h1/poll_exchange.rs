@@ -97,7 +97,7 @@ impl<L: Link> Connection<L> {
     fn put(&mut self, chunk: Bytes, channel: &BodyChannel) {
         if let State::Serving(serving) = &self.state {
             serving.exchange.received(chunk.len());
-            self.core.deadlines.moved(chunk.len() as u64);
+            self.core.deadlines.received(chunk.len() as u64);
             serving.exchange.got_body(Some(channel), &mut self.core.deadlines);
         }
         channel.put(chunk);

@@ -136,7 +136,7 @@ impl<L: Link> Connection<L> {
                 // The rest of a request body that no handler reads.
                 Ok(ServerEvent::Data { start, end }) => {
                     self.core.dropped = self.core.dropped.saturating_add((end - start) as u32);
-                    self.core.deadlines.moved((end - start) as u64);
+                    self.core.deadlines.received((end - start) as u64);
                     at += end;
                     if self.core.dropped > DRAIN_BOUND {
                         self.state = State::Closing { linger: true };

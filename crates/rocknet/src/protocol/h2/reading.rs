@@ -156,7 +156,7 @@ impl<L: Link> Connection<L> {
                     let piece = &unparsed[start..end];
                     match self.streams.get_mut(stream) {
                         Some(entry) if entry.stream.body.is_some() => {
-                            entry.deadlines.moved(piece.len() as u64);
+                            entry.deadlines.received(piece.len() as u64);
                             if let Active(exchange) = &entry.state {
                                 exchange.received(piece.len());
                             }

@@ -215,7 +215,7 @@ impl Connection {
         let Some(entry) = self.streams.get_mut(id) else {
             return;
         };
-        entry.deadlines.moved(piece.len() as u64);
+        entry.deadlines.received(piece.len() as u64);
         if let Some(exchange) = &entry.exchange {
             exchange.received(piece.len());
         }
