@@ -18,6 +18,9 @@ pub const SECRET_LENGTH: usize = 32;
 
 /// Idle timeout (RFC 9000 §10.1). Browsers and other servers use the same value.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time after which a connection with an exchange in progress sends PING (RFC 9000 §10.1.2), so that the idle timeout
+/// does not end an exchange that is silent. Two PING frames may be lost.
+pub const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// Receive window of a stream in bytes, the same as for HTTP/2.
 const STREAM_WINDOW: u32 = 256 * 1024;
 /// Receive window of a connection in bytes, the same as for HTTP/2. It bounds the memory that a client can occupy.

@@ -186,6 +186,11 @@ impl Connection {
         }
     }
 
+    /// Sends PING with the next datagram, so that both sides restart their idle timers.
+    pub fn ping(&mut self) {
+        self.inner.ping();
+    }
+
     /// Returns the address of the client. It changes when the client migrates (RFC 9000 §9).
     pub fn remote_address(&self) -> SocketAddr {
         self.inner.remote_address()

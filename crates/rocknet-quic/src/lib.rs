@@ -18,7 +18,7 @@ mod tests;
 mod timers;
 mod tls;
 
-pub use config::{MAX_STREAMS, SECRET_LENGTH, SEND_WINDOW, SharedKeys};
+pub use config::{MAX_STREAMS, PING_INTERVAL, SECRET_LENGTH, SEND_WINDOW, SharedKeys};
 pub use connection::Connection;
 pub use connection_id::{ConnectionIdKey, Owner};
 pub use endpoint::{MAX_HANDSHAKES, QuicEndpoint, RETRY_THRESHOLD};

@@ -5,4 +5,5 @@ mod floods;
 mod requests;
 mod responses;
 mod splits;
+mod tunnels;
 mod wire;

@@ -1,28 +1,20 @@
 //! Tunnels: a handler takes over a connection by `Upgrade` in HTTP/1.1, or a stream by extended CONNECT in HTTP/2.
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use h2::ext::Protocol;
 use h2::{RecvStream, SendStream};
-use rocknet::exchange::Exchange;
-use rocknet::handler::{Handler, HandlerFuture, respond_with};
-use rocknet::response::Response;
-use rocknet::snapshot::Mount;
-use rocknet::tunnel::Splice;
-use rocknet_io::stream::Stream;
-use rocknet_proto::status::Status;
-use tokio::sync::mpsc;
 
 use super::support::client::request;
 use super::support::http2::Http2;
-use super::support::running::{mount, site};
+use super::support::running::site;
+use super::support::tunnels::{Peers, mounts, read, rest};
 use super::support::{Client, DEADLINE, Folder, Running};
 
 const SERVER: &str =
@@ -33,43 +25,6 @@ const UPGRADE: [&str; 2] = ["Connection: upgrade", "Upgrade: echo, other"];
 /// side does not read, the other cannot send as much.
 const IN_FLIGHT: usize = 64 << 20;
 
-/// Accepts upgrades, and connects each client to a socket whose other end the test reads.
-struct OpensTunnels(Mutex<mpsc::UnboundedSender<UnixStream>>);
-
-impl Handler for OpensTunnels {
-    fn handle(&self, exchange: Exchange) -> HandlerFuture {
-        let incoming = exchange.request.view();
-        let protocol = incoming.upgrade.map(|name| String::from_utf8_lossy(name).into_owned());
-        let (agrees, anyway) = (protocol.is_some(), exchange.path.ends_with("/anyway"));
-        if !agrees && !anyway || exchange.path.ends_with("/page") {
-            let text = format!("a page, requested protocol {protocol:?}");
-            return respond_with(async move { Response::new(Status::OK).body(text.into_bytes()) });
-        }
-        let (ours, theirs) = UnixStream::pair().expect("a pair");
-        theirs.set_read_timeout(Some(DEADLINE)).expect("a deadline");
-        theirs.set_write_timeout(Some(DEADLINE)).expect("a deadline");
-        ours.set_nonblocking(true).expect("non-blocking");
-        let _ = self.0.lock().expect("no thread panicked").send(theirs);
-        respond_with(async move {
-            let stream = Stream::new(ours.into()).expect("a link");
-            Response::tunnel("echo", Splice::new(stream, b"early ".to_vec())).with("X-More", "yes")
-        })
-    }
-}
-
-struct Peers(mpsc::UnboundedReceiver<UnixStream>);
-
-impl Peers {
-    fn next(&mut self) -> UnixStream {
-        self.0.blocking_recv().expect("a server that still runs")
-    }
-}
-
-fn mounts() -> (Vec<Mount>, Peers) {
-    let (send, received) = mpsc::unbounded_channel();
-    (vec![mount("/join/", OpensTunnels(Mutex::new(send)))], Peers(received))
-}
-
 fn text(limits: &str, keys: &str) -> String {
     format!("{SERVER}[limits]\n{limits}\n{}", site(keys))
 }
@@ -78,23 +33,6 @@ fn start(limits: &str) -> (Running, Peers) {
     let (mounts, peers) = mounts();
     let folder = Folder::with(&[("www/index.html", "root")]);
     (Running::start_with(folder, &text(limits, ""), mounts), peers)
-}
-
-fn read(peer: &mut UnixStream, count: usize) -> Vec<u8> {
-    let mut bytes = vec![0; count];
-    peer.read_exact(&mut bytes).expect("bytes in time");
-    bytes
-}
-
-/// Reads until the end. Returns the remaining bytes, and true if the end was orderly.
-fn rest(peer: &mut UnixStream) -> (Vec<u8>, bool) {
-    let mut bytes = Vec::new();
-    let is_orderly = match peer.read_to_end(&mut bytes) {
-        Ok(_) => true,
-        Err(error) if error.kind() == ErrorKind::ConnectionReset => false,
-        Err(error) => panic!("no end: {error}"),
-    };
-    (bytes, is_orderly)
 }
 
 /// Connects a client and establishes a tunnel.

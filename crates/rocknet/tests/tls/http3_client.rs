@@ -53,6 +53,11 @@ impl Http3Client {
         })
     }
 
+    /// Returns a sender of requests, for requests that need more than [`Http3Client::request`].
+    pub fn sender(&self) -> SendRequest<OpenStreams, Bytes> {
+        self.requests.clone()
+    }
+
     /// Sends a request and receives the response.
     pub fn request(&self, request: http::Request<()>, body: &[u8]) -> Result<Http3Response, String> {
         self.runtime.block_on(exchange(self.requests.clone(), request, body))
@@ -110,6 +115,18 @@ impl Http3Client {
     pub fn closed(&self) -> quinn::ConnectionError {
         let closed = async { tokio::time::timeout(DEADLINE, self.connection.closed()).await };
         self.runtime.block_on(closed).expect("the server closes")
+    }
+
+    /// Runs a blocking function while the client goes on to send and receive.
+    pub fn while_running<T: Send>(&self, blocking: impl FnOnce() -> T + Send) -> T {
+        let (done, ended) = tokio::sync::oneshot::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // The receiver is gone if the client has panicked, which fails the test.
+                let _ = done.send(blocking());
+            });
+            self.block_on(ended).expect("no panic")
+        })
     }
 
     /// Runs a future on the runtime of the client.

@@ -20,6 +20,7 @@ mod hosts;
 mod http3;
 mod http3_client;
 mod http3_switch;
+mod http3_tunnels;
 mod log;
 mod php;
 #[cfg(target_os = "linux")]

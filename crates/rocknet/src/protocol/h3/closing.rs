@@ -7,7 +7,6 @@ use rocknet_proto::h3::{ConnectionError, ErrorCode, StreamId};
 
 use super::connection::{Connection, State};
 use super::output::quic_id;
-use super::streams::StreamExchange;
 use crate::lifecycle::body_receiver::BodyReceiver;
 use crate::lifecycle::connection::rate_window;
 use crate::lifecycle::deadlines::Wait;
@@ -63,8 +62,10 @@ impl Connection {
                 self.deadlines.enter(Wait::Linger, 1);
             } else if !self.streams.is_empty() || !self.heads.is_empty() && !self.engine.is_draining() {
                 // Each exchange and each head has its own deadline. The deadline of the connection only ensures that
-                // the age of the connection is checked.
-                self.deadlines.enter(Wait::Handler, config.ticks.age.max(1));
+                // the client is pinged and the age of the connection is checked.
+                if self.deadlines.wait() != Wait::Handler {
+                    self.begin_ping_interval(worker);
+                }
             } else if self.engine.is_draining() {
                 self.deadlines.enter(Wait::Linger, 1);
             } else if !self.unacknowledged.is_empty() {
@@ -81,7 +82,7 @@ impl Connection {
             }
         }
         if self.deadlines.poll_past(context.waker()) {
-            self.expire(&config);
+            self.expire(worker, &config);
             has_acted = true;
         }
         has_acted
@@ -89,12 +90,17 @@ impl Connection {
 
     /// Acts on the passed deadline of the connection.
     #[cold]
-    fn expire(&mut self, config: &WorkerConfig) {
+    fn expire(&mut self, worker: &Worker, config: &WorkerConfig) {
         let wait = self.deadlines.wait();
         tracing::debug!(client = %self.info.client, ?wait, "a deadline passed");
         match wait {
-            // The next round begins the drain.
-            Wait::Handler => self.deadlines.begin(Wait::Handler, config.ticks.age.max(1)),
+            // If the connection is too old, the next round begins the drain.
+            Wait::Handler => {
+                if !self.streams.is_empty() {
+                    self.quic.ping();
+                }
+                self.begin_ping_interval(worker);
+            }
             Wait::FirstByte => self.close(ErrorCode::ExcessiveLoad),
             // The server has passed all responses to the transport, and the client still acknowledges them.
             Wait::Send if self.may_await_acknowledgements(config) => {
@@ -106,36 +112,52 @@ impl Connection {
         }
     }
 
+    /// Begins the time after which the client is pinged. A tunnel or a slow handler may be silent for longer than the
+    /// idle timeout of QUIC.
+    fn begin_ping_interval(&mut self, worker: &Worker) {
+        let ticks = worker.wheel.ticks(rocknet_quic::PING_INTERVAL);
+        self.deadlines.begin(Wait::Handler, ticks);
+    }
+
     /// Acts on the passed deadline of one exchange.
     #[cold]
     fn expire_exchange(&mut self, worker: &Rc<Worker>, id: StreamId) {
-        let Some(entry) = self.streams.take(id) else {
+        let Some(mut entry) = self.streams.take(id) else {
             return;
         };
-        let StreamExchange {
-            stream,
-            exchange,
-            deadlines,
-        } = *entry;
-        let (wait, channel) = (deadlines.wait(), stream.body.as_ref().map(BodyReceiver::channel));
+        let wait = entry.deadlines.wait();
+        let channel = entry.stream.body.as_ref().map(BodyReceiver::channel);
         tracing::debug!(client = %self.info.client, ?wait, "the deadline of an exchange passed");
-        match exchange {
-            Some(exchange) if matches!(exchange.expire(worker, &deadlines, channel, false), Expiry::Respond) => {
-                self.respond_timeout(worker, exchange, stream, wait);
+        let expiry = match &entry.exchange {
+            Some(exchange) => exchange.expire(worker, &entry.deadlines, channel, false),
+            None => Expiry::Cut,
+        };
+        match (expiry, entry.exchange.take()) {
+            (Expiry::Respond, Some(exchange)) => {
+                self.respond_timeout(worker, exchange, entry.stream, wait);
                 if self.streams.get_mut(id).is_none() {
                     self.read_rest(worker, id);
                 }
             }
-            exchange => {
-                self.forget(id);
-                self.engine.abandon(id);
-                self.quic.reset(quic_id(id), ErrorCode::RequestCancelled.number());
-                self.quic
-                    .stop_receiving(quic_id(id), ErrorCode::RequestCancelled.number());
+            (Expiry::EndTunnel, Some(exchange)) => {
+                exchange.record(worker, &mut self.info);
+                self.end_tunnel(&mut entry);
+                self.streams.insert(entry);
+            }
+            (_, exchange) => {
+                self.abandon_stream(id, ErrorCode::RequestCancelled);
                 if let Some(exchange) = exchange {
-                    exchange.record_cut(worker, &mut self.info, stream.output.length());
+                    exchange.record_cut(worker, &mut self.info, entry.stream.output.length());
                 }
             }
         }
+    }
+
+    /// Resets both directions of a stream.
+    pub(super) fn abandon_stream(&mut self, id: StreamId, code: ErrorCode) {
+        self.forget(id);
+        self.engine.abandon(id);
+        self.quic.reset(quic_id(id), code.number());
+        self.quic.stop_receiving(quic_id(id), code.number());
     }
 }

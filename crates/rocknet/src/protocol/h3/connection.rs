@@ -32,6 +32,10 @@ const ROUNDS_PER_POLL: u32 = 8;
 /// Maximum number of bytes that wait for a stream of the server because the client grants no credit.
 const UNSENT_BOUND: usize = 64 * 1024;
 
+/// Settings of the engine. As over HTTP/2, every route may accept an extended CONNECT; one that does not accept tunnels
+/// responds with 501.
+const ENGINE_CONFIG: Config = Config { connect_protocol: true };
+
 /// Streams of the server without which the connection cannot continue, in the order in which they are opened.
 const CRITICAL: [Critical; 3] = [Critical::Control, Critical::Encoder, Critical::Decoder];
 
@@ -102,7 +106,7 @@ impl Connection {
             port: address.port(),
         };
         Connection {
-            engine: ServerConnection::new(&Config::default(), &config.head_limits),
+            engine: ServerConnection::new(&ENGINE_CONFIG, &config.head_limits),
             open,
             quic,
             state: State::Handshaking,

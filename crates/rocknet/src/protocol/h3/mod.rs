@@ -10,5 +10,6 @@ mod poll_exchange;
 mod reading;
 mod responder;
 mod streams;
+mod tunnel;
 
 pub use connection::Connection;

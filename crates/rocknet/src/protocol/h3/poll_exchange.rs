@@ -13,7 +13,7 @@ use super::streams::StreamExchange;
 use crate::exchange::BodyError;
 use crate::lifecycle::body_receiver::{BodyDemand, BodyReceiver, BodyStream};
 use crate::lifecycle::deadlines::Wait;
-use crate::lifecycle::exchange::Stage;
+use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::lifecycle::poll_handler::{HandlerPoll, send_interim};
 use crate::lifecycle::responder::Responder;
 use crate::lifecycle::sending::Progress;
@@ -26,7 +26,7 @@ const PIECE: u64 = 64 * 1024;
 const PIECES_PER_TURN: u32 = 2;
 
 /// Result of polling an exchange.
-enum ExchangePoll {
+pub(super) enum ExchangePoll {
     /// The exchange waits, and nothing has changed.
     Unchanged(Box<StreamExchange>),
     /// The exchange has progressed and waits again.
@@ -111,6 +111,9 @@ impl Connection {
         config: &Rc<WorkerConfig>,
         mut entry: Box<StreamExchange>,
     ) -> ExchangePoll {
+        if entry.exchange.as_ref().is_some_and(ActiveExchange::is_tunnel) {
+            return self.poll_tunnel(context, worker, config, entry);
+        }
         let (mut moved, mut pieces) = (false, 0);
         loop {
             match self.write_output(worker, config, &mut entry) {

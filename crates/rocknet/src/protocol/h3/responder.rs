@@ -203,13 +203,13 @@ impl Responder for H3Responder<'_> {
         self.end();
     }
 
-    /// Returns false: extended CONNECT is not announced, so no request can switch to another protocol.
-    fn may_switch_protocol(&self) -> bool {
-        false
-    }
-
-    fn switch_protocol(&mut self, _: FieldList, _: Text) -> Result<Option<Status>, UnsendableField> {
-        Ok(None)
+    /// Accepts an extended CONNECT with 200 (RFC 9220 §3).
+    fn switch_protocol(&mut self, fields: FieldList, _: Text) -> Result<Option<Status>, UnsendableField> {
+        if !self.head(Status::OK, None, &fields)? {
+            return Ok(None);
+        }
+        self.engine.begin_tunnel(self.stream.id);
+        Ok(Some(Status::OK))
     }
 
     fn send_interim(&mut self, interim: &InterimResponse) -> Result<(), UnsendableField> {

@@ -12,6 +12,7 @@ pub mod peer;
 #[cfg(target_os = "linux")]
 pub mod reset;
 pub mod running;
+pub mod tunnels;
 pub mod upstream;
 
 use std::time::Duration;
