@@ -9,6 +9,7 @@ mod folder;
 mod grpc;
 mod h2spec;
 mod hpack;
+mod http3;
 mod laravel;
 mod phpmyadmin;
 mod push;
@@ -63,6 +64,8 @@ enum Step {
     Push,
     /// Field blocks exchanged with Python's HPACK
     Hpack,
+    /// Clients of others over HTTP/3: aioquic
+    H3,
     /// WordPress over HTTP/2 with its own MariaDB
     Wordpress,
     /// phpMyAdmin over HTTP/2 with its own MariaDB
@@ -128,6 +131,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     if is_selected(Step::Hpack) {
         steps.step("hpack", hpack::run);
+    }
+    if is_selected(Step::H3) {
+        for (name, work) in http3::PARTS {
+            steps.step(name, || work(&program));
+        }
     }
     let applications: [(&'static str, Step, Work); 5] = [
         ("wordpress", Step::Wordpress, wordpress::run),

@@ -4,7 +4,7 @@
 mod environment;
 mod load;
 mod restart;
-mod upstream;
+pub mod upstream;
 
 use self::environment::Environment;
 use self::upstream::{KINDS, UpstreamKind};

@@ -38,39 +38,42 @@ pub struct UpstreamKind {
     pub counts: bool,
 }
 
-pub const KINDS: [&UpstreamKind; 3] = [
-    &UpstreamKind {
-        name: "gunicorn",
-        command: &[
-            "python3",
-            "-m",
-            "gunicorn",
-            "wsgi:app",
-            "--no-control-socket",
-            "--worker-class=gthread",
-            "--threads=16",
-            "--keep-alive=60",
-            "--bind",
-        ],
-        is_unix: true,
-        websocket: false,
-        counts: false,
-    },
-    &UpstreamKind {
-        name: "uvicorn",
-        command: &["python3", "-m", "uvicorn", "asgi:app", "--no-access-log", "--port"],
-        is_unix: false,
-        websocket: true,
-        counts: false,
-    },
-    &UpstreamKind {
-        name: "Node",
-        command: &["node", "server.js"],
-        is_unix: false,
-        websocket: true,
-        counts: true,
-    },
-];
+const GUNICORN: UpstreamKind = UpstreamKind {
+    name: "gunicorn",
+    command: &[
+        "python3",
+        "-m",
+        "gunicorn",
+        "wsgi:app",
+        "--no-control-socket",
+        "--worker-class=gthread",
+        "--threads=16",
+        "--keep-alive=60",
+        "--bind",
+    ],
+    is_unix: true,
+    websocket: false,
+    counts: false,
+};
+
+/// Server in Python that needs no other program.
+pub const UVICORN: UpstreamKind = UpstreamKind {
+    name: "uvicorn",
+    command: &["python3", "-m", "uvicorn", "asgi:app", "--no-access-log", "--port"],
+    is_unix: false,
+    websocket: true,
+    counts: false,
+};
+
+const NODE: UpstreamKind = UpstreamKind {
+    name: "Node",
+    command: &["node", "server.js"],
+    is_unix: false,
+    websocket: true,
+    counts: true,
+};
+
+pub const KINDS: [&UpstreamKind; 3] = [&GUNICORN, &UVICORN, &NODE];
 
 /// A running application server, stopped when dropped.
 pub struct Upstream {

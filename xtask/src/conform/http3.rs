@@ -1,0 +1,15 @@
+//! `cargo xtask conform h3`: clients of other projects over HTTP/3 against the built server.
+
+mod aioquic;
+mod site;
+
+use crate::Failure;
+use std::path::Path;
+
+/// Name of a part, and its work with the built server.
+type Part = (&'static str, fn(&Path) -> Result<(), Failure>);
+
+/// Parts of the step, in the order in which they run.
+pub const PARTS: [Part; 1] = [
+    ("h3 aioquic", aioquic::run),
+];
