@@ -4,8 +4,11 @@
 //! prints the block for these fields. Blocks, names and values are in hexadecimal. `allow N` sets the maximum size of
 //! the encoder's dynamic table in bytes.
 
+mod pipe;
+
 use std::io::{BufRead, Write};
 
+use pipe::{bytes, field, hex};
 use rocknet_proto::fuzzing::{Hpack, OwnedField};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,23 +36,4 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         out.flush()?;
     }
     Ok(())
-}
-
-fn field(text: &str) -> Result<OwnedField, Box<dyn std::error::Error>> {
-    let (name, value) = text.split_once(':').ok_or("a field without a colon")?;
-    Ok((bytes(name)?, bytes(value)?))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn bytes(hex: &str) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
-    let (pairs, []) = hex.as_bytes().as_chunks::<2>() else {
-        return Err("an odd number of hexadecimal digits".into());
-    };
-    pairs
-        .iter()
-        .map(|pair| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?))
-        .collect()
 }

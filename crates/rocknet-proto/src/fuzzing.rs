@@ -5,15 +5,20 @@
 
 mod cgi;
 mod fastcgi;
+mod field_collector;
 mod h1;
 mod h2;
 mod h3;
 mod hpack;
 mod qpack;
 
+pub use field_collector::OwnedField;
 pub use h1::{ResponseTiming, client_transcript, server_transcript};
 pub use h2::{H2ResponseTiming, h2_transcript};
-pub use hpack::{Hpack, OwnedField, hpack};
+pub use hpack::{Hpack, hpack};
+pub use qpack::{Qpack, QpackSection};
+
+pub use crate::qpack::QpackError;
 
 use crate::h2::{Config, PREFACE};
 use crate::limits::Limits;

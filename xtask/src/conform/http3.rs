@@ -1,6 +1,7 @@
 //! `cargo xtask conform h3`: clients of other projects over HTTP/3 against the built server.
 
 mod aioquic;
+mod qpack;
 mod site;
 
 use crate::Failure;
@@ -10,6 +11,7 @@ use std::path::Path;
 type Part = (&'static str, fn(&Path) -> Result<(), Failure>);
 
 /// Parts of the step, in the order in which they run.
-pub const PARTS: [Part; 1] = [
+pub const PARTS: [Part; 2] = [
     ("h3 aioquic", aioquic::run),
+    ("h3 qpack", qpack::run),
 ];

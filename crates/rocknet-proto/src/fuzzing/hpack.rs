@@ -1,9 +1,7 @@
 //! HPACK codec with persistent tables, for fuzz targets and for comparisons with another implementation.
 
-use crate::hpack::{Decoder, Encoder, FieldSink, NameClass};
-
-/// Name and value of a field.
-pub type OwnedField = (Vec<u8>, Vec<u8>);
+use super::field_collector::{FieldCollector, OwnedField};
+use crate::hpack::{Decoder, Encoder};
 
 /// Decoder and encoder of one connection.
 #[derive(Debug)]
@@ -42,34 +40,6 @@ impl Hpack {
             self.encoder.encode(name, value, &mut out);
         }
         out
-    }
-}
-
-/// Maximum number of fields of a block that are kept.
-const MAX_FIELDS: usize = 256;
-
-#[derive(Default)]
-struct FieldCollector {
-    buffer: Vec<u8>,
-    fields: Vec<OwnedField>,
-}
-
-impl FieldSink for FieldCollector {
-    fn buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.buffer
-    }
-
-    fn field(&mut self, _: NameClass, _: bool, start: usize, value: usize) {
-        // Fields after the limit are dropped, because the decoder does not decode them completely.
-        if !self.is_full() {
-            let field = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
-            self.fields.push(field);
-        }
-        self.buffer.truncate(start);
-    }
-
-    fn is_full(&self) -> bool {
-        self.fields.len() >= MAX_FIELDS
     }
 }
 

@@ -1,8 +1,97 @@
-//! Passes instructions and field sections of any bytes to a QPACK decoder.
+//! QPACK codec of one connection, for fuzz targets and for comparisons with another implementation.
 
+use std::mem;
+
+use super::field_collector::{FieldCollector, OwnedField};
 use crate::limits::Limits;
 use crate::multiplexed::{BlockKind, DecodedHead};
-use crate::qpack::{Decoder, Encoder};
+use crate::qpack::{Decoder, Encoder, QpackError, SectionOutcome};
+
+/// Decoder and encoder of one connection.
+#[derive(Debug)]
+pub struct Qpack {
+    decoder: Decoder,
+    encoder: Encoder,
+}
+
+/// Result of [`Qpack::decode`].
+#[derive(Debug, PartialEq, Eq)]
+pub enum QpackSection {
+    /// The fields, at most 256.
+    Fields(Vec<OwnedField>),
+    /// Entries of the dynamic table are missing.
+    Blocked,
+}
+
+impl Qpack {
+    /// Creates a decoder whose peer may use a dynamic table of `capacity` bytes, at most 65,535, and may block
+    /// `blocked_streams` streams. The encoder uses no dynamic table yet.
+    pub fn new(capacity: usize, blocked_streams: usize) -> Qpack {
+        Qpack {
+            decoder: Decoder::new(capacity, blocked_streams),
+            encoder: Encoder::new(),
+        }
+    }
+
+    /// Sets what the peer's decoder permits. Called at most once (RFC 9204 §5).
+    pub fn set_peer_settings(&mut self, capacity: u64, blocked_streams: u64) {
+        self.encoder.set_client_settings(capacity, blocked_streams);
+    }
+
+    /// Receives bytes of the peer's encoder stream.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an instruction is invalid.
+    pub fn receive_encoder_stream(&mut self, bytes: &[u8]) -> Result<(), QpackError> {
+        self.decoder.receive_instructions(bytes).map(drop)
+    }
+
+    /// Receives bytes of the peer's decoder stream.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an instruction is invalid.
+    pub fn receive_decoder_stream(&mut self, bytes: &[u8]) -> Result<(), QpackError> {
+        self.encoder.receive_instructions(bytes).map(drop)
+    }
+
+    /// Decodes a field section of a stream. A section that is blocked has to be passed again later.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the section is invalid, or if more streams are blocked than permitted.
+    pub fn decode(&mut self, stream: u64, section: &[u8]) -> Result<QpackSection, QpackError> {
+        let mut found = FieldCollector::default();
+        Ok(match self.decoder.decode(stream, section, &mut found)? {
+            SectionOutcome::Decoded => QpackSection::Fields(found.fields),
+            SectionOutcome::Blocked => QpackSection::Blocked,
+        })
+    }
+
+    /// Abandons a stream whose section is blocked.
+    pub fn cancel(&mut self, stream: u64) {
+        self.decoder.cancel(stream);
+    }
+
+    /// Encodes fields to a section of a stream.
+    pub fn encode(&mut self, stream: u64, fields: &[OwnedField]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let fields = fields.iter().map(|(name, value)| (&name[..], &value[..]));
+        self.encoder.encode(stream, fields, &mut out);
+        out
+    }
+
+    /// Returns the bytes to send on the encoder stream.
+    pub fn take_encoder_stream(&mut self) -> Vec<u8> {
+        mem::take(self.encoder.output())
+    }
+
+    /// Returns the bytes to send on the decoder stream.
+    pub fn take_decoder_stream(&mut self) -> Vec<u8> {
+        mem::take(self.decoder.output())
+    }
+}
 
 /// Receives messages of any bytes. The first byte of each message encodes its kind and length, and the bytes of the
 /// message follow. Checks that nothing panics and that memory stays bounded.
