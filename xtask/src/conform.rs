@@ -64,7 +64,7 @@ enum Step {
     Push,
     /// Field blocks exchanged with Python's HPACK
     Hpack,
-    /// Clients of others over HTTP/3: aioquic and pylsqpack
+    /// Clients of others over HTTP/3: aioquic, pylsqpack and quic-go
     H3,
     /// WordPress over HTTP/2 with its own MariaDB
     Wordpress,

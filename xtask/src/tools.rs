@@ -88,17 +88,32 @@ impl Tool {
         }
         let folder = repository::target().join("tools/bin");
         let Some(go) = go() else {
-            return Err(format!(
-                "{} is built with Go: install Go 1.24 or newer (https://go.dev/dl), then try again",
-                self.program
-            )
-            .into());
+            return Err(needs_go(self.program).into());
         };
         let module = format!("{}@{}", self.module, self.version);
         println!("building {module}");
         output(command(go).args(["install", &module]).env("GOBIN", &folder))?;
         Ok(folder.join(self.program))
     }
+}
+
+/// Builds a Go program of this repository, whose module is in `folder`, and returns its path. Go builds only what has
+/// changed.
+pub fn go_program(program: &str, folder: &str) -> Result<PathBuf, Failure> {
+    let built = repository::target().join("tools/bin").join(program);
+    let go = go().ok_or_else(|| needs_go(program))?;
+    output(
+        command(go)
+            .args(["build", "-mod=readonly", "-o"])
+            .arg(&built)
+            .arg(".")
+            .current_dir(repository::root().join(folder)),
+    )?;
+    Ok(built)
+}
+
+fn needs_go(program: &str) -> String {
+    format!("{program} is built with Go: install Go 1.24 or newer (https://go.dev/dl), then try again")
 }
 
 /// Finds Go on the path or in the default folder of its installation.

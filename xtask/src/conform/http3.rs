@@ -2,6 +2,7 @@
 
 mod aioquic;
 mod qpack;
+mod quic_go;
 mod site;
 
 use crate::Failure;
@@ -11,7 +12,8 @@ use std::path::Path;
 type Part = (&'static str, fn(&Path) -> Result<(), Failure>);
 
 /// Parts of the step, in the order in which they run.
-pub const PARTS: [Part; 2] = [
+pub const PARTS: [Part; 3] = [
     ("h3 aioquic", aioquic::run),
     ("h3 qpack", qpack::run),
+    ("h3 quic-go", quic_go::run),
 ];
