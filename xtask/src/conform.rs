@@ -11,6 +11,7 @@ mod h2spec;
 mod hpack;
 mod http3;
 mod laravel;
+mod page_server;
 mod phpmyadmin;
 mod push;
 mod server;
@@ -64,7 +65,7 @@ enum Step {
     Push,
     /// Field blocks exchanged with Python's HPACK
     Hpack,
-    /// Clients of others over HTTP/3: aioquic, pylsqpack and quic-go
+    /// Clients of others over HTTP/3: aioquic, pylsqpack, quic-go and Chromium
     H3,
     /// WordPress over HTTP/2 with its own MariaDB
     Wordpress,

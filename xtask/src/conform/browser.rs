@@ -17,7 +17,6 @@ const OPTIONS: &[&str] = &[
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
-    "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
@@ -88,6 +87,11 @@ pub fn load(url: &str, home: Option<&Path>) -> Result<(String, String), Failure>
 
 /// Loads a URL as `load` does, with more options.
 pub fn load_with(options: &[&str], url: &str, home: Option<&Path>) -> Result<(String, String), Failure> {
+    load_with_quic(&[&["--disable-quic"], options].concat(), url, home)
+}
+
+/// Loads a URL as `load_with` does, in a browser that may use QUIC.
+pub fn load_with_quic(options: &[&str], url: &str, home: Option<&Path>) -> Result<(String, String), Failure> {
     let profile = tempfile::tempdir()?;
     let mut command = Command::new("timeout");
     command.args([TIMEOUT_SECONDS, "chromium"]).args(OPTIONS).args(options);

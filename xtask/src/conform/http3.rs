@@ -1,6 +1,7 @@
 //! `cargo xtask conform h3`: clients of other projects over HTTP/3 against the built server.
 
 mod aioquic;
+mod chromium;
 mod qpack;
 mod quic_go;
 mod site;
@@ -12,8 +13,9 @@ use std::path::Path;
 type Part = (&'static str, fn(&Path) -> Result<(), Failure>);
 
 /// Parts of the step, in the order in which they run.
-pub const PARTS: [Part; 3] = [
+pub const PARTS: [Part; 4] = [
     ("h3 aioquic", aioquic::run),
     ("h3 qpack", qpack::run),
     ("h3 quic-go", quic_go::run),
+    ("h3 chromium", chromium::run),
 ];

@@ -2,16 +2,15 @@
 //! uses `Upgrade` without TLS and extended CONNECT over HTTP/2. The echo must arrive in both cases.
 
 use super::browser;
+use super::page_server::PageServer;
 use super::server::TestServer;
 use super::trusted;
 use crate::Failure;
 use crate::repository;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,7 +35,7 @@ const FRAME: &str = r#"<!doctype html>
 </script>
 "#;
 
-/// Timeout for an echo and for a line in the log: far longer than a busy machine needs.
+/// Timeout for a line in the log: far longer than a busy machine needs.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Configuration of a site, and the text in the access log that shows a tunnel.
@@ -56,52 +55,6 @@ impl Drop for EchoProgram {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// Server for the page with the frame, and for the picture, which is sent after the page has reported the echo.
-struct PageServer {
-    port: u16,
-}
-
-impl PageServer {
-    /// Starts a server on a free port. It serves one browser and runs until this process exits.
-    fn start() -> Result<PageServer, Failure> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let port = listener.local_addr()?.port();
-        let reported = Arc::new((Mutex::new(false), Condvar::new()));
-        thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let reported = Arc::clone(&reported);
-                // The page shows the effect of an error, so the error itself is ignored.
-                thread::spawn(move || answer(&stream, &reported).ok());
-            }
-        });
-        Ok(PageServer { port })
-    }
-}
-
-fn answer(stream: &TcpStream, reported: &(Mutex<bool>, Condvar)) -> io::Result<()> {
-    let mut lines = BufReader::new(stream).lines();
-    let line = lines.next().transpose()?.unwrap_or_default();
-    while lines.next().transpose()?.is_some_and(|line| !line.is_empty()) {}
-    let (flag, changed) = reported;
-    let lock = || flag.lock().unwrap_or_else(PoisonError::into_inner);
-    let page = match line.split(' ').nth(1) {
-        Some("/held/page") => FRAME,
-        Some("/held/report") => {
-            *lock() = true;
-            changed.notify_all();
-            ""
-        }
-        _ => {
-            drop(changed.wait_timeout_while(lock(), TIMEOUT, |reported| !*reported));
-            ""
-        }
-    };
-    let length = page.len();
-    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length:";
-    let mut stream = stream;
-    stream.write_all(format!("{head} {length}\r\n\r\n{page}").as_bytes())
 }
 
 pub fn run(program: &Path) -> Result<(), Failure> {
@@ -125,7 +78,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
              {name}.route.\"/echo\"]\nproxy = \"http://127.0.0.1:{port}\"\n\
              {name}.route.\"/held/*\"]\nproxy = \"http://127.0.0.1:{}\"\n",
             example.join("www").display(),
-            PageServer::start()?.port
+            PageServer::start(FRAME)?.port
         );
         fs::write(home.path().join("rocknet.toml"), settings)?;
         let server = TestServer::start(program, &["run"], home.path())?;

@@ -4,7 +4,10 @@ use crate::Failure;
 use crate::conform::server::TestServer;
 use crate::conform::upstreams::upstream::{self, Upstream};
 use std::fs;
+use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Python packages of the upstream, in fixed versions.
 pub const UPSTREAM_PACKAGES: [&str; 2] = ["uvicorn==0.54.0", "websockets==16.0"];
@@ -12,13 +15,19 @@ pub const UPSTREAM_PACKAGES: [&str; 2] = ["uvicorn==0.54.0", "websockets==16.0"]
 const SERVER: &str =
     "[server]\nstate = \"state\"\nworkers = 1\n[log]\naccess = \"access.log\"\nerrors = \"errors.log\"\n";
 /// Site of the local CA. The name of the host is the one in its certificate.
-const SITE: &str = "[site.localhost]\nlisten = \"https://127.0.0.1:0\"\ntls = \"local\"\nroot = \"www\"\n";
+const SITE: &str = "[site.localhost]\ntls = \"local\"\nroot = \"www\"\n";
 /// Field that is worth an entry of the dynamic table.
 const FIELDS: &str = "headers = { X-Site = \"A value that is worth an entry\" }\n";
 /// Size of the large file in bytes: larger than all windows.
 const LARGE: usize = 20_000_000;
 /// Number of small files that are requested in parallel.
 const PARTS: usize = 100;
+
+/// Number of ports that are tried.
+const PORT_ATTEMPTS: u32 = 100;
+/// Timeout for a line in the access log: far longer than a busy machine needs.
+const LOG_TIMEOUT: Duration = Duration::from_secs(20);
+const LOG_POLL: Duration = Duration::from_millis(50);
 
 /// A running site with its upstream.
 pub struct TestSite {
@@ -30,19 +39,25 @@ pub struct TestSite {
 impl TestSite {
     /// Starts the upstream with Python's `packages`, and the server. `routes` are more tables of its configuration.
     pub fn start(program: &Path, packages: &Path, routes: &str) -> Result<TestSite, Failure> {
+        Self::start_at(0, program, packages, routes)
+    }
+
+    /// Starts the site as `start` does, at a port. The server announces HTTP/3 only at a port that is configured.
+    pub fn start_at(port: u16, program: &Path, packages: &Path, routes: &str) -> Result<TestSite, Failure> {
         let home = tempfile::tempdir()?;
         for (name, text) in upstream::PROGRAMS {
             fs::write(home.path().join(name), text)?;
         }
         write_files(&home.path().join("www"))?;
         let upstream = Upstream::start(&upstream::UVICORN, "one", home.path(), packages)?;
+        let listen = format!("listen = \"https://127.0.0.1:{port}\"\n");
         let route = format!(
             "[site.localhost.route.\"/app/*\"]\nproxy = {{ to = \"{}\", strip = \"/app\" }}\n",
             upstream.url()
         );
         fs::write(
             home.path().join("rocknet.toml"),
-            format!("{SERVER}{SITE}{FIELDS}{route}{routes}"),
+            format!("{SERVER}{SITE}{listen}{FIELDS}{route}{routes}"),
         )?;
         let server = TestServer::start(program, &["run"], home.path())?;
         Ok(TestSite {
@@ -62,10 +77,33 @@ impl TestSite {
         self.home().join("state/local/ca.pem")
     }
 
+    /// Waits until the access log contains `text`.
+    pub fn await_logged(&self, text: &str) -> Result<(), Failure> {
+        let started = Instant::now();
+        while !fs::read_to_string(self.home().join("access.log"))?.contains(text) {
+            if started.elapsed() > LOG_TIMEOUT {
+                return Err(format!("no {text:?} in the access log").into());
+            }
+            thread::sleep(LOG_POLL);
+        }
+        Ok(())
+    }
+
     /// Returns the folder of the files.
     pub fn files(&self) -> PathBuf {
         self.home().join("www")
     }
+}
+
+/// Returns a port that the kernel has just chosen for TCP, and that is free for UDP too.
+pub fn free_port() -> Result<u16, Failure> {
+    for _ in 0..PORT_ATTEMPTS {
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        if UdpSocket::bind(address).is_ok() {
+            return Ok(address.port());
+        }
+    }
+    Err("no port is free for TCP and UDP".into())
 }
 
 /// Writes the files of the site. The bytes of the large one do not repeat, so a piece at a wrong place changes the
