@@ -77,9 +77,18 @@ impl SharedKeys {
     ///
     /// Fails if the system has no random bytes.
     pub fn random() -> io::Result<SharedKeys> {
+        SharedKeys::new(&SharedKeys::random_secret()?)
+    }
+
+    /// Returns a random secret for [`SharedKeys::new`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system has no random bytes.
+    pub fn random_secret() -> io::Result<[u8; SECRET_LENGTH]> {
         let mut secret = [0; SECRET_LENGTH];
         rand::fill(&mut secret).map_err(io::Error::other)?;
-        SharedKeys::new(&secret)
+        Ok(secret)
     }
 }
 

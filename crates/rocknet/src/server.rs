@@ -15,6 +15,7 @@ use rocknet_quic::SharedKeys;
 
 use crate::backend::BackendChoice;
 use crate::blocking::Pool;
+use crate::certificates::storage::FileStorage;
 use crate::certificates::{CertificateManager, state_folder};
 use crate::clock::uptime_ms;
 use crate::files::cache::{FileCache, most_open_files};
@@ -29,6 +30,7 @@ use crate::report;
 use crate::snapshot::{Mount, Snapshot, quic_addresses};
 use crate::spool;
 use crate::transport::quic::QuicSocket;
+use crate::transport::quic_secret::{self, StoredKeys};
 use crate::worker::Shared;
 
 /// Maximum number of worker threads in total if `server.workers` is `auto`.
@@ -100,8 +102,19 @@ impl Server {
         uptime_ms();
         descriptors::raise();
         let addresses = crate::snapshot::addresses(&config);
-        let quic_keys = SharedKeys::random().map_err(StartError::Io)?;
+        // Determined once, because the default is another folder after `before_threads` has changed the user.
+        let state_folder = state_folder(&config);
         let quic = quic_addresses(&config);
+        // Without HTTPS, the state folder may not even exist.
+        let stored = if quic.is_empty() {
+            SharedKeys::random().map(|keys| StoredKeys { keys, warning: None })
+        } else {
+            quic_secret::load(&FileStorage::new(&state_folder))
+        };
+        let StoredKeys {
+            keys: quic_keys,
+            warning: quic_warning,
+        } = stored.map_err(StartError::Io)?;
         let mut bound = bind_all(
             &addresses,
             worker_count(&config, addresses.len()),
@@ -114,8 +127,6 @@ impl Server {
             .filter(|(_, sockets)| !sockets.quic.is_empty())
             .map(|(address, _)| address.clone())
             .collect();
-        // Determined once, because the default is another folder after `before_threads` has changed the user.
-        let state_folder = state_folder(&config);
         let certificates = CertificateManager::start(&config, &state_folder).map_err(StartError::Setup)?;
         // Private keys are read before privileges are dropped. The variable keeps them in memory until the snapshot
         // refers to them.
@@ -126,6 +137,9 @@ impl Server {
 
         let logger =
             Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
+        if let Some(warning) = quic_warning {
+            tracing::warn!("{warning}");
+        }
         // The processes that run PHP are started with the privileges of the workers.
         accounts::apply_default(&mut config);
         let php = php::PhpManager::new(state_folder);

@@ -2,6 +2,7 @@
 
 mod proxy_protocol;
 pub mod quic;
+pub mod quic_secret;
 mod secure;
 mod sniff;
 

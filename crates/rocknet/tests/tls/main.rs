@@ -8,6 +8,9 @@ mod support;
 #[path = "../wire/mod.rs"]
 mod wire;
 
+#[path = "../child/mod.rs"]
+mod child;
+
 mod certs;
 mod client;
 
@@ -19,6 +22,7 @@ mod handshakes;
 mod hosts;
 mod http3;
 mod http3_client;
+mod http3_restart;
 mod http3_switch;
 mod http3_tunnels;
 mod log;

@@ -135,7 +135,10 @@ fn read(folder: &Folder, text: &str) -> Result<Config, Report> {
     let server = if text.contains("[server]") { "" } else { SERVER };
     let log = if text.contains("[log]") { "" } else { LOG };
     let loaded = parse(&format!("{server}{log}{text}"), &folder.path("rocknet.toml"), &System)?;
-    Ok(loaded.config)
+    let mut config = loaded.config;
+    // The default folder belongs to the machine.
+    config.server.state.get_or_insert_with(|| folder.path("state"));
+    Ok(config)
 }
 
 /// Mounts a handler at all paths that begin with `prefix`, in the site `default`.

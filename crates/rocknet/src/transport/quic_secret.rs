@@ -1,0 +1,114 @@
+//! Secret of the QUIC keys, kept in the state folder so that the keys survive a restart.
+//!
+//! With the same keys, a server that was killed and started again resets the old connections of its clients at once
+//! (RFC 9000 §10.3), and accepts the address validation tokens that it issued before (RFC 9000 §8.1.3).
+
+use std::io;
+
+use rocknet_quic::{SECRET_LENGTH, SharedKeys};
+
+use crate::certificates::storage::{Access, Storage};
+
+/// Name of the item with the secret.
+const ITEM: &str = "quic/secret";
+
+/// QUIC keys, and the reason why they will not survive a restart.
+pub struct StoredKeys {
+    pub keys: SharedKeys,
+    /// Warning for the log; `None` if the secret is stored.
+    pub warning: Option<String>,
+}
+
+/// Returns the keys whose secret is stored. If there is none, a new secret is created and stored. If the storage cannot
+/// be used, the keys last as long as the process.
+///
+/// # Errors
+///
+/// Fails if the system has no random bytes.
+pub fn load(storage: &dyn Storage) -> io::Result<StoredKeys> {
+    let mut warning = None;
+    match storage.read(ITEM) {
+        Ok(Some(bytes)) => match bytes.try_into() {
+            Ok(secret) => {
+                let keys = SharedKeys::new(&secret)?;
+                return Ok(StoredKeys { keys, warning });
+            }
+            Err(_) => {
+                warning = Some(format!(
+                    "{ITEM} in the state folder did not have {SECRET_LENGTH} bytes and was replaced"
+                ));
+            }
+        },
+        Ok(None) => {}
+        // A file that cannot be read is not replaced, because it may belong to another account.
+        Err(error) => {
+            let keys = SharedKeys::random()?;
+            let warning = Some(format!(
+                "QUIC keys last until the next restart, because {ITEM} in the state folder cannot be read: {error}"
+            ));
+            return Ok(StoredKeys { keys, warning });
+        }
+    }
+    let secret = SharedKeys::random_secret()?;
+    if let Err(error) = storage.write(ITEM, &secret, Access::Owner) {
+        warning = Some(format!(
+            "QUIC keys last until the next restart, because {ITEM} in the state folder cannot be written: {error}"
+        ));
+    }
+    let keys = SharedKeys::new(&secret)?;
+    Ok(StoredKeys { keys, warning })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::certificates::storage::FileStorage;
+
+    fn stored(storage: &FileStorage) -> Vec<u8> {
+        storage.read(ITEM).expect("a readable file").expect("a file")
+    }
+
+    #[test]
+    fn the_secret_is_created_once_and_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let storage = FileStorage::new(folder.path());
+        assert_eq!(load(&storage).expect("keys").warning, None);
+        let first = stored(&storage);
+        assert_eq!(first.len(), SECRET_LENGTH);
+        let file = std::fs::metadata(folder.path().join(ITEM)).expect("a file");
+        assert_eq!(file.permissions().mode() & 0o777, 0o600);
+        assert_eq!(load(&storage).expect("keys").warning, None);
+        assert_eq!(stored(&storage), first);
+        let other = tempfile::tempdir().expect("a folder");
+        let other = FileStorage::new(other.path());
+        load(&other).expect("keys");
+        assert_ne!(stored(&other), first);
+    }
+
+    #[test]
+    fn a_damaged_file_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let storage = FileStorage::new(folder.path());
+        for damaged in [&b""[..], b"short", &[7; SECRET_LENGTH + 1]] {
+            storage.write(ITEM, damaged, Access::Owner).expect("written");
+            let warning = load(&storage).expect("keys").warning.expect("a warning");
+            assert!(warning.contains("was replaced"), "{warning}");
+            assert_eq!(stored(&storage).len(), SECRET_LENGTH, "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_used_is_no_obstacle() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // A file stands where the state folder should be.
+        let path = folder.path().join("state");
+        std::fs::write(&path, "").expect("a file");
+        let warning = load(&FileStorage::new(&path))
+            .expect("keys")
+            .warning
+            .expect("a warning");
+        assert!(warning.contains("last until the next restart"), "{warning}");
+    }
+}
