@@ -1,5 +1,7 @@
 //! Floods: every frame that costs the server more than the client is limited.
 
+use rocknet_proto::h3::ConnectionError;
+
 use super::wire::{GET, Peer, frame, headers, post};
 
 /// Repeats an action until the engine closes the connection. Returns the error and the number of repetitions.
@@ -65,6 +67,43 @@ fn unknown_frames_with_each_request_are_normal_use() {
         let bytes = [frame(0x21, b"x"), headers(&GET), frame(0x21, b"y")].concat();
         assert_eq!(peer.receive(stream, &bytes, true, usize::MAX).len(), 2);
         peer.engine.end_response(stream);
+    }
+}
+
+#[test]
+fn unidirectional_streams_are_counted_once() {
+    // Bytes of each stream; true if it is reset; number of the stream that exceeds the budget.
+    let rows: [(&[u8], bool, usize); 4] = [
+        (&[0x21], false, 129),
+        // The reset is the reply to STOP_SENDING.
+        (&[0x21], true, 129),
+        // The type has arrived in part.
+        (&[0x40], true, 129),
+        // No byte has arrived.
+        (&[], true, 129),
+    ];
+    for (bytes, is_reset, expected) in rows {
+        let (mut peer, mut stream) = (Peer::new(), 2);
+        let (closed, count) = until_closed(&mut peer, |peer| {
+            stream += 4;
+            let mut result = Ok(());
+            if !bytes.is_empty() {
+                let received = peer.engine.receive_unidirectional(stream, 0, bytes, false);
+                result = received.map(|_| ());
+            }
+            if is_reset && result.is_ok() {
+                result = peer.engine.unidirectional_reset(stream, 0);
+            }
+            result.map_or_else(|error| vec![format!("Closed {error:?}")], |()| Vec::new())
+        });
+        assert_eq!(
+            (closed.as_str(), count),
+            ("Closed Flood(Unknown)", expected),
+            "{bytes:?}"
+        );
+        // The end of the control stream has its own code, even if the budget is exhausted.
+        let ended = peer.engine.unidirectional_reset(2, 0);
+        assert_eq!(ended, Err(ConnectionError::ClosedCriticalStream), "{bytes:?}");
     }
 }
 

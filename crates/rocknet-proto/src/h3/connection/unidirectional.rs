@@ -12,8 +12,8 @@ use crate::multiplexed::{Flood, Priority};
 /// less than a hundred. Frames of other types are skipped at any length.
 const PAYLOAD_MAX: u64 = 4096;
 
-/// Maximum number of unidirectional streams that are remembered at once: the three of HTTP/3, and those whose type has
-/// not arrived completely. The transport usually permits fewer.
+/// Maximum number of unidirectional streams in the table: the three of HTTP/3, and some of unknown types. The transport
+/// permits fewer at once, so that the reset of an ignored stream is recognised.
 const OPEN_MAX: usize = 16;
 
 impl ServerConnection {
@@ -52,8 +52,13 @@ impl ServerConnection {
                 self.spend_instructions(count, now)?;
             }
             StreamType::Ignored | StreamType::Unknown { .. } => {
-                self.unidirectional.streams.retain(|(number, _)| *number != stream);
-                self.budget.spend(Flood::Unknown, now)?;
+                if fin {
+                    self.unidirectional.streams.retain(|(number, _)| *number != stream);
+                }
+                // The bytes after the type have been counted with it.
+                if at > 0 {
+                    self.budget.spend(Flood::Unknown, now)?;
+                }
                 return Ok(UnidirectionalAction::StopReading(ErrorCode::StreamCreationError));
             }
         }
@@ -63,21 +68,20 @@ impl ServerConnection {
         Ok(UnidirectionalAction::Continue)
     }
 
-    /// Handles RESET_STREAM on a unidirectional stream.
+    /// Handles RESET_STREAM on a unidirectional stream. A stream of an unknown type was counted when its type arrived,
+    /// and its reset is the reply to STOP_SENDING. Other resets are counted, because each has cost the server a stream.
     ///
     /// # Errors
     ///
     /// [`ConnectionError::ClosedCriticalStream`] if the connection needs the stream, and [`Flood::Unknown`] if too many
     /// streams were opened and reset.
     pub fn unidirectional_reset(&mut self, stream: u64, now: u64) -> Result<(), ConnectionError> {
-        self.budget.spend(Flood::Unknown, now)?;
         let streams = &mut self.unidirectional.streams;
-        let Some(position) = streams.iter().position(|(number, _)| *number == stream) else {
-            return Ok(());
-        };
-        match streams.swap_remove(position).1 {
-            StreamType::Critical(_) => Err(ConnectionError::ClosedCriticalStream),
-            StreamType::Unknown { .. } | StreamType::Ignored => Ok(()),
+        let position = streams.iter().position(|(number, _)| *number == stream);
+        match position.map(|position| streams.remove(position).1) {
+            Some(StreamType::Critical(_)) => Err(ConnectionError::ClosedCriticalStream),
+            Some(StreamType::Ignored) => Ok(()),
+            Some(StreamType::Unknown { .. }) | None => Ok(self.budget.spend(Flood::Unknown, now)?),
         }
     }
 
@@ -91,8 +95,12 @@ impl ServerConnection {
         let streams = &mut self.unidirectional.streams;
         let position = match streams.iter().position(|(number, _)| *number == stream) {
             Some(position) => position,
-            None if streams.len() == OPEN_MAX => return Err(ConnectionError::StreamCreation),
             None => {
+                if streams.len() == OPEN_MAX {
+                    // The oldest ignored stream makes room. Its reset, should it still arrive, is counted again.
+                    let oldest = streams.iter().position(|(_, kind)| *kind == StreamType::Ignored);
+                    streams.remove(oldest.ok_or(ConnectionError::StreamCreation)?);
+                }
                 streams.push((
                     stream,
                     StreamType::Unknown {
