@@ -5,7 +5,7 @@ use std::any::Any;
 use std::io;
 use std::mem;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::crypto::{self, ExportKeyingMaterialError, KeyPair, Keys, PacketKey, UnsupportedVersion};
@@ -62,7 +62,9 @@ pub struct HandshakeInfo {
 
 /// Configuration from which quinn-proto starts the session of each connection.
 pub(crate) struct SelectingConfig {
-    selector: Arc<dyn SelectConfig>,
+    /// `None` once the connection has its configuration. The transport keeps this value as long as the connection, which
+    /// must not keep the sites of the time of its handshake.
+    selector: Mutex<Option<Arc<dyn SelectConfig>>>,
     local: Option<IpAddr>,
     /// Creates the keys of Initial packets and the tags of Retry packets, which depend only on the QUIC version.
     base: Arc<QuicServerConfig>,
@@ -79,16 +81,20 @@ impl SelectingConfig {
             .with_cert_resolver(Arc::new(rustls::server::ResolvesServerCertUsingSni::new()));
         let base = QuicServerConfig::try_from(base).map_err(io::Error::other)?;
         Ok(SelectingConfig {
-            selector,
+            selector: Mutex::new(Some(selector)),
             local: None,
             base: Arc::new(base),
         })
     }
 
+    fn selector(&self) -> MutexGuard<'_, Option<Arc<dyn SelectConfig>>> {
+        self.selector.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the configuration for a connection to this address.
     pub fn at(&self, local: Option<IpAddr>) -> SelectingConfig {
         SelectingConfig {
-            selector: Arc::clone(&self.selector),
+            selector: Mutex::new(self.selector().clone()),
             local,
             base: Arc::clone(&self.base),
         }
@@ -184,7 +190,8 @@ impl Session {
         let Some(accepted) = accepted else {
             return Ok(());
         };
-        let chosen = self.config.selector.select(&accepted.client_hello(), self.config.local);
+        let selector = self.config.selector().take();
+        let chosen = selector.and_then(|selector| selector.select(&accepted.client_hello(), self.config.local));
         let SelectedConfig { config, context } =
             chosen.ok_or_else(|| alert(UNRECOGNIZED_NAME, "no certificate for this name"))?;
         let Stage::ClientHello { received, parameters } = mem::replace(&mut self.stage, Stage::Failed) else {
