@@ -123,7 +123,7 @@ impl QuicEndpoint {
         Ok(())
     }
 
-    /// Refuses new connections from now on. Open connections continue.
+    /// Refuses new connections from now on, and ignores datagrams of unknown connections. Open connections continue.
     pub fn stop(&mut self) {
         self.is_stopped = true;
     }
@@ -294,6 +294,9 @@ impl QuicEndpoint {
                     Admitted::Nothing => return,
                 }
             }
+            // A client whose connection was just closed could receive a stateless reset together with the reason, and
+            // take it for the reason.
+            Some(DatagramEvent::Response(_)) if self.is_stopped => return,
             Some(DatagramEvent::Response(response)) => response,
         };
         // The response is not sent again: if the socket does not accept it, the client repeats its packet.
