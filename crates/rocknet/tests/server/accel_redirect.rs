@@ -167,3 +167,7 @@ fn files_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
         assert_eq!(client.get(path).status, 404, "{path}");
     }
 }
+
+over_http3! {
+    files_are_sent_with_conditions_ranges_and_the_fields_of_the_script,
+}

@@ -394,3 +394,12 @@ fn changes_of_the_user_file_take_effect() {
         .expect("a good configuration");
     assert_eq!(over_http1(&server, "GET /in/a.txt", &[], "").status, 200);
 }
+
+over_http3! {
+    refused_requests_get_the_page_and_the_fields_of_the_route,
+    exactly_one_field_with_the_right_credentials_is_accepted,
+    each_request_of_a_connection_is_checked,
+    the_body_of_a_refused_request_is_bounded_and_the_connection_is_kept,
+    applications_get_the_user_and_not_the_password,
+    changes_of_the_user_file_take_effect,
+}

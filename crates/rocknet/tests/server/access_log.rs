@@ -227,3 +227,8 @@ fn a_response_that_is_not_read_is_logged_when_it_times_out() {
         "{records:?}"
     );
 }
+
+over_http3! {
+    the_client_address_is_that_named_by_a_trusted_proxy,
+    a_cut_response_is_logged_with_the_bytes_sent,
+}

@@ -256,3 +256,9 @@ fn the_user_is_logged_only_if_the_password_was_verified() {
         "{all:#?}"
     );
 }
+
+over_http3! {
+    an_upstream_that_does_not_respond_is_logged,
+    a_response_that_was_cut_has_the_same_bytes_in_every_version,
+    the_user_is_logged_only_if_the_password_was_verified,
+}

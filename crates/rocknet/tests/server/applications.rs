@@ -497,3 +497,13 @@ fn an_application_that_reads_late_gets_the_whole_body_in_order() {
         assert!(response.body.ends_with(&content), "{key}");
     }
 }
+
+over_http3! {
+    an_application_gets_every_request_below_its_route,
+    an_application_can_be_the_whole_site,
+    responses_are_forwarded_or_refused,
+    errors_get_a_status_and_in_dev_mode_a_hint,
+    fields_too_large_for_a_protocol_get_431,
+    requests_are_balanced_and_a_failed_application_is_skipped,
+    an_application_that_reads_late_gets_the_whole_body_in_order,
+}

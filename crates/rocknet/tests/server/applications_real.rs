@@ -213,3 +213,8 @@ fn fcgiwrap_runs_what_params_name() {
         assert!(client.join().expect("a client"));
     }
 }
+
+over_http3! {
+    a_request_beyond_the_buffer_of_uwsgi_gets_502_and_in_dev_mode_a_hint,
+    fcgiwrap_runs_what_params_name,
+}

@@ -199,3 +199,10 @@ fn a_listing_is_up_to_date() {
     server.folder.remove("www/folder/x.txt");
     check(&mut client, "/folder/", &["y.txt"]);
 }
+
+over_http3! {
+    programs_get_json_listings,
+    browsers_get_a_page,
+    only_folders_without_an_index_are_listed,
+    a_listing_is_up_to_date,
+}

@@ -457,3 +457,9 @@ fn memory_is_bounded() {
         }
     }
 }
+
+over_http3! {
+    precompressed_files_are_used_only_if_they_match_the_file,
+    a_root_can_be_created_after_the_start,
+    memory_is_bounded,
+}

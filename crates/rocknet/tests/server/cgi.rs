@@ -272,3 +272,10 @@ fn each_folder_has_the_limits_of_its_table() {
     assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
     assert_eq!(server.get("/cgi-bin/quick.sh").text(), "done\n");
 }
+
+over_http3! {
+    only_programs_are_run,
+    a_program_gets_only_the_variables_of_its_request,
+    bodies_stream_both_ways,
+    a_program_is_killed_at_a_disconnect_or_timeout,
+}

@@ -99,3 +99,8 @@ fn future_modification_dates_are_capped() {
 
 /// Unix time of 2100-01-01.
 const FAR_FUTURE: u64 = 4_102_444_800;
+
+over_http3! {
+    conditions_are_evaluated_in_order,
+    future_modification_dates_are_capped,
+}

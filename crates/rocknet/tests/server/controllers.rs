@@ -514,3 +514,14 @@ fn a_route_for_one_path_calls_its_controller_each_time() {
     response.expect("after a reload", 200, &["!X-A"]);
     assert_eq!(response.text(), "hello from two");
 }
+
+over_http3! {
+    a_reload_loads_a_changed_library_and_keeps_the_old_one_for_its_requests,
+    a_controller_responds_on_every_thread_and_over_every_version,
+    request_bodies_arrive_complete_up_to_the_limit,
+    a_misbehaving_controller_affects_only_its_own_response,
+    request_bodies_of_any_length_are_read_in_pieces,
+    a_controller_is_notified_when_its_client_disconnects,
+    a_library_of_a_later_minor_version_is_loaded,
+    an_invalid_controller_is_refused_with_its_span_and_changes_nothing,
+}

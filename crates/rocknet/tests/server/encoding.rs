@@ -280,3 +280,11 @@ fn precompressed_files_are_used() {
         }
     }
 }
+
+over_http3! {
+    the_coding_is_chosen_by_accept_encoding,
+    each_coding_has_its_own_entity_tag,
+    some_responses_are_never_compressed,
+    ranges_apply_to_the_identity_coding,
+    precompressed_files_are_used,
+}

@@ -232,3 +232,12 @@ fn media_types_are_derived_from_the_suffix() {
         check(&mut client, &[(&format!("GET /{name}"), &[], 200, fields, Some("x"))]);
     }
 }
+
+over_http3! {
+    folders_have_an_index_and_a_slash,
+    names_with_a_dot_are_hidden,
+    links_are_followed_as_configured,
+    only_regular_files_are_opened,
+    only_supported_methods_are_allowed,
+    media_types_are_derived_from_the_suffix,
+}

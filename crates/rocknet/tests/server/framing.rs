@@ -356,3 +356,8 @@ fn a_panic_ends_only_one_exchange() {
         }
     }
 }
+
+over_http3! {
+    a_hundred_pipelined_requests_get_responses_in_order,
+    large_pipelined_responses_arrive_in_order,
+}

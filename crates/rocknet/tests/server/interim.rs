@@ -125,3 +125,7 @@ fn curl_receives_the_hints() {
         assert!(output.ends_with("at last"), "{version}: {output}");
     }
 }
+
+over_http3! {
+    the_number_of_hints_is_bounded,
+}

@@ -288,3 +288,7 @@ fn connections_beyond_the_limit_wait() {
     drop(open.pop());
     assert_eq!(waiting.response().text(), "root");
 }
+
+over_http3! {
+    a_slow_but_steady_reader_gets_the_whole_response,
+}

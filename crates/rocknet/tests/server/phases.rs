@@ -153,3 +153,8 @@ impl Handler for Text {
         respond_with(async move { response.body(vec![b'y'; 20_000]) })
     }
 }
+
+over_http3! {
+    every_response_has_the_fields_and_the_page_of_its_route,
+    responses_of_every_handler_are_compressed,
+}

@@ -563,3 +563,14 @@ fn scripts_are_served_over_http2() {
         response.content.len()
     );
 }
+
+over_http3! {
+    paths_lead_to_scripts_files_and_the_front_controller,
+    routes_and_other_keys_apply,
+    responses_are_forwarded_or_refused,
+    scripts_get_the_length_of_the_body,
+    responses_are_streamed_and_request_bodies_are_spooled,
+    errors_get_a_status_and_in_dev_mode_a_hint,
+    a_missing_response_times_out,
+    a_disconnect_of_the_client_aborts_the_script,
+}

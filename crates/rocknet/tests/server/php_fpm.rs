@@ -273,3 +273,10 @@ fn scripts_are_run_over_tcp() {
     php.wait().expect("its end");
     assert_eq!(server.get("/").status, 502);
 }
+
+over_http3! {
+    scripts_are_run,
+    request_bodies_arrive_complete,
+    a_restart_of_php_loses_no_request,
+    scripts_are_run_over_tcp,
+}

@@ -559,3 +559,15 @@ fn names_are_resolved_without_delaying_the_start() {
     assert_eq!(server.get("/").text(), "by name");
     server.get("/none").expect("no such name", 502, &[]);
 }
+
+over_http3! {
+    responses_are_forwarded_unchanged,
+    responses_without_a_body_are_forwarded,
+    request_bodies_are_streamed,
+    events_are_not_buffered,
+    the_most_specific_route_is_used,
+    requests_are_edited_as_configured,
+    unix_socket_upstreams_are_reached,
+    a_disconnect_of_the_client_closes_the_upstream_connection,
+    names_are_resolved_without_delaying_the_start,
+}

@@ -138,3 +138,9 @@ fn requests_wait_for_full_upstreams_instead_of_using_the_backup() {
     go.send(()).expect("a server that waits");
     assert_eq!(two.response().text(), "held");
 }
+
+over_http3! {
+    a_request_refused_by_the_only_upstream_goes_to_the_backup,
+    health_checks_switch_to_the_backup_and_back,
+    requests_wait_for_full_upstreams_instead_of_using_the_backup,
+}

@@ -391,3 +391,15 @@ fn a_reload_changes_upstreams_without_cutting_requests() {
     assert_eq!(one.response().text(), "held");
     assert_eq!(one.get("/").text(), "new");
 }
+
+over_http3! {
+    requests_are_distributed_by_weight,
+    hashed_keys_stay_with_their_upstream,
+    the_least_loaded_upstream_is_chosen,
+    a_failed_upstream_is_paused_and_probed,
+    a_recovered_upstream_gets_requests_gradually,
+    requests_wait_for_a_free_upstream,
+    a_request_waits_for_the_only_available_upstream,
+    routes_that_share_an_upstream_share_its_limit,
+    a_reload_changes_upstreams_without_cutting_requests,
+}

@@ -189,3 +189,10 @@ fn a_buffered_body_goes_to_the_next_upstream_if_one_is_unreachable() {
         assert_eq!(upstream.last().content, b"abc");
     }
 }
+
+over_http3! {
+    an_upstream_is_free_before_the_client_has_read_the_response,
+    buffering_is_limited,
+    upstreams_do_not_wait_for_slow_clients,
+    a_buffered_body_goes_to_the_next_upstream_if_one_is_unreachable,
+}

@@ -89,3 +89,7 @@ fn health_checks_connect_like_requests() {
         drop(server);
     }
 }
+
+over_http3! {
+    health_checks_mark_upstreams_down_and_up,
+}

@@ -222,3 +222,8 @@ fn an_upstream_that_closes_during_a_request_body_gives_502() {
     let upstream = Upstream::responding_with(ok("alive"));
     assert_eq!(proxied(&upstream).get("/").text(), "alive");
 }
+
+over_http3! {
+    an_endless_head_is_refused,
+    an_upstream_that_closes_during_a_request_body_gives_502,
+}

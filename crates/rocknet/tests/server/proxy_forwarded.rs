@@ -131,3 +131,7 @@ fn fields_that_could_spoof_those_of_the_proxy_are_dropped() {
         assert_eq!(incoming.field("X-Team-Name"), Some("web"));
     }
 }
+
+over_http3! {
+    fields_of_trusted_proxies_are_used,
+}

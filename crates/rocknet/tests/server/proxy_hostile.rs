@@ -258,3 +258,11 @@ fn a_response_can_arrive_before_the_request_is_complete() {
     response.expect("early", 413, &[]);
     assert_eq!(response.text(), "no");
 }
+
+over_http3! {
+    garbage_gets_502_and_is_never_forwarded,
+    no_path_bypasses_the_rules,
+    timeouts_and_refused_connections_are_distinguished,
+    the_next_upstream_is_tried_if_one_is_unreachable,
+    a_response_can_arrive_before_the_request_is_complete,
+}

@@ -454,3 +454,10 @@ fn health_checks_use_http2() {
         }
     }
 }
+
+over_http3! {
+    requests_share_a_connection_up_to_the_limit_of_the_upstream,
+    other_protocols_and_closed_connections_are_errors,
+    a_cut_response_is_detectable_by_the_client,
+    health_checks_use_http2,
+}

@@ -228,3 +228,7 @@ fn malformed_trailers_cut_the_response() {
         assert!(is_reset, "row {number}");
     }
 }
+
+over_http3! {
+    malformed_trailers_cut_the_response,
+}

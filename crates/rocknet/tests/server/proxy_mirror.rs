@@ -123,3 +123,9 @@ fn a_share_of_requests_is_mirrored() {
     let rest = std::iter::from_fn(|| seen.try_recv().ok()).count();
     assert!(count + rest < ALL * 4 / 5, "{} of {ALL} were copied", count + rest);
 }
+
+over_http3! {
+    mirrors_get_exact_copies,
+    requests_do_not_wait_for_mirrors,
+    a_share_of_requests_is_mirrored,
+}

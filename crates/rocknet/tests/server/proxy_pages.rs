@@ -197,3 +197,10 @@ fn a_tunnel_ignores_accel_redirects() {
     assert!(client.head().starts_with("HTTP/1.1 101 "));
     assert_eq!(client.rest(), b"hello");
 }
+
+over_http3! {
+    errors_get_the_pages_of_the_site,
+    scripts_are_not_used_as_error_pages,
+    errors_of_upstreams_are_replaced_if_configured,
+    accel_redirects_of_upstreams_are_followed_if_allowed,
+}

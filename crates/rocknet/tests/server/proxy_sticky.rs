@@ -108,3 +108,8 @@ fn a_draining_upstream_keeps_its_clients_and_gets_no_new_ones() {
     let mut client = server.connect();
     until(&mut client, |_, text| text == "1");
 }
+
+over_http3! {
+    clients_of_a_removed_upstream_are_moved_to_one_other,
+    a_draining_upstream_keeps_its_clients_and_gets_no_new_ones,
+}

@@ -321,3 +321,7 @@ fn a_response_completed_first_ends_the_request() {
     client.send("0123456789");
     client.get("/").expect("the next request", 413, &[]);
 }
+
+over_http3! {
+    a_response_completed_first_ends_the_request,
+}

@@ -245,3 +245,7 @@ fn a_reload_changes_what_is_pushed() {
     server.reload(&text("")).expect("a good configuration");
     check(&server, &default, &[("/", &[])]);
 }
+
+over_http3! {
+    no_resource_is_pushed_twice_or_to_clients_that_have_it,
+}

@@ -225,3 +225,10 @@ fn a_file_can_be_replaced_or_truncated_while_it_is_sent() {
         );
     }
 }
+
+over_http3! {
+    single_ranges_are_served,
+    multiple_ranges_are_sent_as_parts,
+    large_files_arrive_complete,
+    a_file_can_be_replaced_or_truncated_while_it_is_sent,
+}

@@ -365,3 +365,15 @@ fn mounted_handlers_precede_the_redirects_of_their_site() {
     assert_eq!(server.get("/echo").status, 200);
     assert_eq!(server.get("/a.txt").status, 308);
 }
+
+over_http3! {
+    a_path_that_no_file_can_have_reaches_its_route,
+    a_fallback_is_served_for_missing_files,
+    paths_are_tried_in_order,
+    errors_get_the_configured_pages,
+    every_error_of_a_site_gets_its_page,
+    fields_are_added_and_removed,
+    redirects_lead_to_their_targets,
+    the_most_specific_route_is_used,
+    mounted_handlers_precede_the_redirects_of_their_site,
+}

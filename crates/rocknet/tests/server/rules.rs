@@ -144,3 +144,9 @@ fn an_upstream_gets_the_rewritten_path() {
     let alone = Running::site(folder(), &format!("proxy = \"http://127.0.0.1:1\"\n{rule}"));
     alone.connect().get("/page/a").expect("nothing is listening", 502, &[]);
 }
+
+over_http3! {
+    rules_rewrite_redirect_and_respond,
+    an_application_gets_the_rewritten_and_the_requested_path,
+    an_upstream_gets_the_rewritten_path,
+}

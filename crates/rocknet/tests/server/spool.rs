@@ -477,3 +477,13 @@ fn a_buffered_body_is_retried_with_another_upstream() {
         }
     }
 }
+
+over_http3! {
+    clients_that_wait_for_100_continue_get_it,
+    bodies_above_the_limit_are_refused,
+    a_client_below_the_minimum_rate_is_disconnected,
+    an_application_can_read_a_body_slowly,
+    routes_and_folders_have_their_own_settings,
+    grpc_calls_are_streamed_despite_buffering,
+    a_buffered_body_is_retried_with_another_upstream,
+}

@@ -128,3 +128,10 @@ fn requests_sent_before_the_stop_get_responses() {
         assert!(stopping.join().expect("a stop"), "something was cut");
     }
 }
+
+over_http3! {
+    idle_connections_are_closed_immediately,
+    the_shutdown_deadline_applies,
+    a_shutdown_timeout_of_zero_is_allowed,
+    requests_sent_before_the_stop_get_responses,
+}

@@ -68,3 +68,7 @@ fn the_concurrency_limit_of_one_server_does_not_affect_the_other() {
     drop(release);
     assert_eq!(held.response().text(), "here");
 }
+
+over_http3! {
+    the_concurrency_limit_of_one_server_does_not_affect_the_other,
+}

@@ -201,3 +201,7 @@ fn files_are_served_without_blocking_threads() {
     client.get("/list/").expect("a listing", 200, &[]);
     client.get("/none").expect("missing", 404, &[]);
 }
+
+over_http3! {
+    files_are_served_without_blocking_threads,
+}

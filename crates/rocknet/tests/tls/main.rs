@@ -11,9 +11,6 @@ mod wire;
 #[path = "../child/mod.rs"]
 mod child;
 
-mod certs;
-mod client;
-
 mod abuse;
 mod client_hellos;
 mod controllers;
@@ -21,7 +18,6 @@ mod files;
 mod handshakes;
 mod hosts;
 mod http3;
-mod http3_client;
 mod http3_restart;
 mod http3_switch;
 mod http3_tunnels;
@@ -31,3 +27,5 @@ mod php;
 mod stalled;
 mod transfer;
 mod upstreams;
+
+use support::{certs, http3 as http3_client, tls_client as client};

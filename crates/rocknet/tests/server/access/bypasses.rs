@@ -483,3 +483,14 @@ fn pushes_are_checked_like_requests_of_the_client() {
     assert_eq!((page.response.status.as_u16(), page.hints.len()), (401, 0));
     let _ = over_http2(&mut client, "GET /", &[], "");
 }
+
+over_http3! {
+    files_are_protected_by_any_path_method_and_condition,
+    fallbacks_and_rules_do_not_bypass_protection,
+    routes_can_be_protected_or_opened_regardless_of_their_site,
+    scripts_are_protected_by_path_info_index_and_front_controller,
+    programs_with_path_info_are_protected,
+    proxied_paths_that_an_upstream_would_decode_are_protected,
+    controllers_are_protected_on_every_thread,
+    accel_redirects_of_applications_are_protected,
+}

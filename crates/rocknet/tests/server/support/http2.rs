@@ -8,11 +8,8 @@ use h2::client::{Builder, PushedResponseFuture, ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Request, StatusCode};
 use tokio::net::TcpStream;
-use tokio::runtime::Handle;
-use tokio::sync::oneshot;
-use tokio::time::timeout;
 
-use super::DEADLINE;
+use super::background::Background;
 
 /// A response with its interim responses and pushed resources.
 pub struct Page {
@@ -36,9 +33,7 @@ impl Page {
 }
 
 pub struct Http2 {
-    runtime: Handle,
-    /// Ends the thread when it is dropped.
-    _stop: oneshot::Sender<()>,
+    runtime: Background,
     send: SendRequest<Bytes>,
     /// Completes when the connection is closed.
     ended: Option<tokio::task::JoinHandle<Result<(), h2::Error>>>,
@@ -58,14 +53,7 @@ impl Http2 {
     }
 
     pub fn with(address: SocketAddr, builder: &Builder) -> Http2 {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        let (stop, stopped) = oneshot::channel::<()>();
-        let handle = runtime.handle().clone();
-        std::thread::spawn(move || runtime.block_on(stopped));
-        let runtime = handle;
+        let runtime = Background::start();
         let (send, ended) = runtime.block_on(async {
             let stream = TcpStream::connect(address).await.expect("a server that listens");
             // With Nagle's algorithm each small WINDOW_UPDATE frame would wait for the acknowledgement of the previous
@@ -76,7 +64,6 @@ impl Http2 {
         });
         Http2 {
             runtime,
-            _stop: stop,
             send,
             ended: Some(ended),
             authority: address.to_string(),
@@ -84,14 +71,12 @@ impl Http2 {
     }
 
     pub fn wait<F: Future>(&self, future: F) -> F::Output {
-        self.runtime
-            .block_on(async { timeout(DEADLINE, future).await })
-            .expect("nothing came in time")
+        self.runtime.block_on(future)
     }
 
     /// Like `wait`, but returns `None` after `patience`.
     pub fn try_wait<F: Future>(&self, patience: std::time::Duration, future: F) -> Option<F::Output> {
-        self.runtime.block_on(async { timeout(patience, future).await }).ok()
+        self.runtime.try_block_on(patience, future)
     }
 
     /// Returns true if the server accepts extended CONNECT. Valid only after the first response.

@@ -1,5 +1,8 @@
 //! Support for the tests: folders with files, a server started from TOML, clients, and scripted upstreams.
 
+pub mod background;
+#[allow(dead_code, reason = "tests/tls uses all of it")]
+pub mod certs;
 pub mod client;
 pub mod fastcgi;
 pub mod folder;
@@ -7,13 +10,19 @@ pub mod gateway;
 pub mod handlers;
 pub mod http2;
 pub mod http2_upstream;
+#[allow(dead_code, reason = "tests/tls uses all of it")]
+pub mod http3;
+pub mod http3_stream;
 pub mod library;
 pub mod peer;
 #[cfg(target_os = "linux")]
 pub mod reset;
 pub mod running;
+#[allow(dead_code, reason = "tests/tls uses all of it")]
+pub mod tls_client;
 pub mod tunnels;
 pub mod upstream;
+pub mod version;
 
 use std::time::Duration;
 

@@ -11,12 +11,15 @@ use rocknet_config::model::{Config, Pattern};
 use rocknet_config::{Report, System, parse};
 use rocknet_io::socket::Address;
 
+use super::version::{Http3Access, is_secure};
 use super::{Client, DEADLINE, Folder, ReceivedResponse};
 
 pub struct Running {
     /// `None` after the server was stopped.
     server: Option<Server>,
     pub folder: Folder,
+    /// `None` if the case runs over HTTP/1.1.
+    http3: Option<Http3Access>,
 }
 
 /// Prefix of configurations without a `[server]` section: few threads, and short intervals between timer ticks, so that
@@ -40,13 +43,15 @@ impl Running {
 
     /// Starts a server. Returns an error if an address is in use.
     pub fn try_start(folder: Folder, text: &str, mounts: Vec<Mount>) -> Result<Running, StartError> {
-        let config =
-            read(&folder, text).unwrap_or_else(|report| panic!("the configuration is invalid:\n{report:?}\n{text}"));
+        let http3 = Http3Access::of_case();
+        let config = read(&folder, text, http3.as_ref())
+            .unwrap_or_else(|report| panic!("the configuration is invalid:\n{report:?}\n{text}"));
         isolated::set_program(env!("CARGO_BIN_EXE_rocknet"));
         let server = Server::start(config, mounts, &mut || Ok(()))?;
         Ok(Running {
             server: Some(server),
             folder,
+            http3,
         })
     }
 
@@ -56,7 +61,7 @@ impl Running {
 
     /// Applies a new configuration, as a reload of the changed file does.
     pub fn reload(&self, text: &str) -> Result<(), String> {
-        let config = read(&self.folder, text).map_err(|report| format!("{report:?}"))?;
+        let config = read(&self.folder, text, self.http3.as_ref()).map_err(|report| format!("{report:?}"))?;
         self.server().reload(config).map_err(|error| error.to_string())
     }
 
@@ -69,6 +74,12 @@ impl Running {
 
     /// Addresses of all TCP listeners, in the order of the configuration.
     pub fn addresses(&self) -> Vec<SocketAddr> {
+        let mut all = self.all_addresses();
+        all.retain(|address| self.http3.is_none() || !is_secure(address));
+        all
+    }
+
+    fn all_addresses(&self) -> Vec<SocketAddr> {
         let bound = self.server().listeners().into_iter().map(|(_, bound, _)| bound);
         bound
             .filter_map(|bound| match bound {
@@ -79,8 +90,12 @@ impl Running {
             .collect()
     }
 
+    /// Opens a connection of the version that the case runs over.
     pub fn connect(&self) -> Client {
-        Client::to(self.address())
+        match &self.http3 {
+            None => Client::to(self.address()),
+            Some(http3) => http3.connect(&self.all_addresses()),
+        }
     }
 
     pub fn connect_unix(&self, name: &str) -> Client {
@@ -131,7 +146,9 @@ pub fn site(keys: &str) -> String {
     format!("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n{keys}\n")
 }
 
-fn read(folder: &Folder, text: &str) -> Result<Config, Report> {
+fn read(folder: &Folder, text: &str, http3: Option<&Http3Access>) -> Result<Config, Report> {
+    let configured = http3.map(|http3| http3.configure(folder, text));
+    let text = configured.as_deref().unwrap_or(text);
     let server = if text.contains("[server]") { "" } else { SERVER };
     let log = if text.contains("[log]") { "" } else { LOG };
     let loaded = parse(&format!("{server}{log}{text}"), &folder.path("rocknet.toml"), &System)?;

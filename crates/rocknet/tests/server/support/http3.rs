@@ -10,16 +10,14 @@ use bytes::{Buf, Bytes};
 use h3::client::SendRequest;
 use h3_quinn::OpenStreams;
 use quinn::crypto::rustls::QuicClientConfig;
-use tokio::runtime::Runtime;
 
-use super::client::TlsClient;
+use super::DEADLINE;
+use super::background::Background;
+use super::tls_client::TlsClient;
 
-/// Longest wait for a response.
-const DEADLINE: Duration = Duration::from_secs(20);
-
-/// Connection of a client with a runtime of its own.
+/// Connection of a client.
 pub struct Http3Client {
-    runtime: Runtime,
+    runtime: Background,
     pub endpoint: quinn::Endpoint,
     pub connection: quinn::Connection,
     requests: SendRequest<OpenStreams, Bytes>,
@@ -35,7 +33,16 @@ pub struct Http3Response {
 impl Http3Client {
     /// Opens a connection.
     pub fn open(client: &TlsClient<'_>, address: SocketAddr) -> Result<Http3Client, quinn::ConnectionError> {
-        let (runtime, endpoint, connection) = connect(client, address)?;
+        Http3Client::open_with(client, address, quinn::TransportConfig::default())
+    }
+
+    /// Opens a connection with these windows and limits.
+    pub fn open_with(
+        client: &TlsClient<'_>,
+        address: SocketAddr,
+        transport: quinn::TransportConfig,
+    ) -> Result<Http3Client, quinn::ConnectionError> {
+        let (runtime, endpoint, connection) = connect_with(client, address, transport)?;
         let quic = h3_quinn::Connection::new(connection.clone());
         let requests = runtime.block_on(async {
             let (mut driver, requests) = h3::client::new(quic).await.expect("a connection");
@@ -51,11 +58,6 @@ impl Http3Client {
             connection,
             requests,
         })
-    }
-
-    /// Returns a sender of requests, for requests that need more than [`Http3Client::request`].
-    pub fn sender(&self) -> SendRequest<OpenStreams, Bytes> {
-        self.requests.clone()
     }
 
     /// Sends a request and receives the response.
@@ -113,8 +115,12 @@ impl Http3Client {
 
     /// Waits until the server closes the connection.
     pub fn closed(&self) -> quinn::ConnectionError {
-        let closed = async { tokio::time::timeout(DEADLINE, self.connection.closed()).await };
-        self.runtime.block_on(closed).expect("the server closes")
+        self.block_on(self.connection.closed())
+    }
+
+    /// Returns a sender of requests.
+    pub fn sender(&self) -> SendRequest<OpenStreams, Bytes> {
+        self.requests.clone()
     }
 
     /// Runs a blocking function while the client goes on to send and receive.
@@ -130,31 +136,73 @@ impl Http3Client {
     }
 
     /// Runs a future on the runtime of the client.
+    #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let limited = async { tokio::time::timeout(DEADLINE, future).await };
-        self.runtime.block_on(limited).expect("the server acts in time")
+        self.runtime.block_on(future)
+    }
+
+    /// Like `block_on`, but returns `None` after `patience`.
+    pub fn try_block_on<F: Future>(&self, patience: Duration, future: F) -> Option<F::Output> {
+        self.runtime.try_block_on(patience, future)
+    }
+
+    /// Runs a future on the thread of the client.
+    pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(future);
     }
 }
 
-/// Opens a QUIC connection on a runtime of its own.
+impl Drop for Http3Client {
+    fn drop(&mut self) {
+        // H3_NO_ERROR
+        self.connection.close(0x100_u32.into(), b"");
+        let endpoint = self.endpoint.clone();
+        self.runtime.end_after(async move { endpoint.wait_idle().await });
+    }
+}
+
+/// Opens a QUIC connection.
 pub fn connect(
     client: &TlsClient<'_>,
     address: SocketAddr,
-) -> Result<(Runtime, quinn::Endpoint, quinn::Connection), quinn::ConnectionError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    let mut config = client.config();
-    config.alpn_protocols = vec![b"h3".to_vec()];
-    let config = QuicClientConfig::try_from(config).expect("TLS 1.3");
+) -> Result<(Background, quinn::Endpoint, quinn::Connection), quinn::ConnectionError> {
+    connect_with(client, address, quinn::TransportConfig::default())
+}
+
+/// Opens a QUIC connection with these windows and limits.
+pub fn connect_with(
+    client: &TlsClient<'_>,
+    address: SocketAddr,
+    transport: quinn::TransportConfig,
+) -> Result<(Background, quinn::Endpoint, quinn::Connection), quinn::ConnectionError> {
+    let mut tls = client.config();
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    let tls = QuicClientConfig::try_from(tls).expect("TLS 1.3");
+    let mut config = quinn::ClientConfig::new(Arc::new(tls));
+    config.transport_config(Arc::new(transport));
+    let runtime = Background::start();
     let (endpoint, connection) = runtime.block_on(async {
         let mut endpoint = quinn::Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a socket");
-        endpoint.set_default_client_config(quinn::ClientConfig::new(Arc::new(config)));
+        endpoint.set_default_client_config(config);
         let connecting = endpoint.connect(address, client.name).expect("a valid name");
         connecting.await.map(|connection| (endpoint, connection))
     })?;
     Ok((runtime, endpoint, connection))
+}
+
+/// Returns the HEADERS frame of a GET request, for clients that read and write streams themselves. Its fields are in the
+/// static table of QPACK, or literals with a name from it. Name and path are shorter than 127 bytes.
+pub fn get_frame(name: &str, path: &str) -> Vec<u8> {
+    // :method GET, :scheme https
+    let mut section = vec![0, 0, 0xd1, 0xd7];
+    // :authority and :path
+    for (index, value) in [(0, name), (1, path)] {
+        section.extend_from_slice(&[0x50 | index, value.len() as u8]);
+        section.extend_from_slice(value.as_bytes());
+    }
+    // The type of the frame, and its length in two bytes.
+    let length = 0x4000 | section.len() as u16;
+    [&[1][..], &length.to_be_bytes(), &section].concat()
 }
 
 /// Makes a GET request.

@@ -8,7 +8,7 @@ use rcgen::{
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::support::Folder;
+use super::Folder;
 
 pub struct Authority {
     pub pem: String,

@@ -12,8 +12,8 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::certs::Leaf;
-use super::support::client::Stream;
-use super::support::{Client, DEADLINE};
+use super::client::Stream;
+use super::{Client, DEADLINE};
 
 /// Settings of a TLS client.
 pub struct TlsClient<'w> {
