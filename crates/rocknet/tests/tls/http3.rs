@@ -1,13 +1,13 @@
 //! HTTP/3 over real sockets, with a client of another implementation.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::certs::{Authority, Kind};
 use super::client::TlsClient;
-use super::http3_client::{Http3Client, connect, get};
+use super::http3_client::{Http3Client, connect, get, get_frame};
 use super::support::handlers::Echo;
 use super::support::running::mount;
-use super::support::{Folder, Running};
+use super::support::{DEADLINE, Folder, Running};
 
 /// Size of a body that exceeds the windows of a connection.
 const LARGE: usize = 5 << 20;
@@ -190,7 +190,7 @@ fn each_head_has_its_own_deadline() {
     };
     let (mut first, _received) = begin();
     // At least one tick of the server lies between the heads.
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     while began.elapsed() < Duration::from_millis(600) {
         assert_eq!(client.get("https://a.test/").status, 200);
     }
@@ -199,6 +199,79 @@ fn each_head_has_its_own_deadline() {
     // The deadline that was set for the first head passes without effect. Nothing else wakes the connection.
     let result = client.block_on(async { received.read(&mut [0]).await });
     assert_eq!(result, Err(quinn::ReadError::Reset(0x10b_u32.into())));
+}
+
+/// Starts a request on a stream that the test reads itself.
+fn start_request(client: &Http3Client, path: &str) -> quinn::RecvStream {
+    client.block_on(async {
+        let (mut send, receive) = client.connection.open_bi().await.expect("a stream");
+        send.write_all(&get_frame("a.test", path))
+            .await
+            .expect("an open stream");
+        send.finish().expect("an open stream");
+        receive
+    })
+}
+
+/// Error code of a stream whose response the client does not take: H3_REQUEST_CANCELLED.
+const CANCELLED: quinn::VarInt = quinn::VarInt::from_u32(0x10c);
+
+#[test]
+fn a_stream_that_is_not_read_is_reset_although_others_are() {
+    let authority = Authority::new("root");
+    let page = "p".repeat(100_000);
+    let limits = "[limits]\nsend_stall = \"300ms\"\n";
+    let server = start(&authority, &[("www/page.txt", &page)], limits);
+    server.folder.sparse("www/large.bin", 64 << 20);
+    let mut transport = quinn::TransportConfig::default();
+    transport.stream_receive_window(64_000_u32.into());
+    let client = TlsClient::new(authority.roots(), "a.test");
+    let client = Http3Client::open_with(&client, server.address(), transport).expect("a connection");
+    let mut unread = start_request(&client, "/large.bin");
+    let started = Instant::now();
+    loop {
+        let response = client.get("https://a.test/page.txt");
+        assert!(response.status == 200 && response.body == page.as_bytes());
+        let reset = async { tokio::time::timeout(Duration::from_millis(1), unread.received_reset()).await };
+        if let Ok(reset) = client.block_on(reset) {
+            assert_eq!(reset, Ok(Some(CANCELLED)));
+            return;
+        }
+        assert!(started.elapsed() < DEADLINE, "the stream is still open");
+    }
+}
+
+#[test]
+fn a_stream_that_waits_for_its_turn_is_not_reset() {
+    let authority = Authority::new("root");
+    let limits = "[limits]\nsend_stall = \"300ms\"\n[cache]\nmax_file = \"16MiB\"\n";
+    let large = "x".repeat(16 << 20);
+    let server = start(&authority, &[("www/large.bin", &large)], limits);
+    let mut transport = quinn::TransportConfig::default();
+    // The first response takes all that the connection permits, because it is in memory and was requested earlier.
+    transport.receive_window(2_000_u32.into());
+    let client = TlsClient::new(authority.roots(), "a.test");
+    let client = Http3Client::open_with(&client, server.address(), transport).expect("a connection");
+    let read = async |stream: &mut quinn::RecvStream| stream.read_chunk(usize::MAX, true).await;
+    let mut first = start_request(&client, "/large.bin");
+    let chunk = client.block_on(read(&mut first));
+    assert!(matches!(chunk, Ok(Some(_))), "{chunk:?}");
+    let mut second = start_request(&client, "/large.bin");
+    let (started, mut bytes) = (Instant::now(), 0);
+    client.block_on(async {
+        while started.elapsed() < Duration::from_millis(1000) {
+            tokio::select! {
+                chunk = read(&mut first) => assert!(matches!(chunk, Ok(Some(_))), "the first: {chunk:?}"),
+                chunk = read(&mut second) => match chunk {
+                    Ok(Some(chunk)) => bytes += chunk.bytes.len(),
+                    other => panic!("the second, after {bytes} bytes: {other:?}"),
+                },
+            }
+        }
+    });
+    drop(first);
+    let chunk = client.block_on(read(&mut second));
+    assert!(matches!(chunk, Ok(Some(_))), "{chunk:?}");
 }
 
 #[test]

@@ -175,7 +175,12 @@ impl Connection {
                     self.unacknowledged.retain(|known| *known != stream);
                 }
                 // The next round writes to every stream that has output.
-                Event::Stream(StreamEvent::Writable { .. } | StreamEvent::Available { .. })
+                Event::Stream(StreamEvent::Writable { id }) => {
+                    if let Some(entry) = self.streams.get_mut(StreamId::new(id.into())) {
+                        entry.awaits_turn = true;
+                    }
+                }
+                Event::Stream(StreamEvent::Available { .. })
                 | Event::HandshakeDataReady
                 | Event::DatagramReceived
                 | Event::DatagramsUnblocked => {}

@@ -85,6 +85,7 @@ impl Connection {
             stream,
             exchange,
             deadlines,
+            awaits_turn: false,
         }));
     }
 

@@ -79,7 +79,7 @@ impl Connection {
             }
         }
         if self.round_bytes > 0 {
-            // A client that takes the bytes of any stream is not too slow for the others, which wait their turn.
+            // A client that takes the bytes of any stream is not too slow for the others that wait for their turn.
             self.streams.credit_waiting(self.round_bytes);
         }
         moved
@@ -135,6 +135,7 @@ impl Connection {
                 stream,
                 exchange: Some(exchange),
                 deadlines,
+                ..
             } = &mut *entry
             else {
                 return ExchangePoll::Over;
@@ -222,6 +223,7 @@ impl Connection {
             stream,
             exchange,
             deadlines,
+            awaits_turn,
         } = entry;
         let (mut written, mut bytes) = stream.output.write(&mut self.quic, stream.id);
         if let Some(exchange) = exchange {
@@ -244,8 +246,12 @@ impl Connection {
         if bytes > 0 {
             let urgency = self.engine.priority(stream.id).urgency;
             self.last_senders[usize::from(urgency)] = Some(stream.id);
+            *awaits_turn = false;
         }
         if written == WriteProgress::Blocked {
+            if deadlines.wait() == Wait::Send {
+                deadlines.moved(bytes);
+            }
             deadlines.enter(Wait::Send, config.ticks.send);
         } else if deadlines.wait() == Wait::Send {
             deadlines.leave();
@@ -259,6 +265,7 @@ impl Connection {
             stream,
             exchange: Some(exchange),
             deadlines,
+            ..
         } = entry
         else {
             return false;

@@ -14,6 +14,9 @@ pub struct StreamExchange {
     /// `None`: the response is complete except for output that the transport has not taken.
     pub exchange: Option<ActiveExchange>,
     pub deadlines: Deadlines,
+    /// True if the client has permitted bytes of this stream and none was written since. Other streams have taken what
+    /// the connection permits.
+    pub awaits_turn: bool,
 }
 
 /// Stream of an exchange, with the received part of its request and the output of its response.
@@ -92,10 +95,11 @@ impl StreamTable {
         Some(self.entries.swap_remove(position))
     }
 
-    /// Counts bytes that the client has taken on any stream for all exchanges that wait until it takes more.
+    /// Counts bytes that the client has taken on any stream for all exchanges that wait for their turn. An exchange
+    /// whose own stream has no credit is left out, because its client has stopped reading it.
     pub fn credit_waiting(&mut self, bytes: u64) {
         for entry in &mut self.entries {
-            if entry.deadlines.wait() == Wait::Send {
+            if entry.deadlines.wait() == Wait::Send && std::mem::take(&mut entry.awaits_turn) {
                 entry.deadlines.moved(bytes);
             }
         }

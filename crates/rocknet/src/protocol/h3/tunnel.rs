@@ -15,7 +15,6 @@ use super::output::{StreamOutput, WriteProgress, quic_id};
 use super::poll_exchange::ExchangePoll;
 use super::streams::StreamExchange;
 use crate::lifecycle::body_receiver::BodyReceiver;
-use crate::lifecycle::deadlines::Wait;
 use crate::lifecycle::exchange::Stage;
 use crate::worker::{Buffers, Worker, WorkerConfig};
 
@@ -38,6 +37,7 @@ impl Connection {
             stream,
             exchange: Some(exchange),
             deadlines,
+            awaits_turn,
         } = &mut *entry
         else {
             return ExchangePoll::Unchanged(entry);
@@ -71,10 +71,8 @@ impl Connection {
         exchange.sent += taken;
         worker.counters.bytes_sent.add(written);
         self.round_bytes += written;
-        if deadlines.wait() != Wait::Send {
-            // Bytes in a send window are counted for all streams at the end of the round.
-            deadlines.moved(written);
-        }
+        deadlines.moved(written);
+        *awaits_turn &= written == 0;
         match polled {
             Poll::Pending if written > 0 => ExchangePoll::Progressed(entry),
             Poll::Pending => ExchangePoll::Unchanged(entry),
