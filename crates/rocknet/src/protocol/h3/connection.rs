@@ -75,6 +75,8 @@ pub struct Connection {
     pub(super) last_senders: [Option<StreamId>; URGENCY_LEVELS],
     /// Bytes that all streams have sent in this round.
     pub(super) round_bytes: u64,
+    /// Bytes that wait for the transport on all streams but the one that is polled.
+    pub(super) held_bytes: u64,
     /// Streams whose end the client has not acknowledged.
     pub(super) unacknowledged: Vec<StreamId>,
     /// Exchanges that are not complete.
@@ -126,6 +128,7 @@ impl Connection {
             drain_finished: None,
             last_senders: [None; URGENCY_LEVELS],
             round_bytes: 0,
+            held_bytes: 0,
             unacknowledged: Vec::new(),
             streams: StreamTable::default(),
         }

@@ -22,6 +22,13 @@ use crate::worker::{Worker, WorkerConfig};
 /// Maximum number of bytes of a body that are read or taken at once.
 const PIECE: u64 = 64 * 1024;
 
+/// Maximum number of bytes of a body that are read or taken at once while [`HELD_BOUND`] is exceeded.
+const SMALL_PIECE: u64 = 4 * 1024;
+
+/// Number of bytes that wait for the transport on all streams together, above which streams take small pieces. A client
+/// that opens many streams and permits nothing on them would otherwise occupy one whole piece for each.
+const HELD_BOUND: u64 = 512 * 1024;
+
 /// Pieces of a body that a stream sends before other streams get their turn.
 const PIECES_PER_TURN: u32 = 2;
 
@@ -57,14 +64,16 @@ impl Connection {
         });
         let mut moved = false;
         self.round_bytes = 0;
+        self.held_bytes = self.streams.held();
         for id in ids {
             let Some(entry) = self.streams.take(id) else {
                 continue;
             };
+            self.held_bytes = self.held_bytes.saturating_sub(entry.stream.output.length());
             match self.poll_exchange(context, worker, config, entry) {
-                ExchangePoll::Unchanged(entry) => self.streams.insert(entry),
+                ExchangePoll::Unchanged(entry) => self.put_back(entry),
                 ExchangePoll::Progressed(entry) => {
-                    self.streams.insert(entry);
+                    self.put_back(entry);
                     moved = true;
                 }
                 ExchangePoll::Over => {
@@ -83,6 +92,20 @@ impl Connection {
             self.streams.credit_waiting(self.round_bytes);
         }
         moved
+    }
+
+    fn put_back(&mut self, entry: Box<StreamExchange>) {
+        self.held_bytes += entry.stream.output.length();
+        self.streams.insert(entry);
+    }
+
+    /// Returns the number of bytes of a body that are read or taken at once.
+    fn piece(&self) -> u64 {
+        if self.held_bytes > HELD_BOUND {
+            SMALL_PIECE
+        } else {
+            PIECE
+        }
     }
 
     /// Reads a stream on which reading had stopped, once the handler has taken what was received.
@@ -114,7 +137,7 @@ impl Connection {
         if entry.exchange.as_ref().is_some_and(ActiveExchange::is_tunnel) {
             return self.poll_tunnel(context, worker, config, entry);
         }
-        let (mut moved, mut pieces) = (false, 0);
+        let (mut moved, mut pieces, piece) = (false, 0, self.piece());
         loop {
             match self.write_output(worker, config, &mut entry) {
                 WriteProgress::Gone => {
@@ -179,7 +202,7 @@ impl Connection {
                 Stage::Sending { body, .. } => {
                     let is_file = body.is_file();
                     let (mut responder, info) = self.responder(worker, stream, RequestBody::None);
-                    match exchange.poll_body(context, worker, info, PIECE, &mut responder) {
+                    match exchange.poll_body(context, worker, info, piece, &mut responder) {
                         Poll::Pending if is_file => {
                             deadlines.enter_handler(deadlines.handler_ticks(config.ticks.answer));
                         }
@@ -225,6 +248,7 @@ impl Connection {
             deadlines,
             awaits_turn,
         } = entry;
+        let piece_size = self.piece();
         let (mut written, mut bytes) = stream.output.write(&mut self.quic, stream.id);
         if let Some(exchange) = exchange {
             let queue = &mut worker.buffers.borrow_mut().output;
@@ -232,7 +256,7 @@ impl Connection {
             // it.
             queue.clear();
             while written == WriteProgress::All
-                && let Some(piece) = exchange.take_ready(PIECE, queue)
+                && let Some(piece) = exchange.take_ready(piece_size, queue)
             {
                 exchange.sent += piece.len() as u64;
                 stream.output.push(piece);

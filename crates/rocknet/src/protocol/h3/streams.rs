@@ -73,6 +73,11 @@ impl StreamTable {
         self.ids.clone()
     }
 
+    /// Returns the number of bytes that wait for the transport on all streams.
+    pub fn held(&self) -> u64 {
+        self.entries.iter().map(|entry| entry.stream.output.length()).sum()
+    }
+
     fn position(&self, id: StreamId) -> Option<usize> {
         self.ids.iter().rposition(|&known| known == id)
     }
