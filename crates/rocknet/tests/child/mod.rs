@@ -31,6 +31,8 @@ pub struct Setup {
     pub keys: String,
     /// The port to listen on; 0 leaves it to the kernel.
     pub port: u16,
+    /// `http` or `https`. The latter needs the key `tls`.
+    pub scheme: &'static str,
     /// A program that starts the server, such as strace, with its arguments.
     pub under: Vec<String>,
 }
@@ -44,6 +46,7 @@ impl Setup {
             tables: String::new(),
             keys: String::new(),
             port: 0,
+            scheme: "http",
             under: Vec::new(),
         };
         setup.file("small.txt", "Hello, world!");
@@ -114,8 +117,8 @@ impl Server {
     fn start(setup: Setup) -> Server {
         let folder = setup.folder.path();
         let text = format!(
-            "[server]\nworkers = 1\nblocking_threads = 2\n{}\n[site.default]\nlisten = \"127.0.0.1:{}\"\nroot = \"www\"\n{}\n",
-            setup.tables, setup.port, setup.keys
+            "[server]\nworkers = 1\nblocking_threads = 2\n{}\n[site.default]\nlisten = \"{}://127.0.0.1:{}\"\nroot = \"www\"\n{}\n",
+            setup.tables, setup.scheme, setup.port, setup.keys
         );
         fs::write(folder.join("rocknet.toml"), text).expect("a configuration");
         let errors = folder.join("errors.txt");
@@ -159,8 +162,8 @@ impl Server {
             lines,
             errors,
         };
-        let line = server.line_with("http://");
-        let port = line.split_once("http://").and_then(|(_, rest)| {
+        let line = server.line_with("://");
+        let port = line.split_once("://").and_then(|(_, rest)| {
             let digits: String = rest
                 .split_once(':')?
                 .1

@@ -6,7 +6,15 @@ mod descriptors;
 mod files;
 mod garbage;
 mod http2;
+mod http3;
+mod initials;
+mod migration;
+mod quic;
+mod secure;
 mod slow;
+#[path = "../server/support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "other tests use the rest of this shared module")]
+mod support;
 #[allow(dead_code)] // other tests use the rest of this shared module
 #[path = "../wire/mod.rs"]
 mod wire;
