@@ -18,6 +18,16 @@ pub(crate) fn is_reserved_from_http2(kind: u64) -> bool {
     matches!(kind, 0x2 | 0x6 | 0x8 | 0x9)
 }
 
+/// Returns whether a frame of this type on a request stream is a connection error (RFC 9114 §7.2). The frames of the
+/// control stream are forbidden there, and so is PUSH_PROMISE of a client.
+pub(crate) fn is_forbidden_in_requests(kind: u64) -> bool {
+    let is_of_control = matches!(
+        kind,
+        CANCEL_PUSH | SETTINGS | GOAWAY | MAX_PUSH_ID | PRIORITY_UPDATE_REQUEST | PRIORITY_UPDATE_PUSH
+    );
+    is_of_control || kind == PUSH_PROMISE || is_reserved_from_http2(kind)
+}
+
 /// Header of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FrameHeader {
@@ -27,7 +37,8 @@ pub(crate) struct FrameHeader {
 }
 
 impl FrameHeader {
-    fn decode(bytes: &[u8]) -> Option<(FrameHeader, usize)> {
+    /// Decodes a header at the start of `bytes`. Returns it with its size.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<(FrameHeader, usize)> {
         let (kind, first) = varint::decode(bytes)?;
         let (length, second) = varint::decode(&bytes[first..])?;
         Some((FrameHeader { kind, length }, first + second))

@@ -195,3 +195,27 @@ fn a_body_that_ends_too_early_is_reported_before_the_error() {
         );
     }
 }
+
+#[test]
+fn unknown_frames_before_the_end_are_no_body() {
+    let unknown = frame(0x21, b"yy");
+    let rows: [(Vec<u8>, &[&str]); 4] = [
+        ([&unknown[..], &unknown].concat(), &["GET / end=true continue=false"]),
+        (
+            [&unknown[..], &frame(0, b"a")].concat(),
+            &["GET / end=false continue=false", "body a", "last"],
+        ),
+        (
+            unknown[..3].to_vec(),
+            &["GET / end=false continue=false", "Closed { error: FrameError }"],
+        ),
+        (
+            frame(4, b""),
+            &["GET / end=false continue=false", "Closed { error: FrameUnexpected }"],
+        ),
+    ];
+    for (after, expected) in rows {
+        let bytes = [headers(&GET), after].concat();
+        assert_eq!(Peer::new().request(&bytes, true), expected, "{bytes:?}");
+    }
+}

@@ -80,14 +80,14 @@ impl ServerConnection {
             return Ok(None);
         };
         if stream.is_blocked {
-            return self.read_section(context, id, bytes.len() == *at);
+            return self.read_section(context, id, &bytes[*at..]);
         }
         match stream.frame {
             OpenFrame::None => {
                 let Some(header) = stream.header.read(bytes, at) else {
                     return Ok(None);
                 };
-                self.begin_frame(context, id, header)
+                self.begin_frame(context, id, header, &bytes[*at..])
             }
             OpenFrame::Headers { remaining } => {
                 let size = remaining.min(bytes.len() - *at);
@@ -100,7 +100,7 @@ impl ServerConnection {
                     return Ok(None);
                 }
                 stream.frame = OpenFrame::None;
-                self.read_section(context, id, bytes.len() == *at)
+                self.read_section(context, id, &bytes[*at..])
             }
             OpenFrame::Data { .. } => self.read_data(context, id, bytes, at),
             OpenFrame::Skipped { remaining } => {
@@ -115,7 +115,8 @@ impl ServerConnection {
         }
     }
 
-    fn begin_frame(&mut self, context: &mut Context<'_>, id: StreamId, header: FrameHeader) -> ReadResult {
+    /// Begins a frame. `rest`: the bytes after its header.
+    fn begin_frame(&mut self, context: &mut Context<'_>, id: StreamId, header: FrameHeader, rest: &[u8]) -> ReadResult {
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(None);
         };
@@ -132,7 +133,7 @@ impl ServerConnection {
                         stream.frame = OpenFrame::Headers { remaining };
                         if remaining == 0 {
                             stream.frame = OpenFrame::None;
-                            return self.read_section(context, id, false);
+                            return self.read_section(context, id, rest);
                         }
                         Ok(None)
                     }
@@ -140,14 +141,7 @@ impl ServerConnection {
                 }
             }
             frame::DATA => self.begin_request_data(context, id, header.length),
-            frame::CANCEL_PUSH
-            | frame::SETTINGS
-            | frame::PUSH_PROMISE
-            | frame::GOAWAY
-            | frame::MAX_PUSH_ID
-            | frame::PRIORITY_UPDATE_REQUEST
-            | frame::PRIORITY_UPDATE_PUSH => Err(ConnectionError::FrameUnexpected),
-            kind if frame::is_reserved_from_http2(kind) => Err(ConnectionError::FrameUnexpected),
+            kind if frame::is_forbidden_in_requests(kind) => Err(ConnectionError::FrameUnexpected),
             // Unknown frames are ignored (RFC 9114 §9).
             _ => {
                 if header.length > 0 {
@@ -177,8 +171,8 @@ impl ServerConnection {
         Ok(Some(ConnectionEvent::Refused { refusal }))
     }
 
-    /// Decodes a complete field section. `is_all` is true if all passed bytes were read.
-    fn read_section(&mut self, context: &mut Context<'_>, id: StreamId, is_all: bool) -> ReadResult {
+    /// Decodes a complete field section. `rest`: the bytes after it.
+    fn read_section(&mut self, context: &mut Context<'_>, id: StreamId, rest: &[u8]) -> ReadResult {
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(None);
         };
@@ -208,8 +202,13 @@ impl ServerConnection {
             }
             return Ok((!is_discarded).then_some(ConnectionEvent::Trailers));
         }
-        let is_end = context.fin && is_all;
         let found = sink.finish_request(Version::Http3);
+        let has_length = found
+            .as_ref()
+            .is_ok_and(|info| info.content_length.is_some_and(|length| length > 0));
+        // Some clients send an unknown frame before the end of each request (RFC 9114 §7.2.8). A request without a body
+        // must be known as such, because it may be repeated to another upstream.
+        let is_end = context.fin && (rest.is_empty() || !has_length && has_only_unknown_frames(rest));
         stream.phase = if is_end { Phase::Ended } else { Phase::Body };
         let info = match found {
             Ok(info) => info,
@@ -292,6 +291,24 @@ impl ServerConnection {
             .find(|(_, stream)| stream.is_blocked && self.decoder.is_ready(&stream.section))
             .map(|(id, _)| id)
     }
+}
+
+/// Returns whether the bytes consist of whole frames of unknown types.
+fn has_only_unknown_frames(mut bytes: &[u8]) -> bool {
+    while !bytes.is_empty() {
+        let Some((FrameHeader { kind, length }, size)) = FrameHeader::decode(bytes) else {
+            return false;
+        };
+        let is_known = matches!(kind, frame::DATA | frame::HEADERS) || frame::is_forbidden_in_requests(kind);
+        let rest = usize::try_from(length)
+            .ok()
+            .and_then(|length| bytes[size..].get(length..));
+        match rest.filter(|_| !is_known) {
+            Some(rest) => bytes = rest,
+            None => return false,
+        }
+    }
+    true
 }
 
 /// Returns the maximum size of an encoded field section. Huffman coding can make fields up to 30/8 times larger, but no
