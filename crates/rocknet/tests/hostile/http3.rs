@@ -256,11 +256,8 @@ fn expanding_field_sections_end_the_connection_within_bounds() {
                 let mut streams = Streams::open(&attacker.connection).await;
                 // A literal name of one byte, and a value whose length has three bytes.
                 let value = vec![b'v'; 3967];
-                let length = [
-                    0x7f,
-                    ((3967 - 127_u16) & 0x7f | 0x80) as u8,
-                    ((3967 - 127_u16) >> 7) as u8,
-                ];
+                // 127 + 0 + 30 * 128
+                let length = [0x7f, 0x80, 30];
                 let insertion = [&[0x41, b'a'][..], &length, &value].concat();
                 write(streams.encoder.as_mut(), &insertion).await.expect("a connection");
                 let section = [&[2, 0][..], &vec![0x80; references]].concat();

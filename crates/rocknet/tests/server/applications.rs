@@ -499,6 +499,8 @@ fn an_application_that_reads_late_gets_the_whole_body_in_order() {
 }
 
 over_http3! {
+    connections_are_kept_if_configured,
+    a_connection_kept_by_one_worker_serves_another,
     an_application_gets_every_request_below_its_route,
     an_application_can_be_the_whole_site,
     responses_are_forwarded_or_refused,

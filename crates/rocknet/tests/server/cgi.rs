@@ -274,6 +274,7 @@ fn each_folder_has_the_limits_of_its_table() {
 }
 
 over_http3! {
+    each_folder_has_the_limits_of_its_table,
     only_programs_are_run,
     a_program_gets_only_the_variables_of_its_request,
     bodies_stream_both_ways,

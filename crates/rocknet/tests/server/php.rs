@@ -565,6 +565,7 @@ fn scripts_are_served_over_http2() {
 }
 
 over_http3! {
+    connections_are_kept_and_replaced,
     paths_lead_to_scripts_files_and_the_front_controller,
     routes_and_other_keys_apply,
     responses_are_forwarded_or_refused,

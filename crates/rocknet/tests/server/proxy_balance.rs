@@ -393,6 +393,7 @@ fn a_reload_changes_upstreams_without_cutting_requests() {
 }
 
 over_http3! {
+    a_silent_close_is_retried_if_that_is_safe,
     requests_are_distributed_by_weight,
     hashed_keys_stay_with_their_upstream,
     the_least_loaded_upstream_is_chosen,

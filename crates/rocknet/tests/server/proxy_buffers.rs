@@ -191,6 +191,7 @@ fn a_buffered_body_goes_to_the_next_upstream_if_one_is_unreachable() {
 }
 
 over_http3! {
+    buffered_responses_are_unchanged,
     an_upstream_is_free_before_the_client_has_read_the_response,
     buffering_is_limited,
     upstreams_do_not_wait_for_slow_clients,

@@ -479,6 +479,8 @@ fn a_buffered_body_is_retried_with_another_upstream() {
 }
 
 over_http3! {
+    a_slow_upload_occupies_no_application,
+    a_proxy_buffers_whole_bodies_if_configured,
     clients_that_wait_for_100_continue_get_it,
     bodies_above_the_limit_are_refused,
     a_client_below_the_minimum_rate_is_disconnected,

@@ -70,5 +70,6 @@ fn the_concurrency_limit_of_one_server_does_not_affect_the_other() {
 }
 
 over_http3! {
+    an_upstream_that_failed_for_one_server_is_used_by_the_other,
     the_concurrency_limit_of_one_server_does_not_affect_the_other,
 }

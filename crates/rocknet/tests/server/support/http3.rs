@@ -10,6 +10,7 @@ use bytes::{Buf, Bytes};
 use h3::client::SendRequest;
 use h3_quinn::OpenStreams;
 use quinn::crypto::rustls::QuicClientConfig;
+use tokio::task::JoinHandle;
 
 use super::DEADLINE;
 use super::background::Background;
@@ -147,8 +148,11 @@ impl Http3Client {
     }
 
     /// Runs a future on the thread of the client.
-    pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
-        self.runtime.spawn(future);
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        self.runtime.spawn(future)
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Http3Stream {
     /// Part of a response that the reader has not taken.
     unread: Bytes,
     deadline: Cell<Duration>,
+    /// True if the client closes after the response that is read last (`Connection: close`).
+    is_last: bool,
 }
 
 /// Part of a request body that follows.
@@ -62,6 +64,7 @@ impl Http3Stream {
             responses: VecDeque::new(),
             unread: Bytes::new(),
             deadline: Cell::new(DEADLINE),
+            is_last: false,
         }
     }
 
@@ -148,12 +151,21 @@ impl Http3Stream {
         let Some(head) = self.take_until(b"\r\n\r\n") else {
             return Ok(false);
         };
-        let (request, body) = parse(&head);
-        let method = request.method().clone();
+        let Request { head, body, is_last } = parse(&head);
+        self.is_last = is_last;
+        let method = head.method().clone();
         let mut requests = self.client.sender();
-        let sent = self.client.block_on(async { requests.send_request(request).await });
-        let stream = sent.map_err(|error| io::Error::new(ErrorKind::ConnectionReset, error))?;
-        let (mut sender, receiver) = stream.split();
+        let is_end = matches!(body, Body::Length(0));
+        // On its thread, the client sends the end together with the head, as browsers do.
+        let sent = self.client.spawn(async move {
+            let mut stream = requests.send_request(head).await?;
+            if is_end {
+                let _ = stream.finish().await;
+            }
+            Ok::<_, h3::error::StreamError>(stream.split())
+        });
+        let sent = self.client.block_on(sent).expect("no panic");
+        let (sender, receiver) = sent.map_err(|error| io::Error::new(ErrorKind::ConnectionReset, error))?;
         let (pieces, response) = mpsc::channel(PIECES);
         self.responses.push_back(response);
         self.client.spawn(async move {
@@ -163,22 +175,28 @@ impl Http3Stream {
                     .await;
             }
         });
-        match body {
-            Body::Length(0) => {
-                let _ = self.client.block_on(sender.finish());
-            }
-            body => self.body = Some((sender, body)),
+        if !is_end {
+            self.body = Some((sender, body));
         }
         Ok(true)
     }
 }
 
+/// Request head, and the framing of the body that follows.
+struct Request {
+    head: http::Request<()>,
+    body: Body,
+    /// True if the connection ends after the response.
+    is_last: bool,
+}
+
 /// Parses the head of a request. Fields of the connection are left out.
-fn parse(head: &str) -> (http::Request<()>, Body) {
+fn parse(head: &str) -> Request {
     let mut lines = head.split("\r\n");
     let mut first = lines.next().unwrap_or_default().split(' ');
     let (method, target) = (first.next().unwrap_or_default(), first.next().unwrap_or_default());
     let (mut host, mut body, mut fields) = ("localhost", Body::Length(0), Vec::new());
+    let mut is_last = false;
     for line in lines {
         let (name, value) = line.split_once(':').unwrap_or_else(|| panic!("{line:?} is no field"));
         let (name, value) = (name.to_ascii_lowercase(), value.trim());
@@ -186,6 +204,7 @@ fn parse(head: &str) -> (http::Request<()>, Body) {
             "host" => host = value,
             "content-length" => body = Body::Length(value.parse().expect("a length")),
             "transfer-encoding" => body = Body::Chunks,
+            "connection" => is_last = value == "close",
             _ => {}
         }
         if !CONNECTION_SPECIFIC.contains(&name.as_str()) {
@@ -202,7 +221,11 @@ fn parse(head: &str) -> (http::Request<()>, Body) {
     for (name, value) in fields {
         request = request.header(to_name(&name), to_value(value));
     }
-    (request.body(()).expect("a request"), body)
+    Request {
+        head: request.body(()).expect("a request"),
+        body,
+        is_last,
+    }
 }
 
 fn to_name(name: &str) -> HeaderName {
@@ -284,6 +307,9 @@ impl Read for Http3Stream {
         while self.unread.is_empty() {
             let deadline = self.deadline.get();
             let Some(response) = self.responses.front_mut() else {
+                if self.is_last {
+                    return Ok(0);
+                }
                 // Without a response in progress, only the end of the connection remains.
                 let closed = self.client.connection.closed();
                 let closed = self.client.try_block_on(deadline, closed);
@@ -291,7 +317,11 @@ impl Read for Http3Stream {
             };
             match self.client.try_block_on(deadline, response.recv()) {
                 None => return Err(ErrorKind::WouldBlock.into()),
-                Some(Some(piece)) => self.unread = piece?,
+                Some(Some(Ok(piece))) => self.unread = piece,
+                Some(Some(Err(error))) => {
+                    self.responses.pop_front();
+                    return Err(error);
+                }
                 Some(None) => drop(self.responses.pop_front()),
             }
         }
