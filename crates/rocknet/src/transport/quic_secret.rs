@@ -19,8 +19,8 @@ pub struct StoredKeys {
     pub warning: Option<String>,
 }
 
-/// Returns the keys whose secret is stored. If there is none, a new secret is created and stored. If the storage cannot
-/// be used, the keys last as long as the process.
+/// Returns the keys whose secret is stored. Without a stored secret, a new one is created and stored. If the storage
+/// cannot be used, the keys last as long as the process.
 ///
 /// # Errors
 ///

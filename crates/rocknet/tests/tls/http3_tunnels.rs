@@ -107,7 +107,7 @@ fn a_stream_is_taken_over_and_each_direction_ends_separately() {
                 .await
                 .expect("sent");
         });
-        assert_eq!(client.while_running(|| read(&mut peer, 4)), round.to_be_bytes());
+        assert_eq!(read(&mut peer, 4), round.to_be_bytes());
         peer.write_all(&[7; 300]).expect("written");
         assert_eq!(client.block_on(receive(&mut stream, 300)), [7; 300]);
     }
@@ -115,7 +115,7 @@ fn a_stream_is_taken_over_and_each_direction_ends_separately() {
     assert_eq!(client.get("https://a.test/").body, b"root");
     assert_eq!(fixture.server.server().status().tunnels_open, 1);
     client.block_on(async { stream.finish().await.expect("ended") });
-    assert_eq!(client.while_running(|| rest(&mut peer)), (Vec::new(), true));
+    assert_eq!(rest(&mut peer), (Vec::new(), true));
     peer.write_all(b"and one more thing").expect("written");
     drop(peer);
     assert_eq!(
@@ -145,9 +145,9 @@ fn the_handler_can_end_first() {
         b"good bye"
     );
     client.block_on(async { stream.send_data(Bytes::from_static(b"me too")).await.expect("sent") });
-    assert_eq!(client.while_running(|| read(&mut peer, 6)), b"me too");
+    assert_eq!(read(&mut peer, 6), b"me too");
     client.block_on(async { stream.finish().await.expect("ended") });
-    assert_eq!(client.while_running(|| rest(&mut peer)), (Vec::new(), true));
+    assert_eq!(rest(&mut peer), (Vec::new(), true));
     wait_until_no_tunnel_is_open(&fixture.server, &client);
 }
 
@@ -190,9 +190,9 @@ fn a_reset_stream_closes_its_peer_only() {
     let (mut stream, mut peer) = open_tunnel(&client, &mut fixture.peers);
     let (mut other, mut other_peer) = open_tunnel(&client, &mut fixture.peers);
     stream.stop_stream(h3::error::Code::H3_REQUEST_CANCELLED);
-    client.while_running(|| rest(&mut peer));
+    rest(&mut peer);
     client.block_on(async { other.send_data(Bytes::from_static(b"still here")).await.expect("sent") });
-    assert_eq!(client.while_running(|| read(&mut other_peer, 10)), b"still here");
+    assert_eq!(read(&mut other_peer, 10), b"still here");
     assert_eq!(client.get("https://a.test/").body, b"root");
 }
 
@@ -224,9 +224,9 @@ fn a_stop_closes_tunnels_orderly_within_its_timeout() {
     let stopping = thread::spawn(move || server.stop());
     // During the stop, tunnels still forward data.
     client.block_on(async { stream.send_data(Bytes::from_static(b"last words")).await.expect("sent") });
-    assert_eq!(client.while_running(|| read(&mut peer, 10)), b"last words");
+    assert_eq!(read(&mut peer, 10), b"last words");
     assert_eq!(client.block_on(receive_all(&mut stream)).expect("an orderly end"), b"");
-    assert_eq!(client.while_running(|| rest(&mut peer)), (Vec::new(), true));
+    assert_eq!(rest(&mut peer), (Vec::new(), true));
     client.closed();
     assert!(stopping.join().expect("a stop"), "something was cut");
 }
@@ -240,7 +240,7 @@ fn every_stream_can_be_a_tunnel() {
     for (number, (stream, peer)) in all.iter_mut().enumerate().rev() {
         let bytes = vec![number as u8; 100];
         client.block_on(async { stream.send_data(bytes.clone().into()).await.expect("sent") });
-        assert_eq!(client.while_running(|| read(peer, 100)), bytes);
+        assert_eq!(read(peer, 100), bytes);
         peer.write_all(&bytes[..50]).expect("written");
         assert_eq!(client.block_on(receive(stream, 50)), bytes[..50]);
     }

@@ -124,18 +124,6 @@ impl Http3Client {
         self.requests.clone()
     }
 
-    /// Runs a blocking function while the client goes on to send and receive.
-    pub fn while_running<T: Send>(&self, blocking: impl FnOnce() -> T + Send) -> T {
-        let (done, ended) = tokio::sync::oneshot::channel();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                // The receiver is gone if the client has panicked, which fails the test.
-                let _ = done.send(blocking());
-            });
-            self.block_on(ended).expect("no panic")
-        })
-    }
-
     /// Runs a future on the runtime of the client.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
