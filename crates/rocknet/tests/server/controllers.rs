@@ -523,5 +523,4 @@ over_http3! {
     request_bodies_of_any_length_are_read_in_pieces,
     a_controller_is_notified_when_its_client_disconnects,
     a_library_of_a_later_minor_version_is_loaded,
-    an_invalid_controller_is_refused_with_its_span_and_changes_nothing,
 }

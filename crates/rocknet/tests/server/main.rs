@@ -1,7 +1,7 @@
 //! Tests of the server over real sockets and files. Each file covers one subject.
 
 /// Runs cases of a file over HTTP/3 too: those that are bound to no version. The other cases write bytes of HTTP/1.1 or
-/// frames of HTTP/2, switch protocols, or depend on TCP connections.
+/// frames of HTTP/2, switch protocols, depend on TCP connections, or test processes behind a handler and take long.
 macro_rules! over_http3 {
     ($($case:ident,)*) => {
         mod over_http3 {

@@ -276,7 +276,6 @@ fn scripts_are_run_over_tcp() {
 
 over_http3! {
     scripts_are_run,
-    request_bodies_arrive_complete,
     a_restart_of_php_loses_no_request,
     scripts_are_run_over_tcp,
 }

@@ -260,12 +260,3 @@ fn each_site_has_its_own_user() {
     });
     assert_eq!(masters[0], masters[1], "sites of the same user must share a php-fpm");
 }
-
-over_http3! {
-    the_newest_php_is_found_and_runs_without_privileges,
-    sites_share_one_php_fpm_which_is_restarted_when_killed,
-    no_request_is_lost_while_php_fpm_is_killed,
-    a_reload_keeps_replaces_or_stops_php_fpm,
-    a_missing_version_is_reported_immediately,
-    each_site_has_its_own_user,
-}

@@ -140,7 +140,6 @@ fn requests_wait_for_full_upstreams_instead_of_using_the_backup() {
 }
 
 over_http3! {
-    a_backup_is_used_only_while_no_other_upstream_is_available,
     a_request_refused_by_the_only_upstream_goes_to_the_backup,
     health_checks_switch_to_the_backup_and_back,
     requests_wait_for_full_upstreams_instead_of_using_the_backup,

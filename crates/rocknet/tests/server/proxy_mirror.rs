@@ -126,6 +126,5 @@ fn a_share_of_requests_is_mirrored() {
 
 over_http3! {
     mirrors_get_exact_copies,
-    requests_do_not_wait_for_mirrors,
     a_share_of_requests_is_mirrored,
 }

@@ -96,10 +96,3 @@ fn rust() {
 fn go() {
     check("go", "Hello from Go, to a GET\n");
 }
-
-over_http3! {
-    c,
-    cpp,
-    rust,
-    go,
-}

@@ -190,12 +190,3 @@ fn the_process_has_no_descriptor_of_the_server_and_exits_with_it() {
     assert_exits(pid);
     wait_for_marks(&folder.1, &["init m", "drop m"]);
 }
-
-over_http3! {
-    requests_get_502_when_the_process_dies_and_it_is_restarted,
-    requests_in_progress_fail_at_a_crash_and_later_ones_succeed,
-    restarts_of_a_crashing_process_are_delayed,
-    a_call_that_never_returns_times_out_and_its_process_is_replaced,
-    a_library_that_crashes_at_start_is_refused_and_the_server_continues,
-    the_process_has_no_descriptor_of_the_server_and_exits_with_it,
-}
