@@ -62,8 +62,8 @@ pub struct HandshakeInfo {
 
 /// Configuration from which quinn-proto starts the session of each connection.
 pub(crate) struct SelectingConfig {
-    /// `None` once the connection has its configuration. The transport keeps this value as long as the connection, which
-    /// must not keep the sites of the time of its handshake.
+    /// `None` once the connection has its configuration. The transport keeps this value as long as the connection,
+    /// which must not keep the sites of the time of its handshake.
     selector: Mutex<Option<Arc<dyn SelectConfig>>>,
     local: Option<IpAddr>,
     /// Creates the keys of Initial packets and the tags of Retry packets, which depend only on the QUIC version.

@@ -14,8 +14,8 @@ pub struct StreamExchange {
     /// `None`: the response is complete except for output that the transport has not taken.
     pub exchange: Option<ActiveExchange>,
     pub deadlines: Deadlines,
-    /// True if the client has permitted bytes of this stream and none was written since. Other streams have taken what
-    /// the connection permits.
+    /// True if the client has permitted bytes of this stream and no byte was written since. Other streams have taken
+    /// what the connection permits.
     pub awaits_turn: bool,
 }
 

@@ -182,8 +182,8 @@ pub fn connect_with(
     Ok((runtime, endpoint, connection))
 }
 
-/// Returns the HEADERS frame of a GET request, for clients that read and write streams themselves. Its fields are in the
-/// static table of QPACK, or literals with a name from it. Name and path are shorter than 127 bytes.
+/// Returns the HEADERS frame of a GET request, for clients that read and write streams themselves. Its fields are in
+/// the static table of QPACK, or literals with a name from it. Name and path are shorter than 127 bytes.
 pub fn get_frame(name: &str, path: &str) -> Vec<u8> {
     // :method GET, :scheme https
     let mut section = vec![0, 0, 0xd1, 0xd7];
