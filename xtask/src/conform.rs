@@ -1,5 +1,6 @@
 //! `cargo xtask conform`: runs programs of other projects against a server built from this checkout.
 
+mod access_log;
 mod application;
 mod autobahn;
 mod browser;

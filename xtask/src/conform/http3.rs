@@ -5,6 +5,7 @@ mod chromium;
 mod qpack;
 mod quic_go;
 mod site;
+mod transfers;
 
 use crate::Failure;
 use std::path::Path;
@@ -13,9 +14,10 @@ use std::path::Path;
 type Part = (&'static str, fn(&Path) -> Result<(), Failure>);
 
 /// Parts of the step, in the order in which they run.
-pub const PARTS: [Part; 4] = [
+pub const PARTS: [Part; 5] = [
     ("h3 aioquic", aioquic::run),
     ("h3 qpack", qpack::run),
     ("h3 quic-go", quic_go::run),
     ("h3 chromium", chromium::run),
+    ("h3 transfers", transfers::run),
 ];

@@ -2,6 +2,7 @@
 //! port.
 
 use crate::Failure;
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -67,6 +68,14 @@ impl TestServer {
             .next()
             .and_then(|host| host.rsplit(':').next()?.parse().ok());
         port.ok_or_else(|| format!("no port in {}", self.url).into())
+    }
+
+    /// Returns the peak resident memory of the server in KiB.
+    pub fn peak_memory_kib(&self) -> Result<u64, Failure> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        number.ok_or_else(|| "no peak memory in the status of the server".into())
     }
 
     /// Returns the full URL of a path that begins with a slash.

@@ -1,6 +1,7 @@
 //! Loads the page of `examples/websocket` in headless Chromium, with its echo program behind the proxy. The browser
 //! uses `Upgrade` without TLS and extended CONNECT over HTTP/2. The echo must arrive in both cases.
 
+use super::access_log;
 use super::browser;
 use super::page_server::PageServer;
 use super::server::TestServer;
@@ -11,8 +12,6 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// Output of the page after the echo.
 const ECHO_SHOWN: &str = "<output id=\"heard\">heard: ahoy</output>";
@@ -34,9 +33,6 @@ const FRAME: &str = r#"<!doctype html>
   look();
 </script>
 "#;
-
-/// Timeout for a line in the log: far longer than a busy machine needs.
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Configuration of a site, and the text in the access log that shows a tunnel.
 const WAYS: [(&str, &str); 2] = [
@@ -90,13 +86,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
         if !dom.contains(ECHO_SHOWN) {
             return Err(format!("{url}: no echo on the page\n{dom}\n{log}").into());
         }
-        let started = Instant::now();
-        while !fs::read_to_string(home.path().join("access.log"))?.contains(logged) {
-            if started.elapsed() > TIMEOUT {
-                return Err(format!("{url}: no {logged:?} in the access log").into());
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
+        access_log::await_text(&home.path().join("access.log"), logged)?;
         println!("{url} received its echo: {logged}");
     }
     Ok(())

@@ -2,7 +2,8 @@
 
 use super::site::{TestSite, UPSTREAM_PACKAGES, free_port};
 use crate::conform::page_server::PageServer;
-use crate::conform::{browser, trusted};
+use crate::conform::server::TestServer;
+use crate::conform::{access_log, browser, trusted};
 use crate::{Failure, tools};
 use std::fs;
 use std::path::Path;
@@ -36,6 +37,8 @@ const WEBSOCKET: &str = "\"GET /app/echo HTTP/1.1\" 101 ";
 const ANNOUNCED: &str = include_str!("chromium/announced.html");
 const ANNOUNCED_ITEMS: [&str; 2] = ["first h2", "later h3"];
 
+/// Path of the pages.
+const PATH: &str = "/held/page";
 /// The site listens on IPv4 only, and Chromium tries QUIC only with the first address of a name.
 const IPV4: &str = "--host-resolver-rules=MAP localhost 127.0.0.1";
 /// Over QUIC, Chromium accepts a CA that it does not ship only for hosts with this option. A port that is not the
@@ -44,19 +47,22 @@ const UNFORCED: &str = "--origin-to-force-quic-on=localhost:1";
 
 pub fn run(program: &Path) -> Result<(), Failure> {
     let packages = tools::python_packages("http3-upstream", &UPSTREAM_PACKAGES)?;
-    let (site, authority) = serve(program, &packages, PAGE)?;
-    load(&site, &format!("--origin-to-force-quic-on={authority}"), &PAGE_ITEMS)?;
-    site.await_logged(WEBSOCKET)?;
+    let site = serve(program, &packages, PAGE)?;
+    let url = site.server.url(PATH);
+    check(&url, load_over_quic(&site.server, &url, site.home())?, &PAGE_ITEMS)?;
+    access_log::await_text(&site.home().join("access.log"), WEBSOCKET)?;
     println!("with QUIC forced, the page and its resources arrive over HTTP/3, and the WebSocket over HTTP/1.1");
 
-    let (site, _) = serve(program, &packages, ANNOUNCED)?;
-    load(&site, UNFORCED, &ANNOUNCED_ITEMS)?;
+    let site = serve(program, &packages, ANNOUNCED)?;
+    let url = site.server.url(PATH);
+    let loaded = browser::load_with_quic(&[IPV4, UNFORCED], &url, Some(site.home()))?;
+    check(&url, loaded, &ANNOUNCED_ITEMS)?;
     println!("without that, the first visit uses HTTP/2, and a later one HTTP/3");
     Ok(())
 }
 
-/// Starts a site with a page at `/held/page`. Returns its host and port too.
-fn serve(program: &Path, packages: &Path, page: &'static str) -> Result<(TestSite, String), Failure> {
+/// Starts a site with a page at [`PATH`].
+fn serve(program: &Path, packages: &Path, page: &'static str) -> Result<TestSite, Failure> {
     let held = PageServer::start(page)?.port;
     let route = format!("[site.localhost.route.\"/held/*\"]\nproxy = \"http://127.0.0.1:{held}\"\n");
     let site = TestSite::start_at(free_port()?, program, packages, &route)?;
@@ -64,16 +70,20 @@ fn serve(program: &Path, packages: &Path, page: &'static str) -> Result<(TestSit
         fs::write(site.files().join(name), text)?;
     }
     trusted::rocknet(program, "trust", site.home())?;
-    let authority = format!("localhost:{}", site.server.port()?);
-    Ok((site, authority))
+    Ok(site)
 }
 
-/// Loads the page, which must contain `items` in this order.
-fn load(site: &TestSite, option: &str, items: &[&str]) -> Result<(), Failure> {
-    let url = site.server.url("/held/page");
+/// Loads a URL of a server with QUIC forced, so that nothing arrives over TCP. Returns the DOM and the log. `home` is
+/// the home folder with the root certificates that the browser trusts.
+pub fn load_over_quic(server: &TestServer, url: &str, home: &Path) -> Result<(String, String), Failure> {
+    let forced = format!("--origin-to-force-quic-on=localhost:{}", server.port()?);
+    browser::load_with_quic(&[IPV4, &forced], url, Some(home))
+}
+
+/// Checks that a page has `items` in this order, and that its log has no errors.
+fn check(url: &str, (dom, log): (String, String), items: &[&str]) -> Result<(), Failure> {
     let items: Vec<_> = items.iter().map(|item| format!("<li>{item}</li>")).collect();
     let items: Vec<_> = items.iter().map(String::as_str).collect();
-    let (dom, log) = browser::load_with_quic(&[IPV4, option], &url, Some(site.home()))?;
     browser::judge(&dom, &log, &items).map_err(|wrong| format!("{url}: {wrong}"))?;
     Ok(())
 }

@@ -1,13 +1,12 @@
 //! Site over HTTP/3 for the clients: files of known content, and an upstream below `/app/`.
 
 use crate::Failure;
+use crate::conform::folder::open_folder;
 use crate::conform::server::TestServer;
 use crate::conform::upstreams::upstream::{self, Upstream};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// Python packages of the upstream, in fixed versions.
 pub const UPSTREAM_PACKAGES: [&str; 2] = ["uvicorn==0.54.0", "websockets==16.0"];
@@ -18,6 +17,8 @@ const SERVER: &str =
 const SITE: &str = "[site.localhost]\ntls = \"local\"\nroot = \"www\"\n";
 /// Field that is worth an entry of the dynamic table.
 const FIELDS: &str = "headers = { X-Site = \"A value that is worth an entry\" }\n";
+/// Permits request bodies to the upstream that are larger than by default.
+const LIMITS: &str = "limits = { body_size = \"2GiB\" }\n";
 /// Size of the large file in bytes: larger than all windows.
 const LARGE: usize = 20_000_000;
 /// Number of small files that are requested in parallel.
@@ -25,9 +26,6 @@ const PARTS: usize = 100;
 
 /// Number of ports that are tried.
 const PORT_ATTEMPTS: u32 = 100;
-/// Timeout for a line in the access log: far longer than a busy machine needs.
-const LOG_TIMEOUT: Duration = Duration::from_secs(20);
-const LOG_POLL: Duration = Duration::from_millis(50);
 
 /// A running site with its upstream.
 pub struct TestSite {
@@ -44,7 +42,7 @@ impl TestSite {
 
     /// Starts the site as `start` does, at a port. The server announces HTTP/3 only at a port that is configured.
     pub fn start_at(port: u16, program: &Path, packages: &Path, routes: &str) -> Result<TestSite, Failure> {
-        let home = tempfile::tempdir()?;
+        let home = open_folder()?;
         for (name, text) in upstream::PROGRAMS {
             fs::write(home.path().join(name), text)?;
         }
@@ -52,7 +50,7 @@ impl TestSite {
         let upstream = Upstream::start(&upstream::UVICORN, "one", home.path(), packages)?;
         let listen = format!("listen = \"https://127.0.0.1:{port}\"\n");
         let route = format!(
-            "[site.localhost.route.\"/app/*\"]\nproxy = {{ to = \"{}\", strip = \"/app\" }}\n",
+            "[site.localhost.route.\"/app/*\"]\nproxy = {{ to = \"{}\", strip = \"/app\" }}\n{LIMITS}",
             upstream.url()
         );
         fs::write(
@@ -75,18 +73,6 @@ impl TestSite {
     /// Returns the file with the root certificate of the local CA.
     pub fn roots(&self) -> PathBuf {
         self.home().join("state/local/ca.pem")
-    }
-
-    /// Waits until the access log contains `text`.
-    pub fn await_logged(&self, text: &str) -> Result<(), Failure> {
-        let started = Instant::now();
-        while !fs::read_to_string(self.home().join("access.log"))?.contains(text) {
-            if started.elapsed() > LOG_TIMEOUT {
-                return Err(format!("no {text:?} in the access log").into());
-            }
-            thread::sleep(LOG_POLL);
-        }
-        Ok(())
     }
 
     /// Returns the folder of the files.

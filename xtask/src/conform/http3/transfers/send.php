@@ -1,0 +1,3 @@
+<?php
+// Sends a file of the site.
+readfile('../large.bin');
