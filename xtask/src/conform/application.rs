@@ -65,8 +65,13 @@ impl Application {
 
     /// Returns a session without cookies.
     pub fn session(&self) -> Result<Session, Failure> {
-        let server = self.server.as_ref().ok_or("the application is not served yet")?;
-        Session::new(server, &self.home().join("state"))
+        Session::new(self.server()?, &self.home().join("state"))
+    }
+
+    /// Returns the built server that serves the application.
+    pub fn server(&self) -> Result<&TestServer, Failure> {
+        let server = self.server.as_ref();
+        server.ok_or_else(|| "the application is not served yet".into())
     }
 }
 

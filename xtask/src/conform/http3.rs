@@ -6,6 +6,7 @@ mod qpack;
 mod quic_go;
 mod site;
 mod transfers;
+mod wordpress;
 
 use crate::Failure;
 use std::path::Path;
@@ -14,10 +15,11 @@ use std::path::Path;
 type Part = (&'static str, fn(&Path) -> Result<(), Failure>);
 
 /// Parts of the step, in the order in which they run.
-pub const PARTS: [Part; 5] = [
+pub const PARTS: [Part; 6] = [
     ("h3 aioquic", aioquic::run),
     ("h3 qpack", qpack::run),
     ("h3 quic-go", quic_go::run),
     ("h3 chromium", chromium::run),
     ("h3 transfers", transfers::run),
+    ("h3 wordpress", wordpress::run),
 ];

@@ -11,11 +11,13 @@ use crate::Failure;
 use crate::command::output;
 use crate::repository;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Folder of Debian's package.
 const FILES: &str = "/usr/share/wordpress";
+/// Access log, in addition to the configuration of the example.
+const LOG: &str = "\n[log]\naccess = \"access.log\"\n";
 const SETUP: &str = "CREATE DATABASE wordpress;
 CREATE USER wordpress@localhost IDENTIFIED BY 'low-tide';
 GRANT ALL ON wordpress.* TO wordpress@localhost;
@@ -41,33 +43,61 @@ const JQUERY_NOTICE: &str = "JQMIGRATE: Migrate is installed";
 const LOGIN_PAGE: &str = "enter.html";
 
 pub fn run(program: &Path) -> Result<(), Failure> {
-    let database = Database::start(SETUP)?;
-    let mut application = Application::new()?;
-    let root = application.copy(FILES, "www")?;
-    // Pretty permalinks are the server's task here, without Apache's file of rules.
-    fs::remove_file(root.join(".htaccess"))?;
-    fs::write(root.join("wp-config.php"), configuration(&database.socket()))?;
-    let uploads = root.join("wp-content/uploads");
-    fs::create_dir(&uploads)?;
-    application.let_write(&root.join("wp-content"))?;
-    let example = repository::root().join("examples/wordpress/rocknet.toml");
-    let author = application.serve(program, &fs::read_to_string(example)?)?;
+    let blog = Blog::publish(program)?;
+    let session = blog.application.session()?;
+    read(&session, &blog.post, &blog.sent, &fs::read(&blog.picture)?)?;
+    comment(&session, &blog.post)?;
+    fs::write(blog.root.join("wp-content/uploads/evil.php"), SCRIPT_UPLOAD)?;
+    check_forbidden(&session, &blog.sent)?;
+    fs::write(blog.root.join(LOGIN_PAGE), login_page())?;
+    let home = blog.application.home();
+    trusted::rocknet(program, "trust", home)?;
+    write_in_browser(&session.url(&format!("/{LOGIN_PAGE}")), home)
+}
 
-    install(&author)?;
-    log_in(&author)?;
-    pretty_addresses(&author)?;
-    let picture = application.home().join("picture.png");
-    output(Command::new("php").args(["-r", PICTURE]).arg(&picture))?;
-    let (post, sent) = publish(&author, &picture)?;
+/// WordPress with a published post.
+pub struct Blog {
+    pub application: Application,
+    /// Folder of the files of WordPress.
+    root: PathBuf,
+    /// URL of the post.
+    pub post: String,
+    pub sent: Upload,
+    /// File that was uploaded.
+    pub picture: PathBuf,
+    _database: Database,
+}
 
-    let session = application.session()?;
-    read(&session, &post, &sent, &fs::read(&picture)?)?;
-    comment(&session, &post)?;
-    fs::write(uploads.join("evil.php"), SCRIPT_UPLOAD)?;
-    check_forbidden(&session, &sent)?;
-    fs::write(root.join(LOGIN_PAGE), login_page())?;
-    trusted::rocknet(program, "trust", application.home())?;
-    write_in_browser(&session.url(&format!("/{LOGIN_PAGE}")), application.home())
+impl Blog {
+    /// Installs WordPress, and publishes a post with a picture.
+    pub fn publish(program: &Path) -> Result<Blog, Failure> {
+        let database = Database::start(SETUP)?;
+        let mut application = Application::new()?;
+        let root = application.copy(FILES, "www")?;
+        // Pretty permalinks are the server's task here, without Apache's file of rules.
+        fs::remove_file(root.join(".htaccess"))?;
+        fs::write(root.join("wp-config.php"), configuration(&database.socket()))?;
+        fs::create_dir(root.join("wp-content/uploads"))?;
+        application.let_write(&root.join("wp-content"))?;
+        let example = repository::root().join("examples/wordpress/rocknet.toml");
+        let settings = fs::read_to_string(example)? + LOG;
+        let author = application.serve(program, &settings)?;
+
+        install(&author)?;
+        log_in(&author)?;
+        pretty_addresses(&author)?;
+        let picture = application.home().join("picture.png");
+        output(Command::new("php").args(["-r", PICTURE]).arg(&picture))?;
+        let (post, sent) = publish(&author, &picture)?;
+        Ok(Blog {
+            application,
+            root,
+            post,
+            sent,
+            picture,
+            _database: database,
+        })
+    }
 }
 
 /// Returns the configuration of WordPress: the database, and no requests for updates to other hosts.
@@ -143,8 +173,8 @@ fn pretty_addresses(author: &Session) -> Result<(), Failure> {
 }
 
 /// URLs of an uploaded picture.
-struct Upload {
-    whole: String,
+pub struct Upload {
+    pub whole: String,
     small: String,
 }
 
