@@ -9,14 +9,15 @@ use std::path::Path;
 /// The client, in a fixed version.
 const PACKAGE: &str = "aioquic==1.7.2";
 /// Modules of the client program, by file name.
-const MODULES: [(&str, &str); 4] = [
+const MODULES: [(&str, &str); 5] = [
     ("cases.py", include_str!("aioquic/cases.py")),
     ("client.py", include_str!("aioquic/client.py")),
     ("half_open.py", include_str!("aioquic/half_open.py")),
+    ("violations.py", include_str!("aioquic/violations.py")),
     ("websocket.py", include_str!("aioquic/websocket.py")),
 ];
 /// Cases of `cases.py`. The last one leaves handshakes in progress.
-const CASES: [&str; 14] = [
+const CASES: [&str; 15] = [
     "files",
     "large",
     "parallel",
@@ -29,6 +30,7 @@ const CASES: [&str; 14] = [
     "address_change",
     "cancellation",
     "reserved",
+    "violations",
     "events",
     "retry",
 ];

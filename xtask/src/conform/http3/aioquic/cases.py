@@ -14,6 +14,7 @@ from aioquic.tls import CipherSuite, Epoch
 
 from client import Target
 from half_open import HalfOpen
+from violations import violations
 from websocket import websocket
 
 PORT, ROOTS, FOLDER = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
@@ -218,7 +219,7 @@ async def retry(target):
 
 
 CASES = [files, large, parallel, upload, qpack, key_update, version_negotiation, ciphers, resumption, address_change,
-         cancellation, reserved, events, websocket, retry]
+         cancellation, reserved, violations, events, websocket, retry]
 
 
 async def main():

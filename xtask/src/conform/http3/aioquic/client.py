@@ -101,6 +101,7 @@ class Client(QuicConnectionProtocol):
         self.handshake = None
         self.responses = {}
         self._settings = asyncio.Event()
+        self._termination = self._loop.create_future()
 
     @property
     def quic(self):
@@ -110,6 +111,7 @@ class Client(QuicConnectionProtocol):
         if isinstance(event, HandshakeCompleted):
             self.handshake = event
         elif isinstance(event, ConnectionTerminated):
+            self._termination.set_result(event)
             for response in self.responses.values():
                 response.fail(f"the connection was closed: {event.error_code:#x} {event.reason_phrase}")
         elif isinstance(event, StreamReset) and event.stream_id in self.responses:
@@ -125,6 +127,10 @@ class Client(QuicConnectionProtocol):
         """Waits for the server's SETTINGS frame and returns its settings."""
         await self._settings.wait()
         return self.http.received_settings
+
+    async def closed(self):
+        """Waits until the connection is closed and returns its last event."""
+        return await self._termination
 
     def request(self, path, method="GET", fields=(), body=None, is_open=False, keeps_body=True, extra=()):
         """Sends a request and returns its response, which has still to arrive. `is_open` leaves the request without
