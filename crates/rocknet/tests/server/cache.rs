@@ -459,7 +459,6 @@ fn memory_is_bounded() {
 }
 
 over_http3! {
-    a_file_truncated_in_place_is_cut_and_then_served_shorter,
     precompressed_files_are_used_only_if_they_match_the_file,
     a_root_can_be_created_after_the_start,
 }
