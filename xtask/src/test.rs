@@ -19,7 +19,7 @@ const BARE_TARGET: &str = "wasm32-unknown-unknown";
 /// Requirement of the second test run. Continuous integration must meet it.
 const NO_IO_URING: &str = "a kernel with io_uring, and kernel.io_uring_disabled = 0";
 /// Workspaces beside the main one, which `cargo fmt --all` does not format.
-const NEIGHBOURS: &[&str] = &["bench/floor/Cargo.toml", "fuzz/Cargo.toml"];
+const NEIGHBOURS: &[&str] = &["bench/floor/Cargo.toml", "bench/h3/Cargo.toml", "fuzz/Cargo.toml"];
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     packages::require(Purpose::Test)?;
@@ -50,6 +50,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                 "warnings",
             ])
         });
+        steps.step("bench of HTTP/3", || {
+            h3_bench("clippy", &["--all-targets", "--", "-D", "warnings"])
+        });
     }
     steps.step("documentation", documentation);
     steps.step("test CA", tools::pebble);
@@ -57,6 +60,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     steps.remarked("tests on epoll", || {
         run_tests("epoll", &["test", "--workspace", "--locked"])
     });
+    steps.step("tests of the HTTP/3 bench", || h3_bench("test", &[]));
     if has_io_uring() {
         steps.remarked("tests on io_uring", || {
             run_tests("io_uring", &["test", "-p", "rocknet", "--locked"])
@@ -120,6 +124,21 @@ fn exists(path: &str) -> bool {
 
 fn run_cargo(arguments: &[&str]) -> Result<(), Failure> {
     run_command(cargo().args(arguments))
+}
+
+/// Runs a cargo command on the HTTP/3 programs of the bench. They share the target folder of the main workspace, because
+/// both use the same versions of most dependencies.
+fn h3_bench(command: &str, arguments: &[&str]) -> Result<(), Failure> {
+    let mut cargo = cargo();
+    cargo.args([
+        command,
+        "--locked",
+        "--manifest-path",
+        "bench/h3/Cargo.toml",
+        "--target-dir",
+    ]);
+    cargo.arg(crate::repository::target()).args(arguments);
+    run_command(&mut cargo)
 }
 
 /// Returns true if the kernel permits io_uring for all users.
