@@ -126,8 +126,8 @@ fn run_cargo(arguments: &[&str]) -> Result<(), Failure> {
     run_command(cargo().args(arguments))
 }
 
-/// Runs a cargo command on the HTTP/3 programs of the bench. They share the target folder of the main workspace, because
-/// both use the same versions of most dependencies.
+/// Runs a cargo command on the HTTP/3 programs of the bench. They share the target folder of the main workspace,
+/// because both use the same versions of most dependencies.
 fn h3_bench(command: &str, arguments: &[&str]) -> Result<(), Failure> {
     let mut cargo = cargo();
     cargo.args([

@@ -17,6 +17,7 @@ usage: h3-load [OPTION]... https://ADDRESS:PORT/PATH
   --handshakes K   a connection for each request, K is full or resumed
   --idle           open the connections, send one request on each, and do nothing
   --sockets N      UDP sockets that the connections share (one for each, at most 256)
+  --timeout N      seconds in which all connections have to be open (60)
   --wait           print \"ready\" when all connections are open, and wait for a line or the end of the input
 
 Prints one line of JSON.";
@@ -41,6 +42,8 @@ pub struct Options {
     pub length: Option<u64>,
     pub mode: Mode,
     pub sockets: u32,
+    /// Time in which all connections have to be open.
+    pub timeout: Duration,
     pub waits: bool,
 }
 
@@ -58,7 +61,7 @@ pub enum Mode {
 /// Parses the arguments after the name of the program. An error names the wrong argument.
 pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Options, String> {
     let mut arguments = arguments.into_iter();
-    let (mut connections, mut streams, mut seconds, mut warm_up) = (1, 1, 3, 0);
+    let (mut connections, mut streams, mut seconds, mut warm_up, mut timeout) = (1, 1, 3, 0, 60);
     let (mut requests, mut length, mut sockets, mut url) = (None, None, None, None);
     let (mut mode, mut waits, mut host) = (Mode::Requests, false, "localhost".to_owned());
     let mut first = None;
@@ -74,6 +77,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Options, Str
             "--sockets" => sockets = Some(number(&argument, &value()?)?),
             "--first" => first = Some(value()?),
             "--host" => host = value()?,
+            "--timeout" => timeout = number(&argument, &value()?)?,
             "--idle" => mode = Mode::Idle,
             "--wait" => waits = true,
             "--handshakes" => {
@@ -116,6 +120,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Options, Str
         length,
         mode,
         sockets: sockets.unwrap_or(MAX_SOCKETS).min(connections),
+        timeout: Duration::from_secs(timeout),
         waits,
     })
 }

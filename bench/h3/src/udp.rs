@@ -40,7 +40,7 @@ impl Socket {
         Ok(Self { socket, state })
     }
 
-    /// Receives the batches that have arrived. Returns false if there are none.
+    /// Receives the batches that have arrived. Returns false if nothing has arrived.
     pub fn receive(&self, buffers: &mut Buffers) -> io::Result<bool> {
         let mut chunks = buffers.memory.chunks_mut(BATCH_BYTES);
         let mut slices: [IoSliceMut<'_>; BATCHES] =

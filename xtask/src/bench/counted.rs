@@ -4,6 +4,7 @@
 use super::client::{get_many, idle as open_idle};
 use super::content;
 use super::http2::idle as open_idle_http2;
+use super::http3;
 use super::lane::{Lane, Version};
 use super::machine::descriptor_limit;
 use super::measure::{Memory, memory_kib};
@@ -116,13 +117,15 @@ pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
             Ok(match lane.version {
                 Version::Http1 => boxed(open_idle(lane, started.port, &hello(), count)?),
                 Version::Http2 => boxed(open_idle_http2(started.port, &hello(), count)?),
+                Version::Http3 => boxed(vec![http3::idle(started.port, &hello(), count)?]),
             })
         };
         drop(open(10)?);
         let before = memory_kib(pid, Memory::Resident);
         let opened = open(connections)?;
         let after = memory_kib(pid, Memory::Resident);
-        let bytes = after.saturating_sub(before) as f64 * 1024.0 / opened.len() as f64;
+        drop(opened);
+        let bytes = after.saturating_sub(before) as f64 * 1024.0 / connections as f64;
         Ok(vec![bytes, after as f64 / 1024.0])
     }))
 }

@@ -51,6 +51,7 @@ fn flooded(run: &Run, lanes: &[Lane], note: &'static str) -> Result<Table, Failu
                 url: &url,
                 host: None,
                 content: None,
+                length: None,
             };
             let count = load.run(&target, &started.scratch, run.quick)?;
             match count.failures + count.refused {

@@ -6,6 +6,7 @@ pub mod fastcgi;
 pub mod files;
 pub mod h1;
 pub mod h2;
+pub mod h3;
 pub mod io;
 pub mod page;
 pub mod priority;
@@ -20,6 +21,7 @@ pub use rows::Group;
 pub const ALL: &[Group] = &[
     h1::GROUP,
     h2::GROUP,
+    h3::GROUP,
     io::GROUP,
     files::GROUP,
     tls::GROUP,

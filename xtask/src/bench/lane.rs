@@ -1,6 +1,6 @@
 //! Lane: one server with one set of options, as it appears in rows and tables.
 
-use super::programs::{ServerProgram, apache, caddy, floor, h2o, haproxy, lighttpd, nginx, rocknet};
+use super::programs::{ServerProgram, apache, caddy, floor, h2o, h3, haproxy, lighttpd, nginx, rocknet};
 
 pub use super::variant::{KeyKind, Scheme, Variant, Version};
 
@@ -29,6 +29,8 @@ pub const FLOOR_TUNNEL: Lane = plain(&floor::TUNNEL);
 pub const FLOOR_SLOW: Lane = plain(&floor::SLOW);
 pub const FLOOR_FILE: Lane = plain(&floor::FILE);
 pub const FLOOR_H2: Lane = http2(plain(&floor::H2));
+pub const FLOOR_H3: Lane = http3(plain(&h3::FLOOR));
+pub const REFERENCE_H3: Lane = http3(plain(&h3::REFERENCE));
 pub const ROCKNET: Lane = plain(&rocknet::PROGRAM);
 pub const ROCKNET_BEFORE: Lane = plain(&rocknet::BEFORE);
 pub const ROCKNET_HANDLER: Lane = plain(&rocknet::WITH_HANDLER);
@@ -59,6 +61,14 @@ pub const fn http2(lane: Lane) -> Lane {
     Lane {
         version: Version::Http2,
         ..lane
+    }
+}
+
+/// Returns `lane` with HTTP/3 and an ECDSA key.
+pub const fn http3(lane: Lane) -> Lane {
+    Lane {
+        version: Version::Http3,
+        ..over_tls(lane)
     }
 }
 

@@ -4,6 +4,9 @@ mod output;
 
 use super::cores::LOAD_CORE;
 use super::echo::echo;
+use super::http3;
+use super::measure::Meter;
+use super::programs::h3::load_generator;
 use crate::Failure;
 use crate::command::{find, shown};
 use std::path::Path;
@@ -11,6 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub use super::count::Count;
+pub use super::target::Target;
 
 /// A load generator with its parameters.
 pub enum Load {
@@ -35,16 +39,21 @@ pub enum Load {
         /// Counts bytes instead of messages.
         bulk: bool,
     },
+    /// Requests over HTTP/3.
+    H3 {
+        connections: u32,
+        /// Concurrent streams on each connection.
+        streams: u32,
+        /// Counts bytes instead of requests.
+        bulk: bool,
+    },
+    /// Handshakes of QUIC, each with one request over HTTP/3.
+    H3Handshakes {
+        /// Resumes the TLS session of an earlier connection.
+        resumed: bool,
+    },
     /// One connection at a time, each resuming the TLS session of the previous one, as a returning browser does.
     Resume,
-}
-
-/// URL, host name and request body of a load.
-pub struct Target<'a> {
-    pub url: &'a str,
-    pub host: Option<&'a str>,
-    /// Request body for POST; without one the method is GET.
-    pub content: Option<&'a Path>,
 }
 
 /// Duration of a round in seconds: long enough for half a million small requests, short enough for five rounds of eight
@@ -55,6 +64,8 @@ const SECONDS_MANY: u32 = 6;
 /// Number of connections from which a round takes [`SECONDS_MANY`].
 const MANY: u32 = 5_000;
 const SECONDS_QUICK: u32 = 1;
+/// Concurrent handshakes of QUIC. A TLS client keeps at most eight tickets of a server.
+const HANDSHAKES: u32 = 8;
 /// Timeout for one response, long enough for a gigabyte.
 const WRK_TIMEOUT: &str = "30s";
 /// Number of last lines of output shown with a failure. One or two contain the reason; earlier lines show progress.
@@ -132,6 +143,23 @@ impl Load {
         Self::Ab { requests, concurrent }
     }
 
+    pub const fn h3(connections: u32, streams: u32) -> Self {
+        Self::H3 {
+            connections,
+            streams,
+            bulk: false,
+        }
+    }
+
+    /// Returns a load with downloads over HTTP/3 that counts bytes.
+    pub const fn h3_bulk(connections: u32) -> Self {
+        Self::H3 {
+            connections,
+            streams: 1,
+            bulk: true,
+        }
+    }
+
     pub const fn h2load(connections: u32, streams: u32) -> Self {
         Self::H2load { connections, streams }
     }
@@ -142,26 +170,60 @@ impl Load {
             Self::Wrk { connections, .. } => *connections,
             Self::Ab { concurrent, .. } => *concurrent,
             Self::Echo { tunnels, .. } => *tunnels,
+            Self::H3 { connections, .. } => *connections,
+            Self::H3Handshakes { .. } => HANDSHAKES,
             Self::Resume => 1,
         }
     }
 
     pub fn counts_bytes(&self) -> bool {
-        matches!(self, Self::Wrk { bulk: true, .. } | Self::Echo { bulk: true, .. })
+        matches!(
+            self,
+            Self::Wrk { bulk: true, .. } | Self::Echo { bulk: true, .. } | Self::H3 { bulk: true, .. }
+        )
     }
 
     /// Number of times a round is repeated when the load generator itself fails. `ab` aborts for one missing response
     /// in a hundred thousand; `wrk` counts it and continues.
     pub fn retries(&self) -> usize {
         match self {
-            Self::Wrk { .. } | Self::H2load { .. } | Self::Echo { .. } | Self::Resume => 0,
             Self::Ab { .. } => 1,
+            _ => 0,
         }
+    }
+
+    /// Runs the load generator as [`Load::run`] does, and measures the server with `meter`. The opening of connections
+    /// is excluded if the load generator permits it.
+    pub fn run_metered(
+        &self,
+        target: &Target<'_>,
+        scratch: &Path,
+        quick: bool,
+        meter: &mut Meter,
+    ) -> Result<Count, Failure> {
+        let seconds = match (quick, self.connections() >= MANY) {
+            (true, _) => SECONDS_QUICK,
+            (false, true) => SECONDS_MANY,
+            (false, false) => SECONDS,
+        };
+        match self {
+            Self::H3 {
+                connections, streams, ..
+            } => return http3::requests(target, (*connections, *streams), seconds, meter),
+            Self::H3Handshakes { resumed } => {
+                return http3::handshakes(target, HANDSHAKES, *resumed, seconds, meter);
+            }
+            _ => {}
+        }
+        meter.begin();
+        let count = self.run(target, scratch, quick)?;
+        meter.end();
+        Ok(count)
     }
 
     /// Runs the load generator on the load core. An error contains the command and its last lines of output.
     pub fn run(&self, target: &Target<'_>, scratch: &Path, quick: bool) -> Result<Count, Failure> {
-        let Target { url, host, content } = *target;
+        let Target { url, host, content, .. } = *target;
         let mut command = Command::new("taskset");
         command.args(["-c", &LOAD_CORE.to_string()]);
         match self {
@@ -219,6 +281,7 @@ impl Load {
                 let time = Duration::from_secs(seconds.into());
                 echo(port.ok_or("a URL with a port")?, *tunnels, *size, time)
             }
+            Self::H3 { .. } | Self::H3Handshakes { .. } => Err("HTTP/3 is only loaded with a meter".into()),
             Self::Resume => {
                 let (address, path) = url
                     .strip_prefix("https://")
@@ -265,6 +328,7 @@ pub fn versions() -> Vec<String> {
         let line = text.lines().next()?.replace("This is ApacheBench", "ab");
         Some(line.split([',', '<', '[', '(']).next()?.trim().to_owned())
     })
+    .chain(load_generator().map(|_| "h3-load of this checkout".to_owned()))
     .collect()
 }
 

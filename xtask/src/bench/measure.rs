@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 /// Returns `pid` and all its living descendants.
 pub fn tree(pid: u32) -> Vec<u32> {
@@ -26,6 +27,41 @@ pub fn tree(pid: u32) -> Vec<u32> {
 /// core, which does network work under load. Without that thread a server would look cheaper under more load.
 pub fn cpu_ns(pid: u32, softirq: Option<u32>) -> u64 {
     tree(pid).into_iter().chain(softirq).map(process_cpu_ns).sum()
+}
+
+/// CPU time and wall time of a server between the start and the end of a load.
+pub struct Meter {
+    pid: u32,
+    softirq: Option<u32>,
+    begun: (u64, Instant),
+    /// CPU time in nanoseconds.
+    pub spent_ns: u64,
+    pub seconds: f64,
+}
+
+impl Meter {
+    /// Makes a meter for the server `pid`; `softirq` as for [`cpu_ns`].
+    pub fn new(pid: u32, softirq: Option<u32>) -> Self {
+        Self {
+            pid,
+            softirq,
+            begun: (0, Instant::now()),
+            spent_ns: 0,
+            seconds: 0.0,
+        }
+    }
+
+    /// Marks the start of the load.
+    pub fn begin(&mut self) {
+        self.begun = (cpu_ns(self.pid, self.softirq), Instant::now());
+    }
+
+    /// Marks the end of the load.
+    pub fn end(&mut self) {
+        let (before, start) = self.begun;
+        self.spent_ns = cpu_ns(self.pid, self.softirq).saturating_sub(before);
+        self.seconds = start.elapsed().as_secs_f64();
+    }
 }
 
 fn process_cpu_ns(pid: u32) -> u64 {
@@ -114,6 +150,13 @@ mod tests {
         while cpu_ns(pid, None) == before {
             sum = std::hint::black_box(sum.wrapping_add(1));
         }
+        let mut meter = Meter::new(pid, None);
+        meter.begin();
+        while meter.spent_ns == 0 {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+            meter.end();
+        }
+        assert!(meter.seconds > 0.0 && meter.spent_ns <= cpu_ns(pid, None) - before);
         assert!(memory_kib(pid, Memory::Resident) > 0);
         assert!(memory_kib(pid, Memory::Peak) >= 1);
     }

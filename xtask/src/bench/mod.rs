@@ -17,6 +17,7 @@ mod flood;
 mod goals;
 mod group;
 mod http2;
+mod http3;
 mod lane;
 mod late;
 mod lists;
@@ -33,6 +34,7 @@ mod run;
 mod server;
 mod slow_link;
 mod table;
+mod target;
 mod timed;
 mod tunnels;
 mod upstreams;
@@ -46,6 +48,7 @@ use crate::tools::CADDY;
 use crate::{Failure, repository};
 use cores::LOAD_CORE;
 use group::Group;
+use lane::Lane;
 use report::{Results, is_page};
 use row::{Row, Work};
 use run::Run;
@@ -89,8 +92,15 @@ struct Selection {
 
 impl Selection {
     fn has_caddy(&self) -> bool {
-        let mut lanes = self.rows.iter().flat_map(|row| row.lanes);
-        lanes.any(|lane| lane.server.name == lane::CADDY.name)
+        self.lanes().any(|lane| lane.server.name == lane::CADDY.name)
+    }
+
+    fn has_http3(&self) -> bool {
+        self.lanes().any(|lane| lane.version == lane::Version::Http3)
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = &'static Lane> {
+        self.rows.iter().flat_map(|row| row.lanes)
     }
 }
 
@@ -123,10 +133,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         );
     }
     if options.built {
-        is_built()?;
+        is_built(&chosen)?;
     } else {
         if chosen.iter().any(Selection::has_caddy) {
             CADDY.build_optional();
+        }
+        if chosen.iter().any(Selection::has_http3) {
+            programs::h3::build()?;
         }
         build()?;
     }
@@ -227,11 +240,15 @@ fn check_lanes(names: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Fails if a floor program or RockNet is not built. Its rows would have no figures, or ratios to another server.
-fn is_built() -> Result<(), Failure> {
-    let ours = [lane::FLOOR, lane::FLOOR_URING, lane::ROCKNET, lane::ROCKNET_HANDLER];
-    let missing = ours.iter().filter(|lane| lane.server.path().is_none());
-    let missing: Vec<_> = missing.map(|lane| lane.name).collect();
+/// Fails if a program of this checkout is not built. Its rows would have no figures, or ratios to another server.
+fn is_built(chosen: &[Selection]) -> Result<(), Failure> {
+    let is_optional = |lane: &Lane| lane.server.name == lane::ROCKNET_BEFORE.server.name;
+    let is_ours = |lane: &Lane| lane.server.is_floor() || lane.server.name.starts_with(lane::ROCKNET.name);
+    let lanes = chosen.iter().flat_map(Selection::lanes);
+    let missing = lanes.filter(|lane| is_ours(lane) && !is_optional(lane) && lane.server.path().is_none());
+    let mut missing: Vec<_> = missing.map(|lane| lane.server.name).collect();
+    missing.sort_unstable();
+    missing.dedup();
     if missing.is_empty() {
         Ok(())
     } else {
@@ -243,15 +260,23 @@ fn build() -> Result<(), Failure> {
     let manifest = repository::root().join("bench/floor/Cargo.toml");
     run_command(
         cargo()
-            .args(["build", "--release", "--locked", "--quiet", "--manifest-path"])
+            .args([
+                "build",
+                "--locked",
+                "--quiet",
+                "--profile",
+                &programs::profile(),
+                "--manifest-path",
+            ])
             .arg(manifest)
             .arg("--target-dir")
             .arg(programs::floor::target()),
     )?;
     run_command(cargo().args([
         "build",
-        "--release",
         "--locked",
+        "--profile",
+        &programs::profile(),
         "-p",
         "rocknet",
         "--bins",

@@ -2,6 +2,7 @@
 
 use super::client::{Client, Response};
 use super::cores::SERVER_CORE;
+use super::http3;
 use super::lane::{Lane, Scheme, Version};
 use super::measure::tree;
 use super::programs::Launch;
@@ -115,11 +116,16 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Requests `path` once. HTTP/2 uses curl, because this request is not timed.
+/// Requests `path` once. HTTP/2 and HTTP/3 use a program, because this request is not timed.
 fn get(lane: &Lane, port: u16, path: &str) -> io::Result<Response> {
-    if lane.version == Version::Http1 {
-        return Client::connect(lane, port, path).and_then(Client::get_head);
+    match lane.version {
+        Version::Http1 => Client::connect(lane, port, path).and_then(Client::get_head),
+        Version::Http2 => get_with_curl(lane, port, path),
+        Version::Http3 => http3::get(port, path),
     }
+}
+
+fn get_with_curl(lane: &Lane, port: u16, path: &str) -> io::Result<Response> {
     let mut curl = Command::new("curl");
     curl.args([
         "--insecure",

@@ -5,7 +5,7 @@ use super::content;
 use super::cores::SERVER_CORE;
 use super::lane::Lane;
 use super::load::{Count, Target};
-use super::measure::{Memory, cpu_ns, holds, memory_kib, softirq_thread};
+use super::measure::{Memory, Meter, holds, memory_kib, softirq_thread};
 use super::programs::Deployment;
 use super::row::{Page, Timed};
 use super::run::Run;
@@ -14,7 +14,6 @@ use super::upstreams::Upstreams;
 use crate::Failure;
 use serde::Serialize;
 use std::path::PathBuf;
-use std::time::Instant;
 
 /// Result of a row for one lane.
 #[derive(Clone, Serialize)]
@@ -182,7 +181,7 @@ fn measure(run: &Run, work: &Timed, contender: &Contender, softirq: Option<u32>)
     let url = format!("{scheme}://127.0.0.1:{}/{}", contender.port, content::name(work.page));
     let host = contender.lane.variant.host();
     let pid = contender.server.pid();
-    let (before, start) = (cpu_ns(pid, softirq), Instant::now());
+    let mut meter = Meter::new(pid, softirq);
     let content = match work.page {
         Page::Post(_) => Some(run.site.file(work.page)?),
         _ => None,
@@ -191,12 +190,11 @@ fn measure(run: &Run, work: &Timed, contender: &Contender, softirq: Option<u32>)
         url: &url,
         host: host.as_deref(),
         content: content.as_deref(),
+        length: content::length(work.page),
     };
-    let count = work.load.run(&target, &contender.scratch, run.quick)?;
-    let (spent, wall) = (
-        cpu_ns(pid, softirq).saturating_sub(before) as f64,
-        start.elapsed().as_secs_f64(),
-    );
+    let count = work
+        .load
+        .run_metered(&target, &contender.scratch, run.quick, &mut meter)?;
     let done = if work.load.counts_bytes() {
         count.mebibytes
     } else {
@@ -206,9 +204,9 @@ fn measure(run: &Run, work: &Timed, contender: &Contender, softirq: Option<u32>)
         return Err("no request succeeded".into());
     }
     Ok(Sample {
-        us: spent / 1e3 / done,
+        us: meter.spent_ns as f64 / 1e3 / done,
         rate: done / count.seconds.max(f64::EPSILON),
-        busy: spent / 1e9 / wall,
+        busy: meter.spent_ns as f64 / 1e9 / meter.seconds,
         p99_ms: count.p99_ms,
         failures: failures(&count, work.page == Page::Missing && !contender.lane.server.is_floor()),
     })

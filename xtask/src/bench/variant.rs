@@ -56,6 +56,8 @@ pub enum Version {
     Http1,
     /// With prior knowledge without TLS, by ALPN with TLS.
     Http2,
+    /// Over QUIC, always with TLS.
+    Http3,
 }
 
 impl Variant {

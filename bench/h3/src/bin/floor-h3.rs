@@ -1,8 +1,8 @@
 //! `floor-h3 PORT CHAIN KEY`: sends the same 13 bytes for every request of HTTP/3.
 //!
-//! It is `quinn-proto` on the event loop of the load generator, and the least use of it: a request is read to its end and
-//! not parsed, and the frames of the response are encoded in advance. The head has the fields of a real server. There
-//! are no QPACK streams, no limits, deadlines and paths.
+//! It is `quinn-proto` on the event loop of the load generator, and the least use of it: a request is read to its end
+//! and not parsed, and the frames of the response are encoded in advance. The head has the fields of a real server.
+//! There are no QPACK streams, no limits, deadlines and paths.
 
 use bench_h3::event_loop::{EventLoop, Program};
 use bench_h3::udp::Socket;

@@ -22,8 +22,8 @@ pub use report::Report;
 /// Maximum connections whose handshake is in progress while the load opens its connections. Servers require a Retry, or
 /// refuse connections, above some number.
 const OPENING: u32 = 32;
-/// Timeout for the opening of all connections.
-const OPENING_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time after which open connections are idle: acknowledgements and probes of the path MTU have been exchanged.
+const SETTLING_TIME: Duration = Duration::from_secs(1);
 /// Timeout for the line that starts the load.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of a load that ends after a number of requests.
@@ -43,6 +43,9 @@ pub fn run(options: &Options, ready: impl FnOnce() -> io::Result<()>) -> Result<
     run.open()?;
     run.fail_on_errors()?;
     run.load.stage = Stage::Idle;
+    if options.mode == Mode::Idle {
+        run.pass(SETTLING_TIME)?;
+    }
     if options.waits {
         run.events.watch(io::stdin())?;
         ready()?;
@@ -124,7 +127,7 @@ impl<'o> Run<'o> {
 
     /// Opens all connections and waits for one response on each.
     fn open(&mut self) -> Result<(), Box<dyn Error>> {
-        let deadline = Instant::now() + OPENING_TIMEOUT;
+        let deadline = Instant::now() + self.options.timeout;
         while self.load.opened < self.options.connections {
             while self.begun < self.options.connections && self.begun < self.load.opened + OPENING {
                 self.connect()?;
@@ -189,7 +192,12 @@ impl<'o> Run<'o> {
     fn close(&mut self) -> Result<(), Box<dyn Error>> {
         self.load.stage = Stage::Closing;
         self.events.wake_all();
-        let deadline = Instant::now() + CLOSING_TIME;
+        self.pass(CLOSING_TIME)
+    }
+
+    /// Lets the connections exchange datagrams for some time.
+    fn pass(&mut self, time: Duration) -> Result<(), Box<dyn Error>> {
+        let deadline = Instant::now() + time;
         while Instant::now() < deadline {
             self.events.turn(&mut self.load, Some(deadline))?;
         }

@@ -2,11 +2,12 @@
 
 use super::{CONNECTIONS, Deployment, Launch, ServerProgram, write};
 use crate::Failure;
+use crate::bench::variant::Version;
 use crate::tools::CADDY;
 
 pub const PROGRAM: ServerProgram = ServerProgram {
     name: "caddy",
-    settings: "HTTP/1.1 and 2, no admin endpoint, no access log (its default), as many threads as its core has",
+    settings: "only the HTTP versions of the row, no admin endpoint, no access log (its default), as many threads as its core has",
     connections: CONNECTIONS,
     find: || CADDY.built(),
     version: Some("version"),
@@ -18,10 +19,15 @@ fn configure(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
         None => ("http", "h1 h2c", String::new()),
         Some(certificate) => {
             let (chain, key) = (certificate.chain.display(), certificate.key.display());
-            ("https", "h1 h2", format!("  tls {chain} {key}\n"))
+            let protocols = if deployment.version == Version::Http3 {
+                "h1 h2 h3"
+            } else {
+                "h1 h2"
+            };
+            ("https", protocols, format!("  tls {chain} {key}\n"))
         }
     };
-    // HTTP/3 and automatic certificates are off, because no row uses them.
+    // Automatic certificates are off, because no row uses them. HTTP/3 is on only in rows that use it.
     let configuration = format!(
         "{{
   admin off

@@ -1,6 +1,6 @@
 //! Floor programs of `bench/floor`. They do the minimum work of a server process, so they are the unit of the ratios.
 
-use super::{Deployment, Launch, NO_LIMIT, ServerProgram};
+use super::{Deployment, Launch, NO_LIMIT, ServerProgram, profile};
 use crate::{Failure, repository};
 use std::path::PathBuf;
 
@@ -77,7 +77,7 @@ pub fn target() -> PathBuf {
 }
 
 fn built(name: &str) -> Option<PathBuf> {
-    Some(target().join("release").join(name)).filter(|path| path.exists())
+    Some(target().join(profile()).join(name)).filter(|path| path.exists())
 }
 
 fn configure(deployment: &Deployment<'_>) -> Result<Launch, Failure> {

@@ -4,6 +4,7 @@ pub mod apache;
 pub mod caddy;
 pub mod floor;
 pub mod h2o;
+pub mod h3;
 pub mod haproxy;
 pub mod lighttpd;
 pub mod nginx;
@@ -113,6 +114,11 @@ impl Deployment<'_> {
             Scheme::Https(kind) => self.site.certificate(kind).map(Some),
         }
     }
+}
+
+/// Returns the cargo profile of the measured builds: that of the variable `ROCKNET_PROFILE`, or `release`.
+pub fn profile() -> String {
+    std::env::var("ROCKNET_PROFILE").unwrap_or_else(|_| "release".into())
 }
 
 /// Writes `configuration` to `name` in the server's folder and returns its path.

@@ -1,6 +1,6 @@
-//! RockNet: the release build of this checkout, another build, and an example with its own handler.
+//! RockNet: the build of this checkout, another build, and an example with its own handler.
 
-use super::{Deployment, KEEP_ALIVE_CONNECTIONS, Launch, NO_LIMIT, ServerProgram, write};
+use super::{Deployment, KEEP_ALIVE_CONNECTIONS, Launch, NO_LIMIT, ServerProgram, profile, write};
 use crate::bench::content;
 use crate::bench::lists::create_lists;
 use crate::bench::page::Page;
@@ -59,7 +59,7 @@ fn find_with_handler() -> Option<PathBuf> {
 }
 
 fn built(name: &str) -> Option<PathBuf> {
-    Some(repository::target().join("release").join(name)).filter(|path| path.exists())
+    Some(repository::target().join(profile()).join(name)).filter(|path| path.exists())
 }
 
 fn configure_with_handler(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
