@@ -79,7 +79,7 @@ impl<S> EventLoop<S> {
             slots: Vec::new(),
             news: Vec::new(),
             timers: BinaryHeap::new(),
-            buffers: Buffers::new(),
+            buffers: Buffers::default(),
             output: Vec::with_capacity(MAX_BYTES),
             unsent: 0,
         })

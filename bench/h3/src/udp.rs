@@ -23,8 +23,10 @@ pub struct Socket {
     state: UdpSocketState,
 }
 
-/// Memory for received datagrams.
+/// Memory for received datagrams, allocated by the first receive.
+#[derive(Default)]
 pub struct Buffers {
+    /// Empty before the first receive.
     memory: Vec<u8>,
     metas: [RecvMeta; BATCHES],
     received: usize,
@@ -42,6 +44,9 @@ impl Socket {
 
     /// Receives the batches that have arrived. Returns false if nothing has arrived.
     pub fn receive(&self, buffers: &mut Buffers) -> io::Result<bool> {
+        if buffers.memory.is_empty() {
+            buffers.memory = vec![0; BATCHES * BATCH_BYTES];
+        }
         let mut chunks = buffers.memory.chunks_mut(BATCH_BYTES);
         let mut slices: [IoSliceMut<'_>; BATCHES] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
@@ -80,24 +85,10 @@ impl AsFd for Socket {
 }
 
 impl Buffers {
-    pub fn new() -> Self {
-        Self {
-            memory: vec![0; BATCHES * BATCH_BYTES],
-            metas: [RecvMeta::default(); BATCHES],
-            received: 0,
-        }
-    }
-
     /// Returns the received batches: the metadata of each, and its datagrams one after another.
     pub fn batches(&self) -> impl Iterator<Item = (&RecvMeta, &[u8])> {
         let memory = self.memory.chunks(BATCH_BYTES);
         let metas = self.metas[..self.received].iter();
         metas.zip(memory).map(|(meta, bytes)| (meta, &bytes[..meta.len]))
-    }
-}
-
-impl Default for Buffers {
-    fn default() -> Self {
-        Self::new()
     }
 }
