@@ -7,19 +7,13 @@ use rustix::io::Errno;
 use super::batch::{BATCH, BUFFER_SIZE, RecvMeta};
 use super::system;
 
-/// Receive buffers of half a megabyte in total, which a worker shares among its sockets.
+/// Receive buffers of half a megabyte in total, which a worker shares among its sockets. The first receive allocates
+/// them, so that a caller can take them out of a struct and leave the default in their place at no cost.
+#[derive(Default)]
 pub struct RecvBuffers {
+    /// Empty before the first receive.
     memory: Box<[u8]>,
     batches: Vec<RecvMeta>,
-}
-
-impl Default for RecvBuffers {
-    fn default() -> RecvBuffers {
-        RecvBuffers {
-            memory: vec![0; BATCH * BUFFER_SIZE].into(),
-            batches: Vec::with_capacity(BATCH),
-        }
-    }
 }
 
 impl RecvBuffers {
@@ -33,6 +27,9 @@ impl RecvBuffers {
     /// Receives with one call and returns the number of batches. A truncated datagram, or one without a source, becomes
     /// an empty batch.
     pub(super) fn receive(&mut self, socket: &OwnedFd) -> Result<usize, Errno> {
+        if self.memory.is_empty() {
+            self.memory = vec![0; BATCH * BUFFER_SIZE].into();
+        }
         self.batches.clear();
         system::receive(socket, &mut self.memory, &mut self.batches)?;
         Ok(self.batches.len())
