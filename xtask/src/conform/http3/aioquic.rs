@@ -17,7 +17,7 @@ const MODULES: [(&str, &str); 5] = [
     ("websocket.py", include_str!("aioquic/websocket.py")),
 ];
 /// Cases of `cases.py`. The last one leaves handshakes in progress.
-const CASES: [&str; 15] = [
+const CASES: [&str; 16] = [
     "files",
     "large",
     "parallel",
@@ -32,6 +32,7 @@ const CASES: [&str; 15] = [
     "reserved",
     "violations",
     "events",
+    "websocket",
     "retry",
 ];
 
