@@ -90,8 +90,15 @@ fn a_site_overrides_the_server() {
 #[test]
 fn a_site_is_served_without_http3_if_its_udp_port_is_taken() {
     let authority = Authority::new("root");
-    let taken = std::net::UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
-    let address = taken.local_addr().expect("an address");
+    // The TCP port of the same number has to be free.
+    let (taken, address) = std::iter::repeat_with(|| {
+        let taken = std::net::UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
+        let address = taken.local_addr().expect("an address");
+        (taken, address)
+    })
+    .take(100)
+    .find(|(_, address)| std::net::TcpListener::bind(address).is_ok())
+    .expect("a port that is free for TCP");
     let text = text("", "").replace("127.0.0.1:0", &address.to_string());
     let server = start(&authority, &text);
     assert_eq!(alt_svc(&authority, &server, "a.test").as_deref(), Some("clear"));

@@ -101,7 +101,6 @@ impl Connection {
                 }
                 self.begin_ping_interval(worker);
             }
-            Wait::FirstByte => self.close(ErrorCode::ExcessiveLoad),
             // The server has passed all responses to the transport, and the client still acknowledges them.
             Wait::Send if self.may_await_acknowledgements(config) => {
                 self.deadlines.begin(Wait::Send, config.ticks.send);
