@@ -49,7 +49,7 @@ const GOALS: &[Goal] = &[
     goal("32 streams, × floor", 1.25, Ratio("h3-streams", US)),
     goal("1 stream, × reference server", 0.5, Beside("h3-single", US, REFERENCE_H3.name)),
     goal("1 stream, × floor", 1.25, Ratio("h3-single", US)),
-    goal("1 MB file, × Caddy", 1.0 / 3.0, Beside("h3-file-1m", US, CADDY.name)),
-    goal("1 GB file, × Caddy", 1.0 / 3.0, Beside("h3-file-1g", US, CADDY.name)),
+    goal("1 MB file, × Caddy", 0.333, Beside("h3-file-1m", US, CADDY.name)),
+    goal("1 GB file, × Caddy", 0.333, Beside("h3-file-1g", US, CADDY.name)),
     goal("memory of an idle connection, bytes", 12.0 * 1024.0, Counted("h3-idle", US, 0)),
 ];
