@@ -10,8 +10,13 @@ const READ_MAX: usize = 64 * 1024;
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReadOutcome {
     /// The next bytes.
-    Bytes(Bytes),
-    /// The client has ended the stream, and everything was read.
+    Bytes {
+        /// Never empty.
+        bytes: Bytes,
+        /// True if the client has ended the stream after these bytes. The stream is then gone.
+        is_last: bool,
+    },
+    /// The client has ended the stream, and everything was read before.
     End,
     /// The client has abandoned the stream with this code.
     Reset(u64),
@@ -27,7 +32,11 @@ pub(crate) fn read(connection: &mut Connection, stream: StreamId) -> ReadOutcome
         return ReadOutcome::Gone;
     };
     let outcome = match chunks.next(READ_MAX) {
-        Ok(Some(chunk)) => ReadOutcome::Bytes(chunk.bytes),
+        Ok(Some(chunk)) => ReadOutcome::Bytes {
+            bytes: chunk.bytes,
+            // Asks only for the end of the stream, which saves another lookup of the stream.
+            is_last: matches!(chunks.next(0), Ok(None)),
+        },
         Ok(None) => ReadOutcome::End,
         Err(ReadError::Blocked) => ReadOutcome::Blocked,
         Err(ReadError::Reset(code)) => ReadOutcome::Reset(code.into_inner()),

@@ -86,6 +86,9 @@ impl FrameHeaderReader {
     }
 }
 
+/// Maximum size in bytes of the header of a DATA or HEADERS frame, whose type has one byte.
+pub(crate) const HEADER_MAX: usize = 1 + varint::LENGTH_MAX;
+
 /// Appends a frame header.
 #[inline]
 pub(crate) fn header(kind: u64, length: u64, out: &mut Vec<u8>) {

@@ -9,7 +9,7 @@ mod stream;
 mod unidirectional;
 mod varint;
 
-pub use crate::multiplexed::{SendError, URGENCY_LEVELS};
+pub use crate::multiplexed::{Priority, SendError, URGENCY_LEVELS};
 pub use crate::qpack::QpackError;
 pub use connection::{Config, ConnectionEvent, MAX_STREAMS, ReceivedEvent, ServerConnection};
 pub use error::{ConnectionError, ErrorCode, StreamError};

@@ -63,6 +63,11 @@ impl PreparedHead {
         out.extend_from_slice(date);
     }
 
+    /// Returns the maximum number of bytes that writing the head and the header of a DATA frame takes.
+    pub fn max_written(&self) -> usize {
+        self.frame.len() + DATE_SIZE + frame::HEADER_MAX
+    }
+
     /// Returns the memory used, in bytes.
     pub fn size(&self) -> usize {
         self.frame.len()

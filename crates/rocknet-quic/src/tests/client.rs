@@ -114,7 +114,12 @@ impl Client {
         }
         loop {
             match read(quic, id) {
-                ReadOutcome::Bytes(bytes) => request.response.extend_from_slice(&bytes),
+                ReadOutcome::Bytes { bytes, is_last } => {
+                    request.response.extend_from_slice(&bytes);
+                    if is_last {
+                        break;
+                    }
+                }
                 ReadOutcome::Blocked => return,
                 ReadOutcome::End => break,
                 other => panic!("request {}: {other:?}", request.number),

@@ -93,7 +93,7 @@ impl Server {
         let number = u64::from(stream);
         loop {
             let (bytes, fin) = match read(quic, stream) {
-                ReadOutcome::Bytes(bytes) => (bytes, false),
+                ReadOutcome::Bytes { bytes, is_last } => (bytes, is_last),
                 ReadOutcome::End => (Bytes::new(), true),
                 ReadOutcome::Blocked | ReadOutcome::Gone => return,
                 ReadOutcome::Reset(code) => panic!("stream {number} was reset with {code}"),

@@ -175,7 +175,9 @@ impl Connection {
                 Event::Stream(StreamEvent::Stopped { id, .. }) => self.client_stopped(worker, id),
                 Event::Stream(StreamEvent::Finished { id }) => {
                     let stream = StreamId::new(id.into());
-                    self.unacknowledged.retain(|known| *known != stream);
+                    if let Some(position) = self.unacknowledged.iter().position(|known| *known == stream) {
+                        self.unacknowledged.swap_remove(position);
+                    }
                 }
                 // The next round writes to every stream that has output.
                 Event::Stream(StreamEvent::Writable { id }) => {

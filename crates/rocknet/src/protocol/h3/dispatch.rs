@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use rocknet_proto::DecodedHead;
-use rocknet_proto::h3::StreamId;
+use rocknet_proto::h3::{Priority, StreamId};
 use rocknet_proto::method::Method;
 use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::OwnedRequest;
@@ -31,8 +31,11 @@ impl Connection {
         end: bool,
         expects_continue: bool,
     ) {
-        self.quic
-            .set_priority(quic_id(id), -i32::from(self.engine.priority(id).urgency));
+        // Streams of the default urgency keep the default priority of the transport, 0.
+        let priority = i32::from(Priority::DEFAULT.urgency) - i32::from(self.engine.priority(id).urgency);
+        if priority != 0 {
+            self.quic.set_priority(quic_id(id), priority);
+        }
         let request = head.request();
         let body = match (end, request.upgrade.is_some()) {
             (true, _) => RequestBody::None,

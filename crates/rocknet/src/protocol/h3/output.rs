@@ -1,9 +1,8 @@
 //! Bytes of a response on their way into a QUIC stream.
 
-use std::collections::VecDeque;
-
 use bytes::Bytes;
 use rocknet_proto::h3::StreamId;
+use smallvec::SmallVec;
 
 /// Converts the number of a request stream to the type that the transport uses.
 pub(super) fn quic_id(id: StreamId) -> rocknet_quic::StreamId {
@@ -13,7 +12,8 @@ pub(super) fn quic_id(id: StreamId) -> rocknet_quic::StreamId {
 /// Bytes of one stream that the transport has not taken, and the end of the stream.
 #[derive(Default)]
 pub struct StreamOutput {
-    chunks: VecDeque<Bytes>,
+    /// Most responses are written at once and in one or two chunks, so they need no allocation here.
+    chunks: SmallVec<[Bytes; 2]>,
     /// True if the stream ends after these bytes.
     is_ended: bool,
 }
@@ -33,7 +33,7 @@ impl StreamOutput {
     /// Adds bytes.
     pub fn push(&mut self, bytes: Bytes) {
         if !bytes.is_empty() {
-            self.chunks.push_back(bytes);
+            self.chunks.push(bytes);
         }
     }
 
@@ -61,13 +61,12 @@ impl StreamOutput {
     pub fn write(&mut self, quic: &mut rocknet_quic::Connection, id: StreamId) -> (WriteProgress, u64) {
         let mut total = 0;
         while !self.chunks.is_empty() {
-            let Some(bytes) = quic.write(quic_id(id), self.chunks.make_contiguous()) else {
+            let Some(bytes) = quic.write(quic_id(id), &mut self.chunks) else {
                 return (WriteProgress::Gone, total);
             };
             total += bytes as u64;
-            while self.chunks.front().is_some_and(Bytes::is_empty) {
-                self.chunks.pop_front();
-            }
+            let written = self.chunks.iter().take_while(|chunk| chunk.is_empty()).count();
+            self.chunks.drain(..written);
             if !self.chunks.is_empty() {
                 return (WriteProgress::Blocked, total);
             }

@@ -37,7 +37,7 @@ impl Connection {
         let number = u64::from(id);
         while self.unidirectional.contains(&id) {
             let (bytes, fin) = match self.quic.read(id) {
-                ReadOutcome::Bytes(bytes) => (bytes, false),
+                ReadOutcome::Bytes { bytes, is_last } => (bytes, is_last),
                 ReadOutcome::End => (Bytes::new(), true),
                 ReadOutcome::Reset(_) => {
                     self.unidirectional.retain(|known| *known != id);
@@ -60,49 +60,27 @@ impl Connection {
         }
     }
 
-    /// Reads a request stream. One piece is held back until it is known whether the stream ends with it, because a
-    /// request without a body is handled without waiting.
+    /// Reads a request stream until the handler lags behind or nothing more has arrived.
     fn read_request(&mut self, worker: &Rc<Worker>, id: StreamId) {
-        let mut last: Option<Bytes> = None;
-        loop {
-            if self.is_paused(id) {
-                if let Some(bytes) = last {
-                    self.process(worker, id, &bytes, false);
-                }
+        while !self.is_paused(id) {
+            let (bytes, fin) = match self.quic.read(quic_id(id)) {
+                ReadOutcome::Bytes { bytes, is_last } => (bytes, is_last),
+                ReadOutcome::End => (Bytes::new(), true),
+                ReadOutcome::Reset(_) => return self.client_reset(worker, id),
+                ReadOutcome::Blocked | ReadOutcome::Gone => return,
+            };
+            if fin {
+                self.discarding.retain(|(known, _)| *known != id);
+                self.process(worker, id, &bytes, true);
                 return;
             }
-            match self.quic.read(quic_id(id)) {
-                ReadOutcome::Bytes(bytes) if last.is_none() && !self.engine.is_open(id) => {
-                    if !self.discard(id, bytes.len()) {
-                        return;
-                    }
-                }
-                ReadOutcome::Bytes(bytes) => {
-                    if let Some(previous) = last.replace(bytes)
-                        && !self.process(worker, id, &previous, false)
-                    {
-                        // If the field section is blocked, the bytes that were read after it wait with it.
-                        if let (Some((_, kept, _)), Some(next)) =
-                            (self.blocked.iter_mut().find(|(blocked, ..)| *blocked == id), last)
-                        {
-                            *kept = [&kept[..], &next[..]].concat().into();
-                        }
-                        return;
-                    }
-                }
-                ReadOutcome::End => {
-                    self.discarding.retain(|(known, _)| *known != id);
-                    self.process(worker, id, &last.unwrap_or_default(), true);
-                    return;
-                }
-                ReadOutcome::Blocked => {
-                    if let Some(bytes) = last {
-                        self.process(worker, id, &bytes, false);
-                    }
-                    return;
-                }
-                ReadOutcome::Reset(_) => return self.client_reset(worker, id),
-                ReadOutcome::Gone => return,
+            let continues = if self.engine.is_open(id) {
+                self.process(worker, id, &bytes, false)
+            } else {
+                self.discard(id, bytes.len())
+            };
+            if !continues {
+                return;
             }
         }
     }
@@ -177,10 +155,7 @@ impl Connection {
                 ConnectionEvent::Request { end, expects_continue } => {
                     self.heads.retain(|(head, _)| *head != id);
                     self.deadlines.leave();
-                    let head = std::mem::take(head);
-                    drop(buffers);
-                    self.handle_request(worker, &config, &head, id, end, expects_continue);
-                    worker.buffers.borrow_mut().head = head;
+                    self.handle_request(worker, &config, head, id, end, expects_continue);
                 }
                 ConnectionEvent::Refused { refusal } => {
                     self.heads.retain(|(head, _)| *head != id);

@@ -104,7 +104,8 @@ impl PipelineIo for H3Responder<'_> {
     fn send(&mut self, head: &PreparedHeads, variant: Option<(&CachedEntry, &Variant)>) {
         let body = variant.filter(|_| !self.stream.head_only && head.length > 0);
         let length = if body.is_some() { head.length } else { 0 };
-        let mut out = Vec::with_capacity(512);
+        let copied = if length > COPIED_MAX { 0 } else { length as usize };
+        let mut out = Vec::with_capacity(head.h3.max_written() + copied);
         let begun = self
             .engine
             .respond_prepared(self.stream.id, &head.h3, &self.date, length, &mut out);
@@ -113,7 +114,7 @@ impl PipelineIo for H3Responder<'_> {
             return;
         }
         let Some((known, variant)) = body else {
-            self.stream.output.push(out.into());
+            self.stream.output.push(out.into_boxed_slice().into());
             return self.end();
         };
         match (&variant.content, known.content(variant)) {
@@ -124,7 +125,8 @@ impl PipelineIo for H3Responder<'_> {
             }
             (Content::Memory(_), Some(bytes)) => {
                 out.extend_from_slice(&(**bytes).as_ref()[..head.length as usize]);
-                self.stream.output.push(out.into());
+                // Bytes without spare capacity need no second allocation for a reference count.
+                self.stream.output.push(out.into_boxed_slice().into());
                 self.written.prepared.bytes = head.length;
                 self.end();
             }
