@@ -23,6 +23,7 @@ const MAX_CLIENT_HELLO: usize = 32 * 1024;
 /// Maximum payload of a TLS record (RFC 8446 §5.1).
 const MAX_RECORD: usize = 16 * 1024;
 /// Alerts of RFC 8446 §6.2.
+const UNEXPECTED_MESSAGE: u8 = 10;
 const DECODE_ERROR: u8 = 50;
 const INTERNAL_ERROR: u8 = 80;
 const UNRECOGNIZED_NAME: u8 = 112;
@@ -43,6 +44,7 @@ pub struct SelectedConfig {
 }
 
 /// Properties of a handshake whose configuration has been chosen.
+#[derive(Clone)]
 pub struct HandshakeInfo {
     /// Value that belongs to the chosen configuration.
     pub context: Arc<dyn Any + Send + Sync>,
@@ -140,6 +142,9 @@ enum Stage {
     ClientHello { received: Vec<u8>, parameters: Vec<u8> },
     /// The configuration was chosen.
     Selected(Box<Selected>),
+    /// The handshake is complete, and its last message was sent. The state of the handshake was dropped, because it
+    /// occupies about 6 KiB.
+    Established(Box<Established>),
     /// The configuration could not be chosen; the connection closes.
     Failed,
 }
@@ -150,11 +155,44 @@ struct Selected {
     next_secrets: Option<Secrets>,
 }
 
+/// Remains of a complete handshake.
+struct Established {
+    info: HandshakeInfo,
+    next_secrets: Option<Secrets>,
+}
+
+impl Selected {
+    fn info(&self) -> HandshakeInfo {
+        let Selected { tls, context, .. } = self;
+        HandshakeInfo {
+            context: Arc::clone(context),
+            alpn: tls.alpn_protocol().map(<[u8]>::to_vec),
+            server_name: tls.server_name().map(str::to_owned),
+            suite: tls.negotiated_cipher_suite(),
+            peer: tls
+                .peer_certificates()
+                .map(|chain| chain.iter().map(|one| one.clone().into_owned()).collect()),
+            version: tls.protocol_version(),
+            resumed: tls.handshake_kind() == Some(HandshakeKind::Resumed),
+        }
+    }
+}
+
 impl Session {
     fn selected(&self) -> Option<&Selected> {
         match &self.stage {
             Stage::Selected(selected) => Some(selected),
-            Stage::ClientHello { .. } | Stage::Failed => None,
+            Stage::ClientHello { .. } | Stage::Established(_) | Stage::Failed => None,
+        }
+    }
+
+    /// Drops the state of a handshake that is complete and whose messages were all sent.
+    fn drop_handshake(&mut self) {
+        if let Stage::Selected(selected) = &mut self.stage
+            && !selected.tls.is_handshaking()
+        {
+            let (info, next_secrets) = (selected.info(), selected.next_secrets.take());
+            self.stage = Stage::Established(Box::new(Established { info, next_secrets }));
         }
     }
 
@@ -249,18 +287,12 @@ impl crypto::Session for Session {
     }
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
-        let Selected { tls, context, .. } = self.selected()?;
-        Some(Box::new(HandshakeInfo {
-            context: Arc::clone(context),
-            alpn: tls.alpn_protocol().map(<[u8]>::to_vec),
-            server_name: tls.server_name().map(str::to_owned),
-            suite: tls.negotiated_cipher_suite(),
-            peer: tls
-                .peer_certificates()
-                .map(|chain| chain.iter().map(|one| one.clone().into_owned()).collect()),
-            version: tls.protocol_version(),
-            resumed: tls.handshake_kind() == Some(HandshakeKind::Resumed),
-        }))
+        let info = match &self.stage {
+            Stage::Selected(selected) => selected.info(),
+            Stage::Established(established) => established.info.clone(),
+            Stage::ClientHello { .. } | Stage::Failed => return None,
+        };
+        Some(Box::new(info))
     }
 
     fn peer_identity(&self) -> Option<Box<dyn Any>> {
@@ -277,7 +309,11 @@ impl crypto::Session for Session {
     }
 
     fn is_handshaking(&self) -> bool {
-        self.selected().is_none_or(|selected| selected.tls.is_handshaking())
+        match &self.stage {
+            Stage::Selected(selected) => selected.tls.is_handshaking(),
+            Stage::Established(_) => false,
+            Stage::ClientHello { .. } | Stage::Failed => true,
+        }
     }
 
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
@@ -290,6 +326,8 @@ impl crypto::Session for Session {
                 received?;
             }
             Stage::Selected(selected) => read_handshake(&mut selected.tls, bytes)?,
+            // A client has no message after the handshake (RFC 9001 §6, §4.4).
+            Stage::Established(_) => return Err(alert(UNEXPECTED_MESSAGE, "a TLS message after the handshake")),
             Stage::Failed => return Ok(false),
         }
         let is_new = !self.is_announced && self.selected().is_some();
@@ -314,7 +352,14 @@ impl crypto::Session for Session {
         let Stage::Selected(selected) = &mut self.stage else {
             return None;
         };
-        let keys = match selected.tls.write_hs(out)? {
+        let before = out.len();
+        let Some(change) = selected.tls.write_hs(out) else {
+            if out.len() == before {
+                self.drop_handshake();
+            }
+            return None;
+        };
+        let keys = match change {
             KeyChange::Handshake { keys } => keys,
             KeyChange::OneRtt { keys, next } => {
                 selected.next_secrets = Some(next);
@@ -334,10 +379,12 @@ impl crypto::Session for Session {
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-        let Stage::Selected(selected) = &mut self.stage else {
-            return None;
+        let secrets = match &mut self.stage {
+            Stage::Selected(selected) => &mut selected.next_secrets,
+            Stage::Established(established) => &mut established.next_secrets,
+            Stage::ClientHello { .. } | Stage::Failed => return None,
         };
-        let keys = selected.next_secrets.as_mut()?.next_packet_keys();
+        let keys = secrets.as_mut()?.next_packet_keys();
         Some(KeyPair {
             local: Box::new(keys.local),
             remote: Box::new(keys.remote),
