@@ -162,7 +162,8 @@ fn both_directions_carry_large_amounts_at_the_same_time() {
     let expected = (down.clone(), up.clone());
     let sending = thread::spawn(move || writing.write_all(&down).expect("written"));
     let receiving = thread::spawn(move || read(&mut peer, LARGE));
-    let received = client.block_on(async {
+    // The stream is kept until the other side has received everything.
+    let (received, _stream) = client.block_on(async {
         let (mut to, mut from) = stream.split();
         let sent = tokio::spawn(async move {
             for at in (0..up.len()).step_by(1 << 20) {
@@ -175,8 +176,8 @@ fn both_directions_carry_large_amounts_at_the_same_time() {
             let mut piece = from.recv_data().await.expect("no reset").expect("more data");
             all.extend_from_slice(&piece.copy_to_bytes(piece.remaining()));
         }
-        sent.await.expect("no panic");
-        all
+        let to = sent.await.expect("no panic");
+        (all, (to, from))
     });
     assert!(received == expected.0, "{} bytes", received.len());
     assert!(receiving.join().expect("no panic") == expected.1, "the other direction");
