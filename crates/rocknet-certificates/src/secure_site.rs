@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use rocknet_config::model::{self, CertificateFiles, ClientAuth, TlsVersion};
+use rustls::server::{ProducesTickets, ServerSessionMemoryCache};
 use rustls::{ProtocolVersion, ServerConfig};
 
 use super::files::FileSet;
@@ -18,6 +19,7 @@ pub struct SecureSite {
     ready: ArcSwapOption<ReadyConfigs>,
     /// Parameters that decide which other sites a connection may serve.
     pub policy: Arc<TlsPolicy>,
+    early_data: bool,
 }
 
 /// Configurations for one certificate set.
@@ -91,6 +93,8 @@ impl SecureSite {
                 client: tls.client.clone(),
                 min: tls.min,
             }),
+            // The certificate of a client is not verified again when its session is resumed.
+            early_data: tls.early_data && tls.client.is_none(),
         }
     }
 
@@ -118,8 +122,9 @@ impl SecureSite {
         tcp.cert_resolver = Arc::<CertificateSet>::clone(&set);
         let mut quic = tcp.clone();
         quic.alpn_protocols = vec![HTTP_3.to_vec()];
-        // Early data could be replayed (RFC 8446 §8).
-        quic.max_early_data_size = 0;
+        if self.early_data {
+            accept_early_data(&mut quic);
+        }
         let ready = Arc::new(ReadyConfigs {
             set,
             tcp: Arc::new(tcp),
@@ -172,5 +177,40 @@ impl SecureSite {
             })
         });
         own.or_else(|| store.find(default_name))
+    }
+}
+
+/// Number of sessions that a site keeps for early data. Beyond it, the oldest ones are dropped, and their clients make a
+/// full handshake. A session occupies less than 1 KiB.
+const EARLY_DATA_SESSIONS: usize = 4096;
+
+/// Accepts early data. Its sessions are stored by the server instead of in tickets, so that each is resumed only once
+/// and a replay of its early data is rejected (RFC 8446 §8.1).
+fn accept_early_data(config: &mut ServerConfig) {
+    // QUIC knows no other limit than its flow control (RFC 9001 §4.6.1).
+    config.max_early_data_size = u32::MAX;
+    config.session_storage = ServerSessionMemoryCache::new(EARLY_DATA_SESSIONS);
+    config.ticketer = Arc::new(NoTickets);
+}
+
+/// Ticket encryption that is switched off.
+#[derive(Debug)]
+struct NoTickets;
+
+impl ProducesTickets for NoTickets {
+    fn enabled(&self) -> bool {
+        false
+    }
+
+    fn lifetime(&self) -> u32 {
+        0
+    }
+
+    fn encrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
     }
 }

@@ -197,6 +197,8 @@ pub enum Refusal {
     Chunk(ChunkError),
     /// A request body above the limit of its site, or above [`Limits::body_size`](crate::Limits::body_size).
     ContentTooLarge,
+    /// A request in early data that is not safe to repeat (RFC 8470 §5.2). An attacker may replay early data.
+    TooEarly,
 }
 
 impl Refusal {
@@ -208,6 +210,7 @@ impl Refusal {
             Self::TargetTooLong => Status::URI_TOO_LONG,
             Self::Expectation => Status::EXPECTATION_FAILED,
             Self::ContentTooLarge => Status::CONTENT_TOO_LARGE,
+            Self::TooEarly => Status::TOO_EARLY,
             Self::Field(error) => error.status(),
             Self::Chunk(error) => error.status(),
             _ => Status::BAD_REQUEST,
@@ -241,6 +244,7 @@ impl Refusal {
             Self::Expectation => "an unknown expectation",
             Self::Chunk(error) => error.reason(),
             Self::ContentTooLarge => "a request body that is too large",
+            Self::TooEarly => "a request in early data that is not safe to repeat",
         }
     }
 

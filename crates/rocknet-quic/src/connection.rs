@@ -186,6 +186,11 @@ impl Connection {
         }
     }
 
+    /// Returns true while the handshake is in progress and early data of the client is accepted (RFC 9001 §4.6).
+    pub fn is_early(&self) -> bool {
+        self.inner.is_handshaking() && self.inner.has_0rtt()
+    }
+
     /// Sends PING with the next datagram, so that both sides restart their idle timers.
     pub fn ping(&mut self) {
         self.inner.ping();

@@ -64,6 +64,7 @@ pub(super) fn site(
         min: typed::choice(table, "min").unwrap_or(defaults.min),
         client: client(check, table),
         redirect,
+        early_data: typed::boolean(table, "early_data").unwrap_or(defaults.early_data),
         hsts: typed::duration(table, "hsts").unwrap_or(inherited),
         source,
     })

@@ -134,6 +134,19 @@ pub(super) const KEYS: &[Key] = &[
     .example("redirect = false")
     .elsewhere(&["auto_https", "HTTPSRedirect", "https_redirect"]),
     Key::new(
+        "early_data",
+        BOTH,
+        Kind::Boolean,
+        "Accepts requests of returning clients in their first flight over HTTP/3 (0-RTT), which saves a round trip. An \
+         attacker who records early data can send it again, so only GET, HEAD and OPTIONS without a body are served \
+         before the handshake is complete; other requests get 425, and clients repeat them. Upstreams and applications \
+         see `Early-Data: 1`. Sessions are kept in memory and resumed once. Over TLS on TCP, and with `client_ca`, \
+         early data is never accepted.",
+    )
+    .sets(&[Target::Tls(field!(early_data)), Target::SiteTls(field!(early_data))])
+    .example("early_data = true")
+    .elsewhere(&["ssl_early_data", "allow_0rtt", "0rtt"]),
+    Key::new(
         "hsts",
         BOTH,
         // The preload lists of browsers recommend two years.

@@ -25,6 +25,8 @@ with_defaults! {
         pub min: TlsVersion = TlsVersion::default(),
         /// Redirects requests without TLS to https://.
         pub redirect: bool = true,
+        /// Accepts early data (0-RTT, RFC 8446 §2.3) over HTTP/3.
+        pub early_data: bool = false,
         /// `max-age` of `Strict-Transport-Security` (RFC 6797); zero: the field is not sent. The default is long enough
         /// to cover the time between two visits of a client. It is short enough that an operator can give up HTTPS
         /// again.
@@ -45,6 +47,8 @@ pub struct SiteTls {
     pub client: Option<ClientAuth>,
     /// Redirects requests without TLS to https://.
     pub redirect: bool,
+    /// Accepts early data (0-RTT, RFC 8446 §2.3) over HTTP/3, unless clients authenticate by certificate.
+    pub early_data: bool,
     /// `max-age` of `Strict-Transport-Security`; zero: the field is not sent. The default is [`Tls::hsts`], but zero
     /// in `dev` mode, without `redirect`, or with a certificate of the machine's own CA.
     pub hsts: Duration,

@@ -90,6 +90,20 @@ impl DecodedHead {
         self.index.view(&self.bytes)
     }
 
+    /// Adds a field to the last request, unless it has a field of this name. `name` is in lower case.
+    pub fn add_field(&mut self, name: &[u8], value: &[u8]) {
+        if self.request().fields.by_name(name).next().is_some() {
+            return;
+        }
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(name);
+        let middle = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        let (name, value) = (Span::new(start, middle), Span::new(middle, self.bytes.len()));
+        self.index.fields.push_named(&self.bytes, name, value);
+        self.index.head_size = self.bytes.len() as u32;
+    }
+
     /// Returns the value of `:scheme` as the client sent it: `http` or `https`, in upper or lower case. Empty for a
     /// CONNECT without `:protocol` (RFC 9113 §8.5).
     pub fn scheme(&self) -> &[u8] {

@@ -18,6 +18,7 @@ mod files;
 mod handshakes;
 mod hosts;
 mod http3;
+mod http3_early_data;
 mod http3_restart;
 mod http3_switch;
 mod http3_tunnels;

@@ -164,7 +164,9 @@ impl Connection {
         while let Some(event) = self.quic.next_event() {
             moved = true;
             match event {
-                Event::Connected => self.connected(),
+                Event::Connected if self.state == State::Handshaking => self.connected(),
+                // Early data is served before the handshake is complete.
+                Event::HandshakeDataReady if self.quic.is_early() => self.connected(),
                 Event::ConnectionLost { reason } => {
                     tracing::debug!(client = %self.info.client, "a connection ended: {reason}");
                     self.record_cuts();
@@ -186,6 +188,7 @@ impl Connection {
                     }
                 }
                 Event::Stream(StreamEvent::Available { .. })
+                | Event::Connected
                 | Event::HandshakeDataReady
                 | Event::DatagramReceived
                 | Event::DatagramsUnblocked => {}

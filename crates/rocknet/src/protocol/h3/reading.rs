@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use rocknet_proto::h3::{ConnectionEvent, ErrorCode, StreamId, UnidirectionalAction};
+use rocknet_proto::refusal::Refusal;
 use rocknet_quic::{Dir, ReadOutcome};
 
 use super::connection::{Connection, State};
@@ -155,6 +156,14 @@ impl Connection {
                 ConnectionEvent::Request { end, expects_continue } => {
                     self.heads.retain(|(head, _)| *head != id);
                     self.deadlines.leave();
+                    if self.quic.is_early() {
+                        if !end || !head.request().method.is_safe() {
+                            drop(buffers);
+                            self.refuse(worker, &config, id, Refusal::TooEarly);
+                            continue;
+                        }
+                        head.add_field(b"early-data", b"1");
+                    }
                     self.handle_request(worker, &config, head, id, end, expects_continue);
                 }
                 ConnectionEvent::Refused { refusal } => {
