@@ -180,8 +180,8 @@ impl SecureSite {
     }
 }
 
-/// Number of sessions that a site keeps for early data. Beyond it, the oldest ones are dropped, and their clients make a
-/// full handshake. A session occupies less than 1 KiB.
+/// Number of sessions that a site keeps for early data. Beyond it, the oldest ones are dropped, and their clients make
+/// a full handshake. A session occupies less than 1 KiB.
 const EARLY_DATA_SESSIONS: usize = 4096;
 
 /// Accepts early data. Its sessions are stored by the server instead of in tickets, so that each is resumed only once

@@ -197,7 +197,8 @@ pub enum Refusal {
     Chunk(ChunkError),
     /// A request body above the limit of its site, or above [`Limits::body_size`](crate::Limits::body_size).
     ContentTooLarge,
-    /// A request in early data that is not safe to repeat (RFC 8470 §5.2). An attacker may replay early data.
+    /// A request in early data that is not safe to repeat, or whose client has not proven its address (RFC 8470 §5.2). An
+    /// attacker may replay early data.
     TooEarly,
 }
 
@@ -244,7 +245,7 @@ impl Refusal {
             Self::Expectation => "an unknown expectation",
             Self::Chunk(error) => error.reason(),
             Self::ContentTooLarge => "a request body that is too large",
-            Self::TooEarly => "a request in early data that is not safe to repeat",
+            Self::TooEarly => "a request that has to wait for the end of the handshake",
         }
     }
 

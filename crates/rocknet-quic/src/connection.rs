@@ -30,6 +30,8 @@ pub struct Connection {
     /// Datagrams that the socket has not taken.
     unsent: Option<Box<Unsent>>,
     is_handshaking: bool,
+    /// True if the client has proven its address before the handshake, by a token.
+    is_address_validated: bool,
 }
 
 /// Datagrams that wait for the socket.
@@ -46,6 +48,7 @@ impl Connection {
         mailbox: Rc<Mailbox>,
         handle: ConnectionHandle,
         inner: Box<quinn_proto::Connection>,
+        is_address_validated: bool,
     ) -> Connection {
         shared.handshakes.set(shared.handshakes.get() + 1);
         Connection {
@@ -55,6 +58,7 @@ impl Connection {
             inner,
             unsent: None,
             is_handshaking: true,
+            is_address_validated,
         }
     }
 
@@ -189,6 +193,12 @@ impl Connection {
     /// Returns true while the handshake is in progress and early data of the client is accepted (RFC 9001 §4.6).
     pub fn is_early(&self) -> bool {
         self.inner.is_handshaking() && self.inner.has_0rtt()
+    }
+
+    /// Returns true if the client receives datagrams at its address. Until the handshake is complete, only a token
+    /// proves it (RFC 9000 §8.1).
+    pub fn is_address_validated(&self) -> bool {
+        self.is_address_validated || !self.inner.is_handshaking()
     }
 
     /// Sends PING with the next datagram, so that both sides restart their idle timers.

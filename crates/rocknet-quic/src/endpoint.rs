@@ -283,11 +283,13 @@ impl QuicEndpoint {
                 };
                 let mut config = ServerConfig::clone(&self.server_config);
                 config.crypto = Arc::new(self.tls.at(incoming.local_ip()));
+                let is_validated = incoming.remote_address_validated();
                 match admit(core, action, incoming, Arc::new(config), now, &mut self.response) {
                     Admitted::Connection(handle, inner) => {
                         let mailbox = core.insert(handle);
                         let shared = Rc::clone(&self.shared);
-                        self.accepted.push_back(Connection::new(shared, mailbox, handle, inner));
+                        self.accepted
+                            .push_back(Connection::new(shared, mailbox, handle, inner, is_validated));
                         return;
                     }
                     Admitted::Response(response) => response,

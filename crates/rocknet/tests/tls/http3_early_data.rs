@@ -72,11 +72,21 @@ fn has(response: &[u8], text: &str) -> bool {
 }
 
 /// Visits a server twice. Returns whether the early data of the second visit was accepted, and the response to it.
-fn second_visit(authority: &Authority, server: &Running, method: u8, more: &[u8]) -> (bool, Vec<u8>) {
+/// `keeps_token`: true if the client keeps the token that proves its address.
+fn second_visit(
+    authority: &Authority,
+    server: &Running,
+    method: u8,
+    more: &[u8],
+    keeps_token: bool,
+) -> (bool, Vec<u8>) {
     let mut tls = TlsClient::new(authority.roots(), "a.test").config();
     tls.alpn_protocols = vec![b"h3".to_vec()];
     tls.enable_early_data = true;
-    let config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("TLS 1.3")));
+    let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("TLS 1.3")));
+    if !keeps_token {
+        config.token_store(Arc::new(quinn_proto::NoneTokenStore));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -116,11 +126,11 @@ fn only_safe_requests_are_served_in_early_data() {
         (OPTIONS, b"", "OPTIONS Some(\"1\")"),
         (GET, own, "GET Some(\"1\")"),
     ] {
-        let (is_accepted, response) = second_visit(&authority, &server, method, more);
+        let (is_accepted, response) = second_visit(&authority, &server, method, more, true);
         assert!(is_accepted && has(&response, text), "{text}: {response:?}");
     }
-    for (method, name) in [(POST, "POST"), (DELETE, "DELETE")] {
-        let (is_accepted, response) = second_visit(&authority, &server, method, b"");
+    for (method, name, keeps_token) in [(POST, "POST", true), (DELETE, "DELETE", true), (GET, "GET", false)] {
+        let (is_accepted, response) = second_visit(&authority, &server, method, b"", keeps_token);
         assert!(is_accepted && !has(&response, name), "{name}: {response:?}");
         // :status 425 has the index 70 of the static table.
         assert!(
@@ -134,6 +144,6 @@ fn only_safe_requests_are_served_in_early_data() {
 fn early_data_is_off_by_default() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
-    let (is_accepted, response) = second_visit(&authority, &server, POST, b"");
+    let (is_accepted, response) = second_visit(&authority, &server, POST, b"", true);
     assert!(!is_accepted && has(&response, "POST None"), "{response:?}");
 }

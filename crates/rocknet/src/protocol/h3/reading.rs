@@ -157,7 +157,9 @@ impl Connection {
                     self.heads.retain(|(head, _)| *head != id);
                     self.deadlines.leave();
                     if self.quic.is_early() {
-                        if !end || !head.request().method.is_safe() {
+                        // An address without proof may be forged, to pass rules that depend on it.
+                        let may_serve = end && head.request().method.is_safe() && self.quic.is_address_validated();
+                        if !may_serve {
                             drop(buffers);
                             self.refuse(worker, &config, id, Refusal::TooEarly);
                             continue;
