@@ -197,8 +197,8 @@ pub enum Refusal {
     Chunk(ChunkError),
     /// A request body above the limit of its site, or above [`Limits::body_size`](crate::Limits::body_size).
     ContentTooLarge,
-    /// A request in early data that is not safe to repeat, or whose client has not proven its address (RFC 8470 §5.2). An
-    /// attacker may replay early data.
+    /// A request in early data that is not safe to repeat, or whose client has not proven its address (RFC 8470 §5.2).
+    /// An attacker may replay early data.
     TooEarly,
 }
 
