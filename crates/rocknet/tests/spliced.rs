@@ -341,7 +341,7 @@ fn the_end_of_data_is_sent_after_the_bytes_in_a_pipe() {
 fn a_side_that_does_not_read_times_out_while_a_pipe_is_full() {
     for backend in backends() {
         // The timeout is longer than filling all buffers takes.
-        let joined = TunnelPair::new(backend, "send_stall = \"2s\"");
+        let joined = TunnelPair::new(backend, "send_stall = \"5s\"");
         let before = joined.server.memory();
         joined.fill_buffers();
         let grown = joined.server.memory().saturating_sub(before);
