@@ -7,7 +7,8 @@ use std::time::Duration;
 use aws_lc_rs::{hkdf, hmac, rand};
 use quinn_proto::congestion::CubicConfig;
 use quinn_proto::{
-    EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig, ValidationTokenConfig, VarInt,
+    BloomTokenLog, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig,
+    ValidationTokenConfig, VarInt,
 };
 
 use crate::connection_id::{ConnectionIdKey, Generator, KEY_LENGTH, MisroutedOwner, Owner};
@@ -45,12 +46,15 @@ const MAX_INCOMING: usize = 16;
 /// Number of address validation tokens for later connections that each connection gets (RFC 9000 §8.1.3).
 const NEW_TOKENS: u32 = 2;
 
-/// Keys that all workers share, so that each of them accepts the tokens and connection IDs of the others.
+/// Keys that all workers share, so that each of them accepts the tokens and connection IDs of the others. A reload keeps
+/// them.
 #[derive(Clone)]
 pub struct SharedKeys {
     pub(crate) connection_id: Arc<ConnectionIdKey>,
     reset: Arc<hmac::Key>,
     token: Arc<hkdf::Prk>,
+    /// Address validation tokens that were used. All workers share it, so that none accepts a token again.
+    token_log: Arc<BloomTokenLog>,
 }
 
 impl SharedKeys {
@@ -67,6 +71,7 @@ impl SharedKeys {
         Ok(SharedKeys {
             connection_id: Arc::new(id),
             reset: Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &derive(&root, b"stateless reset")?)),
+            token_log: Arc::default(),
             token: Arc::new(hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&derive(&root, b"token")?)),
         })
     }
@@ -100,8 +105,13 @@ fn derive(root: &hkdf::Prk, purpose: &[u8]) -> io::Result<[u8; 32]> {
     Ok(key)
 }
 
-/// Returns the settings that an endpoint keeps for its whole life.
-pub(crate) fn endpoint_config(keys: &SharedKeys, owner: Owner, misrouted: &Arc<MisroutedOwner>) -> EndpointConfig {
+/// Returns the settings that an endpoint keeps for its whole life. `workers`: number of workers of the address.
+pub(crate) fn endpoint_config(
+    keys: &SharedKeys,
+    owner: Owner,
+    workers: u16,
+    misrouted: &Arc<MisroutedOwner>,
+) -> EndpointConfig {
     let reset: Arc<dyn quinn_proto::crypto::HmacKey> = Arc::<hmac::Key>::clone(&keys.reset);
     let mut config = EndpointConfig::new(reset);
     let (key, misrouted) = (Arc::clone(&keys.connection_id), Arc::clone(misrouted));
@@ -110,6 +120,7 @@ pub(crate) fn endpoint_config(keys: &SharedKeys, owner: Owner, misrouted: &Arc<M
             key: Arc::clone(&key),
             owner,
             misrouted: Arc::clone(&misrouted),
+            workers,
         })
     });
     config.supported_versions(vec![QUIC_V1]);
@@ -122,7 +133,8 @@ pub(crate) fn server_config(keys: &SharedKeys, crypto: &Arc<SelectingConfig>) ->
     let token: Arc<dyn quinn_proto::crypto::HandshakeTokenKey> = Arc::<hkdf::Prk>::clone(&keys.token);
     let mut config = ServerConfig::new(crypto, token);
     let mut tokens = ValidationTokenConfig::default();
-    tokens.sent(NEW_TOKENS);
+    let log = Arc::<BloomTokenLog>::clone(&keys.token_log);
+    tokens.sent(NEW_TOKENS).log(log);
     config
         .transport_config(Arc::new(transport_config()))
         .validation_token_config(tokens)
@@ -155,6 +167,26 @@ mod tests {
     use quinn_proto::ConnectionIdGenerator;
 
     #[test]
+    fn all_endpoints_record_used_tokens_in_one_log() {
+        struct NoSite;
+        impl crate::tls::SelectConfig for NoSite {
+            fn select(
+                &self,
+                _: &rustls::server::ClientHello<'_>,
+                _: Option<std::net::IpAddr>,
+            ) -> Option<crate::tls::SelectedConfig> {
+                None
+            }
+        }
+        let keys = SharedKeys::random().expect("keys");
+        let crypto = Arc::new(SelectingConfig::new(Arc::new(NoSite)).expect("a configuration"));
+        let log = Arc::clone(&keys.token_log);
+        let references = Arc::strong_count(&log);
+        let _configs = [server_config(&keys, &crypto), server_config(&keys.clone(), &crypto)];
+        assert_eq!(Arc::strong_count(&log), references + 2);
+    }
+
+    #[test]
     fn equal_secrets_make_equal_keys() {
         let keys = |byte| SharedKeys::new(&[byte; SECRET_LENGTH]).expect("keys");
         let owner = Owner {
@@ -165,6 +197,7 @@ mod tests {
             key: keys(1).connection_id,
             owner,
             misrouted: Arc::default(),
+            workers: 3,
         };
         let id = generator.generate_cid();
         assert_eq!(keys(1).connection_id.owner(&id), Some(owner));

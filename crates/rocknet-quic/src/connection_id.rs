@@ -26,7 +26,8 @@ const CHECK: [u8; 4] = *b"rock";
 /// Owner of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Generation of the process. Each restart or upgrade of the server has a different generation.
+    /// Generation of the process. Processes that serve a port at the same time need different generations. A process
+    /// that replaces a dead one has the same generation, so that it resets the connections of that process.
     pub generation: u16,
     /// Number of the worker among those of its listening address.
     pub worker: u16,
@@ -106,6 +107,8 @@ pub(crate) struct Generator {
     pub key: Arc<ConnectionIdKey>,
     pub owner: Owner,
     pub misrouted: Arc<MisroutedOwner>,
+    /// Number of workers of the listening address.
+    pub workers: u16,
 }
 
 impl ConnectionIdGenerator for Generator {
@@ -118,10 +121,11 @@ impl ConnectionIdGenerator for Generator {
 
     /// Called only for a short header whose connection ID belongs to no connection of this worker. If the ID names
     /// another owner, that owner is recorded, so that the datagram can be forwarded. The ID is then rejected, so that
-    /// the client gets no stateless reset.
+    /// the client gets no stateless reset. A worker that no longer exists cannot receive it, so the client is reset.
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
         match self.key.owner(id) {
             Some(owner) if owner == self.owner => Ok(()),
+            Some(owner) if owner.generation == self.owner.generation && owner.worker >= self.workers => Ok(()),
             Some(owner) => {
                 self.misrouted.put(owner);
                 Err(InvalidCid)
@@ -148,6 +152,7 @@ mod tests {
             key: Arc::new(ConnectionIdKey::new(&[7; KEY_LENGTH]).expect("a key")),
             owner: Owner { generation: 3, worker },
             misrouted: Arc::default(),
+            workers: 3,
         }
     }
 
@@ -162,6 +167,18 @@ mod tests {
         assert!(second.validate(&id).is_err());
         assert_eq!(second.misrouted.take(), Some(first.owner));
         assert_eq!(second.misrouted.take(), None);
+    }
+
+    #[test]
+    fn an_id_of_a_missing_worker_is_reset_and_not_forwarded() {
+        let (first, mut missing) = (generator(1), generator(3));
+        let id = missing.generate_cid();
+        assert!(first.validate(&id).is_ok());
+        assert_eq!(first.misrouted.take(), None);
+        missing.owner.generation = 4;
+        let id = missing.generate_cid();
+        assert!(first.validate(&id).is_err());
+        assert_eq!(first.misrouted.take(), Some(missing.owner));
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl QuicEndpoint {
         let server_config = Arc::new(config::server_config(keys, &tls));
         let misrouted = Arc::<MisroutedOwner>::default();
         let endpoint = quinn_proto::Endpoint::new(
-            Arc::new(config::endpoint_config(keys, owner, &misrouted)),
+            Arc::new(config::endpoint_config(keys, owner, forwarding.workers(), &misrouted)),
             Some(Arc::clone(&server_config)),
             true,
             None,

@@ -42,6 +42,12 @@ impl Forwarding {
         }
     }
 
+    /// Returns the number of workers.
+    pub(crate) fn workers(&self) -> u16 {
+        // Connection IDs have 16 bits for the worker, so further workers could not be named.
+        u16::try_from(self.inboxes.len()).unwrap_or(u16::MAX)
+    }
+
     /// Passes a datagram to a worker. Drops it if there is no such worker, or if too many wait for it.
     pub(crate) fn send(&self, worker: u16, datagram: ForwardedDatagram) {
         let Some(inbox) = self.inboxes.get(usize::from(worker)) else {

@@ -71,7 +71,7 @@ impl Simulation {
         let server_node = Node::new(
             Side::Server,
             endpoint(
-                config::endpoint_config(&keys, owner, &Arc::default()),
+                config::endpoint_config(&keys, owner, 1, &Arc::default()),
                 Some(Arc::new(config::server_config(&keys, &crypto))),
                 seed,
             ),
