@@ -138,10 +138,10 @@ pub(super) const KEYS: &[Key] = &[
         BOTH,
         Kind::Boolean,
         "Accepts requests of returning clients in their first flight over HTTP/3 (0-RTT), which saves a round trip. An \
-         attacker who records early data can send it again, so only GET, HEAD and OPTIONS without a body, of \
-         clients with a token of an earlier visit, are served before the handshake is complete; other requests get 425, and clients repeat them. Upstreams and applications \
-         see `Early-Data: 1`. Sessions are kept in memory and resumed once. Over TLS on TCP, and with `client_ca`, \
-         early data is never accepted.",
+         attacker who records early data can send it again. Therefore only GET, HEAD and OPTIONS without a body, of \
+         clients with a token of an earlier visit, are served before the handshake is complete. Other requests get \
+         425, and clients repeat them. Upstreams and applications see `Early-Data: 1`. Sessions are kept in memory and \
+         resumed once. Over TLS on TCP, and with `client_ca`, early data is never accepted.",
     )
     .sets(&[Target::Tls(field!(early_data)), Target::SiteTls(field!(early_data))])
     .example("early_data = true")

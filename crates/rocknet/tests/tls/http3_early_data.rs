@@ -1,7 +1,9 @@
 //! Early data (0-RTT) over HTTP/3: which requests are served before the handshake is complete (RFC 8470).
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use quinn::crypto::rustls::QuicClientConfig;
 use rocknet::exchange::Exchange;
 use rocknet::handler::{Handler, HandlerFuture, respond_with};
@@ -11,13 +13,15 @@ use rocknet_proto::status::Status;
 use super::certs::{Authority, Kind};
 use super::client::TlsClient;
 use super::support::running::mount;
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
-/// Responds with the method and the field `Early-Data` of each request.
-struct ShowsEarlyData;
+/// Responds with the method and the field `Early-Data` of each request, and counts the requests.
+struct ShowsEarlyData(Arc<AtomicUsize>);
 
 impl Handler for ShowsEarlyData {
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
+        self.0.fetch_add(1, Ordering::SeqCst);
         let request = exchange.request.view();
         let early = request
             .fields
@@ -30,31 +34,49 @@ impl Handler for ShowsEarlyData {
     }
 }
 
-fn start(authority: &Authority, keys: &str) -> Running {
+struct Fixture {
+    authority: Authority,
+    server: Running,
+    /// Number of requests that have reached the handler.
+    handled: Arc<AtomicUsize>,
+}
+
+/// Starts a server with the handler below `/early/`. `keys`: further keys of `tls`. `site`: further keys of the site.
+fn start(keys: &str, site: &str) -> Fixture {
+    let authority = Authority::new("root");
     let folder = Folder::with(&[("www/index.html", "root")]);
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
     let text = format!(
         "[server]\nworkers = 1\n[site.default]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\
-         tls = {{ cert = \"a.pem\", key = \"a.key\"{keys} }}\n"
+         tls = {{ cert = \"a.pem\", key = \"a.key\"{keys} }}\n{site}"
     );
-    Running::start_with(folder, &text, vec![mount("/early/", ShowsEarlyData)])
+    let handled = Arc::<AtomicUsize>::default();
+    let handler = ShowsEarlyData(Arc::clone(&handled));
+    Fixture {
+        server: Running::start_with(folder, &text, vec![mount("/early/", handler)]),
+        authority,
+        handled,
+    }
 }
 
-/// Indices of methods in the static table of QPACK (RFC 9204, Appendix A).
-const GET: u8 = 17;
-const OPTIONS: u8 = 19;
-const POST: u8 = 20;
-const DELETE: u8 = 16;
+/// Field lines for `:method`: indices of the static table, and TRACE as a literal (RFC 9204 §4.5).
+const GET: &[u8] = &[0xc0 | 17];
+const HEAD: &[u8] = &[0xc0 | 18];
+const OPTIONS: &[u8] = &[0xc0 | 19];
+const POST: &[u8] = &[0xc0 | 20];
+const DELETE: &[u8] = &[0xc0 | 16];
+const TRACE: &[u8] = b"\x5f\0\x05TRACE";
 
 /// Sends a request and returns the bytes of the response. The request is written before the runtime sends anything, so
 /// that it leaves with the first flight.
-async fn exchange(connection: &quinn::Connection, method: u8, more: &[u8]) -> Vec<u8> {
-    let path = b"/early/x";
+async fn exchange(connection: &quinn::Connection, request: &Request<'_>) -> Vec<u8> {
+    let Request { method, path, more } = *request;
     let section = [
-        &[0, 0, 0xc0 | method, 0xd7, 0x50, 6][..],
-        b"a.test",
+        &[0, 0],
+        method,
+        b"\xd7\x50\x06a.test",
         &[0x51, path.len() as u8],
-        path,
+        path.as_bytes(),
         more,
     ]
     .concat();
@@ -66,84 +88,174 @@ async fn exchange(connection: &quinn::Connection, method: u8, more: &[u8]) -> Ve
     from.read_to_end(64 * 1024).await.expect("a response")
 }
 
+/// Request of the second visit.
+struct Request<'a> {
+    method: &'a [u8],
+    path: &'a str,
+    /// Further field lines.
+    more: &'a [u8],
+}
+
+fn request(method: &[u8]) -> Request<'_> {
+    Request {
+        method,
+        path: "/early/x",
+        more: b"",
+    }
+}
+
+/// Token that proves the address of the client in later visits.
+#[derive(Clone, Copy)]
+enum TokenUse {
+    Never,
+    Once,
+    /// The client presents the same token again, which a server should not accept (RFC 9000 §8.1.4).
+    Always,
+}
+
+/// Keeps the first token of a server.
+struct OneToken(Mutex<Option<Bytes>>);
+
+impl quinn_proto::TokenStore for OneToken {
+    fn insert(&self, _: &str, token: Bytes) {
+        self.0.lock().expect("no panic").get_or_insert(token);
+    }
+
+    fn take(&self, _: &str) -> Option<Bytes> {
+        self.0.lock().expect("no panic").clone()
+    }
+}
+
 /// Returns whether a response has this text in its body.
 fn has(response: &[u8], text: &str) -> bool {
     response.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// Visits a server twice. Returns whether the early data of the second visit was accepted, and the response to it.
-/// `keeps_token`: true if the client keeps the token that proves its address.
-fn second_visit(
-    authority: &Authority,
-    server: &Running,
-    method: u8,
-    more: &[u8],
-    keeps_token: bool,
-) -> (bool, Vec<u8>) {
-    let mut tls = TlsClient::new(authority.roots(), "a.test").config();
-    tls.alpn_protocols = vec![b"h3".to_vec()];
-    tls.enable_early_data = true;
-    let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("TLS 1.3")));
-    if !keeps_token {
-        config.token_store(Arc::new(quinn_proto::NoneTokenStore));
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    let visits = async {
-        let mut endpoint = quinn::Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a socket");
-        endpoint.set_default_client_config(config);
-        let connect = || endpoint.connect(server.address(), "a.test").expect("a valid name");
-        let first = connect().await.expect("a connection");
-        assert!(has(&exchange(&first, GET, b"").await, "GET None"));
-        first.close(0_u32.into(), b"");
+/// Returns whether a response has the status 425, which has the index 70 of the static table of QPACK.
+fn is_too_early(response: &[u8]) -> bool {
+    response.windows(2).any(|pair| pair == [0xff, 7])
+}
 
-        match connect().into_0rtt() {
-            Ok((connection, accepted)) => {
-                let response = exchange(&connection, method, more).await;
-                (accepted.await, response)
-            }
-            Err(connecting) => {
-                let connection = connecting.await.expect("a connection");
-                (false, exchange(&connection, method, more).await)
-            }
+impl Fixture {
+    /// Visits the server once without and then once with early data for each request. Returns whether the early data
+    /// was accepted, and the response to it.
+    fn visit(&self, token: TokenUse, requests: &[Request<'_>]) -> Vec<(bool, Vec<u8>)> {
+        let mut tls = TlsClient::new(self.authority.roots(), "a.test").config();
+        tls.alpn_protocols = vec![b"h3".to_vec()];
+        tls.enable_early_data = true;
+        let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("TLS 1.3")));
+        match token {
+            TokenUse::Never => drop(config.token_store(Arc::new(quinn_proto::NoneTokenStore))),
+            // The client's own store gives each token away once.
+            TokenUse::Once => {}
+            TokenUse::Always => drop(config.token_store(Arc::new(OneToken(Mutex::default())))),
         }
-    };
-    runtime
-        .block_on(async { tokio::time::timeout(DEADLINE, visits).await })
-        .expect("the server responds in time")
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let visits = async {
+            let mut endpoint = quinn::Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a socket");
+            endpoint.set_default_client_config(config);
+            let connect = || endpoint.connect(self.server.address(), "a.test").expect("a valid name");
+            let first = connect().await.expect("a connection");
+            assert!(has(&exchange(&first, &request(GET)).await, "GET None"));
+            first.close(0_u32.into(), b"");
+            let mut responses = Vec::new();
+            for request in requests {
+                let (connection, accepted) = match connect().into_0rtt() {
+                    Ok((connection, accepted)) => (connection, Some(accepted)),
+                    Err(connecting) => (connecting.await.expect("a connection"), None),
+                };
+                let response = exchange(&connection, request).await;
+                let is_accepted = match accepted {
+                    Some(accepted) => accepted.await,
+                    None => false,
+                };
+                responses.push((is_accepted, response));
+                connection.close(0_u32.into(), b"");
+            }
+            responses
+        };
+        runtime
+            .block_on(async { tokio::time::timeout(DEADLINE, visits).await })
+            .expect("the server responds in time")
+    }
 }
 
 #[test]
-fn only_safe_requests_are_served_in_early_data() {
-    let authority = Authority::new("root");
-    let server = start(&authority, ", early_data = true");
+fn requests_that_may_be_repeated_are_served_in_early_data() {
+    let fixture = start(", early_data = true", "");
     // A literal field line, as sent by a client that is itself a proxy. Its own field is kept.
-    let own = b"\x27\x03early-data\x011";
-    for (method, more, text) in [
-        (GET, &b""[..], "GET Some(\"1\")"),
-        (OPTIONS, b"", "OPTIONS Some(\"1\")"),
-        (GET, own, "GET Some(\"1\")"),
+    let own = Request {
+        more: b"\x27\x03early-data\x011",
+        ..request(GET)
+    };
+    for (request, text) in [
+        (request(GET), "GET Some(\"1\")"),
+        (request(OPTIONS), "OPTIONS Some(\"1\")"),
+        (own, "GET Some(\"1\")"),
     ] {
-        let (is_accepted, response) = second_visit(&authority, &server, method, more, true);
+        let (is_accepted, response) = fixture.visit(TokenUse::Once, &[request]).remove(0);
         assert!(is_accepted && has(&response, text), "{text}: {response:?}");
     }
-    for (method, name, keeps_token) in [(POST, "POST", true), (DELETE, "DELETE", true), (GET, "GET", false)] {
-        let (is_accepted, response) = second_visit(&authority, &server, method, b"", keeps_token);
-        assert!(is_accepted && !has(&response, name), "{name}: {response:?}");
-        // :status 425 has the index 70 of the static table.
-        assert!(
-            response.windows(2).any(|pair| pair == [0xff, 7]),
-            "{name}: {response:?}"
-        );
+    let before = fixture.handled.load(Ordering::SeqCst);
+    let (is_accepted, response) = fixture.visit(TokenUse::Once, &[request(HEAD)]).remove(0);
+    assert!(is_accepted && !is_too_early(&response), "HEAD: {response:?}");
+    // The first visit has its own request.
+    assert_eq!(fixture.handled.load(Ordering::SeqCst), before + 2);
+}
+
+#[test]
+fn other_requests_get_425_and_reach_no_handler() {
+    let fixture = start(", early_data = true", "");
+    for (name, method, token) in [
+        ("POST", POST, TokenUse::Once),
+        ("DELETE", DELETE, TokenUse::Once),
+        ("TRACE", TRACE, TokenUse::Once),
+        ("GET without a token", GET, TokenUse::Never),
+    ] {
+        let before = fixture.handled.load(Ordering::SeqCst);
+        let (is_accepted, response) = fixture.visit(token, &[request(method)]).remove(0);
+        assert!(is_accepted && is_too_early(&response), "{name}: {response:?}");
+        assert_eq!(fixture.handled.load(Ordering::SeqCst), before + 1, "{name}");
     }
+}
+
+#[test]
+fn a_token_proves_an_address_once() {
+    let fixture = start(", early_data = true", "");
+    let responses = fixture.visit(TokenUse::Always, &[request(GET), request(GET)]);
+    let found: Vec<_> = responses
+        .iter()
+        .map(|(is_accepted, response)| (*is_accepted, is_too_early(response)))
+        .collect();
+    assert_eq!(found, [(true, false), (true, true)]);
+}
+
+#[test]
+fn upstreams_see_the_field_and_may_respond_425() {
+    let upstream = Upstream::start(|request, stream| {
+        match request.field("early-data") {
+            Some("1") => write_to(stream, "HTTP/1.1 425 Too Early\r\nContent-Length: 0\r\n\r\n"),
+            _ => write_to(stream, ok("late enough")),
+        }
+        Next::Keep
+    });
+    let route = format!("[site.default.route.\"/up/*\"]\n{}\n", upstream.key());
+    let fixture = start(", early_data = true", &route);
+    let request = Request {
+        path: "/up/x",
+        ..request(GET)
+    };
+    let (is_accepted, response) = fixture.visit(TokenUse::Once, &[request]).remove(0);
+    assert!(is_accepted && is_too_early(&response), "{response:?}");
+    assert_eq!(upstream.last().field("early-data"), Some("1"));
 }
 
 #[test]
 fn early_data_is_off_by_default() {
-    let authority = Authority::new("root");
-    let server = start(&authority, "");
-    let (is_accepted, response) = second_visit(&authority, &server, POST, b"", true);
+    let fixture = start("", "");
+    let (is_accepted, response) = fixture.visit(TokenUse::Once, &[request(POST)]).remove(0);
     assert!(!is_accepted && has(&response, "POST None"), "{response:?}");
 }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use rocknet_proto::h3::{ConnectionEvent, ErrorCode, StreamId, UnidirectionalAction};
+use rocknet_proto::method::Method;
 use rocknet_proto::refusal::Refusal;
 use rocknet_quic::{Dir, ReadOutcome};
 
@@ -20,6 +21,9 @@ const BODY_BOUND: usize = 64 * 1024;
 /// Maximum number of bytes of a request that are discarded after its response has ended. Most of them are already in
 /// transit.
 const DISCARD_BOUND: usize = 256 * 1024;
+
+/// Methods that are served in early data. TRACE is safe as well, but clients have no reason to send it early.
+const EARLY_METHODS: [Method; 3] = [Method::Get, Method::Head, Method::Options];
 
 impl Connection {
     /// Reads a stream as far as possible.
@@ -157,8 +161,9 @@ impl Connection {
                     self.heads.retain(|(head, _)| *head != id);
                     self.deadlines.leave();
                     if self.quic.is_early() {
-                        // An address without proof may be forged, to pass rules that depend on it.
-                        let may_serve = end && head.request().method.is_safe() && self.quic.is_address_validated();
+                        // An address that is not validated may be forged to bypass rules for addresses.
+                        let is_repeatable = end && EARLY_METHODS.contains(&head.request().method);
+                        let may_serve = is_repeatable && self.quic.is_address_validated();
                         if !may_serve {
                             drop(buffers);
                             self.refuse(worker, &config, id, Refusal::TooEarly);
