@@ -22,7 +22,7 @@ usage: h3-load [OPTION]... https://ADDRESS:PORT/PATH
 
 Prints one line of JSON.";
 
-/// Maximum sockets by default.
+/// Default maximum number of sockets.
 const MAX_SOCKETS: u32 = 256;
 
 /// Parameters of a load.

@@ -1,7 +1,7 @@
 //! One loop on one thread that drives the connections of a `quinn-proto` endpoint over UDP sockets.
 //!
-//! A turn receives once from each readable socket, fires the timers that have passed, and then lets the program handle
-//! each connection with news. All datagrams of a connection are sent together after that.
+//! Each iteration receives once from each readable socket and handles the timers that have passed. It then runs the
+//! program for each connection with pending events, and sends all datagrams of the connection together.
 
 use crate::udp::{Buffers, MAX_BYTES, MAX_SEGMENTS, Socket};
 use bytes::BytesMut;
@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Use of the connections by a server or a client.
+/// Client or server that uses the connections.
 pub trait Program {
     /// State of one connection.
     type State;
@@ -36,8 +36,8 @@ struct Slot<S> {
     socket: usize,
     /// Earliest moment in the timers; `None` if they have none for this connection.
     timer: Option<Instant>,
-    /// True if the connection is in the list of connections with news.
-    has_news: bool,
+    /// True if the connection is in the list of connections with pending events.
+    is_pending: bool,
 }
 
 /// Event loop with its sockets and connections.
@@ -47,8 +47,8 @@ pub struct EventLoop<S> {
     poll: OwnedFd,
     /// Connections by their handle.
     slots: Vec<Option<Box<Slot<S>>>>,
-    /// Handles of connections with news.
-    news: Vec<usize>,
+    /// Handles of connections with pending events.
+    pending: Vec<usize>,
     timers: BinaryHeap<Reverse<(Instant, usize)>>,
     buffers: Buffers,
     output: Vec<u8>,
@@ -56,7 +56,7 @@ pub struct EventLoop<S> {
     pub unsent: u64,
 }
 
-/// Maximum events per wait.
+/// Maximum number of events of one wait.
 const EVENTS: usize = 256;
 /// Key of the watched descriptor; sockets have their index as key.
 const WATCHED: u64 = u64::MAX;
@@ -77,7 +77,7 @@ impl<S> EventLoop<S> {
             sockets,
             poll,
             slots: Vec::new(),
-            news: Vec::new(),
+            pending: Vec::new(),
             timers: BinaryHeap::new(),
             buffers: Buffers::default(),
             output: Vec::with_capacity(MAX_BYTES),
@@ -85,13 +85,13 @@ impl<S> EventLoop<S> {
         })
     }
 
-    /// Reports in [`EventLoop::turn`] when `descriptor` is readable.
+    /// Makes [`EventLoop::run_once`] report when `descriptor` is readable.
     pub fn watch(&self, descriptor: impl AsFd) -> io::Result<()> {
         let key = epoll::EventData::new_u64(WATCHED);
         Ok(epoll::add(&self.poll, descriptor, key, epoll::EventFlags::IN)?)
     }
 
-    /// Ends the reports of [`EventLoop::watch`].
+    /// Stops watching a descriptor.
     pub fn unwatch(&self, descriptor: impl AsFd) -> io::Result<()> {
         Ok(epoll::delete(&self.poll, descriptor)?)
     }
@@ -110,16 +110,16 @@ impl<S> EventLoop<S> {
         Ok(())
     }
 
-    /// Lets the program handle every connection in the next turn.
+    /// Marks every connection, so that the next iteration runs the program for it.
     pub fn wake_all(&mut self) {
         for index in 0..self.slots.len() {
             self.wake(index);
         }
     }
 
-    /// Handles what has happened, or waits until something happens or `until`. Returns true if the watched descriptor
-    /// is readable.
-    pub fn turn(&mut self, program: &mut impl Program<State = S>, until: Option<Instant>) -> io::Result<bool> {
+    /// Runs one iteration. It waits for a datagram, a timer or `until`. Returns true if the watched descriptor is
+    /// readable.
+    pub fn run_once(&mut self, program: &mut impl Program<State = S>, until: Option<Instant>) -> io::Result<bool> {
         self.process(program, Instant::now())?;
         let next = self.timers.peek().map(|Reverse((moment, _))| *moment);
         let timeout = next.into_iter().chain(until).min();
@@ -205,16 +205,16 @@ impl<S> EventLoop<S> {
             state,
             socket,
             timer: None,
-            has_news: false,
+            is_pending: false,
         }));
         self.wake(handle.0);
     }
 
     fn wake(&mut self, index: usize) {
         if let Some(slot) = &mut self.slots[index]
-            && !std::mem::replace(&mut slot.has_news, true)
+            && !std::mem::replace(&mut slot.is_pending, true)
         {
-            self.news.push(index);
+            self.pending.push(index);
         }
     }
 
@@ -226,7 +226,7 @@ impl<S> EventLoop<S> {
             let Some(Some(slot)) = self.slots.get_mut(index) else {
                 continue;
             };
-            // Another moment has replaced this one if they differ.
+            // If the moments differ, this one was replaced.
             if slot.timer == Some(moment) {
                 slot.timer = None;
                 if slot.connection.poll_timeout().is_some_and(|timeout| timeout <= now) {
@@ -238,19 +238,19 @@ impl<S> EventLoop<S> {
     }
 
     fn process(&mut self, program: &mut impl Program<State = S>, now: Instant) -> io::Result<()> {
-        let mut news = std::mem::take(&mut self.news);
-        for index in news.drain(..) {
+        let mut pending = std::mem::take(&mut self.pending);
+        for index in pending.drain(..) {
             let Some(mut slot) = self.slots[index].take() else {
                 continue;
             };
-            slot.has_news = false;
+            slot.is_pending = false;
             program.process(&mut slot.connection, &mut slot.state, now);
             self.flush(index, &mut slot, now)?;
             if !slot.connection.is_drained() {
                 self.slots[index] = Some(slot);
             }
         }
-        self.news = news;
+        self.pending = pending;
         Ok(())
     }
 

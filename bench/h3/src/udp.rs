@@ -6,11 +6,11 @@ use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Maximum datagrams in one send: the limit of the kernel.
+/// Maximum number of datagrams in one send, which is the limit of the kernel.
 pub const MAX_SEGMENTS: usize = 64;
-/// Maximum bytes in one send.
+/// Maximum number of bytes in one send.
 pub const MAX_BYTES: usize = 65_000;
-/// Batches per receive call, each of up to 64 datagrams.
+/// Number of batches that one call receives, each of up to 64 datagrams.
 const BATCHES: usize = 16;
 /// Bytes of a batch: the kernel coalesces at most 64 KiB.
 const BATCH_BYTES: usize = 64 << 10;

@@ -46,8 +46,8 @@ const MAX_INCOMING: usize = 16;
 /// Number of address validation tokens for later connections that each connection gets (RFC 9000 §8.1.3).
 const NEW_TOKENS: u32 = 2;
 
-/// Keys that all workers share, so that each of them accepts the tokens and connection IDs of the others. A reload keeps
-/// them.
+/// Keys that all workers share, so that each of them accepts the tokens and connection IDs of the others. A reload
+/// keeps them.
 #[derive(Clone)]
 pub struct SharedKeys {
     pub(crate) connection_id: Arc<ConnectionIdKey>,

@@ -296,8 +296,8 @@ impl QuicEndpoint {
                     Admitted::Nothing => return,
                 }
             }
-            // A client whose connection was just closed could receive a stateless reset together with the reason, and
-            // take it for the reason.
+            // A client whose connection was just closed could receive a stateless reset together with the close frame,
+            // and report the reset in place of the reason.
             Some(DatagramEvent::Response(_)) if self.is_stopped => return,
             Some(DatagramEvent::Response(response)) => response,
         };

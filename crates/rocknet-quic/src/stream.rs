@@ -34,7 +34,7 @@ pub(crate) fn read(connection: &mut Connection, stream: StreamId) -> ReadOutcome
     let outcome = match chunks.next(READ_MAX) {
         Ok(Some(chunk)) => ReadOutcome::Bytes {
             bytes: chunk.bytes,
-            // Asks only for the end of the stream, which saves another lookup of the stream.
+            // A read of length 0 reports the end of the stream without another lookup.
             is_last: matches!(chunks.next(0), Ok(None)),
         },
         Ok(None) => ReadOutcome::End,

@@ -24,7 +24,7 @@ use network::{Network, PathProperties, Side};
 use node::{Node, endpoint};
 use server::Server;
 
-/// Steps after which a simulation has failed.
+/// Maximum number of steps of a simulation.
 const MAX_STEPS: usize = 1_000_000;
 
 struct OneCertificate(Arc<rustls::ServerConfig>);
@@ -114,7 +114,7 @@ impl Simulation {
         panic!("no end after {MAX_STEPS} steps and {:?}", self.elapsed());
     }
 
-    /// Lets both sides do what they can do now.
+    /// Runs both sides at the current time.
     fn act(&mut self) {
         if let Some(connection) = &mut self.client_node.connection {
             self.client.run(connection);
@@ -163,7 +163,7 @@ const fn path(delay: u64, jitter: u64, loss: u64, duplicates: u64) -> PathProper
 #[test]
 fn every_request_arrives_once_and_every_response_is_whole() {
     const REQUESTS: usize = 60;
-    // Path, and seconds of virtual time that suffice.
+    // Path, and maximum duration in seconds of virtual time.
     let rows = [
         (path(10, 0, 0, 0), 2),
         (path(50, 0, 10, 0), 20),

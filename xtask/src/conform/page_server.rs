@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Timeout for the report: far longer than a busy machine needs.
 const TIMEOUT: Duration = Duration::from_secs(40);
 
-/// Server for `/held/page`, `/held/report`, and all other paths, which are answered after the report.
+/// Server for `/held/page`, `/held/report`, and all other paths, which are responded to after the report.
 pub struct PageServer {
     pub port: u16,
 }

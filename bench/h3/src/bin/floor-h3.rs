@@ -1,8 +1,8 @@
 //! `floor-h3 PORT CHAIN KEY`: sends the same 13 bytes for every request of HTTP/3.
 //!
-//! It is `quinn-proto` on the event loop of the load generator, and the least use of it: a request is read to its end
-//! and not parsed, and the frames of the response are encoded in advance. The head has the fields of a real server.
-//! There are no QPACK streams, no limits, deadlines and paths.
+//! The program runs `quinn-proto` on the event loop of the load generator and does the minimum for each request. It
+//! reads the request to its end without parsing it, and writes frames that were encoded in advance. The response head
+//! has the fields of a real server. There are no QPACK streams, limits, deadlines or paths.
 
 use bench_h3::event_loop::{EventLoop, Program};
 use bench_h3::udp::Socket;
@@ -106,7 +106,7 @@ fn serve(port: u16, chain: &str, key: &str) -> Result<(), Box<dyn Error>> {
     let mut events = EventLoop::new(endpoint, vec![socket])?;
     let mut floor = Floor::new();
     loop {
-        events.turn(&mut floor, None)?;
+        events.run_once(&mut floor, None)?;
     }
 }
 

@@ -15,7 +15,7 @@ const NO_ERROR: VarInt = VarInt::from_u32(0x100);
 /// Stage of the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Each connection is opened and requests once.
+    /// Each connection is opened and sends one request.
     Opening,
     /// No requests.
     Idle,

@@ -28,7 +28,7 @@ const SETTLING_TIME: Duration = Duration::from_secs(1);
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of a load that ends after a number of requests.
 const REQUESTS_TIMEOUT: Duration = Duration::from_secs(120);
-/// Time in which closed connections send their last datagrams.
+/// Time limit for the last datagrams of closed connections.
 const CLOSING_TIME: Duration = Duration::from_millis(20);
 /// Idle timeout: longer than that of the servers, so that it never ends a connection.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -50,7 +50,7 @@ pub fn run(options: &Options, ready: impl FnOnce() -> io::Result<()>) -> Result<
         run.events.watch(io::stdin())?;
         ready()?;
         let deadline = Instant::now() + START_TIMEOUT;
-        while !run.events.turn(&mut run.load, Some(deadline))? {
+        while !run.events.run_once(&mut run.load, Some(deadline))? {
             if Instant::now() > deadline {
                 return Err("the load was not started in time".into());
             }
@@ -132,7 +132,7 @@ impl<'o> Run<'o> {
             while self.begun < self.options.connections && self.begun < self.load.opened + OPENING {
                 self.connect()?;
             }
-            self.events.turn(&mut self.load, Some(deadline))?;
+            self.events.run_once(&mut self.load, Some(deadline))?;
             if Instant::now() > deadline {
                 return Err(format!("{} connections were opened in time", self.load.opened).into());
             }
@@ -169,7 +169,7 @@ impl<'o> Run<'o> {
             if Instant::now() >= deadline || counts(&self.load) >= all {
                 return Ok(());
             }
-            self.events.turn(&mut self.load, Some(deadline))?;
+            self.events.run_once(&mut self.load, Some(deadline))?;
         }
     }
 
@@ -199,7 +199,7 @@ impl<'o> Run<'o> {
     fn pass(&mut self, time: Duration) -> Result<(), Box<dyn Error>> {
         let deadline = Instant::now() + time;
         while Instant::now() < deadline {
-            self.events.turn(&mut self.load, Some(deadline))?;
+            self.events.run_once(&mut self.load, Some(deadline))?;
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ pub(crate) fn is_reserved_from_http2(kind: u64) -> bool {
     matches!(kind, 0x2 | 0x6 | 0x8 | 0x9)
 }
 
-/// Returns whether a frame of this type on a request stream is a connection error (RFC 9114 §7.2). The frames of the
+/// Returns true if a frame of this type on a request stream is a connection error (RFC 9114 §7.2). The frames of the
 /// control stream are forbidden there, and so is PUSH_PROMISE of a client.
 pub(crate) fn is_forbidden_in_requests(kind: u64) -> bool {
     let is_of_control = matches!(

@@ -8,7 +8,7 @@ use quinn_proto::{Connection, ConnectionError, Dir, Event, StreamId};
 
 use crate::stream::{ReadOutcome, read, write};
 
-/// Maximum number of requests at once. It is also the number of streams that the server lets wait for its table.
+/// Maximum number of concurrent requests, equal to the number of streams that the server permits to be blocked.
 const CONCURRENT: usize = 16;
 
 pub struct Client {
@@ -17,7 +17,7 @@ pub struct Client {
     requests: BTreeMap<StreamId, Request>,
     next: usize,
     count: usize,
-    /// Numbers of the requests whose response was complete and right.
+    /// Numbers of the requests whose response was complete and correct.
     pub completed: Vec<usize>,
     pub lost: Option<ConnectionError>,
 }
@@ -101,7 +101,7 @@ impl Client {
             response: Vec::new(),
         };
         request.output.retain(|bytes| !bytes.is_empty());
-        // The request is written before the entry that it refers to.
+        // The request is written before the insertion of its entry.
         send(quic, stream, &mut request);
         self.own[1].1.push(insertion.into());
         self.requests.insert(stream, request);

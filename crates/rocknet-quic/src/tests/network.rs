@@ -15,13 +15,13 @@ pub enum Side {
 /// Properties of a path, the same in both directions.
 #[derive(Clone, Copy, Debug)]
 pub struct PathProperties {
-    /// Time from one side to the other.
+    /// One-way delay.
     pub delay: Duration,
-    /// Greatest additional time of a datagram. Datagrams change their order if it exceeds the time between them.
+    /// Maximum additional delay of a datagram. Datagrams are reordered if it exceeds the time between them.
     pub jitter: Duration,
-    /// Datagrams of 1,000 that are lost.
+    /// Number of lost datagrams per 1,000.
     pub loss: u64,
-    /// Datagrams of 1,000 that arrive twice.
+    /// Number of duplicated datagrams per 1,000.
     pub duplicates: u64,
 }
 
@@ -30,7 +30,7 @@ pub struct Network {
     path: PathProperties,
     /// State of a xorshift generator, so that a failure can be repeated.
     random: u64,
-    /// Datagrams by the time of their arrival; the number keeps the order of equal times.
+    /// Datagrams by arrival time. The number keeps the order of datagrams with equal times.
     in_flight: BTreeMap<(Instant, u64), (Side, BytesMut)>,
     sent: u64,
     /// Sent bytes, lost ones included, by the side that they were sent to.
@@ -57,7 +57,7 @@ impl Network {
         self.random % bound.max(1)
     }
 
-    /// Loses all datagrams from now on.
+    /// Drops all datagrams from now on.
     pub fn cut(&mut self) {
         self.is_broken = true;
         self.in_flight.clear();

@@ -1,4 +1,4 @@
-//! HTTP/3 server of the simulation: the engine of the product, and a handler that returns each request body.
+//! HTTP/3 server of the simulation: the engine, and a handler that returns each request body.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct Server {
     exchanges: BTreeMap<StreamId, Exchange>,
     /// Values of `x-number` of all requests, in the order of their arrival.
     pub requests: Vec<String>,
-    /// Number of sections that waited for the dynamic table.
+    /// Number of sections that were blocked.
     pub blocked: usize,
     pub lost: Option<ConnectionError>,
 }
@@ -112,7 +112,7 @@ impl Server {
         }
     }
 
-    /// Continues with the sections that waited for insertions that have arrived.
+    /// Decodes the sections that were blocked and whose insertions have arrived.
     fn resume(&mut self) {
         while let Some(id) = self.engine.next_unblocked() {
             let exchange = self.exchanges.get_mut(&id).expect("an open stream");

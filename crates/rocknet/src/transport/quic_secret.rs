@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_folder_that_cannot_be_used_is_no_obstacle() {
         let folder = tempfile::tempdir().expect("a folder");
-        // A file stands where the state folder should be.
+        // The path of the state folder is a file.
         let path = folder.path().join("state");
         std::fs::write(&path, "").expect("a file");
         let warning = load(&FileStorage::new(&path))

@@ -18,9 +18,9 @@ const REQUEST_CANCELLED: u32 = 0x10c;
 const QPACK_DECOMPRESSION_FAILED: u32 = 0x200;
 const QPACK_ENCODER_STREAM_ERROR: u32 = 0x201;
 
-/// Steps of a flood, unless the server closes the connection. The number is far above every limit.
+/// Number of steps of a flood, far above every limit. It ends earlier if the server closes the connection.
 const STEPS: u32 = 20_000;
-/// Concurrent attackers, so many that the cost of one is measurable in the memory of the server.
+/// Number of concurrent attackers, large enough to make the memory for one of them measurable.
 const ATTACKERS: usize = 10;
 /// Maximum growth of the server's memory in KiB for all attackers together: 3 MiB for each.
 const MEMORY_KIB: u64 = 30 * 1024;
@@ -47,8 +47,8 @@ impl Attacker {
         }
     }
 
-    /// Waits until the server closes the connection. Returns the error code; `None` if a stateless reset arrived with
-    /// the code. On a busy machine, a client that still sends can receive both at once.
+    /// Waits until the server closes the connection. Returns the error code, or `None` if a stateless reset arrived
+    /// first. On a busy machine, a client that still sends can receive both.
     fn code(&self) -> Option<VarInt> {
         match self.runtime.block_on(self.connection.closed()) {
             ConnectionError::ApplicationClosed(closed) => Some(closed.error_code),
@@ -244,7 +244,7 @@ fn a_flood_closes_only_its_own_connection() {
 /// Field sections that are small on the wire and large when they are decoded.
 #[test]
 fn expanding_field_sections_end_the_connection_within_bounds() {
-    // Number of references to an entry of 4000 bytes, and whether the connection ends. Any of them exceeds the limit.
+    // Number of references to an entry of 4000 bytes, and true if the connection ends. Each row exceeds the limit.
     const ROWS: [(usize, bool); 2] = [(40, false), (8000, true)];
     let server = SecureServer::start("keep_alive = \"1s\"");
     let target = &server.target;

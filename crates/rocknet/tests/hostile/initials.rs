@@ -101,7 +101,7 @@ fn next_datagram(connection: &mut Connection) -> Vec<u8> {
     bytes
 }
 
-/// Socket of a client that reads nothing but what the test asks for.
+/// Socket of a client that receives only when the test requests it.
 pub fn socket() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket
@@ -110,7 +110,7 @@ pub fn socket() -> UdpSocket {
     socket
 }
 
-/// Receives datagrams until none arrives for a moment.
+/// Receives datagrams until none has arrived for a short time.
 pub fn drain(socket: &UdpSocket) -> Vec<Vec<u8>> {
     let (mut all, mut buffer) = (Vec::new(), [0; 2048]);
     while let Ok(length) = socket.recv(&mut buffer) {

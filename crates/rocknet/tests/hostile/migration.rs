@@ -1,15 +1,15 @@
-//! Clients that change their address all the time.
+//! Clients that change their address many times.
 
 use std::net::UdpSocket;
 
 use crate::secure::SecureServer;
 
-/// Changes of the address.
+/// Number of address changes.
 const MOVES: usize = 300;
 /// Maximum growth of the server's memory in KiB.
 const MEMORY_KIB: u64 = 8 * 1024;
 
-/// Each move takes a fresh connection ID, and the client retires the old one, so that the server has to issue another.
+/// Each change uses a new connection ID, and the client retires the old one, so that the server has to issue another.
 #[test]
 fn a_client_that_moves_all_the_time_is_served_and_uses_little_memory() {
     let server = SecureServer::start("keep_alive = \"1s\"");
@@ -20,7 +20,7 @@ fn a_client_that_moves_all_the_time_is_served_and_uses_little_memory() {
         for number in 0..MOVES {
             let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
             client.block_on(async { client.endpoint.rebind(socket).expect("another address") });
-            // Every third move is followed by the next at once.
+            // After every third change, the next one follows without a wait.
             if number % 3 != 0 {
                 assert_eq!(client.get("https://a.test/page.bin").status, 200, "{number}");
             }

@@ -13,7 +13,7 @@ const RETRY_THRESHOLD: usize = 256;
 const MAX_HANDSHAKES: usize = 1024;
 /// Maximum growth of the server's memory in KiB for all handshakes in progress: 64 KiB for each.
 const HANDSHAKES_KIB: u64 = 64 * 1024;
-/// Half-open handshakes. The server is the same in both builds, but a debug build needs more time for each.
+/// Number of half-open handshakes. A debug build needs more time for each.
 const HALF_OPEN: usize = if cfg!(debug_assertions) { 2_000 } else { 10_000 };
 
 #[test]
@@ -35,7 +35,7 @@ fn an_unvalidated_address_gets_at_most_three_times_what_it_sent() {
         let sent = copies * INITIAL_LENGTH;
         let received = target.beside(|| {
             let (mut received, began) = (0, Instant::now());
-            // The server repeats its packets after about a second, which must not exceed the limit either.
+            // The server repeats its packets after about a second. The repetitions must not exceed the limit either.
             while began.elapsed() < Duration::from_millis(1500) {
                 received += drain(&socket).iter().map(Vec::len).sum::<usize>();
             }
@@ -56,7 +56,7 @@ fn half_open_handshakes_are_bounded_and_clients_are_served_beside() {
     let before = server.warm();
     let mut handshakes = Handshakes::new(&target.tls(), target.address);
     target.beside(|| {
-        // At first the server accepts handshakes at once, then it demands a proof of the address.
+        // The server first accepts handshakes directly, and then requires address validation.
         let mut accepted = 0;
         let (mut half_open, socket, retry) = loop {
             let (half_open, socket) = (handshakes.begin(), socket());
@@ -66,11 +66,11 @@ fn half_open_handshakes_are_bounded_and_clients_are_served_beside() {
                 break (half_open, socket, first);
             }
             accepted += 1;
-            // Some may have ended on a slow machine.
+            // On a slow machine, some may have timed out.
             assert!(accepted <= 2 * RETRY_THRESHOLD, "{accepted} handshakes without a proof");
         };
         assert!(accepted >= RETRY_THRESHOLD / 2, "a proof after {accepted} handshakes");
-        // Addresses that cannot answer cost the server nothing but the Retry packet.
+        // A client that does not respond to Retry costs the server only that packet.
         let spoofed = self::socket();
         let mut retries = 0;
         for number in 0..HALF_OPEN {
@@ -83,7 +83,7 @@ fn half_open_handshakes_are_bounded_and_clients_are_served_beside() {
             }
         }
         assert!(retries > 0);
-        // A client that answers is accepted.
+        // A client that responds to Retry is accepted.
         let initial = handshakes.answer_retry(&mut half_open, &retry);
         socket.send_to(&initial, target.address).expect("sent");
         assert_eq!(handshakes.refusal(&mut half_open, &receive(&socket)), None);

@@ -1,4 +1,4 @@
-//! Server under attack over QUIC, and the innocent client beside the attack.
+//! Server under attack over QUIC, with an innocent client beside the attack.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -11,8 +11,8 @@ use super::client::TlsClient;
 use super::http3_client::{Http3Client, get};
 use super::support::Folder;
 
-/// Starts a server with a TLS site at a port, or at one that the kernel chooses. Returns its TLS address, which is
-/// another one than that of the site without TLS.
+/// Starts a server with a TLS site at a port, or at one that the kernel chooses. Returns its TLS address, which
+/// differs from the address of the site without TLS.
 fn start(mut setup: Setup, certificates: &Path, port: u16) -> (Server, SocketAddr) {
     let (certificate, key) = (certificates.join("a.pem"), certificates.join("a.key"));
     setup.tables = "state = \"state\"\n".to_owned();
@@ -56,7 +56,7 @@ fn a_restarted_server_resets_the_connections_of_the_killed_one() {
             assert!(old.request(get("https://z.test/small.txt"), b"").is_err());
             assert_eq!(old.connection.close_reason(), Some(quinn::ConnectionError::Reset));
         } else {
-            // Without the key of the old connection, its datagrams get no answer.
+            // Without the key of the old connection, the server does not respond to its datagrams.
             assert_eq!(old.connection.close_reason(), None);
         }
     }

@@ -293,7 +293,7 @@ impl ServerConnection {
     }
 }
 
-/// Returns whether the bytes consist of whole frames of unknown types.
+/// Returns true if the bytes consist of whole frames of unknown types.
 fn has_only_unknown_frames(mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         let Some((FrameHeader { kind, length }, size)) = FrameHeader::decode(bytes) else {

@@ -97,7 +97,7 @@ impl ServerConnection {
             Some(position) => position,
             None => {
                 if streams.len() == OPEN_MAX {
-                    // The oldest ignored stream makes room. Its reset, should it still arrive, is counted again.
+                    // The oldest ignored stream is removed. If its reset still arrives, it is counted again.
                     let oldest = streams.iter().position(|(_, kind)| *kind == StreamType::Ignored);
                     streams.remove(oldest.ok_or(ConnectionError::StreamCreation)?);
                 }

@@ -111,8 +111,8 @@ impl Connection {
         }
     }
 
-    /// Begins the time after which the client is pinged. A tunnel or a slow handler may be silent for longer than the
-    /// idle timeout of QUIC.
+    /// Starts the interval after which PING is sent. A tunnel or a slow handler may be silent for longer than the idle
+    /// timeout of QUIC.
     fn begin_ping_interval(&mut self, worker: &Worker) {
         let ticks = worker.wheel.ticks(rocknet_quic::PING_INTERVAL);
         self.deadlines.begin(Wait::Handler, ticks);

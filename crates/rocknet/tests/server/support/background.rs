@@ -11,15 +11,15 @@ use tokio::time::timeout;
 
 use super::DEADLINE;
 
-/// Time limit of a farewell.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// Time limit for the orderly end of a client.
+const CLOSING_LIMIT: Duration = Duration::from_secs(1);
 
-type Farewell = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Closing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runtime in a separate thread, which ends when this is dropped.
 pub struct Background {
     handle: Handle,
-    stop: Option<oneshot::Sender<Farewell>>,
+    stop: Option<oneshot::Sender<Closing>>,
 }
 
 impl Background {
@@ -29,12 +29,12 @@ impl Background {
             .enable_all()
             .build()
             .expect("a runtime");
-        let (stop, stopped) = oneshot::channel::<Farewell>();
+        let (stop, stopped) = oneshot::channel::<Closing>();
         let handle = runtime.handle().clone();
         std::thread::spawn(move || {
             runtime.block_on(async {
-                if let Ok(farewell) = stopped.await {
-                    let _ = timeout(FAREWELL, farewell).await;
+                if let Ok(closing) = stopped.await {
+                    let _ = timeout(CLOSING_LIMIT, closing).await;
                 }
             });
         });
@@ -44,10 +44,10 @@ impl Background {
         }
     }
 
-    /// Ends the thread after `farewell`, which may take a second.
-    pub fn end_after(&mut self, farewell: impl Future<Output = ()> + Send + 'static) {
+    /// Ends the thread after the future `closing`, which may take a second.
+    pub fn end_after(&mut self, closing: impl Future<Output = ()> + Send + 'static) {
         if let Some(stop) = self.stop.take() {
-            let _ = stop.send(Box::pin(farewell));
+            let _ = stop.send(Box::pin(closing));
         }
     }
 
@@ -57,9 +57,9 @@ impl Background {
         self.try_block_on(DEADLINE, future).expect("nothing came in time")
     }
 
-    /// Waits for a future. Returns `None` after `patience`.
-    pub fn try_block_on<F: Future>(&self, patience: Duration, future: F) -> Option<F::Output> {
-        self.handle.block_on(async { timeout(patience, future).await }).ok()
+    /// Waits for a future. Returns `None` after `limit`.
+    pub fn try_block_on<F: Future>(&self, limit: Duration, future: F) -> Option<F::Output> {
+        self.handle.block_on(async { timeout(limit, future).await }).ok()
     }
 
     /// Runs a future on the thread.

@@ -74,9 +74,9 @@ impl Http2 {
         self.runtime.block_on(future)
     }
 
-    /// Like `wait`, but returns `None` after `patience`.
-    pub fn try_wait<F: Future>(&self, patience: std::time::Duration, future: F) -> Option<F::Output> {
-        self.runtime.try_block_on(patience, future)
+    /// Works like `wait`, but returns `None` after `limit`.
+    pub fn try_wait<F: Future>(&self, limit: std::time::Duration, future: F) -> Option<F::Output> {
+        self.runtime.try_block_on(limit, future)
     }
 
     /// Returns true if the server accepts extended CONNECT. Valid only after the first response.

@@ -130,9 +130,9 @@ impl Http3Client {
         self.runtime.block_on(future)
     }
 
-    /// Like `block_on`, but returns `None` after `patience`.
-    pub fn try_block_on<F: Future>(&self, patience: Duration, future: F) -> Option<F::Output> {
-        self.runtime.try_block_on(patience, future)
+    /// Works like `block_on`, but returns `None` after `limit`.
+    pub fn try_block_on<F: Future>(&self, limit: Duration, future: F) -> Option<F::Output> {
+        self.runtime.try_block_on(limit, future)
     }
 
     /// Runs a future on the thread of the client.

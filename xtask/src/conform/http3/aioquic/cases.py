@@ -127,7 +127,7 @@ async def key_update(target):
 
 
 async def version_negotiation(target):
-    """The first packet has an unknown version; the server answers with those that it supports."""
+    """The first packet has an unknown version; the server responds with those that it supports."""
     versions = [UNKNOWN_VERSION, VERSION_1]
     async with target.connection(original_version=UNKNOWN_VERSION, supported_versions=versions) as client:
         equal(client.quic._version_negotiated_incompatible, True, "Version Negotiation received")

@@ -15,7 +15,7 @@ class HalfOpen(asyncio.DatagramProtocol):
         self._changed = asyncio.Event()
 
     async def begin(self, count):
-        """Begins handshakes and waits until the server has answered each of them."""
+        """Begins handshakes and waits until the server has responded to each of them."""
         loop = asyncio.get_running_loop()
         address = ("127.0.0.1", self._target.port)
         self._transport, _ = await loop.create_datagram_endpoint(lambda: self, remote_addr=address)

@@ -142,7 +142,7 @@ type halfOpen struct {
 	answered chan string
 }
 
-// Passes nothing to the connections. Reports the connection ID of each answer, which is the destination of a packet
+// Passes no packet to the connections. Reports the connection ID of each response, which is the destination of a packet
 // with a long header (RFC 9000, section 17.2).
 func (silent *halfOpen) ReadFrom(buffer []byte) (int, net.Addr, error) {
 	for {
@@ -156,7 +156,7 @@ func (silent *halfOpen) ReadFrom(buffer []byte) (int, net.Addr, error) {
 	}
 }
 
-// Begins handshakes, and waits until the server has answered each of them. The returned function ends them.
+// Begins handshakes, and waits until the server has responded to each of them. The returned function ends them.
 func (site *target) openHalf(ctx context.Context, count int) (func(), error) {
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -173,7 +173,7 @@ func (site *target) openHalf(ctx context.Context, count int) (func(), error) {
 	known := map[string]bool{}
 	stop := func() {
 		cancel()
-		// Answers that nobody reads must not block the transport.
+		// Unread responses must not block the transport.
 		go func() {
 			for range silent.answered {
 			}
