@@ -143,22 +143,27 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn this_process_uses_cpu_and_memory() {
-        let pid = std::process::id();
+    fn a_busy_process_uses_cpu_and_memory() {
+        // A process of its own, because the threads of other tests end in this one, and their CPU time with them.
+        let mut busy = Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+            .expect("a process");
+        let pid = busy.id();
         let before = cpu_ns(pid, None);
-        let mut sum = 0u64;
         while cpu_ns(pid, None) == before {
-            sum = std::hint::black_box(sum.wrapping_add(1));
+            std::thread::yield_now();
         }
         let mut meter = Meter::new(pid, None);
         meter.begin();
         while meter.spent_ns == 0 {
-            sum = std::hint::black_box(sum.wrapping_add(1));
             meter.end();
         }
         assert!(meter.seconds > 0.0 && meter.spent_ns <= cpu_ns(pid, None) - before);
         assert!(memory_kib(pid, Memory::Resident) > 0);
         assert!(memory_kib(pid, Memory::Peak) >= 1);
+        busy.kill().expect("killed");
+        busy.wait().expect("ended");
     }
 
     #[test]

@@ -161,12 +161,19 @@ pub fn connect(
     connect_with(client, address, quinn::TransportConfig::default())
 }
 
+/// Initial congestion window of clients, in bytes. `quinn` sends no CONNECTION_CLOSE while the congestion window holds
+/// back data, so the server would notice the end of such a client only after a timeout.
+const CONGESTION_WINDOW: u64 = 16 << 20;
+
 /// Opens a QUIC connection with these windows and limits.
 pub fn connect_with(
     client: &TlsClient<'_>,
     address: SocketAddr,
-    transport: quinn::TransportConfig,
+    mut transport: quinn::TransportConfig,
 ) -> Result<(Background, quinn::Endpoint, quinn::Connection), quinn::ConnectionError> {
+    let mut congestion = quinn::congestion::CubicConfig::default();
+    congestion.initial_window(CONGESTION_WINDOW);
+    transport.congestion_controller_factory(Arc::new(congestion));
     let mut tls = client.config();
     tls.alpn_protocols = vec![b"h3".to_vec()];
     let tls = QuicClientConfig::try_from(tls).expect("TLS 1.3");
