@@ -29,4 +29,4 @@ pub use issuer::{Authority, CertificateRequest, Issuer};
 pub use manager::{CertificateManager, state_folder};
 pub use secure_site::{SecureSite, TlsPolicy};
 pub use store::CertificateStore;
-pub use tls_config::{ACME_PROTOCOL, HTTP_2, HTTP_3, PROTOCOLS, read_roots};
+pub use tls_config::{ACME_PROTOCOL, HQ_INTEROP, HTTP_2, HTTP_3, PROTOCOLS, read_roots};

@@ -101,8 +101,8 @@ impl CertificateManager {
         set
     }
 
-    /// Prepares the TLS side of a site; `None` if the site is served only in clear text.
-    pub fn secure_site(&self, site: &Site) -> Option<SecureSite> {
+    /// Prepares the TLS side of a site; `None` if the site is served only in clear text. `mode`: mode of the server.
+    pub fn secure_site(&self, site: &Site, mode: Mode) -> Option<SecureSite> {
         let tls = site.tls.as_ref()?;
         let certificates = match &tls.source {
             CertificateSource::Files(files) => SiteCertificates::Files(self.files(files)),
@@ -110,7 +110,7 @@ impl CertificateManager {
                 default_name: names(site).swap_remove(0),
             },
         };
-        let config = self.tls_configs.build(tls.min, tls.client.as_ref()).map(Arc::new);
+        let config = self.tls_configs.build(tls.min, tls.client.as_ref(), mode).map(Arc::new);
         Some(SecureSite::new(site, tls, certificates, config))
     }
 

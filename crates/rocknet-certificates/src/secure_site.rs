@@ -8,7 +8,7 @@ use rustls::server::{ProducesTickets, ServerSessionMemoryCache};
 use rustls::{ProtocolVersion, ServerConfig};
 
 use super::files::FileSet;
-use super::{CertificateSet, CertificateStore, HTTP_3};
+use super::{CertificateSet, CertificateStore, HQ_INTEROP, HTTP_3};
 
 /// A site that is served over TLS.
 pub struct SecureSite {
@@ -20,6 +20,8 @@ pub struct SecureSite {
     /// Parameters that decide which other sites a connection may serve.
     pub policy: Arc<TlsPolicy>,
     early_data: bool,
+    /// Also offers `hq-interop` over QUIC.
+    hq_interop: bool,
 }
 
 /// Configurations for one certificate set.
@@ -95,6 +97,7 @@ impl SecureSite {
             }),
             // The certificate of a client is not verified again when its session is resumed.
             early_data: tls.early_data && tls.client.is_none(),
+            hq_interop: site.http3.hq_interop,
         }
     }
 
@@ -122,6 +125,9 @@ impl SecureSite {
         tcp.cert_resolver = Arc::<CertificateSet>::clone(&set);
         let mut quic = tcp.clone();
         quic.alpn_protocols = vec![HTTP_3.to_vec()];
+        if self.hq_interop {
+            quic.alpn_protocols.push(HQ_INTEROP.to_vec());
+        }
         if self.early_data {
             accept_early_data(&mut quic);
         }

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rocknet_config::model::{ClientAuth, TlsVersion};
+use rocknet_config::model::{ClientAuth, Mode, TlsVersion};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ProducesTickets, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{KeyLog, KeyLogFile, RootCertStore, ServerConfig};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
@@ -19,6 +19,8 @@ pub const PROTOCOLS: &[&[u8]] = &[HTTP_2, b"http/1.1"];
 pub const HTTP_2: &[u8] = b"h2";
 /// ALPN name of HTTP/3, offered only over QUIC (RFC 9114 §3.1).
 pub const HTTP_3: &[u8] = b"h3";
+/// ALPN name of HTTP/0.9 over QUIC, which test clients use.
+pub const HQ_INTEROP: &[u8] = b"hq-interop";
 /// ALPN name that a CA offers to validate a TLS-ALPN-01 challenge (RFC 8737 §3).
 pub const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 
@@ -32,7 +34,13 @@ type Roots = (bool, Vec<CertificateDer<'static>>);
 pub struct TlsConfigBuilder {
     provider: Arc<CryptoProvider>,
     tickets: Mutex<HashMap<Option<Roots>, Arc<dyn ProducesTickets>>>,
+    /// Writer of the secrets of handshakes, opened once for the file that [`KEY_LOG_VARIABLE`] names.
+    key_log: OnceLock<Arc<dyn KeyLog>>,
 }
+
+/// Environment variable with the file to which a server in `dev` mode appends the secrets of its TLS connections, in
+/// the format that Wireshark reads (RFC 9850).
+const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";
 
 impl TlsConfigBuilder {
     /// Creates a builder without ticket keys.
@@ -40,14 +48,16 @@ impl TlsConfigBuilder {
         TlsConfigBuilder {
             provider: Arc::new(aws_lc_rs::default_provider()),
             tickets: Mutex::default(),
+            key_log: OnceLock::new(),
         }
     }
 
-    /// Builds a configuration without a certificate.
+    /// Builds a configuration without a certificate. In `dev` mode, the secrets of its connections are written to the
+    /// file that the variable `SSLKEYLOGFILE` names.
     ///
     /// # Errors
     /// Describes for the operator why the configuration cannot be built.
-    pub fn build(&self, min: TlsVersion, client: Option<&ClientAuth>) -> Result<ServerConfig, String> {
+    pub fn build(&self, min: TlsVersion, client: Option<&ClientAuth>, mode: Mode) -> Result<ServerConfig, String> {
         let versions: &[_] = match min {
             TlsVersion::V12 => &[&TLS13, &TLS12],
             TlsVersion::V13 => &[&TLS13],
@@ -69,6 +79,9 @@ impl TlsConfigBuilder {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.ticketer = self.tickets(roots)?;
         config.max_early_data_size = 0;
+        if mode == Mode::Dev {
+            config.key_log = Arc::clone(self.key_log.get_or_init(open_key_log));
+        }
         Ok(config)
     }
 
@@ -77,7 +90,7 @@ impl TlsConfigBuilder {
     /// # Errors
     /// Describes why the configuration cannot be built.
     pub fn challenge(&self) -> Result<ServerConfig, String> {
-        let mut config = self.build(TlsVersion::V12, None)?;
+        let mut config = self.build(TlsVersion::V12, None, Mode::Prod)?;
         config.alpn_protocols = vec![ACME_PROTOCOL.to_vec()];
         config.send_tls13_tickets = 0;
         Ok(config)
@@ -108,6 +121,15 @@ impl TlsConfigBuilder {
         all.insert(roots, Arc::clone(&ticketer));
         Ok(ticketer)
     }
+}
+
+/// Opens the file for secrets, if the variable names one.
+fn open_key_log() -> Arc<dyn KeyLog> {
+    if let Some(path) = std::env::var_os(KEY_LOG_VARIABLE) {
+        let path = path.display();
+        tracing::warn!("SSLKEYLOGFILE is set: with {path}, anyone can decrypt the TLS connections of this server");
+    }
+    Arc::new(KeyLogFile::new())
 }
 
 impl Default for TlsConfigBuilder {

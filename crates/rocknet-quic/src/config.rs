@@ -7,7 +7,7 @@ use std::time::Duration;
 use aws_lc_rs::{hkdf, hmac, rand};
 use quinn_proto::congestion::CubicConfig;
 use quinn_proto::{
-    BloomTokenLog, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig,
+    BloomTokenLog, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, QlogStream, ServerConfig, TransportConfig,
     ValidationTokenConfig, VarInt,
 };
 
@@ -136,13 +136,14 @@ pub(crate) fn server_config(keys: &SharedKeys, crypto: &Arc<SelectingConfig>) ->
     let log = Arc::<BloomTokenLog>::clone(&keys.token_log);
     tokens.sent(NEW_TOKENS).log(log);
     config
-        .transport_config(Arc::new(transport_config()))
+        .transport_config(Arc::new(transport_config(None)))
         .validation_token_config(tokens)
         .max_incoming(MAX_INCOMING);
     config
 }
 
-fn transport_config() -> TransportConfig {
+/// Returns the settings of QUIC. `trace`: trace of the connection, if it is traced.
+pub(crate) fn transport_config(trace: Option<QlogStream>) -> TransportConfig {
     let mut transport = TransportConfig::default();
     let mut discovery = MtuDiscoveryConfig::default();
     discovery.upper_bound(MAX_MTU);
@@ -157,6 +158,7 @@ fn transport_config() -> TransportConfig {
         .initial_mtu(INITIAL_MTU)
         .mtu_discovery_config(Some(discovery))
         .datagram_receive_buffer_size(None)
+        .qlog_stream(trace)
         .congestion_controller_factory(Arc::new(CubicConfig::default()));
     transport
 }

@@ -27,6 +27,7 @@ use crate::forwarding::{ForwardedDatagram, Forwarding};
 use crate::shared::{Core, Shared, to_transmit};
 use crate::timers::Timers;
 use crate::tls::{SelectConfig, SelectingConfig};
+use crate::trace::{self, OpenTrace};
 
 /// Maximum number of receive calls in one poll, before other tasks run. One call receives up to 8 batches of up to 64
 /// datagrams.
@@ -49,6 +50,8 @@ pub struct QuicEndpoint {
     keys: SharedKeys,
     tls: Arc<SelectingConfig>,
     server_config: Arc<ServerConfig>,
+    /// `None` if connections are not traced.
+    traces: Option<Arc<dyn OpenTrace>>,
     accepted: VecDeque<Connection>,
     is_stopped: bool,
 }
@@ -96,6 +99,7 @@ impl QuicEndpoint {
             keys: keys.clone(),
             tls,
             server_config,
+            traces: None,
             accepted: VecDeque::new(),
             is_stopped: false,
         })
@@ -121,6 +125,11 @@ impl QuicEndpoint {
         let core = &mut self.shared.core.borrow_mut();
         core.endpoint.set_server_config(Some(Arc::clone(&self.server_config)));
         Ok(())
+    }
+
+    /// Traces new connections with `traces`, or not at all.
+    pub fn set_traces(&mut self, traces: Option<Arc<dyn OpenTrace>>) {
+        self.traces = traces;
     }
 
     /// Refuses new connections from now on, and ignores datagrams of unknown connections. Open connections continue.
@@ -283,6 +292,10 @@ impl QuicEndpoint {
                 };
                 let mut config = ServerConfig::clone(&self.server_config);
                 config.crypto = Arc::new(self.tls.at(incoming.local_ip()));
+                if let (Admission::Accept, Some(traces)) = (action, &self.traces) {
+                    let trace = trace::open(&**traces, *incoming.orig_dst_cid());
+                    config.transport_config(Arc::new(config::transport_config(trace)));
+                }
                 let is_validated = incoming.remote_address_validated();
                 match admit(core, action, incoming, Arc::new(config), now, &mut self.response) {
                     Admitted::Connection(handle, inner) => {

@@ -17,6 +17,7 @@ mod stream;
 mod tests;
 mod timers;
 mod tls;
+mod trace;
 
 pub use config::{MAX_STREAMS, PING_INTERVAL, SECRET_LENGTH, SEND_WINDOW, SharedKeys};
 pub use connection::Connection;
@@ -26,3 +27,4 @@ pub use forwarding::Forwarding;
 pub use quinn_proto::{ConnectionError, Dir, Event, StreamEvent, StreamId};
 pub use stream::{ReadOutcome, stream_id};
 pub use tls::{HandshakeInfo, SelectConfig, SelectedConfig};
+pub use trace::OpenTrace;

@@ -84,7 +84,7 @@ fn main() -> ExitCode {
             });
         }
     }
-    let server = match Server::start(loaded.config, mounts, &mut || Ok(())) {
+    let server = match Server::start(loaded.config, mounts, &mut ()) {
         Ok(server) => server,
         Err(error) => {
             eprintln!("{error}");

@@ -79,7 +79,7 @@ impl<'w> AcceptLoop<'w> {
     /// Uses the current configuration of the worker for new QUIC connections.
     pub fn reconfigure_quic(&mut self) {
         if let Some(endpoint) = &mut self.quic
-            && let Err(error) = endpoint.set_selector(transport::quic::selector(self.worker))
+            && let Err(error) = transport::quic::reconfigure(endpoint, self.worker)
         {
             tracing::error!(address = %self.worker.address, "QUIC keeps the old certificates: {error}");
         }

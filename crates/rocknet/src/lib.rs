@@ -17,6 +17,7 @@ pub mod listener;
 pub mod metrics;
 pub mod pipeline;
 pub mod protocol;
+pub mod qlog;
 pub mod registries;
 pub mod report;
 pub mod secure_fields;

@@ -7,7 +7,8 @@
 //!              ├─ programs    permits for CGI programs; thread rn-cgi, which kills them at their time limit
 //!              ├─ libraries   controllers; a process and a thread rn-isolated for each isolated library
 //!              ├─ folders     open folders of sites
-//!              └─ access      verified passwords, and clients that guess passwords
+//!              ├─ access      verified passwords, and clients that guess passwords
+//!              └─ qlog        traces of QUIC connections; thread rn-qlog
 //! ```
 //! Two servers in one process share none of this state. The following values belong to the process and remain static:
 //! - `clock::uptime_ms`: the start of the monotonic clock, a constant once it is set.
@@ -39,6 +40,7 @@ use crate::gateway::gateway::Backends;
 use crate::gateway::php;
 use crate::handler::controller::Libraries;
 use crate::proxy::{Dialer, Upstreams};
+use crate::qlog::QlogWriter;
 
 /// The registries of one server.
 pub struct Registries {
@@ -61,6 +63,8 @@ pub struct Registries {
     pub filters: Filters,
     /// Limit on the number of files that are encoded at the same time while they are sent.
     pub streams: EncoderLimit,
+    /// Writer of the traces of QUIC connections.
+    pub qlog: Arc<QlogWriter>,
     tree_ids: AtomicU32,
     generations: AtomicU64,
 }
@@ -89,6 +93,7 @@ impl Registries {
             access: State::new(random_key()),
             filters: filter::all(&streams),
             streams,
+            qlog: Arc::default(),
             tree_ids: AtomicU32::new(0),
             generations: AtomicU64::new(0),
             time,
@@ -113,6 +118,7 @@ impl Registries {
             self.upstreams.stop(deadline),
             self.programs.stop(deadline),
             self.libraries.stop(deadline),
+            self.qlog.stop(deadline),
         ];
         self.backends.close_all_idle();
         ended.into_iter().all(|ended| ended)

@@ -7,15 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rocknet_config::model::{Config, Workers};
+use rocknet_config::model::{Config, Log, Workers};
 use rocknet_control::{SiteSummary, Status};
 use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindError, BindErrorKind, ListenOptions, Listener};
-use rocknet_quic::SharedKeys;
 
 use crate::backend::BackendChoice;
 use crate::blocking::Pool;
-use crate::certificates::storage::FileStorage;
 use crate::certificates::{CertificateManager, state_folder};
 use crate::clock::uptime_ms;
 use crate::files::cache::{FileCache, most_open_files};
@@ -30,7 +28,7 @@ use crate::report;
 use crate::snapshot::{Mount, Snapshot, quic_addresses};
 use crate::spool;
 use crate::transport::quic::QuicSocket;
-use crate::transport::quic_secret::{self, StoredKeys};
+use crate::transport::quic_secret::QuicKeys;
 use crate::worker::Shared;
 
 /// Maximum number of worker threads in total if `server.workers` is `auto`.
@@ -54,7 +52,7 @@ pub enum StartError {
     /// An address cannot be bound.
     Bind(BindError),
     /// A valid configuration cannot be applied on this machine, for instance because a log cannot be opened or a user
-    /// is unknown. Also the error of [`BeforeThreads`].
+    /// is unknown. Also the error of [`StartHooks::before_threads`].
     Setup(String),
     /// A thread or another resource of the operating system cannot be created.
     Io(io::Error),
@@ -67,7 +65,7 @@ pub struct Server {
     shared: Shared,
     metrics: Metrics,
     /// Keys of connection IDs and tokens, which outlive a reload.
-    quic_keys: SharedKeys,
+    quic_keys: QuicKeys,
     mounts: Vec<Mount>,
     state: Mutex<ServerState>,
     /// Stopped after the last request.
@@ -81,23 +79,31 @@ struct ServerState {
     last_reload_error: Option<String>,
 }
 
-/// Function called after the addresses are bound and before threads are started. If it returns a message as its error,
-/// the start fails.
-pub type BeforeThreads<'a> = &'a mut dyn FnMut() -> Result<(), String>;
-
-impl Server {
-    /// Binds every address and starts the workers. `before_threads` is called in between, so that it can drop
-    /// privileges.
+/// Steps of a start that the program takes part in. `()` takes part in none.
+pub trait StartHooks {
+    /// Called after the addresses are bound and before threads are started, so that it can drop privileges.
     ///
     /// # Errors
     ///
-    /// Fails if an address cannot be bound, `before_threads` fails, the configuration cannot be applied, or a thread
-    /// cannot be started.
-    pub fn start(
-        mut config: Config,
-        mounts: Vec<Mount>,
-        before_threads: BeforeThreads<'_>,
-    ) -> Result<Server, StartError> {
+    /// The message with which the start fails.
+    fn before_threads(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Called once the logs are open, before anything is logged.
+    fn log_opened(&mut self, _log: &Log, _logger: &Logger) {}
+}
+
+impl StartHooks for () {}
+
+impl Server {
+    /// Binds every address and starts the workers.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an address cannot be bound, [`StartHooks::before_threads`] fails, the configuration cannot be applied,
+    /// or a thread cannot be started.
+    pub fn start(mut config: Config, mounts: Vec<Mount>, hooks: &mut dyn StartHooks) -> Result<Server, StartError> {
         // The uptime counts from here.
         uptime_ms();
         descriptors::raise();
@@ -105,23 +111,13 @@ impl Server {
         // Determined once, because the default is another folder after `before_threads` has changed the user.
         let state_folder = state_folder(&config);
         let quic = quic_addresses(&config);
-        // Without HTTPS, the state folder may not even exist.
-        let stored = if quic.is_empty() {
-            SharedKeys::random().map(|keys| StoredKeys { keys, warning: None })
-        } else {
-            quic_secret::load(&FileStorage::new(&state_folder))
-        };
-        let StoredKeys {
-            keys: quic_keys,
-            warning: quic_warning,
-        } = stored.map_err(StartError::Io)?;
-        let mut bound = bind_all(
-            &addresses,
-            worker_count(&config, addresses.len()),
-            &[],
-            &quic,
-            &quic_keys,
-        )?;
+        let (quic_keys, mut quic_failures) = (QuicKeys::new(&state_folder), Vec::new());
+        if !quic.is_empty() {
+            // Loaded with the privileges of the start, which may be necessary to create the state folder.
+            quic_keys.get().map_err(StartError::Io)?;
+        }
+        let workers = worker_count(&config, addresses.len());
+        let mut bound = bind_all(&addresses, workers, &[], &quic, &quic_keys, &mut quic_failures)?;
         let quic: BTreeSet<Address> = bound
             .iter()
             .filter(|(_, sockets)| !sockets.quic.is_empty())
@@ -131,15 +127,15 @@ impl Server {
         // Private keys are read before privileges are dropped. The variable keeps them in memory until the snapshot
         // refers to them.
         let _files = certificates.read_files(&config);
-        before_threads().map_err(StartError::Setup)?;
+        hooks.before_threads().map_err(StartError::Setup)?;
         // Checked with the privileges that the workers will have.
         let backend = BackendChoice::new(config.server.backend).map_err(StartError::Setup)?;
 
         let logger =
             Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
-        if let Some(warning) = quic_warning {
-            tracing::warn!("{warning}");
-        }
+        hooks.log_opened(&config.log, &logger);
+        quic_keys.log_warning();
+        quic_failures.iter().for_each(QuicFailure::log);
         // The processes that run PHP are started with the privileges of the workers.
         accounts::apply_default(&mut config);
         let php = php::PhpManager::new(state_folder);
@@ -295,10 +291,12 @@ impl Server {
         let mut quic = quic_addresses(&config);
         // A kept address gets UDP sockets at the first reload that requires them, and keeps them.
         let mut added_quic = BTreeMap::new();
+        let mut quic_failures = Vec::new();
         quic.retain(|address| match state.listeners.get(address) {
             Some(kept) if !kept.has_quic() => {
-                let sockets = QuicSocket::bind(kept.bound(), kept.workers(), &self.quic_keys);
-                let sockets = quic_or_none(sockets, address);
+                let keys = self.quic_keys.get();
+                let sockets = keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), keys));
+                let sockets = quic_or_none(sockets, address, &mut quic_failures);
                 let is_bound = !sockets.is_empty();
                 added_quic.insert(address.clone(), sockets);
                 is_bound
@@ -325,7 +323,9 @@ impl Server {
             .collect();
         let workers = worker_count(&snapshot.config, addresses.len());
         let held: Vec<&Listener> = state.listeners.values().map(ActiveListener::socket).collect();
-        let bound = bind_all(&new, workers, &held, &quic, &self.quic_keys)?;
+        let bound = bind_all(&new, workers, &held, &quic, &self.quic_keys, &mut quic_failures)?;
+        self.quic_keys.log_warning();
+        quic_failures.iter().for_each(QuicFailure::log);
         let kept = state
             .listeners
             .iter()
@@ -451,13 +451,14 @@ fn bind_all(
     workers: usize,
     held: &[&Listener],
     quic: &BTreeSet<Address>,
-    quic_keys: &SharedKeys,
+    quic_keys: &QuicKeys,
+    quic_failures: &mut Vec<QuicFailure>,
 ) -> Result<BTreeMap<Address, ListenerSockets>, StartError> {
     let options = ListenOptions {
         reuse_port: workers > 1,
         ..ListenOptions::default()
     };
-    let bind = |address: &Address| {
+    let mut bind = |address: &Address| {
         let mut attempts = 1;
         loop {
             let mut tcp = vec![bind_with_retry(address, options, held)?];
@@ -467,14 +468,15 @@ fn bind_all(
             if !quic.contains(address) {
                 return Ok((address.clone(), ListenerSockets { tcp, quic: Vec::new() }));
             }
-            let quic = QuicSocket::bind(tcp[0].address(), workers, quic_keys);
+            let keys = quic_keys.get();
+            let quic = keys.and_then(|keys| QuicSocket::bind(tcp[0].address(), workers, keys));
             // The UDP port of the number that the kernel chose for TCP may be in use.
             let is_any_port = matches!(address, Address::Tcp { port: 0, .. });
             if quic.is_err() && is_any_port && attempts < ANY_PORT_ATTEMPTS {
                 attempts += 1;
                 continue;
             }
-            let quic = quic_or_none(quic, address);
+            let quic = quic_or_none(quic, address, quic_failures);
             return Ok((address.clone(), ListenerSockets { tcp, quic }));
         }
     };
@@ -487,11 +489,31 @@ fn bind_all(
 /// Maximum number of ports of the kernel's choice that are tried for TCP and UDP together.
 const ANY_PORT_ATTEMPTS: usize = 8;
 
-/// Returns the UDP sockets of an address. If the port could not be bound, for instance because another program uses it,
-/// the address is served without HTTP/3.
-fn quic_or_none(bound: io::Result<Vec<QuicSocket>>, address: &Address) -> Vec<QuicSocket> {
-    bound.unwrap_or_else(|error| {
+/// UDP port that could not be bound, for instance because another program uses it.
+struct QuicFailure {
+    address: Address,
+    error: io::Error,
+}
+
+impl QuicFailure {
+    fn log(&self) {
+        let QuicFailure { address, error } = self;
         tracing::error!(%address, "the UDP port cannot be opened, and HTTP/3 is not served there: {error}");
+    }
+}
+
+/// Returns the UDP sockets of an address. If the port could not be bound, the address is served without HTTP/3, and the
+/// failure is added to `failures`. At the start, it is logged once the logs are open.
+fn quic_or_none(
+    bound: io::Result<Vec<QuicSocket>>,
+    address: &Address,
+    failures: &mut Vec<QuicFailure>,
+) -> Vec<QuicSocket> {
+    bound.unwrap_or_else(|error| {
+        failures.push(QuicFailure {
+            address: address.clone(),
+            error,
+        });
         Vec::new()
     })
 }

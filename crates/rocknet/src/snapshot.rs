@@ -76,7 +76,12 @@ impl Snapshot {
             let access = logger
                 .sink(&site.access.target, site.access.format)
                 .map_err(|error| format!("site {}: cannot open its access log: {error}", site.name))?;
-            let mut built = Site::new(site, &context, access, certificates.secure_site(site))?;
+            let mut built = Site::new(
+                site,
+                &context,
+                access,
+                certificates.secure_site(site, config.server.mode),
+            )?;
             for mount in mounts.iter().filter(|mount| mount.site == site.name) {
                 built.mount(site, &mount.pattern, &mount.handler, &context)?;
             }

@@ -268,7 +268,7 @@ fn start(text: &str, folder: &Path, mark: Mark) -> (Server, SocketAddr) {
         pattern: Pattern::Exact("/mark".into()),
         handler: Arc::new(mark),
     };
-    let server = Server::start(config, vec![mark], &mut || Ok(())).expect("a server");
+    let server = Server::start(config, vec![mark], &mut ()).expect("a server");
     let port = match server.listeners().first() {
         Some((_, Address::Tcp { port, .. }, _)) => *port,
         other => panic!("{other:?}"),

@@ -257,8 +257,7 @@ impl Example {
         let mut config = loaded.config;
         let relocated = relocate_ports(&mut config);
         let mut again = config.clone();
-        let server =
-            Server::start(config, Vec::new(), &mut || Ok(())).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let server = Server::start(config, Vec::new(), &mut ()).unwrap_or_else(|error| panic!("{name}: {error}"));
         let bound: BTreeMap<Address, Address> = server
             .listeners()
             .into_iter()

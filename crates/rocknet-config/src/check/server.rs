@@ -64,7 +64,9 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
         .and_then(|node| user(check, "user", node));
     let script_user = script_user(check, table, user.as_deref());
     let state = table.and_then(|t| t.node("state"));
+    let qlog = table.and_then(|t| t.node("qlog"));
     let mut server = Server {
+        qlog: qlog.and_then(|node| path::existing_folder(check, "qlog", node)),
         state: state.and_then(|node| path::folder(check, "state", node)),
         user,
         script_user,

@@ -33,7 +33,7 @@ pub(super) const KEYS: &[Key] = &[
         )),
     ])
     .example("http3 = false")
-    .elsewhere(&["h3", "quic", "http3_hq", "alt_svc"]),
+    .elsewhere(&["h3", "quic", "alt_svc"]),
     Key::new(
         "max_age",
         &[Section::Http3],
@@ -46,6 +46,16 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Http3(field!(max_age))])
     .example("max_age = \"7d\""),
+    Key::new(
+        "hq_interop",
+        &[Section::Http3],
+        Kind::Boolean,
+        "Also accepts `hq-interop` over QUIC: requests of one line, `GET /path`, that are answered with the content \
+         alone. Test clients of QUIC implementations use it; no browser does.",
+    )
+    .sets(&[Target::Http3(field!(hq_interop))])
+    .example("hq_interop = true")
+    .elsewhere(&["http3_hq"]),
 ];
 
 fn rendered(http3: Http3) -> Rendered {

@@ -64,6 +64,17 @@ pub(super) const KEYS: &[Key] = &[
     .example("state = \"/var/lib/rocknet\"")
     .elsewhere(&["storage", "data_dir"]),
     Key::new(
+        "qlog",
+        &[Section::Server],
+        Kind::Text("folder"),
+        "Folder for traces of QUIC connections in the qlog format, one file for each connection, to debug HTTP/3. The \
+         folder must exist and be writable by the server's user. A trace lists the packets that were sent, received \
+         and lost, without their content. At most 256 connections are traced at once, each up to 64 MiB. The files are \
+         not deleted.",
+    )
+    .example("qlog = \"/var/tmp/qlog\"")
+    .elsewhere(&["quic_qlog", "qlog_dir", "qlog_path"]),
+    Key::new(
         "workers",
         &[Section::Server],
         Kind::Either(&[

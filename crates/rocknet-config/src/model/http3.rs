@@ -12,5 +12,7 @@ with_defaults! {
         pub enabled: bool = true,
         /// Time for which clients may use the announced port without another response (`ma` of RFC 7838 §3.1).
         pub max_age: Duration = Duration::from_secs(86_400),
+        /// True if `hq-interop` (HTTP/0.9 over QUIC) is accepted too, for tests with other implementations.
+        pub hq_interop: bool = false,
     }
 }

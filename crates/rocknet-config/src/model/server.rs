@@ -71,6 +71,8 @@ with_defaults! {
         pub mode: Mode = Mode::default(),
         /// Folder for certificates and other files that the server creates; `None`: the default folder of the system.
         pub state: Option<PathBuf> = None,
+        /// Folder for traces of QUIC connections; `None`: no traces are written.
+        pub qlog: Option<PathBuf> = None,
         /// Number of workers per listening port.
         pub workers: Workers = Workers::default(),
         /// I/O back end.

@@ -3,6 +3,7 @@
 mod connection;
 mod error;
 mod frame;
+mod hq;
 mod prepared;
 mod settings;
 mod stream;
@@ -13,6 +14,7 @@ pub use crate::multiplexed::{Priority, SendError, URGENCY_LEVELS};
 pub use crate::qpack::QpackError;
 pub use connection::{Config, ConnectionEvent, MAX_STREAMS, ReceivedEvent, ServerConnection};
 pub use error::{ConnectionError, ErrorCode, StreamError};
+pub use hq::{HqContent, HqReceived, HqRequest};
 pub use prepared::PreparedHead;
 pub use stream::StreamId;
 pub use unidirectional::{Critical, UnidirectionalAction};

@@ -11,10 +11,10 @@ use rocknet::certificates::state_folder;
 use rocknet::certificates::storage::FileStorage;
 use rocknet::gateway::accounts;
 use rocknet::gateway::php;
-use rocknet::log::init_errors;
+use rocknet::log::{Logger, init_errors};
 use rocknet::report::MAX_FOLDERS_CHECKED;
-use rocknet::server::{Server, StartError};
-use rocknet_config::model::LogTarget;
+use rocknet::server::{Server, StartError, StartHooks};
+use rocknet_config::model::{Log, LogTarget};
 use rocknet_config::{Code, Config, Report};
 use rocknet_control::SiteSummary;
 use rocknet_io::machine;
@@ -73,9 +73,12 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         folder: state_folder(&config),
         is_needed: config.sites.iter().any(|site| site.tls.is_some()) || php::is_wanted(&config),
     };
-    let mut drop_privileges = || become_user(user.as_deref(), &state, &scripts);
-    let server = Server::start(config, Vec::new(), &mut drop_privileges).map_err(NotStarted::Start)?;
-    let _ = init_errors(&server.snapshot().config.log, server.logger());
+    let mut hooks = ProgramStart {
+        user: user.as_deref(),
+        state: &state,
+        scripts: &scripts,
+    };
+    let server = Server::start(config, Vec::new(), &mut hooks).map_err(NotStarted::Start)?;
     tracing::debug!("{}", server.backend());
     let has_console = options.console || is_terminal(StandardStream::Input);
     Ok(RunningServer {
@@ -87,6 +90,24 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         start_settings,
         has_console,
     })
+}
+
+/// Steps of the program during the start of its server.
+struct ProgramStart<'a> {
+    /// Account to switch to.
+    user: Option<&'a str>,
+    state: &'a StateFolder,
+    scripts: &'a accounts::AccountPlan,
+}
+
+impl StartHooks for ProgramStart<'_> {
+    fn before_threads(&mut self) -> Result<(), String> {
+        become_user(self.user, self.state, self.scripts)
+    }
+
+    fn log_opened(&mut self, log: &Log, logger: &Logger) {
+        let _ = init_errors(log, logger);
+    }
 }
 
 impl RunningServer {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rocknet_io::runtime::spawn;
 use rocknet_io::socket::Address;
 use rocknet_io::udp::{self, UdpSocket};
-use rocknet_quic::{Connection, Forwarding, Owner, QuicEndpoint, SelectConfig, SelectedConfig, SharedKeys};
+use rocknet_quic::{Connection, Forwarding, OpenTrace, Owner, QuicEndpoint, SelectConfig, SelectedConfig, SharedKeys};
 use rustls::server::ClientHello;
 
 use crate::certificates::CertificateManager;
@@ -53,13 +53,10 @@ impl QuicSocket {
     /// Fails if the system lacks a descriptor or random bytes.
     pub fn endpoint(&self, worker: &Rc<Worker>) -> io::Result<QuicEndpoint> {
         let socket = UdpSocket::new(self.socket.try_clone()?)?;
-        QuicEndpoint::new(
-            socket,
-            self.owner,
-            &self.keys,
-            self.forwarding.clone(),
-            selector(worker),
-        )
+        let forwarding = self.forwarding.clone();
+        let mut endpoint = QuicEndpoint::new(socket, self.owner, &self.keys, forwarding, selector(worker))?;
+        endpoint.set_traces(traces(worker));
+        Ok(endpoint)
     }
 }
 
@@ -73,8 +70,25 @@ pub fn serve(worker: &Rc<Worker>, connection: Connection) {
     spawn(h3::Connection::new(OpenConnection::quic(worker), connection, local));
 }
 
+/// Applies the worker's current configuration to new connections.
+///
+/// # Errors
+///
+/// Fails if the cryptographic library reports an error.
+pub fn reconfigure(endpoint: &mut QuicEndpoint, worker: &Worker) -> io::Result<()> {
+    endpoint.set_traces(traces(worker));
+    endpoint.set_selector(selector(worker))
+}
+
+/// Returns the object that opens the traces of connections; `None` if they are not traced.
+fn traces(worker: &Worker) -> Option<Arc<dyn OpenTrace>> {
+    let config = worker.config();
+    let folder = config.snapshot.config.server.qlog.as_ref()?;
+    Some(worker.shared.registries.qlog.traces_in(folder))
+}
+
 /// Returns the selector that chooses the TLS configuration of a handshake. It uses the worker's current configuration.
-pub fn selector(worker: &Worker) -> Arc<dyn SelectConfig> {
+fn selector(worker: &Worker) -> Arc<dyn SelectConfig> {
     let config = worker.config();
     Arc::new(SiteSelector {
         sites: Arc::clone(&config.sites),

@@ -4,19 +4,67 @@
 //! (RFC 9000 §10.3), and accepts the address validation tokens that it issued before (RFC 9000 §8.1.3).
 
 use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rocknet_quic::{SECRET_LENGTH, SharedKeys};
 
-use crate::certificates::storage::{Access, Storage};
+use crate::certificates::storage::{Access, FileStorage, Storage};
 
 /// Name of the item with the secret.
 const ITEM: &str = "quic/secret";
 
+/// QUIC keys of a server. They are loaded when HTTP/3 is served for the first time: without HTTPS, the state folder may
+/// not even exist.
+pub struct QuicKeys {
+    state_folder: PathBuf,
+    loaded: OnceLock<SharedKeys>,
+    /// Warning of the load that was not logged.
+    warning: Mutex<Option<String>>,
+}
+
+impl QuicKeys {
+    /// Makes the keys of a server without loading them.
+    pub fn new(state_folder: &Path) -> QuicKeys {
+        QuicKeys {
+            state_folder: state_folder.to_owned(),
+            loaded: OnceLock::new(),
+            warning: Mutex::default(),
+        }
+    }
+
+    /// Returns the keys, which are loaded by the first call.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system has no random bytes.
+    pub fn get(&self) -> io::Result<&SharedKeys> {
+        if let Some(keys) = self.loaded.get() {
+            return Ok(keys);
+        }
+        let StoredKeys { keys, warning } = load(&FileStorage::new(&self.state_folder))?;
+        *self.warning() = warning;
+        Ok(self.loaded.get_or_init(|| keys))
+    }
+
+    fn warning(&self) -> MutexGuard<'_, Option<String>> {
+        self.warning.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Logs the reason why the keys will not survive a restart, once. At the start, the keys are loaded before the logs
+    /// are open.
+    pub fn log_warning(&self) {
+        if let Some(warning) = self.warning().take() {
+            tracing::warn!("{warning}");
+        }
+    }
+}
+
 /// QUIC keys, and the reason why they will not survive a restart.
-pub struct StoredKeys {
-    pub keys: SharedKeys,
+struct StoredKeys {
+    keys: SharedKeys,
     /// Warning for the log; `None` if the secret is stored.
-    pub warning: Option<String>,
+    warning: Option<String>,
 }
 
 /// Returns the keys whose secret is stored. Without a stored secret, a new one is created and stored. If the storage
@@ -25,7 +73,7 @@ pub struct StoredKeys {
 /// # Errors
 ///
 /// Fails if the system has no random bytes.
-pub fn load(storage: &dyn Storage) -> io::Result<StoredKeys> {
+fn load(storage: &dyn Storage) -> io::Result<StoredKeys> {
     let mut warning = None;
     match storage.read(ITEM) {
         Ok(Some(bytes)) => match bytes.try_into() {
@@ -64,7 +112,6 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::certificates::storage::FileStorage;
 
     fn stored(storage: &FileStorage) -> Vec<u8> {
         storage.read(ITEM).expect("a readable file").expect("a file")
@@ -85,6 +132,17 @@ mod tests {
         let other = FileStorage::new(other.path());
         load(&other).expect("keys");
         assert_ne!(stored(&other), first);
+    }
+
+    #[test]
+    fn keys_are_loaded_when_they_are_needed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let keys = QuicKeys::new(folder.path());
+        assert!(!folder.path().join(ITEM).exists());
+        keys.get().expect("keys");
+        let secret = stored(&FileStorage::new(folder.path()));
+        keys.get().expect("keys");
+        assert_eq!(stored(&FileStorage::new(folder.path())), secret);
     }
 
     #[test]

@@ -50,7 +50,10 @@ fn a_reload_switches_http3_on_and_off() {
     assert!(std::net::UdpSocket::bind(server.address()).is_ok(), "the port is free");
     assert_eq!(alt_svc(&authority, &server, "a.test").as_deref(), Some("clear"));
 
+    let secret = server.folder.path("state/quic/secret");
+    assert!(!secret.exists());
     server.reload(&on).expect("a valid configuration");
+    assert_eq!(std::fs::read(secret).expect("a file").len(), 32);
     let client = Http3Client::open(&TlsClient::new(authority.roots(), "a.test"), server.address());
     let client = client.expect("a connection");
     assert_eq!(client.get("https://a.test/").body, b"home");

@@ -19,9 +19,12 @@ mod handshakes;
 mod hosts;
 mod http3;
 mod http3_early_data;
+mod http3_hq;
+mod http3_qlog;
 mod http3_restart;
 mod http3_switch;
 mod http3_tunnels;
+mod key_log;
 mod log;
 mod php;
 #[cfg(target_os = "linux")]

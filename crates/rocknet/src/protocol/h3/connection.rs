@@ -18,8 +18,9 @@ use rocknet_io::wheel::Tick;
 use rocknet_proto::h3::{Config, Critical, ErrorCode, ServerConnection, StreamId, URGENCY_LEVELS};
 use rocknet_quic::{Dir, Event, StreamEvent};
 
+use super::hq::HqConnection;
 use super::streams::StreamTable;
-use crate::certificates::TlsPolicy;
+use crate::certificates::{HQ_INTEROP, HTTP_3, TlsPolicy};
 use crate::exchange::Client;
 use crate::handshake::Handshake;
 use crate::lifecycle::connection_info::ConnectionInfo;
@@ -81,6 +82,8 @@ pub struct Connection {
     pub(super) unacknowledged: Vec<StreamId>,
     /// Exchanges that are not complete.
     pub(super) streams: StreamTable,
+    /// Set if the client speaks `hq-interop` in place of HTTP/3.
+    pub(super) hq: Option<Box<HqConnection>>,
 }
 
 /// State of the connection.
@@ -131,13 +134,14 @@ impl Connection {
             held_bytes: 0,
             unacknowledged: Vec::new(),
             streams: StreamTable::default(),
+            hq: None,
         }
     }
 
     /// Begins to serve after the handshake.
     fn connected(&mut self) {
         let info = self.quic.handshake_info();
-        let Some(info) = info.filter(|info| info.alpn.as_deref() == Some(crate::certificates::HTTP_3)) else {
+        let Some(info) = info else {
             return self.close(ErrorCode::NoError);
         };
         let Ok(policy) = Arc::clone(&info.context).downcast::<TlsPolicy>() else {
@@ -145,6 +149,14 @@ impl Connection {
         };
         self.info.secure = Some(Rc::new(Handshake::of_quic(policy, &info)));
         self.state = State::Serving;
+        match info.alpn.as_deref() {
+            Some(HTTP_3) => {}
+            Some(HQ_INTEROP) => {
+                self.hq = Some(Box::new(HqConnection::new(info.server_name)));
+                return;
+            }
+            _ => return self.close(ErrorCode::NoError),
+        }
         for _ in CRITICAL {
             match self.quic.open_unidirectional() {
                 Some(stream) => self.critical.push((stream, Bytes::new())),

@@ -10,7 +10,7 @@ use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::OwnedRequest;
 
 use super::connection::Connection;
-use super::output::{WriteProgress, quic_id};
+use super::output::{StreamOutput, WriteProgress, quic_id};
 use super::responder::{H3Responder, RequestBody};
 use super::streams::{RequestStream, StreamExchange};
 use crate::exchange::BodyError;
@@ -43,12 +43,21 @@ impl Connection {
             (false, false) => RequestBody::Stream { expects_continue },
         };
         let owned = || Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
-        let mut stream = RequestStream::new(id, request.method == Method::Head);
+        let mut stream = self.request_stream(id, request.method == Method::Head);
         let (mut responder, info) = self.responder(worker, &mut stream, body);
         let flow = flow::begin(worker, config, info, &request, owned, !end, &mut responder);
         let receiver = responder.written.receiver.take();
         stream.body = receiver;
         self.advance(worker, flow, stream);
+    }
+
+    /// Returns the state of a request stream. `head_only`: true if the request was HEAD.
+    fn request_stream(&self, id: StreamId, head_only: bool) -> RequestStream {
+        let mut stream = RequestStream::new(id, head_only);
+        if self.hq.is_some() {
+            stream.output = StreamOutput::of_content();
+        }
+        stream
     }
 
     /// Returns the writer of the response on a stream, and the connection info that the response is recorded with.
@@ -96,7 +105,7 @@ impl Connection {
     #[cold]
     pub(super) fn refuse(&mut self, worker: &Rc<Worker>, config: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
         let mut context = None;
-        let mut stream = RequestStream::new(id, false);
+        let mut stream = self.request_stream(id, false);
         if let Some(entry) = self.streams.take(id) {
             entry.stream.fail(BodyError::TooLarge);
             context = entry.exchange.map(|exchange| exchange.context);

@@ -5,6 +5,7 @@ mod connection;
 mod dispatch;
 mod drain;
 mod heads;
+mod hq;
 mod output;
 mod poll_exchange;
 mod reading;

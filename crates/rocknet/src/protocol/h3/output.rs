@@ -1,7 +1,7 @@
 //! Bytes of a response on their way into a QUIC stream.
 
 use bytes::Bytes;
-use rocknet_proto::h3::StreamId;
+use rocknet_proto::h3::{HqContent, StreamId};
 use smallvec::SmallVec;
 
 /// Converts the number of a request stream to the type that the transport uses.
@@ -16,6 +16,8 @@ pub struct StreamOutput {
     chunks: SmallVec<[Bytes; 2]>,
     /// True if the stream ends after these bytes.
     is_ended: bool,
+    /// Set over `hq-interop`: of the frames that are added, only the content is sent.
+    content: Option<Box<HqContent>>,
 }
 
 /// Progress of [`StreamOutput::write`].
@@ -30,9 +32,22 @@ pub enum WriteProgress {
 }
 
 impl StreamOutput {
+    /// Returns an output that sends the content of the frames alone, as `hq-interop` requires.
+    pub fn of_content() -> StreamOutput {
+        StreamOutput {
+            content: Some(Box::default()),
+            ..StreamOutput::default()
+        }
+    }
+
     /// Adds bytes.
     pub fn push(&mut self, bytes: Bytes) {
-        if !bytes.is_empty() {
+        if let Some(content) = &mut self.content {
+            let mut at = 0;
+            while let Some(piece) = content.next(&bytes, &mut at) {
+                self.chunks.push(bytes.slice(piece));
+            }
+        } else if !bytes.is_empty() {
             self.chunks.push(bytes);
         }
     }

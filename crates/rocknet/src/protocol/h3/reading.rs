@@ -9,6 +9,7 @@ use rocknet_proto::refusal::Refusal;
 use rocknet_quic::{Dir, ReadOutcome};
 
 use super::connection::{Connection, State};
+use super::hq::Translated;
 use super::output::quic_id;
 use crate::exchange::BodyError;
 use crate::response::FieldList;
@@ -74,6 +75,14 @@ impl Connection {
                 ReadOutcome::Reset(_) => return self.client_reset(worker, id),
                 ReadOutcome::Blocked | ReadOutcome::Gone => return,
             };
+            let length = bytes.len();
+            let (bytes, fin) = match self.translate(id, bytes, fin) {
+                Translated::Bytes(bytes, fin) => (bytes, fin),
+                Translated::More => continue,
+                Translated::Ignored if self.discard(id, length) => continue,
+                Translated::Ignored => return,
+                Translated::Malformed => return self.abandon_stream(id, ErrorCode::MessageError),
+            };
             if fin {
                 self.discarding.retain(|(known, _)| *known != id);
                 self.process(worker, id, &bytes, true);
@@ -87,6 +96,14 @@ impl Connection {
             if !continues {
                 return;
             }
+        }
+    }
+
+    /// Translates received bytes if the client speaks `hq-interop`.
+    fn translate(&mut self, id: StreamId, bytes: Bytes, fin: bool) -> Translated {
+        match &mut self.hq {
+            None => Translated::Bytes(bytes, fin),
+            Some(hq) => hq.translate(id, &bytes, fin, self.engine.awaits_request(id)),
         }
     }
 
@@ -217,6 +234,9 @@ impl Connection {
 
     /// Drops the data of a request whose stream is no longer read.
     pub(super) fn forget(&mut self, id: StreamId) {
+        if let Some(hq) = &mut self.hq {
+            hq.forget(id);
+        }
         self.blocked.retain(|(blocked, ..)| *blocked != id);
         self.discarding.retain(|(discarding, _)| *discarding != id);
         self.heads.retain(|(head, _)| *head != id);

@@ -169,13 +169,23 @@ const CONGESTION_WINDOW: u64 = 16 << 20;
 pub fn connect_with(
     client: &TlsClient<'_>,
     address: SocketAddr,
+    transport: quinn::TransportConfig,
+) -> Result<(Background, quinn::Endpoint, quinn::Connection), quinn::ConnectionError> {
+    connect_as(client, address, transport, b"h3")
+}
+
+/// Opens a QUIC connection for another protocol than HTTP/3, which ALPN selects.
+pub fn connect_as(
+    client: &TlsClient<'_>,
+    address: SocketAddr,
     mut transport: quinn::TransportConfig,
+    protocol: &[u8],
 ) -> Result<(Background, quinn::Endpoint, quinn::Connection), quinn::ConnectionError> {
     let mut congestion = quinn::congestion::CubicConfig::default();
     congestion.initial_window(CONGESTION_WINDOW);
     transport.congestion_controller_factory(Arc::new(congestion));
     let mut tls = client.config();
-    tls.alpn_protocols = vec![b"h3".to_vec()];
+    tls.alpn_protocols = vec![protocol.to_vec()];
     let tls = QuicClientConfig::try_from(tls).expect("TLS 1.3");
     let mut config = quinn::ClientConfig::new(Arc::new(tls));
     config.transport_config(Arc::new(transport));

@@ -47,7 +47,7 @@ impl Running {
         let config = read(&folder, text, http3.as_ref())
             .unwrap_or_else(|report| panic!("the configuration is invalid:\n{report:?}\n{text}"));
         isolated::set_program(env!("CARGO_BIN_EXE_rocknet"));
-        let server = Server::start(config, mounts, &mut || Ok(()))?;
+        let server = Server::start(config, mounts, &mut ())?;
         Ok(Running {
             server: Some(server),
             folder,
