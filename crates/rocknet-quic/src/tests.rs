@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use quinn_proto::crypto::rustls::QuicClientConfig;
-use quinn_proto::{ClientConfig, ConnectionError, EndpointConfig};
+use quinn_proto::{ClientConfig, ConnectionError, EndpointConfig, NoneTokenStore, TokenMemoryCache, TokenStore};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::ClientHello;
 
@@ -51,6 +51,23 @@ struct Simulation {
 
 impl Simulation {
     fn new(path: PathProperties, seed: u64, requests: usize) -> Simulation {
+        Simulation::with(
+            path,
+            seed,
+            requests,
+            [7; config::SECRET_LENGTH],
+            Arc::new(NoneTokenStore),
+        )
+    }
+
+    /// Creates a simulation with this secret of the server, and with a client that keeps its tokens in `tokens`.
+    fn with(
+        path: PathProperties,
+        seed: u64,
+        requests: usize,
+        secret: [u8; config::SECRET_LENGTH],
+        tokens: Arc<dyn TokenStore>,
+    ) -> Simulation {
         let key = rcgen::generate_simple_self_signed(vec!["a".to_owned()]).expect("a certificate");
         let certificate = key.cert.der().clone();
         let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.signing_key.serialize_der()));
@@ -62,7 +79,7 @@ impl Simulation {
             .with_single_cert(vec![certificate.clone()], private)
             .expect("a valid certificate");
         tls.alpn_protocols = vec![b"h3".to_vec()];
-        let keys = SharedKeys::new(&[7; config::SECRET_LENGTH]).expect("keys");
+        let keys = SharedKeys::new(&secret).expect("keys");
         let crypto = Arc::new(SelectingConfig::new(Arc::new(OneCertificate(Arc::new(tls)))).expect("a configuration"));
         let owner = Owner {
             generation: 1,
@@ -87,7 +104,9 @@ impl Simulation {
         let mut client_node = Node::new(Side::Client, endpoint(EndpointConfig::default(), None, seed + 1));
         let start = Instant::now();
         let crypto = QuicClientConfig::try_from(tls).expect("a configuration");
-        client_node.connect(start, ClientConfig::new(Arc::new(crypto)));
+        let mut config = ClientConfig::new(Arc::new(crypto));
+        config.token_store(tokens);
+        client_node.connect(start, config);
         Simulation {
             start,
             now: start,
@@ -233,5 +252,18 @@ fn a_client_that_has_proven_nothing_receives_at_most_three_times_its_bytes() {
             }
         }
         assert!(most > 1.0, "seed {seed}: the server has answered, {most}");
+    }
+}
+
+#[test]
+fn a_token_proves_the_address_to_servers_with_the_same_secret() {
+    let tokens = Arc::new(TokenMemoryCache::default());
+    // Secret of the server, and whether the token of an earlier server proves the address. At first there is no token.
+    for (secret, expected) in [(7, false), (7, true), (8, false)] {
+        let secret = [secret; config::SECRET_LENGTH];
+        let tokens = Arc::<TokenMemoryCache>::clone(&tokens);
+        let mut simulation = Simulation::with(path(10, 0, 0, 0), 1, 3, secret, tokens);
+        simulation.run(|simulation| simulation.client.is_done());
+        assert_eq!(simulation.server_node.is_address_validated, Some(expected));
     }
 }

@@ -173,6 +173,8 @@ pub struct ServerConnection {
     budget: Budget,
     /// Priorities received before their streams, by stream number.
     early_priorities: Vec<(u64, Priority)>,
+    /// Streams whose priority has changed while their response is pending.
+    reprioritized: Vec<StreamId>,
     /// Stream number that follows the last request stream.
     next_stream: u64,
 }
@@ -203,6 +205,7 @@ impl ServerConnection {
             encoder,
             budget: Budget::new(),
             early_priorities: Vec::new(),
+            reprioritized: Vec::new(),
             next_stream: 0,
         }
     }
@@ -218,8 +221,13 @@ impl ServerConnection {
         if !number.is_multiple_of(4) {
             return Err(ConnectionError::InvalidId);
         }
-        if let Some(stream) = self.streams.get_mut(StreamId::new(number)) {
+        let id = StreamId::new(number);
+        if let Some(stream) = self.streams.get_mut(id) {
             stream.priority = priority;
+            // Before its request, the stream has no response to send.
+            if stream.is_pending() && !self.reprioritized.contains(&id) {
+                self.reprioritized.push(id);
+            }
         } else if number >= self.next_stream {
             let has_room = self.early_priorities.len() < EARLY_PRIORITIES;
             match self.early_priorities.iter_mut().find(|(known, _)| *known == number) {
@@ -230,6 +238,12 @@ impl ServerConnection {
             }
         }
         Ok(())
+    }
+
+    /// Returns a stream whose response is pending and whose priority the client has changed, with the new priority.
+    pub fn take_reprioritized(&mut self) -> Option<(StreamId, Priority)> {
+        let id = self.reprioritized.pop()?;
+        Some((id, self.priority(id)))
     }
 
     /// Opens a request stream. QUIC opens streams in the order of their numbers, even if their data arrives in another

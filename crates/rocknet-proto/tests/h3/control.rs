@@ -129,6 +129,17 @@ fn a_priority_may_arrive_before_its_request() {
         .receive_unidirectional(2, 0, &update(4, "u=2"), false)
         .expect("a valid update");
     assert_eq!(peer.engine.priority(second).urgency, 2);
+    assert_eq!(peer.engine.take_reprioritized(), None, "no response is pending");
+    // While the response is pending, the transport has to know.
+    peer.receive(second, &headers(&GET), true, usize::MAX);
+    for text in ["u=0", "u=7, i"] {
+        peer.engine
+            .receive_unidirectional(2, 0, &update(4, text), false)
+            .expect("a valid update");
+    }
+    let (id, priority) = peer.engine.take_reprioritized().expect("a changed priority");
+    assert_eq!((id, priority.urgency, priority.incremental), (second, 7, true));
+    assert_eq!(peer.engine.take_reprioritized(), None);
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub struct Node {
     /// Connection, once it exists.
     pub connection: Option<Connection>,
     handle: Option<ConnectionHandle>,
+    /// Whether a token has proven the address of the client, once the server has a connection.
+    pub is_address_validated: Option<bool>,
 }
 
 impl Node {
@@ -27,6 +29,7 @@ impl Node {
             endpoint,
             connection: None,
             handle: None,
+            is_address_validated: None,
         }
     }
 
@@ -70,6 +73,7 @@ impl Node {
                 if self.handle.is_some() {
                     return self.endpoint.ignore(incoming);
                 }
+                self.is_address_validated = Some(incoming.remote_address_validated());
                 let (handle, connection) = self
                     .endpoint
                     .accept(incoming, now, &mut out, None)

@@ -19,6 +19,7 @@ use rocknet_proto::h3::{Config, Critical, ErrorCode, ServerConnection, StreamId,
 use rocknet_quic::{Dir, Event, StreamEvent};
 
 use super::hq::HqConnection;
+use super::send_order::SendOrder;
 use super::streams::StreamTable;
 use crate::certificates::{HQ_INTEROP, HTTP_3, TlsPolicy};
 use crate::exchange::Client;
@@ -80,6 +81,8 @@ pub struct Connection {
     pub(super) held_bytes: u64,
     /// Streams whose end the client has not acknowledged.
     pub(super) unacknowledged: Vec<StreamId>,
+    /// Order in which the transport sends the responses.
+    pub(super) send_order: SendOrder,
     /// Exchanges that are not complete.
     pub(super) streams: StreamTable,
     /// Set if the client speaks `hq-interop` in place of HTTP/3.
@@ -133,6 +136,7 @@ impl Connection {
             round_bytes: 0,
             held_bytes: 0,
             unacknowledged: Vec::new(),
+            send_order: SendOrder::default(),
             streams: StreamTable::default(),
             hq: None,
         }
@@ -192,6 +196,7 @@ impl Connection {
                     if let Some(position) = self.unacknowledged.iter().position(|known| *known == stream) {
                         self.unacknowledged.swap_remove(position);
                     }
+                    self.leave_send_order(stream);
                 }
                 // The next round writes to every stream that has output.
                 Event::Stream(StreamEvent::Writable { id }) => {

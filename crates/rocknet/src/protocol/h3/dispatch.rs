@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use rocknet_proto::DecodedHead;
-use rocknet_proto::h3::{Priority, StreamId};
+use rocknet_proto::h3::StreamId;
 use rocknet_proto::method::Method;
 use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::OwnedRequest;
@@ -12,6 +12,7 @@ use rocknet_proto::request::OwnedRequest;
 use super::connection::Connection;
 use super::output::{StreamOutput, WriteProgress, quic_id};
 use super::responder::{H3Responder, RequestBody};
+use super::send_order::TransportPriority;
 use super::streams::{RequestStream, StreamExchange};
 use crate::exchange::BodyError;
 use crate::lifecycle::connection_info::ConnectionInfo;
@@ -31,11 +32,8 @@ impl Connection {
         end: bool,
         expects_continue: bool,
     ) {
-        // Streams of the default urgency keep the default priority of the transport, 0.
-        let priority = i32::from(Priority::DEFAULT.urgency) - i32::from(self.engine.priority(id).urgency);
-        if priority != 0 {
-            self.quic.set_priority(quic_id(id), priority);
-        }
+        let priority = self.send_order.add(id, self.engine.priority(id));
+        self.set_priorities(priority);
         let request = head.request();
         let body = match (end, request.upgrade.is_some()) {
             (true, _) => RequestBody::None,
@@ -71,6 +69,19 @@ impl Connection {
         (responder, &mut self.info)
     }
 
+    /// Applies priorities to the transport.
+    pub(super) fn set_priorities(&mut self, priorities: impl IntoIterator<Item = TransportPriority>) {
+        for (id, priority) in priorities {
+            self.quic.set_priority(quic_id(id), priority);
+        }
+    }
+
+    /// Removes a stream that was sent or reset from the order of sending.
+    pub(super) fn leave_send_order(&mut self, id: StreamId) {
+        let next = self.send_order.remove(id);
+        self.set_priorities(next);
+    }
+
     /// Writes the output of a response, and stores the exchange if it is not complete.
     pub(super) fn advance(&mut self, worker: &Rc<Worker>, flow: Flow, mut stream: RequestStream) {
         let exchange = match flow {
@@ -82,6 +93,8 @@ impl Connection {
         if exchange.is_none() && written != WriteProgress::Blocked {
             if written == WriteProgress::All && stream.output.is_ended() {
                 self.unacknowledged.push(stream.id);
+            } else {
+                self.leave_send_order(stream.id);
             }
             return;
         }

@@ -10,6 +10,7 @@ mod output;
 mod poll_exchange;
 mod reading;
 mod responder;
+mod send_order;
 mod streams;
 mod tunnel;
 

@@ -38,6 +38,8 @@ pub(super) enum ExchangePoll {
     Unchanged(Box<StreamExchange>),
     /// The exchange has progressed and waits again.
     Progressed(Box<StreamExchange>),
+    /// The exchange has sent as much of its body as it may in one round, and has more.
+    TurnEnded(Box<StreamExchange>),
     /// The exchange is over, or continues in another entry of the table.
     Over,
 }
@@ -63,12 +65,21 @@ impl Connection {
             (priority.urgency, had_turn, id)
         });
         let mut moved = false;
+        // Bit set of the urgencies in which a stream has more to send before the next one that is not incremental.
+        let mut occupied = 0u8;
         self.round_bytes = 0;
         self.held_bytes = self.streams.held();
         for id in ids {
             let Some(entry) = self.streams.take(id) else {
                 continue;
             };
+            let priority = self.engine.priority(id);
+            let bit = 1 << priority.urgency;
+            let is_sending = entry.exchange.as_ref().is_some_and(ActiveExchange::is_sending);
+            if !priority.incremental && occupied & bit != 0 && is_sending {
+                self.streams.insert(entry);
+                continue;
+            }
             self.held_bytes = self.held_bytes.saturating_sub(entry.stream.output.length());
             match self.poll_exchange(context, worker, config, entry) {
                 ExchangePoll::Unchanged(entry) => self.put_back(entry),
@@ -76,10 +87,20 @@ impl Connection {
                     self.put_back(entry);
                     moved = true;
                 }
+                ExchangePoll::TurnEnded(entry) => {
+                    self.put_back(entry);
+                    moved = true;
+                    if !priority.incremental {
+                        occupied |= bit;
+                    }
+                }
                 ExchangePoll::Over => {
                     moved = true;
                     if self.streams.get_mut(id).is_none() {
                         self.read_rest(worker, id);
+                        if !self.unacknowledged.contains(&id) {
+                            self.leave_send_order(id);
+                        }
                     }
                 }
             }
@@ -213,7 +234,7 @@ impl Connection {
                             pieces += 1;
                             if pieces == PIECES_PER_TURN {
                                 self.write_output(worker, config, &mut entry);
-                                return ExchangePoll::Progressed(entry);
+                                return ExchangePoll::TurnEnded(entry);
                             }
                             continue;
                         }

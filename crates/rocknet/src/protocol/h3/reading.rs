@@ -54,7 +54,12 @@ impl Connection {
                 }
                 ReadOutcome::Blocked | ReadOutcome::Gone => return,
             };
-            match self.engine.receive_unidirectional(number, now, &bytes, fin) {
+            let action = self.engine.receive_unidirectional(number, now, &bytes, fin);
+            while let Some((id, priority)) = self.engine.take_reprioritized() {
+                let changed = self.send_order.change(id, priority);
+                self.set_priorities(changed.into_iter().flatten());
+            }
+            match action {
                 Ok(UnidirectionalAction::Continue) if !fin => {}
                 Ok(UnidirectionalAction::Continue) => self.unidirectional.retain(|known| *known != id),
                 Ok(UnidirectionalAction::StopReading(code)) => {
@@ -237,6 +242,7 @@ impl Connection {
         if let Some(hq) = &mut self.hq {
             hq.forget(id);
         }
+        self.leave_send_order(id);
         self.blocked.retain(|(blocked, ..)| *blocked != id);
         self.discarding.retain(|(discarding, _)| *discarding != id);
         self.heads.retain(|(head, _)| *head != id);

@@ -91,12 +91,12 @@ impl Http3Client {
 
     /// Requests all URLs at the same time, and stops when the first response is complete. Returns the number of bytes
     /// received of each response.
-    pub fn received_with_first(&self, urls: &[&str]) -> Vec<usize> {
-        let received: Vec<Arc<AtomicUsize>> = urls.iter().map(|_| Arc::default()).collect();
+    pub fn received_with_first(&self, requests: Vec<http::Request<()>>) -> Vec<usize> {
+        let received: Vec<Arc<AtomicUsize>> = requests.iter().map(|_| Arc::default()).collect();
         self.block_on(async {
             let mut tasks = tokio::task::JoinSet::new();
-            for (url, received) in urls.iter().zip(&received) {
-                let (mut sender, request, received) = (self.requests.clone(), get(url), Arc::clone(received));
+            for (request, received) in requests.into_iter().zip(&received) {
+                let (mut sender, received) = (self.requests.clone(), Arc::clone(received));
                 tasks.spawn(async move {
                     let mut stream = sender.send_request(request).await.expect("a stream");
                     stream.finish().await.expect("an open stream");
