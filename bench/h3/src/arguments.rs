@@ -15,6 +15,7 @@ usage: h3-load [OPTION]... https://ADDRESS:PORT/PATH
   --first PATH     path that each connection requests first, before the load (that of the URL)
   --host NAME      server name and authority (localhost)
   --handshakes K   a connection for each request, K is full or resumed
+  --garbage N      datagrams per second that belong to no connection, sent beside the measured load
   --idle           open the connections, send one request on each, and do nothing
   --sockets N      UDP sockets that the connections share (one for each, at most 256)
   --timeout N      seconds in which all connections have to be open (60)
@@ -40,6 +41,8 @@ pub struct Options {
     pub requests: Option<u64>,
     pub warm_up: Duration,
     pub length: Option<u64>,
+    /// Datagrams per second that belong to no connection.
+    pub garbage: Option<u32>,
     pub mode: Mode,
     pub sockets: u32,
     /// Time in which all connections have to be open.
@@ -64,7 +67,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Options, Str
     let (mut connections, mut streams, mut seconds, mut warm_up, mut timeout) = (1, 1, 3, 0, 60);
     let (mut requests, mut length, mut sockets, mut url) = (None, None, None, None);
     let (mut mode, mut waits, mut host) = (Mode::Requests, false, "localhost".to_owned());
-    let mut first = None;
+    let (mut first, mut garbage) = (None, None);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
         match argument.as_str() {
@@ -75,6 +78,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Options, Str
             "--warm-up" => warm_up = number(&argument, &value()?)?,
             "--length" => length = Some(number(&argument, &value()?)?),
             "--sockets" => sockets = Some(number(&argument, &value()?)?),
+            "--garbage" => garbage = Some(number(&argument, &value()?)?),
             "--first" => first = Some(value()?),
             "--host" => host = value()?,
             "--timeout" => timeout = number(&argument, &value()?)?,
@@ -118,6 +122,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Options, Str
         requests,
         warm_up: Duration::from_secs(warm_up),
         length,
+        garbage,
         mode,
         sockets: sockets.unwrap_or(MAX_SOCKETS).min(connections),
         timeout: Duration::from_secs(timeout),

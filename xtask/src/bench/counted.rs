@@ -79,7 +79,7 @@ pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Star
     })
 }
 
-fn hello() -> String {
+pub(super) fn hello() -> String {
     format!("/{}", content::name(Page::Hello))
 }
 

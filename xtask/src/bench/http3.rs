@@ -32,7 +32,9 @@ struct Report {
     seconds: f64,
     failures: u64,
     refused: u64,
+    p50_us: Option<u64>,
     p99_us: Option<u64>,
+    garbage: Option<u64>,
     full_handshakes: Option<u64>,
     status: Option<u16>,
     length: Option<u64>,
@@ -99,6 +101,34 @@ fn run(
         p99_ms: report.p99_us.map(|time| time as f64 / 1e3),
     };
     Ok((count, report.full_handshakes.unwrap_or(0)))
+}
+
+/// Latencies of a client beside datagrams that belong to no connection.
+pub struct BesideGarbage {
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    pub requests_per_second: f64,
+    pub garbage_per_second: f64,
+}
+
+/// Runs a load of one connection that sends one request after the other, while `rate` datagrams per second arrive that
+/// belong to no connection.
+pub fn beside_garbage(url: &str, rate: u32, seconds: u32) -> Result<BesideGarbage, Failure> {
+    let (rate, seconds) = (rate.to_string(), seconds.to_string());
+    let arguments = ["--first", FIRST_PATH, "--garbage", &rate, "--seconds", &seconds, url];
+    let mut connections = OpenConnections::open(&arguments.map(str::to_owned))?;
+    connections.start();
+    let report = connections.report()?;
+    let failed = report.failures + report.refused;
+    let (Some(p50), Some(p99), 0) = (report.p50_us, report.p99_us, failed) else {
+        return Err(format!("{failed} requests of {} failed", failed + report.requests).into());
+    };
+    Ok(BesideGarbage {
+        p50_ms: p50 as f64 / 1e3,
+        p99_ms: p99 as f64 / 1e3,
+        requests_per_second: report.requests as f64 / report.seconds,
+        garbage_per_second: report.garbage.unwrap_or(0) as f64 / report.seconds,
+    })
 }
 
 /// Opens connections that stay idle after one request each.
@@ -196,7 +226,7 @@ mod tests {
     #[test]
     fn a_report_is_parsed() {
         let text = r#"{"requests": 10, "bytes": 130, "seconds": 0.5, "failures": 1, "refused": 2, "p50_us": 20,
-            "p99_us": null, "full_handshakes": null, "status": 200, "length": 13, "reason": "closed"}"#;
+            "p99_us": null, "full_handshakes": null, "garbage": null, "status": 200, "length": 13, "reason": "closed"}"#;
         let report: Report = serde_json::from_str(text).expect("a report");
         assert_eq!(
             (report.requests, report.bytes, report.failures, report.refused),

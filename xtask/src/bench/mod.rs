@@ -14,6 +14,7 @@ mod counted;
 mod downloads;
 mod echo;
 mod flood;
+mod garbage;
 mod goals;
 mod group;
 mod http2;

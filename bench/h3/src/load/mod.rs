@@ -1,6 +1,7 @@
 //! Load on an HTTP/3 server: opens connections, sends requests on them, and reports rates and latencies.
 
 mod client;
+mod garbage;
 mod histogram;
 mod report;
 
@@ -9,6 +10,7 @@ use crate::event_loop::EventLoop;
 use crate::tls::ClientTls;
 use crate::udp::Socket;
 use client::{ClientState, Load, Stage};
+use garbage::Garbage;
 use quinn_proto::congestion::CubicConfig;
 use quinn_proto::{ClientConfig, Endpoint, EndpointConfig, IdleTimeout, TransportConfig, VarInt};
 use std::error::Error;
@@ -70,10 +72,17 @@ pub fn run(options: &Options, ready: impl FnOnce() -> io::Result<()>) -> Result<
     }
     run.load.reset(options.requests.unwrap_or(u64::MAX));
     let full_before = run.tls.full_handshakes();
+    let garbage = options
+        .garbage
+        .map(|rate| Garbage::start(options.server, rate))
+        .transpose()?;
     let begun = Instant::now();
     let time = options.requests.map_or(options.duration, |_| REQUESTS_TIMEOUT);
     run.work(begun + time, is_handshakes)?;
     let mut report = run.report(begun.elapsed());
+    if let Some(garbage) = garbage {
+        report.garbage = Some(garbage.stop()?);
+    }
     if is_handshakes {
         report.full_handshakes = Some(run.tls.full_handshakes() - full_before);
     }
@@ -184,6 +193,7 @@ impl<'o> Run<'o> {
             p50_us: latencies.percentile(0.5),
             p99_us: latencies.percentile(0.99),
             full_handshakes: None,
+            garbage: None,
             last: self.load.last,
             reason: self.load.reason.clone(),
         }

@@ -15,6 +15,8 @@ pub struct Report {
     pub p99_us: Option<u64>,
     /// Handshakes in which the server sent its certificate; only counted in a load of handshakes.
     pub full_handshakes: Option<u64>,
+    /// Datagrams that belong to no connection, if the load sent such.
+    pub garbage: Option<u64>,
     /// Status and length of the last complete response.
     pub last: Option<(u16, u64)>,
     /// Reason of the last failure.
@@ -37,7 +39,7 @@ impl Report {
         };
         format!(
             "{{\"requests\": {}, \"bytes\": {}, \"seconds\": {:.6}, \"failures\": {}, \"refused\": {}, \"p50_us\": {}, \
-             \"p99_us\": {}, \"full_handshakes\": {}, \"status\": {}, \"length\": {}, \"reason\": {reason}}}",
+             \"p99_us\": {}, \"full_handshakes\": {}, \"garbage\": {}, \"status\": {}, \"length\": {}, \"reason\": {reason}}}",
             self.requests,
             self.bytes,
             self.seconds,
@@ -46,6 +48,7 @@ impl Report {
             number(self.p50_us),
             number(self.p99_us),
             number(self.full_handshakes),
+            number(self.garbage),
             number(self.last.map(|(status, _)| status.into())),
             number(self.last.map(|(_, length)| length)),
         )
@@ -70,7 +73,7 @@ mod tests {
         assert_eq!(
             report.json(),
             "{\"requests\": 10, \"bytes\": 130, \"seconds\": 0.500000, \"failures\": 0, \"refused\": 0, \"p50_us\": 20, \
-             \"p99_us\": null, \"full_handshakes\": null, \"status\": 200, \"length\": 13, \"reason\": \"closed: 'x''\"}"
+             \"p99_us\": null, \"full_handshakes\": null, \"garbage\": null, \"status\": 200, \"length\": 13, \"reason\": \"closed: 'x''\"}"
         );
     }
 }

@@ -18,7 +18,7 @@ pub struct Node {
     /// Connection, once it exists.
     pub connection: Option<Connection>,
     handle: Option<ConnectionHandle>,
-    /// Whether a token has proven the address of the client, once the server has a connection.
+    /// Set once the server has a connection: true if a token has proven the address of the client.
     pub is_address_validated: Option<bool>,
 }
 

@@ -3,6 +3,7 @@
 use super::Group;
 use super::io::RING;
 use crate::bench::counted;
+use crate::bench::garbage::garbage;
 use crate::bench::goals::Figure::{Beside, Counted, Ratio};
 use crate::bench::goals::{Goal, goal};
 use crate::bench::lane::{CADDY, FLOOR_H3, Lane, REFERENCE_H3, ROCKNET, http3};
@@ -39,6 +40,7 @@ const ROWS: &[Row] = &[
     load(SHAKEN, SMALL, ("h3-full", "a full handshake for each request, 8 at once, ECDSA P-256", FULL, Hello)),
     load(SHAKEN, SMALL, ("h3-resumed", "a resumed handshake for each request, 8 at once", RESUMED, Hello)),
     count(COUNTED, FILES, ("h3-idle", "Memory of 10,000 idle connections", counted::idle)),
+    count(COUNTED, SMALL, ("h3-garbage", "Latency beside 100,000 garbage datagrams per second", garbage)),
 ];
 
 const US: &str = ROCKNET.name;
@@ -51,5 +53,6 @@ const GOALS: &[Goal] = &[
     goal("1 stream, × floor", 1.25, Ratio("h3-single", US)),
     goal("1 MB file, × Caddy", 0.333, Beside("h3-file-1m", US, CADDY.name)),
     goal("1 GB file, × Caddy", 0.333, Beside("h3-file-1g", US, CADDY.name)),
+    goal("p50 beside garbage, ms", 2.0, Counted("h3-garbage", US, 0)),
     goal("memory of an idle connection, bytes", 12.0 * 1024.0, Counted("h3-idle", US, 0)),
 ];

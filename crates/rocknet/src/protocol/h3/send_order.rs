@@ -1,5 +1,5 @@
-//! Order in which the transport sends streams: by urgency, and one after the other if they are not incremental (RFC 9218
-//! §10).
+//! Order in which the transport sends streams: by urgency, and one after the other if they are not incremental (RFC
+//! 9218 §10).
 //!
 //! The transport sends streams of the highest priority first, and streams of one priority take turns. So the streams of
 //! an urgency that are not incremental have decreasing priorities, except for the first of them, which takes turns with
@@ -54,8 +54,8 @@ impl SendOrder {
         [next, Some((id, self.insert(id, priority)))]
     }
 
-    /// Removes a stream that was sent or reset. Returns the priority to set for the stream that becomes the first of its
-    /// urgency.
+    /// Removes a stream that was sent or reset. Returns the priority to set for the stream that becomes the first of
+    /// its urgency.
     pub fn remove(&mut self, id: StreamId) -> Option<TransportPriority> {
         let position = self.sequential.iter().position(|(_, known)| *known == id)?;
         let (urgency, _) = self.sequential.remove(position);
