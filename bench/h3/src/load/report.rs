@@ -15,7 +15,7 @@ pub struct Report {
     pub p99_us: Option<u64>,
     /// Handshakes in which the server sent its certificate; only counted in a load of handshakes.
     pub full_handshakes: Option<u64>,
-    /// Datagrams that belong to no connection, if the load sent such.
+    /// Number of datagrams that belong to no connection; `None` if the load sent none.
     pub garbage: Option<u64>,
     /// Status and length of the last complete response.
     pub last: Option<(u16, u64)>,

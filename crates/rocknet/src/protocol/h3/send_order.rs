@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(urgent, urgent_incremental);
         let least = added(24, 7, true);
         assert!(urgent > first && first > second && second > third && third > least);
-        // Whatever the number of streams, an urgency stays above the next one.
+        // An urgency stays above the next one even after very many streams.
         assert!(added(4 * (1 << 40) - 4, 1, false) > first);
 
         assert_eq!(order.remove(id(8)), None);
