@@ -1,6 +1,6 @@
 //! Loads a page in headless Chromium: with QUIC forced for the site, and with QUIC found by `Alt-Svc`.
 
-use super::site::{TestSite, UPSTREAM_PACKAGES, free_port};
+use super::site::{EARLY_DATA, TestSite, UPSTREAM_PACKAGES, free_port};
 use crate::conform::page_server::PageServer;
 use crate::conform::server::TestServer;
 use crate::conform::{access_log, browser, trusted};
@@ -47,13 +47,17 @@ const UNFORCED: &str = "--origin-to-force-quic-on=localhost:1";
 
 pub fn run(program: &Path) -> Result<(), Failure> {
     let packages = tools::python_packages("http3-upstream", &UPSTREAM_PACKAGES)?;
-    let site = serve(program, &packages, PAGE)?;
-    let url = site.server.url(PATH);
-    check(&url, load_over_quic(&site.server, &url, site.home())?, &PAGE_ITEMS)?;
-    access_log::await_text(&site.home().join("access.log"), WEBSOCKET)?;
-    println!("with QUIC forced, the page and its resources arrive over HTTP/3, and the WebSocket over HTTP/1.1");
+    for (settings, shown) in [("", "without early data"), (EARLY_DATA, "with early data")] {
+        let site = serve(program, &packages, PAGE, settings)?;
+        let url = site.server.url(PATH);
+        check(&url, load_over_quic(&site.server, &url, site.home())?, &PAGE_ITEMS)?;
+        access_log::await_text(&site.home().join("access.log"), WEBSOCKET)?;
+        println!(
+            "{shown} and with QUIC forced, the page and its resources arrive over HTTP/3, and the WebSocket over HTTP/1.1"
+        );
+    }
 
-    let site = serve(program, &packages, ANNOUNCED)?;
+    let site = serve(program, &packages, ANNOUNCED, "")?;
     let url = site.server.url(PATH);
     let loaded = browser::load_with_quic(&[IPV4, UNFORCED], &url, Some(site.home()))?;
     check(&url, loaded, &ANNOUNCED_ITEMS)?;
@@ -61,10 +65,10 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Starts a site with a page at [`PATH`].
-fn serve(program: &Path, packages: &Path, page: &'static str) -> Result<TestSite, Failure> {
+/// Starts a site with a page at [`PATH`]. `settings`: more tables of its configuration.
+fn serve(program: &Path, packages: &Path, page: &'static str, settings: &str) -> Result<TestSite, Failure> {
     let held = PageServer::start(page)?.port;
-    let route = format!("[site.localhost.route.\"/held/*\"]\nproxy = \"http://127.0.0.1:{held}\"\n");
+    let route = format!("[site.localhost.route.\"/held/*\"]\nproxy = \"http://127.0.0.1:{held}\"\n{settings}");
     let site = TestSite::start_at(free_port()?, program, packages, &route)?;
     for (name, text) in FILES {
         fs::write(site.files().join(name), text)?;

@@ -1,6 +1,6 @@
 //! Runs the cases of `quic-go/` with quic-go, the implementation of QUIC and HTTP/3 in Go.
 
-use super::site::{TestSite, UPSTREAM_PACKAGES};
+use super::site::{EARLY_DATA, TestSite, UPSTREAM_PACKAGES};
 use crate::command::{command, output, run as run_command};
 use crate::{Failure, tools};
 use std::fs;
@@ -19,6 +19,8 @@ const CASES: [&str; 8] = [
     "http3",
     "retry",
 ];
+/// Cases on a site that accepts early data.
+const EARLY_DATA_CASES: [&str; 2] = ["earlydata", "replay"];
 /// Silences a warning about sockets whose buffers quic-go cannot enlarge.
 const WITHOUT_WARNING: (&str, &str) = ("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true");
 /// Environment in which Go behaves as on a processor without AES, where it prefers ChaCha20.
@@ -28,13 +30,10 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     let client = QuicGoClient::build()?;
     let packages = tools::python_packages("http3-upstream", &UPSTREAM_PACKAGES)?;
     let site = TestSite::start(program, &packages, "")?;
-    let run = |cases: &[&str], (variable, value)| -> Result<_, Failure> {
-        let mut client = command(&client.program);
-        client.arg(site.server.port()?.to_string()).arg(site.roots());
-        run_command(client.arg(site.files()).args(cases).env(variable, value))
-    };
-    run(&["chacha20"], WITHOUT_AES)?;
-    run(&CASES, WITHOUT_WARNING)
+    client.run(&site, &["chacha20"], WITHOUT_AES)?;
+    client.run(&site, &CASES, WITHOUT_WARNING)?;
+    let early = TestSite::start(program, &packages, EARLY_DATA)?;
+    client.run(&early, &EARLY_DATA_CASES, WITHOUT_WARNING)
 }
 
 /// The program, which also transfers single bodies.
@@ -47,6 +46,13 @@ impl QuicGoClient {
     pub fn build() -> Result<QuicGoClient, Failure> {
         let program = tools::go_program("quic-go-client", "xtask/src/conform/http3/quic-go")?;
         Ok(QuicGoClient { program })
+    }
+
+    /// Runs cases on a site, with a variable of the environment and its value.
+    fn run(&self, site: &TestSite, cases: &[&str], (variable, value): (&str, &str)) -> Result<(), Failure> {
+        let mut client = command(&self.program);
+        client.arg(site.server.port()?.to_string()).arg(site.roots());
+        run_command(client.arg(site.files()).args(cases).env(variable, value))
     }
 
     /// Requests a path, whose response must have the bytes of `file`. The site at `port` has the local CA below

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// Python packages of the upstream, in fixed versions.
 pub const UPSTREAM_PACKAGES: [&str; 2] = ["uvicorn==0.54.0", "websockets==16.0"];
+/// Table that accepts early data, for the argument `routes` of [`TestSite::start`].
+pub const EARLY_DATA: &str = "[tls]\nearly_data = true\n";
 /// One worker, because the threshold for Retry counts the handshakes of a worker.
 const SERVER: &str =
     "[server]\nstate = \"state\"\nworkers = 1\n[log]\naccess = \"access.log\"\nerrors = \"errors.log\"\n";
@@ -35,7 +37,7 @@ pub struct TestSite {
 }
 
 impl TestSite {
-    /// Starts the upstream with Python's `packages`, and the server. `routes` are more tables of its configuration.
+    /// Starts the upstream with Python's `packages`, and the server. `routes`: more tables of its configuration.
     pub fn start(program: &Path, packages: &Path, routes: &str) -> Result<TestSite, Failure> {
         Self::start_at(0, program, packages, routes)
     }

@@ -1,4 +1,5 @@
-"""ASGI application for uvicorn: the responses that every upstream of the step `upstreams` has, and a WebSocket echo."""
+"""ASGI application for uvicorn: the responses that every upstream of the step `upstreams` has, fields of
+requests, and a WebSocket echo."""
 
 import asyncio
 import hashlib
@@ -36,6 +37,12 @@ async def app(scope, receive, send):
         text = f"{length} {digest.hexdigest()}".encode()
         await start(length=len(text))
         await body(text)
+    elif path.startswith("/fields/"):
+        # A line for each field of the request with this name.
+        wanted = path.removeprefix("/fields/").encode()
+        lines = b"\n".join(value for name, value in scope["headers"] if name == wanted)
+        await start(length=len(lines))
+        await body(lines)
     elif path == "/pieces":
         await start("application/octet-stream")
         for number in range(PIECES):

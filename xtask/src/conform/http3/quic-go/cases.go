@@ -139,22 +139,29 @@ func (sessions *sessions) Put(key string, session *tls.ClientSessionState) {
 	}
 }
 
-// Opens a connection, waits for a session ticket, and returns a configuration that resumes the session.
+// Opens a connection, requests a file, and waits for events.
+func visit(ctx context.Context, site *target, config *tls.Config, events ...<-chan struct{}) error {
+	connection, err := one(ctx, site, config, small)
+	if err != nil {
+		return err
+	}
+	defer connection.close()
+	for _, event := range events {
+		select {
+		case <-event:
+		case <-ctx.Done():
+			return errors.New("no session ticket, or no token")
+		}
+	}
+	return nil
+}
+
+// Returns a configuration that resumes the session of a connection, which is closed.
 func withSession(ctx context.Context, site *target) (*tls.Config, error) {
 	cache := &sessions{tls.NewLRUClientSessionCache(1), make(chan struct{}, 1)}
 	config := site.tls.Clone()
 	config.ClientSessionCache = cache
-	connection, err := one(ctx, site, config, small)
-	if err != nil {
-		return nil, err
-	}
-	defer connection.close()
-	select {
-	case <-cache.stored:
-		return config, nil
-	case <-ctx.Done():
-		return nil, errors.New("no session ticket")
-	}
+	return config, visit(ctx, site, config, cache.stored)
 }
 
 func resumption(ctx context.Context, site *target) (string, error) {

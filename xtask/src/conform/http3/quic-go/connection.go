@@ -25,6 +25,8 @@ type target struct {
 	address string
 	folder  string
 	tls     *tls.Config
+	// Tokens of earlier connections, or nil. They prove the address of the client.
+	tokens quic.TokenStore
 }
 
 func newTarget(port, roots, folder string) (*target, error) {
@@ -87,7 +89,8 @@ type connection struct {
 func (site *target) connect(ctx context.Context, config *tls.Config, early bool) (*connection, error) {
 	seen := &events{}
 	settings := &quic.Config{
-		Tracer: func(context.Context, bool, quic.ConnectionID) qlogwriter.Trace { return seen },
+		TokenStore: site.tokens,
+		Tracer:     func(context.Context, bool, quic.ConnectionID) qlogwriter.Trace { return seen },
 	}
 	dial := quic.DialAddr
 	if early {
@@ -105,6 +108,16 @@ func (connection *connection) close() {
 	connection.quic.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
 }
 
+// Waits until the handshake is complete.
+func (connection *connection) complete(ctx context.Context) error {
+	select {
+	case <-connection.quic.HandshakeComplete():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Sends a request. The caller closes the body of the response.
 func (connection *connection) request(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, "https://localhost"+path, body)
@@ -112,6 +125,20 @@ func (connection *connection) request(ctx context.Context, method, path string, 
 		return nil, err
 	}
 	return connection.client.RoundTrip(request)
+}
+
+// Requests a path without a body. Returns the body of the response, whose status must be 200.
+func (connection *connection) text(ctx context.Context, method, path string) (string, error) {
+	response, err := connection.request(ctx, method, path, nil)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	found, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: status %d", path, response.StatusCode)
+	}
+	return string(found), err
 }
 
 // Requests a file of the site and compares the body.

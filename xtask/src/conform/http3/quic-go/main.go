@@ -23,6 +23,8 @@ var cases = map[string]func(context.Context, *target) (string, error){
 	"retry":        retry,
 	"resumption":   resumption,
 	"zerortt":      zeroRTT,
+	"earlydata":    earlyData,
+	"replay":       replay,
 	"multiconnect": multiConnect,
 	"http3":        http3Requests,
 }
