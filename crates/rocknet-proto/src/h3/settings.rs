@@ -11,12 +11,16 @@ const QPACK_BLOCKED_STREAMS: u64 = 0x7;
 const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
 /// RFC 9220 §5.
 const ENABLE_CONNECT_PROTOCOL: u64 = 0x8;
-/// Settings of HTTP/2, which are forbidden (RFC 9114 §7.2.4.1).
-const HTTP2_ONLY: std::ops::RangeInclusive<u64> = 0x2..=0x5;
 /// A reserved setting without meaning. Sending one keeps clients tolerant of new settings (RFC 9114 §7.2.4.1).
 const RESERVED: u64 = 0x1f * 27 + 0x21;
 /// Maximum number of settings of a client. Normal use needs five.
 const COUNT_MAX: usize = 64;
+
+/// Returns true for setting 0 and the settings of HTTP/2 without an equivalent. They are reserved and forbidden
+/// (RFC 9114 §7.2.4.1, §11.2.2).
+fn is_reserved_from_http2(setting: u64) -> bool {
+    matches!(setting, 0x0 | 0x2..=0x5)
+}
 
 /// Settings that the server announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,7 +70,7 @@ impl ClientSettings {
             payload = &payload[size..];
             let (value, size) = varint::decode(payload).ok_or(ConnectionError::FrameError)?;
             payload = &payload[size..];
-            if seen.contains(&setting) || HTTP2_ONLY.contains(&setting) {
+            if seen.contains(&setting) || is_reserved_from_http2(setting) {
                 return Err(ConnectionError::InvalidSetting);
             }
             if seen.len() == COUNT_MAX {
@@ -117,6 +121,7 @@ mod tests {
             (&[(8, 1)], settings(0, 0)),
             (&[(8, 2)], Err(ConnectionError::InvalidSetting)),
             (&[(1, 1), (1, 1)], Err(ConnectionError::InvalidSetting)),
+            (&[(0, 0)], Err(ConnectionError::InvalidSetting)),
             (&[(2, 0)], Err(ConnectionError::InvalidSetting)),
             (&[(5, 0)], Err(ConnectionError::InvalidSetting)),
         ];
