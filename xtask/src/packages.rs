@@ -103,7 +103,25 @@ const PACKAGES: &[Package] = &[
         &[Test],
         "builds the controllers of the tests, and the example in C",
     ),
-    package("g++", "g++", &[Test], "builds the example of a controller in C++"),
+    package(
+        "g++",
+        "g++",
+        &[Test, Conform],
+        "builds the example of a controller in C++, and BoringSSL for the client h3i",
+    ),
+    package(
+        "make",
+        "make",
+        &[Conform, Competitors],
+        "builds BoringSSL for the client h3i, and the load generator oha",
+    ),
+    package("cmake", "cmake", &[Conform], "builds BoringSSL for the client h3i"),
+    package(
+        "clang",
+        "clang",
+        &[Conform],
+        "reads the headers of BoringSSL for the client h3i",
+    ),
     package("go", "golang-go", &[Test], "builds the example of a controller in Go"),
     package("strace", "strace", &[Test, Bench], "counts system calls per request"),
     package(

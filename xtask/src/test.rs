@@ -19,7 +19,12 @@ const BARE_TARGET: &str = "wasm32-unknown-unknown";
 /// Requirement of the second test run. Continuous integration must meet it.
 const NO_IO_URING: &str = "a kernel with io_uring, and kernel.io_uring_disabled = 0";
 /// Workspaces beside the main one, which `cargo fmt --all` does not format.
-const NEIGHBOURS: &[&str] = &["bench/floor/Cargo.toml", "bench/h3/Cargo.toml", "fuzz/Cargo.toml"];
+const NEIGHBOURS: &[&str] = &[
+    "bench/floor/Cargo.toml",
+    "bench/h3/Cargo.toml",
+    "fuzz/Cargo.toml",
+    "xtask/h3i/Cargo.toml",
+];
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     packages::require(Purpose::Test)?;

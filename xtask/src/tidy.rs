@@ -70,7 +70,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 /// Checks the rules that look at one file at a time, test code included, and returns the violations.
 fn files(root: &Path, words: &Words, pending: &mut Pending) -> Result<Vec<String>, Failure> {
     let mut violations = Vec::new();
-    for folder in ["crates", "xtask/src", "bench/floor/src", "bench/h3/src", "fuzz"] {
+    for folder in [
+        "crates",
+        "xtask/src",
+        "xtask/h3i/src",
+        "bench/floor/src",
+        "bench/h3/src",
+        "fuzz",
+    ] {
         for path in repository::files(&root.join(folder), "rs").unwrap_or_default() {
             let text = fs::read_to_string(&path)?;
             let shown = relative(root, &path);
@@ -84,7 +91,9 @@ fn files(root: &Path, words: &Words, pending: &mut Pending) -> Result<Vec<String
 
 /// Returns the folders of the crates whose module trees are checked, sorted.
 fn crates(root: &Path) -> Result<Vec<String>, Failure> {
-    let mut folders = ["bench/floor", "bench/h3", "xtask"].map(String::from).to_vec();
+    let mut folders = ["bench/floor", "bench/h3", "xtask", "xtask/h3i"]
+        .map(String::from)
+        .to_vec();
     for entry in fs::read_dir(root.join("crates"))? {
         let path = entry?.path();
         if path.join("Cargo.toml").is_file() {

@@ -2,6 +2,7 @@
 
 mod aioquic;
 mod chromium;
+mod h3i;
 mod qpack;
 mod quic_go;
 mod site;
@@ -15,8 +16,9 @@ use std::path::Path;
 type Part = (&'static str, fn(&Path) -> Result<(), Failure>);
 
 /// Parts of the step, in the order in which they run.
-pub const PARTS: [Part; 6] = [
+pub const PARTS: [Part; 7] = [
     ("h3 aioquic", aioquic::run),
+    ("h3 h3i", h3i::run),
     ("h3 qpack", qpack::run),
     ("h3 quic-go", quic_go::run),
     ("h3 chromium", chromium::run),
