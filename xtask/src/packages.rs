@@ -109,12 +109,7 @@ const PACKAGES: &[Package] = &[
         &[Test, Conform],
         "builds the example of a controller in C++, and BoringSSL for the client h3i",
     ),
-    package(
-        "make",
-        "make",
-        &[Conform, Competitors],
-        "builds BoringSSL for the client h3i, and the load generator oha",
-    ),
+    package("make", "make", &[Conform], "builds BoringSSL for the client h3i"),
     package("cmake", "cmake", &[Conform], "builds BoringSSL for the client h3i"),
     package(
         "clang",
