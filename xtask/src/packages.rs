@@ -132,6 +132,12 @@ const PACKAGES: &[Package] = &[
         "creates the certificate of the TLS rows",
     ),
     package("valgrind", "valgrind", &[Bench], "counts instructions per request"),
+    package(
+        "ip",
+        "iproute2",
+        &[Competitors],
+        "connects the network namespaces of the bench",
+    ),
     package("taskset", "util-linux", &[Bench], "gives server and load a core each"),
     package(
         "pip3",

@@ -12,6 +12,7 @@ pub mod page;
 pub mod priority;
 pub mod proxy;
 mod rows;
+pub mod slow_network;
 pub mod tls;
 pub mod websocket;
 
@@ -31,6 +32,7 @@ pub const ALL: &[Group] = &[
     websocket::GROUP,
     fastcgi::GROUP,
     page::GROUP,
+    slow_network::GROUP,
     builds::GROUP,
 ];
 

@@ -319,6 +319,7 @@ pub fn versions() -> Vec<String> {
         ("ab", "-V"),
         ("h2load", "--version"),
         ("openssl", "version"),
+        ("chromium", "--version"),
     ]
     .iter()
     .filter_map(|(program, option)| {

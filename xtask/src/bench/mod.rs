@@ -34,6 +34,7 @@ mod row;
 mod run;
 mod server;
 mod slow_link;
+mod slow_network;
 mod table;
 mod target;
 mod timed;
@@ -100,6 +101,10 @@ impl Selection {
         self.lanes().any(|lane| lane.version == lane::Version::Http3)
     }
 
+    fn has_other_hosts(&self) -> bool {
+        self.lanes().any(|lane| lane.variant == lane::Variant::Public)
+    }
+
     fn lanes(&self) -> impl Iterator<Item = &'static Lane> {
         self.rows.iter().flat_map(|row| row.lanes)
     }
@@ -144,7 +149,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         }
         build()?;
     }
-    if options.own_network.is_none() && network::is_namespace_needed() {
+    let has_other_hosts = chosen.iter().any(Selection::has_other_hosts);
+    if options.own_network.is_none() && network::is_namespace_needed(has_other_hosts) {
         return network::run_in_namespace(options.built, machine.load_before);
     }
     machine::raise_descriptor_limit();

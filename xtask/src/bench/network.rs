@@ -23,16 +23,20 @@ pub fn congestion_control() -> String {
     query().unwrap_or_else(|_| "unknown".into())
 }
 
-/// Returns true if loopback has another congestion control than the default and a namespace can be created.
-pub fn is_namespace_needed() -> bool {
+/// Returns true if the run needs a namespace and one can be created: loopback has another congestion control than the
+/// default, or the servers must be reachable from another namespace and from nowhere else (`has_other_hosts`).
+pub fn is_namespace_needed(has_other_hosts: bool) -> bool {
     let made = || output(command("unshare").args(["--net", "ip", "link", "set", "lo", "up"]));
-    congestion_control() != DEFAULT && find("unshare").is_some() && find("ip").is_some() && made().is_ok()
+    (has_other_hosts || congestion_control() != DEFAULT)
+        && find("unshare").is_some()
+        && find("ip").is_some()
+        && made().is_ok()
 }
 
 /// Runs this program again in a network namespace with only loopback, using the existing builds.
 pub fn run_in_namespace(is_built: bool, load_before: f64) -> Result<(), Failure> {
     println!(
-        "this machine's congestion control is {}: the run continues in a network namespace with {DEFAULT}",
+        "the run continues in a network namespace with {DEFAULT}; this machine's congestion control is {}",
         congestion_control()
     );
     let arguments = env::args_os().skip(1);

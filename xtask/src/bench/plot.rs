@@ -17,7 +17,7 @@ pub struct Bar {
 }
 
 const WIDTH: f64 = 760.0;
-const MARGIN: f64 = 16.0;
+pub const MARGIN: f64 = 16.0;
 /// Width of the names to the left of the bars.
 const LABELS: f64 = 170.0;
 /// Width of the values to the right of the bars.
@@ -27,7 +27,7 @@ const STEP: f64 = 24.0;
 const TITLE: f64 = 30.0;
 const GAP: f64 = 18.0;
 
-const INK: &str = "#1f2933";
+pub const INK: &str = "#1f2933";
 const FAINT: &str = "#7b8794";
 const FLOOR: &str = "#b8c2cc";
 const OURS: &str = "#d9480f";
@@ -37,23 +37,23 @@ const OTHERS: &str = "#4c78a8";
 pub fn svg(title: &str, panels: &[Panel]) -> String {
     let mut body = String::new();
     let mut y = MARGIN + 24.0;
-    let _ = writeln!(
-        body,
-        "<text x=\"{MARGIN}\" y=\"{:.0}\" font-size=\"18\" font-weight=\"600\">{}</text>",
-        MARGIN + 14.0,
-        escape(title)
-    );
     for panel in panels.iter().filter(|panel| !panel.bars.is_empty()) {
         y += GAP;
         draw(&mut body, panel, y);
         y += TITLE + STEP * panel.bars.len() as f64;
     }
-    let height = y + MARGIN;
+    document(title, (WIDTH, y + MARGIN), &body)
+}
+
+/// Returns an SVG document with a title above `body`, on a white ground.
+pub fn document(title: &str, (width, height): (f64, f64), body: &str) -> String {
+    let title = escape(title);
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH:.0} {height:.0}\" width=\"{WIDTH:.0}\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
          height=\"{height:.0}\" role=\"img\" font-family=\"system-ui, sans-serif\" fill=\"{INK}\">\n\
-         <title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{body}</svg>\n",
-        escape(title)
+         <title>{title}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\
+         <text x=\"{MARGIN}\" y=\"{:.0}\" font-size=\"18\" font-weight=\"600\">{title}</text>\n{body}</svg>\n",
+        MARGIN + 14.0
     )
 }
 
@@ -135,7 +135,8 @@ fn grouped(value: f64) -> String {
     text
 }
 
-fn escape(text: &str) -> String {
+/// Escapes a text for XML.
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

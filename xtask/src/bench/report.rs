@@ -12,7 +12,7 @@ use super::plot::{Bar, Panel, figure, svg};
 use super::programs::Deployment;
 use super::row::{Page, Row};
 use super::run::Run;
-use super::table::Table;
+use super::table::{Picture, Table};
 use super::timed::Measured;
 use crate::Failure;
 use serde::{Serialize, Serializer};
@@ -72,7 +72,12 @@ impl Results {
         for lane in all.filter(|lane| {
             let is_described = matches!(
                 lane.variant,
-                Variant::Plain | Variant::Proxied(_) | Variant::Spread(_) | Variant::Tunnels | Variant::FastCgi
+                Variant::Plain
+                    | Variant::Public
+                    | Variant::Proxied(_)
+                    | Variant::Spread(_)
+                    | Variant::Tunnels
+                    | Variant::FastCgi
             );
             is_described && run.wants(lane)
         }) {
@@ -187,6 +192,11 @@ impl Results {
             }
             for row in self.rows.iter().filter(|row| row.section == section) {
                 row.write(&mut page);
+                for picture in row.pictures() {
+                    let name = format!("{stem}-{}.svg", picture.name);
+                    fs::write(folder.join(&name), &picture.svg)?;
+                    let _ = write!(page, "\n![{}]({name})\n", picture.title);
+                }
             }
         }
         self.write_configurations(&mut page);
@@ -243,6 +253,13 @@ impl Results {
 }
 
 impl RowResult {
+    fn pictures(&self) -> &[Picture] {
+        match &self.outcome {
+            Outcome::Counted(table) => &table.pictures,
+            Outcome::Timed(_) | Outcome::Failed(_) => &[],
+        }
+    }
+
     fn panel(&self) -> Panel {
         let title = self.title.to_owned();
         match &self.outcome {

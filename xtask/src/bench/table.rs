@@ -11,6 +11,17 @@ pub struct Table {
     pub lines: Vec<TableLine>,
     /// Explanation of the measurement.
     pub note: &'static str,
+    /// Pictures below the table.
+    #[serde(skip)]
+    pub pictures: Vec<Picture>,
+}
+
+/// A picture of a table.
+pub struct Picture {
+    /// End of the file name.
+    pub name: String,
+    pub title: String,
+    pub svg: String,
 }
 
 #[derive(Serialize)]
@@ -55,5 +66,6 @@ pub fn table(
         columns: columns.iter().map(|&column| column.into()).collect(),
         lines,
         note,
+        pictures: Vec::new(),
     }
 }

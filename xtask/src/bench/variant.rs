@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     Plain,
+    /// A site for other hosts: it listens on all addresses and compresses text.
+    Public,
     AccessLog,
     /// This many named sites; the middle one is requested.
     Sites(u32),

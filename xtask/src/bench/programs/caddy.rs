@@ -2,7 +2,7 @@
 
 use super::{CONNECTIONS, Deployment, Launch, ServerProgram, write};
 use crate::Failure;
-use crate::bench::variant::Version;
+use crate::bench::variant::{Variant, Version};
 use crate::tools::CADDY;
 
 pub const PROGRAM: ServerProgram = ServerProgram {
@@ -27,6 +27,11 @@ fn configure(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
             ("https", protocols, format!("  tls {chain} {key}\n"))
         }
     };
+    let (bind, encode) = if deployment.variant == Variant::Public {
+        ("", "  encode\n")
+    } else {
+        ("  bind 127.0.0.1\n", "")
+    };
     // Automatic certificates are off, because no row uses them. HTTP/3 is on only in rows that use it.
     let configuration = format!(
         "{{
@@ -39,8 +44,7 @@ fn configure(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
   }}
 }}
 {scheme}://:{port} {{
-  bind 127.0.0.1
-{tls}  redir /length /hello.html 308
+{bind}{tls}{encode}  redir /length /hello.html 308
   root * {root}
   file_server
 }}

@@ -94,7 +94,9 @@ impl RowResult {
                     let absent = line.absent.as_deref().unwrap_or_default().replace('|', "/");
                     let _ = writeln!(page, "| {} | {}{} |", line.name, cells.join(" | "), one_line(&absent));
                 }
-                let _ = write!(page, "\n{}\n", table.note);
+                if !table.note.is_empty() {
+                    let _ = write!(page, "\n{}\n", table.note);
+                }
             }
             Outcome::Failed(reason) => {
                 let _ = writeln!(page, "Not measured: {}", one_line(reason));

@@ -1,7 +1,7 @@
 //! Tests with a page of invented results: measured lanes, missing lanes, and goals that are met or missed.
 
 use super::super::group::h1;
-use super::super::table::TableLine;
+use super::super::table::{Picture, TableLine};
 use super::*;
 
 fn lane(name: &str, us: f64, ratio: f64) -> Measured {
@@ -53,6 +53,11 @@ fn results() -> Results {
             columns,
             lines: vec![line],
             note: "A note.",
+            pictures: vec![Picture {
+                name: "starts".into(),
+                title: "Starts".into(),
+                svg: "<svg/>".into(),
+            }],
         },
     );
     results.add_failure(row("idle"), "no descriptors");
@@ -85,6 +90,7 @@ fn the_page_shows_goals_and_missing_lanes() {
         "a round of rocknet was repeated: `ab` failed (exit status: 119): Total of 9 requests completed",
         "Not measured: no descriptors",
         "![Small responses](2026-01-02-h1-small-responses.svg)",
+        "![Starts](2026-01-02-h1-starts.svg)",
     ];
     for row in rows {
         assert!(page.contains(row), "{row} is not in:\n{page}");

@@ -1,0 +1,77 @@
+//! Relay in user space: carries IP packets between two TUN devices over the model of a slow link.
+
+use super::link::{Link, PacketOutcome};
+use crate::bench::cores::SERVER_CORE;
+use crate::bench::machine::pin_to;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, sleep};
+use std::time::Instant;
+
+/// Maximum length of a packet: the MTU of the devices, 1500, with a reserve.
+const PACKET: usize = 2048;
+
+/// Counters of one direction.
+#[derive(Default)]
+pub struct Counters {
+    /// Packets that arrived or were lost at random.
+    pub carried: AtomicU64,
+    /// Packets of them that were lost at random.
+    pub lost: AtomicU64,
+    /// Packets that were dropped because the queue was full.
+    pub dropped: AtomicU64,
+}
+
+/// Moment of arrival, and the packet.
+type InFlight = (Instant, Vec<u8>);
+
+/// Carries one direction with two threads until the device `from` is deleted.
+pub fn carry(from: &File, to: &File, link: Link) -> io::Result<Arc<Counters>> {
+    let (from, to) = (from.try_clone()?, to.try_clone()?);
+    let counters = Arc::new(Counters::default());
+    let (sender, receiver) = channel();
+    let counted = Arc::clone(&counters);
+    thread::spawn(move || receive(from, &sender, link, &counted));
+    thread::spawn(move || deliver(to, &receiver));
+    Ok(counters)
+}
+
+fn receive(mut from: File, to: &Sender<InFlight>, mut link: Link, counters: &Counters) {
+    use_server_core();
+    let mut packet = [0; PACKET];
+    while let Ok(length) = from.read(&mut packet) {
+        let outcome = link.send(Instant::now(), length);
+        let add = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
+        match outcome {
+            PacketOutcome::QueueFull => add(&counters.dropped),
+            PacketOutcome::Lost => {
+                add(&counters.lost);
+                add(&counters.carried)
+            }
+            PacketOutcome::Arrives(at) => {
+                if to.send((at, packet[..length].to_vec())).is_err() {
+                    return;
+                }
+                add(&counters.carried)
+            }
+        };
+    }
+}
+
+fn deliver(mut to: File, from: &Receiver<InFlight>) {
+    use_server_core();
+    while let Ok((at, packet)) = from.recv() {
+        sleep(at.saturating_duration_since(Instant::now()));
+        // A packet that the device refuses is lost, as on any network.
+        let _ = to.write(&packet);
+    }
+}
+
+/// Moves this thread to the core of the server, because the browser keeps the other core busy.
+fn use_server_core() {
+    // Without permission, the thread stays where it is and is only less exact.
+    let _ = pin_to(SERVER_CORE);
+}
