@@ -346,9 +346,15 @@ fn configuration(run: &Run, lane: &Lane) -> String {
         .server
         .configure(&setting)
         .map_or_else(|failure| format!("{failure}\n"), |launch| launch.configuration);
-    let root = run.site.root().display().to_string();
-    text.replace(&root, "/srv/site")
-        .replace(&scratch.display().to_string(), "/tmp/server")
+    let root = run.site.root();
+    let text = text
+        .replace(&root.display().to_string(), "/srv/site")
+        .replace(&scratch.display().to_string(), "/tmp/server");
+    // The certificates of the run are beside the document root.
+    match root.parent() {
+        Some(folder) => text.replace(&folder.display().to_string(), "/tmp/server"),
+        None => text,
+    }
 }
 
 #[cfg(test)]

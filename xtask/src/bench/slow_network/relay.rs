@@ -3,6 +3,7 @@
 use super::link::{Link, PacketOutcome};
 use crate::bench::cores::SERVER_CORE;
 use crate::bench::machine::pin_to;
+use rustix::process::setpriority_process;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use std::time::Instant;
 
 /// Maximum length of a packet: the MTU of the devices, 1500, with a reserve.
 const PACKET: usize = 2048;
+/// Highest priority of an ordinary thread, as a nice value.
+const HIGHEST_PRIORITY: i32 = -20;
 
 /// Counters of one direction.
 #[derive(Default)]
@@ -40,7 +43,7 @@ pub fn carry(from: &File, to: &File, link: Link) -> io::Result<Arc<Counters>> {
 }
 
 fn receive(mut from: File, to: &Sender<InFlight>, mut link: Link, counters: &Counters) {
-    use_server_core();
+    prefer_this_thread();
     let mut packet = [0; PACKET];
     while let Ok(length) = from.read(&mut packet) {
         let outcome = link.send(Instant::now(), length);
@@ -62,7 +65,7 @@ fn receive(mut from: File, to: &Sender<InFlight>, mut link: Link, counters: &Cou
 }
 
 fn deliver(mut to: File, from: &Receiver<InFlight>) {
-    use_server_core();
+    prefer_this_thread();
     while let Ok((at, packet)) = from.recv() {
         sleep(at.saturating_duration_since(Instant::now()));
         // A packet that the device refuses is lost, as on any network.
@@ -70,8 +73,10 @@ fn deliver(mut to: File, from: &Receiver<InFlight>) {
     }
 }
 
-/// Moves this thread to the core of the server, because the browser keeps the other core busy.
-fn use_server_core() {
-    // Without permission, the thread stays where it is and is only less exact.
+/// Moves this thread to the core of the server, because the browser keeps the other core busy, and lets it run before
+/// other processes. Without permission it is only less exact.
+fn prefer_this_thread() {
     let _ = pin_to(SERVER_CORE);
+    // In Linux, the calling process is the calling thread here.
+    let _ = setpriority_process(None, HIGHEST_PRIORITY);
 }

@@ -22,6 +22,9 @@ const BAR: f64 = 5.0;
 /// Height of the line of explanations.
 const KEY: f64 = 30.0;
 
+/// Width for the title and the explanations.
+const MIN_WIDTH: f64 = 800.0;
+
 const GRID: &str = "#e4e7eb";
 const PARSED: &str = "#2f9e44";
 const LOADED: &str = "#c92a2a";
@@ -40,6 +43,7 @@ pub fn svg(title: &str, panels: &[VisitPanel<'_>]) -> String {
     let lines = panels.iter().map(|panel| panel.visit.parts.len()).max().unwrap_or(0);
     let bars = STEP * lines as f64;
     let width = 2.0 * MARGIN + PANEL * panels.len() as f64 + GAP * panels.len().saturating_sub(1) as f64;
+    let width = width.max(MIN_WIDTH);
     let top = MARGIN + TITLE;
     let bottom = top + PANEL_TITLE + bars + SCALE;
     let mut body = String::new();
