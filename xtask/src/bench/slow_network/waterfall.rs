@@ -1,7 +1,7 @@
 //! Waterfall charts as SVG: for each visit a panel with a bar per resource, all panels with the same time scale.
 
 use crate::bench::browser::visit::{PartTiming, Visit};
-use crate::bench::plot::{INK, MARGIN, document, escape, figure};
+use crate::bench::plot::{INK, MARGIN, document, escape};
 use std::fmt::Write as _;
 
 /// One panel.
@@ -16,6 +16,8 @@ const GAP: f64 = 14.0;
 const TITLE: f64 = 30.0;
 const PANEL_TITLE: f64 = 40.0;
 const SCALE: f64 = 20.0;
+/// Width of a label of the scale.
+const LABEL: f64 = 20.0;
 /// Distance of two bars, and height of one.
 const STEP: f64 = 7.0;
 const BAR: f64 = 5.0;
@@ -72,17 +74,18 @@ fn draw(body: &mut String, panel: &VisitPanel<'_>, (left, top): (f64, f64), bars
     let _ = writeln!(
         body,
         "<text x=\"{left:.1}\" y=\"{:.1}\" font-size=\"13\" font-weight=\"600\">{}</text>\n\
-         <text x=\"{left:.1}\" y=\"{:.1}\" font-size=\"11\">styles {}, DOMContentLoaded {}, load {} ms</text>",
+         <text x=\"{left:.1}\" y=\"{:.1}\" font-size=\"11\">styles {:.2} s, DOMContentLoaded {:.2} s, load {:.2} s</text>",
         top + 12.0,
         escape(panel.label),
         top + 28.0,
-        figure(visit.last_blocking()),
-        figure(visit.parsed),
-        figure(visit.loaded)
+        visit.last_blocking() / 1e3,
+        visit.parsed / 1e3,
+        visit.loaded / 1e3
     );
     let step = grid_step(end);
     let mut at = 0.0;
-    while at <= end {
+    // A label at the right edge would run into the next panel.
+    while x(at) <= left + PANEL - LABEL {
         let _ = writeln!(
             body,
             "<path d=\"M{0:.1} {first:.1}V{1:.1}\" stroke=\"{GRID}\"/>\n\
