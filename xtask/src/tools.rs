@@ -67,6 +67,16 @@ pub fn python_packages(name: &str, packages: &[&str]) -> Result<PathBuf, Failure
 }
 
 impl Tool {
+    /// Returns the name of the program.
+    pub fn name(&self) -> &'static str {
+        self.program
+    }
+
+    /// Returns the version that is built.
+    pub fn version(&self) -> &'static str {
+        self.version
+    }
+
     /// Returns the path of the program if it has been built.
     pub fn built(&self) -> Option<PathBuf> {
         let path = repository::target().join("tools/bin").join(self.program);

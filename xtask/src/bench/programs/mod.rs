@@ -14,6 +14,7 @@ use super::content::{Certificate, Site};
 use super::page::Page;
 use super::variant::{Scheme, Variant, Version};
 use crate::Failure;
+use crate::tools::CADDY;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -79,6 +80,10 @@ impl ServerProgram {
 
     /// Returns the version in the first line of the program's version output.
     pub fn version(&self) -> String {
+        // Caddy prints "unknown" if it was built by `go install`.
+        if self.name == CADDY.name() {
+            return CADDY.version().into();
+        }
         let (Some(program), Some(argument)) = (self.path(), self.version) else {
             return "of this checkout".into();
         };

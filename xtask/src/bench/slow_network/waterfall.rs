@@ -74,7 +74,7 @@ fn draw(body: &mut String, panel: &VisitPanel<'_>, (left, top): (f64, f64), bars
     let _ = writeln!(
         body,
         "<text x=\"{left:.1}\" y=\"{:.1}\" font-size=\"13\" font-weight=\"600\">{}</text>\n\
-         <text x=\"{left:.1}\" y=\"{:.1}\" font-size=\"11\">styles {:.2} s, DOMContentLoaded {:.2} s, load {:.2} s</text>",
+         <text x=\"{left:.1}\" y=\"{:.1}\" font-size=\"10\">styles {:.2}, DOMContentLoaded {:.2}, load {:.2} s</text>",
         top + 12.0,
         escape(panel.label),
         top + 28.0,
