@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::{hkdf, hmac, rand};
-use quinn_proto::congestion::CubicConfig;
 use quinn_proto::{
     BloomTokenLog, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, QlogStream, ServerConfig, TransportConfig,
     ValidationTokenConfig, VarInt,
 };
 
+use crate::congestion::CubicFactory;
 use crate::connection_id::{ConnectionIdKey, Generator, KEY_LENGTH, MisroutedOwner, Owner};
 use crate::tls::{QUIC_V1, SelectingConfig};
 
@@ -159,7 +159,7 @@ pub(crate) fn transport_config(trace: Option<QlogStream>) -> TransportConfig {
         .mtu_discovery_config(Some(discovery))
         .datagram_receive_buffer_size(None)
         .qlog_stream(trace)
-        .congestion_controller_factory(Arc::new(CubicConfig::default()));
+        .congestion_controller_factory(Arc::new(CubicFactory));
     transport
 }
 

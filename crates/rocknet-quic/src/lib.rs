@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 mod config;
+mod congestion;
 mod connection;
 mod connection_id;
 mod endpoint;

@@ -1,0 +1,336 @@
+//! Congestion control: CUBIC (RFC 9438), with HyStart++ (RFC 9406) for slow start.
+//!
+//! CUBIC of `quinn-proto` leaves slow start only after a loss, when the window is twice as large as the path carries.
+//! HyStart++ leaves it once the round-trip time grows.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quinn_proto::RttEstimator;
+use quinn_proto::congestion::{Controller, ControllerFactory};
+
+/// Initial window in bytes: ten datagrams of the size that every path supports (RFC 9002 §7.2).
+const INITIAL_WINDOW: u64 = 10 * 1200;
+/// Minimum window in datagrams (RFC 9002 §7.2).
+const MINIMUM_WINDOW: u64 = 2;
+/// Factor by which a loss reduces the window (RFC 9438 §4.6).
+const BETA: f64 = 0.7;
+/// Constant of the cubic function in datagrams per cubic second (RFC 9438 §5.1).
+const C: f64 = 0.4;
+/// Growth of the Reno-friendly estimate in datagrams per window, until it reaches the window before the loss.
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// Bounds of the growth of the round-trip time that ends slow start (RFC 9406 §4.3).
+const MIN_GROWTH: Duration = Duration::from_millis(4);
+const MAX_GROWTH: Duration = Duration::from_millis(16);
+/// Number of samples before a round's minimum counts.
+const SAMPLES: u32 = 8;
+/// Divisor of the growth of the window in conservative slow start.
+const CONSERVATIVE_DIVISOR: u64 = 4;
+/// Number of rounds of conservative slow start.
+const CONSERVATIVE_ROUNDS: u32 = 5;
+
+/// Makes the controllers of new connections and paths.
+pub(crate) struct CubicFactory;
+
+impl ControllerFactory for CubicFactory {
+    fn build(self: Arc<Self>, _: Instant, mtu: u16) -> Box<dyn Controller> {
+        Box::new(Cubic::new(mtu.into()))
+    }
+}
+
+/// State of one path. Windows are in bytes.
+#[derive(Clone)]
+struct Cubic {
+    mtu: u64,
+    window: f64,
+    /// Slow start ends at this window.
+    threshold: f64,
+    /// Packets that were sent until this moment belong to the last loss.
+    recovery_start: Option<Instant>,
+    /// Window at which the cubic function is flat.
+    origin: f64,
+    /// Window before the last loss.
+    prior: f64,
+    epoch: Option<Epoch>,
+    slow_start: SlowStart,
+}
+
+/// Congestion avoidance since the last loss.
+#[derive(Clone)]
+struct Epoch {
+    start: Instant,
+    /// Seconds until the cubic function reaches its origin.
+    k: f64,
+    /// Window that Reno would have.
+    estimate: f64,
+}
+
+/// Rounds of HyStart++. A round ends when a packet that was sent in it is acknowledged.
+#[derive(Clone, Default)]
+struct SlowStart {
+    round_start: Option<Instant>,
+    last_minimum: Option<Duration>,
+    minimum: Option<Duration>,
+    samples: u32,
+    conservative: Option<Conservative>,
+}
+
+/// Conservative slow start.
+#[derive(Clone)]
+struct Conservative {
+    /// Minimum round-trip time at its begin. A lower one shows that the growth was not a queue.
+    baseline: Duration,
+    rounds: u32,
+}
+
+impl Cubic {
+    fn new(mtu: u64) -> Cubic {
+        Cubic {
+            mtu,
+            window: INITIAL_WINDOW as f64,
+            threshold: f64::INFINITY,
+            recovery_start: None,
+            origin: 0.0,
+            prior: 0.0,
+            epoch: None,
+            slow_start: SlowStart::default(),
+        }
+    }
+
+    fn minimum(&self) -> f64 {
+        (MINIMUM_WINDOW * self.mtu) as f64
+    }
+
+    fn acked(&mut self, now: Instant, sent: Instant, bytes: u64, rtt: Duration) {
+        if self.window < self.threshold {
+            let (growth, is_over) = self.slow_start.acked(now, sent, bytes);
+            self.window += growth as f64;
+            if is_over {
+                self.threshold = self.window;
+            }
+        } else {
+            self.avoid(now, bytes as f64, rtt);
+        }
+    }
+
+    /// Congestion avoidance (RFC 9438 §4.2 to §4.5).
+    fn avoid(&mut self, now: Instant, bytes: f64, rtt: Duration) {
+        let mtu = self.mtu as f64;
+        let epoch = self.epoch.get_or_insert_with(|| {
+            if self.origin < self.window {
+                self.origin = self.window;
+            }
+            Epoch {
+                start: now,
+                k: ((self.origin - self.window) / mtu / C).cbrt(),
+                estimate: self.window,
+            }
+        });
+        let cubic = |time: Duration| C * (time.as_secs_f64() - epoch.k).powi(3) * mtu + self.origin;
+        let time = now.saturating_duration_since(epoch.start);
+        let alpha = if epoch.estimate < self.prior { ALPHA } else { 1.0 };
+        let (flat, target) = (cubic(time), cubic(time + rtt));
+        epoch.estimate += alpha * mtu * bytes / self.window;
+        if flat < epoch.estimate {
+            self.window = self.window.max(epoch.estimate);
+        } else {
+            let target = target.clamp(self.window, 1.5 * self.window);
+            self.window += (target - self.window) * bytes / self.window;
+        }
+    }
+
+    fn lost(&mut self, now: Instant, is_persistent: bool) {
+        self.recovery_start = Some(now);
+        // Fast convergence (RFC 9438 §4.7).
+        self.origin = if self.window < self.origin {
+            self.window * (1.0 + BETA) / 2.0
+        } else {
+            self.window
+        };
+        self.prior = self.window;
+        self.threshold = (self.window * BETA).max(self.minimum());
+        self.window = self.threshold;
+        self.epoch = None;
+        if is_persistent {
+            // RFC 9002 §7.6.2. Slow start follows.
+            self.recovery_start = None;
+            self.window = self.minimum();
+            self.slow_start = SlowStart::default();
+        }
+    }
+}
+
+impl SlowStart {
+    /// Returns the growth of the window for acknowledged bytes, and true if slow start is over.
+    fn acked(&mut self, now: Instant, sent: Instant, bytes: u64) -> (u64, bool) {
+        let mut is_over = false;
+        if self.round_start.is_none_or(|start| sent >= start) {
+            self.round_start = Some(now);
+            self.last_minimum = self.minimum.take().or(self.last_minimum);
+            self.samples = 0;
+            if let Some(conservative) = &mut self.conservative {
+                conservative.rounds += 1;
+                is_over = conservative.rounds >= CONSERVATIVE_ROUNDS;
+            }
+        }
+        let sample = now.saturating_duration_since(sent);
+        let minimum = self.minimum.map_or(sample, |minimum| minimum.min(sample));
+        self.minimum = Some(minimum);
+        self.samples += 1;
+        if self.samples >= SAMPLES {
+            match &self.conservative {
+                Some(conservative) if minimum < conservative.baseline => self.conservative = None,
+                Some(_) => {}
+                None => {
+                    let is_growing = self.last_minimum.is_some_and(|last| {
+                        let growth = (last / 8).clamp(MIN_GROWTH, MAX_GROWTH);
+                        minimum >= last + growth
+                    });
+                    if is_growing {
+                        self.conservative = Some(Conservative {
+                            baseline: minimum,
+                            rounds: 0,
+                        });
+                    }
+                }
+            }
+        }
+        let divisor = if self.conservative.is_some() {
+            CONSERVATIVE_DIVISOR
+        } else {
+            1
+        };
+        (bytes / divisor, is_over)
+    }
+}
+
+impl Controller for Cubic {
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
+        let is_recovering = self.recovery_start.is_some_and(|start| sent <= start);
+        if !app_limited && !is_recovering {
+            self.acked(now, sent, bytes, rtt.get());
+        }
+    }
+
+    fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent_congestion: bool, _: u64) {
+        if self.recovery_start.is_none_or(|start| sent > start) {
+            self.lost(now, is_persistent_congestion);
+        }
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.mtu = new_mtu.into();
+        self.window = self.window.max(self.minimum());
+    }
+
+    fn window(&self) -> u64 {
+        self.window as u64
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+
+    fn initial_window(&self) -> u64 {
+        INITIAL_WINDOW
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MTU: u64 = 1200;
+    const RTT: Duration = Duration::from_millis(100);
+
+    /// Acknowledges one window that was sent at `sent`, as datagrams of [`MTU`] bytes.
+    fn acknowledge(cubic: &mut Cubic, sent: Instant, rtt: Duration) {
+        for _ in 0..(cubic.window as u64 / MTU) {
+            cubic.acked(sent + rtt, sent, MTU, rtt);
+        }
+    }
+
+    #[test]
+    fn slow_start_doubles_the_window_until_the_round_trip_time_grows() {
+        let (mut cubic, mut now) = (Cubic::new(MTU), Instant::now());
+        for round in 1..4 {
+            acknowledge(&mut cubic, now, RTT);
+            now += RTT;
+            assert_eq!(cubic.window(), INITIAL_WINDOW << round);
+        }
+        // The queue makes each round longer by a sixth.
+        let before = cubic.window();
+        let mut rtt = RTT;
+        for _ in 0..=CONSERVATIVE_ROUNDS {
+            rtt += RTT / 6;
+            acknowledge(&mut cubic, now, rtt);
+            now += rtt;
+        }
+        assert!(cubic.threshold.is_finite(), "slow start is over");
+        // Five rounds of a quarter each instead of five doublings.
+        assert!(
+            cubic.window() > 3 * before && cubic.window() < 6 * before,
+            "{}",
+            cubic.window()
+        );
+    }
+
+    #[test]
+    fn a_shorter_round_trip_time_resumes_slow_start() {
+        let (mut cubic, mut now) = (Cubic::new(MTU), Instant::now());
+        for rtt in [RTT, RTT, RTT + MAX_GROWTH] {
+            acknowledge(&mut cubic, now, rtt);
+            now += rtt;
+        }
+        assert!(cubic.slow_start.conservative.is_some());
+        acknowledge(&mut cubic, now, RTT);
+        assert!(cubic.slow_start.conservative.is_none());
+        assert_eq!(cubic.threshold, f64::INFINITY);
+    }
+
+    #[test]
+    fn a_loss_reduces_the_window_once_and_it_grows_back_to_its_origin() {
+        let (mut cubic, start) = (Cubic::new(MTU), Instant::now());
+        cubic.window = (100 * MTU) as f64;
+        cubic.on_congestion_event(start, start, false, MTU);
+        cubic.on_congestion_event(start, start, false, MTU);
+        assert_eq!(cubic.window(), 70 * MTU);
+        // K is the cube root of 30 / 0.4, 4.2 seconds.
+        let mut now = start;
+        while now - start < Duration::from_millis(4300) {
+            now += RTT;
+            acknowledge(&mut cubic, now - RTT, RTT);
+        }
+        assert!((98..=102).contains(&(cubic.window() / MTU)), "{}", cubic.window() / MTU);
+    }
+
+    #[test]
+    fn a_small_window_grows_as_reno_even_after_fast_convergence() {
+        let (mut cubic, start) = (Cubic::new(MTU), Instant::now());
+        cubic.window = (10 * MTU) as f64;
+        cubic.origin = (20 * MTU) as f64;
+        cubic.on_congestion_event(start, start, false, MTU);
+        assert_eq!(cubic.window(), 7 * MTU);
+        assert!(cubic.origin < (10 * MTU) as f64);
+        for round in 1..=4 {
+            acknowledge(&mut cubic, start + round * RTT, RTT);
+        }
+        let grown = cubic.window - (7 * MTU) as f64;
+        assert!((1.8..2.3).contains(&(grown / MTU as f64)), "{grown}");
+    }
+
+    #[test]
+    fn persistent_congestion_returns_to_slow_start() {
+        let (mut cubic, start) = (Cubic::new(MTU), Instant::now());
+        cubic.window = (50 * MTU) as f64;
+        cubic.on_congestion_event(start, start, true, MTU);
+        assert_eq!((cubic.window(), cubic.threshold as u64), (2 * MTU, 35 * MTU));
+        acknowledge(&mut cubic, start, RTT);
+        assert_eq!(cubic.window(), 4 * MTU);
+    }
+}
