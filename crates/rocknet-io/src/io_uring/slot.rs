@@ -42,7 +42,7 @@ pub(super) struct ConnectionSlot {
     pub may_have_ended: bool,
     /// True while an operation waits for room in the socket.
     pub awaits_writable: bool,
-    /// Data that arrived in this turn.
+    /// Data that arrived in this turn of the ring.
     pub filled: VecDeque<FilledBuffer>,
     /// Data that arrived in earlier turns and was not received by the task. It was copied, so that its buffers can
     /// serve other connections.
@@ -108,7 +108,7 @@ impl ConnectionSlot {
             && self.send_error.is_none()
     }
 
-    /// Returns the number of bytes that arrived in this turn and were not received by the task.
+    /// Returns the number of bytes that arrived in this turn of the ring and were not received by the task.
     pub fn filled_bytes(&self) -> usize {
         self.filled.iter().map(FilledBuffer::len).sum()
     }
