@@ -30,7 +30,7 @@ fn the_doctor_reports_udp_ports() {
 
 #[test]
 fn a_udp_port_in_use_is_logged_at_the_start() {
-    let other = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
+    let other = UdpSocket::bind(("127.0.0.9", 0)).expect("a socket");
     let taken = other.local_addr().expect("an address");
     let text = format!("[site.\"a.test\"]\nlisten = \"https://{taken}\"\nroot = \".\"\ntls = \"local\"\n");
     let dir = ProgramFolder::new(&[("rocknet.toml", &text)]);
