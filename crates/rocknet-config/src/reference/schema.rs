@@ -22,9 +22,23 @@ pub fn schema() -> String {
     }
     // Serialization of a `json!` value cannot fail. If it did, the test of the generated pages would report the empty
     // text.
-    let mut text = serde_json::to_string_pretty(&root).unwrap_or_default();
+    let mut text = serde_json::to_string_pretty(&sorted(root)).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// Sorts the keys of all objects, because the order depends on features that other crates enable in `serde_json`.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let mut entries: Vec<(String, Value)> =
+                object.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            Value::Object(entries.into_iter().collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        other => other,
+    }
 }
 
 fn table(section: Section) -> Value {
