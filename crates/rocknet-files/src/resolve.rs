@@ -27,7 +27,7 @@ pub enum Target {
     Failed(Status),
 }
 
-/// Resolves `path`, which is decoded and normalised and has a leading slash. A trailing slash requests a directory. If
+/// Resolves `path`, which is decoded and normalized and has a leading slash. A trailing slash requests a directory. If
 /// no file can have the path, only a script at its beginning, a template without `{path}` or the fallback is found.
 pub fn resolve(lookup: &DiskLookup, tree: &Tree, path: &str) -> Target {
     let root = match lookup.root(tree) {

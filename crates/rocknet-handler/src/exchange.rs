@@ -32,7 +32,7 @@ pub struct Exchange {
     pub body: RequestBody,
     /// Sends interim responses.
     pub interim: InterimSender,
-    /// Path of the request, decoded and normalised.
+    /// Path of the request, decoded and normalized.
     pub path: Box<str>,
     /// True if a file can have this path. It is false, for example, for a path with a backslash.
     pub is_file_path: bool,

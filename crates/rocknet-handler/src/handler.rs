@@ -47,7 +47,7 @@ pub struct ExchangeRef<'a> {
     pub request: &'a Request<'a>,
     /// True if the request has a body, or is an extended CONNECT, which is followed by data.
     pub has_body: bool,
-    /// Path of the request, decoded and normalised.
+    /// Path of the request, decoded and normalized.
     pub path: &'a str,
     /// True if a file can have this path.
     pub is_file_path: bool,

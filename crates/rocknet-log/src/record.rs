@@ -16,7 +16,7 @@ pub struct Record<'a> {
     pub method: &'a [u8],
     /// Request target as received.
     pub target: &'a [u8],
-    /// Protocol version, such as `HTTP/1.1` or `HTTP/2.0`.
+    /// Protocol version: `HTTP/1.0`, `HTTP/1.1`, `HTTP/2.0` or `HTTP/3.0`.
     pub version: &'a str,
     /// TLS version, such as `TLSv1.3`; `None` without TLS.
     pub tls: Option<&'a str>,

@@ -18,7 +18,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Returns the version in the notation of access logs and CGI variables: `HTTP/1.1`, `HTTP/2.0`.
+    /// Returns the version in the notation of access logs and CGI variables, such as `HTTP/1.1` or `HTTP/3.0`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http10 => "HTTP/1.0",

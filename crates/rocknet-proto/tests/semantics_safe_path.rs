@@ -20,7 +20,7 @@ fn check(raw: &[u8], expected: Result<&str, PathError>) {
 }
 
 #[test]
-fn paths_are_decoded_once_and_normalised() {
+fn paths_are_decoded_once_and_normalized() {
     let rows: &[(&str, Result<&str, PathError>)] = &[
         ("/", Ok("/")),
         ("/index.html", Ok("/index.html")),

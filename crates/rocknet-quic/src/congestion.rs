@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use quinn_proto::RttEstimator;
@@ -39,9 +40,21 @@ impl ControllerFactory for CubicFactory {
     }
 }
 
+/// Permits CONNECTION_CLOSE of a closed connection, which is not subject to congestion control (RFC 9002 §7).
+///
+/// `quinn-proto` would hold it back, together with the data of streams, until the connection is forgotten: a closed
+/// connection does not read acknowledgements, so the window stays full.
+pub(crate) fn permit_close(controller: &dyn Controller) {
+    if let Ok(cubic) = controller.clone_box().into_any().downcast::<Cubic>() {
+        cubic.is_closed.store(true, Ordering::Relaxed);
+    }
+}
+
 /// State of one path. Windows are in bytes.
 #[derive(Clone)]
 struct Cubic {
+    /// Shared by the clones of one controller, because `quinn-proto` gives access to a clone only.
+    is_closed: Arc<AtomicBool>,
     mtu: u64,
     window: f64,
     /// Slow start ends at this window.
@@ -87,6 +100,7 @@ struct Conservative {
 impl Cubic {
     fn new(mtu: u64) -> Cubic {
         Cubic {
+            is_closed: Arc::default(),
             mtu,
             window: INITIAL_WINDOW as f64,
             threshold: f64::INFINITY,
@@ -228,6 +242,9 @@ impl Controller for Cubic {
     /// number is then in flight. RFC 9002 §7 permits the whole window. Without the byte, a window of two datagrams
     /// would permit one.
     fn window(&self) -> u64 {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return u64::MAX;
+        }
         self.window as u64 + 1
     }
 
@@ -247,6 +264,14 @@ impl Controller for Cubic {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_closed_connection_is_not_held_back() {
+        let cubic = Cubic::new(MTU);
+        assert_eq!(cubic.window(), INITIAL_WINDOW + 1);
+        permit_close(&cubic);
+        assert_eq!(cubic.window(), u64::MAX);
+    }
 
     const MTU: u64 = 1200;
     const RTT: Duration = Duration::from_millis(100);

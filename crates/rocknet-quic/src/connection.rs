@@ -14,6 +14,7 @@ use bytes::Bytes;
 use quinn_proto::{ConnectionHandle, Dir, EndpointEvent, Event, StreamId, VarInt};
 use rocknet_io::udp::{MAX_SEGMENTS, MAX_TRANSMIT_BYTES, Transmit};
 
+use crate::congestion::permit_close;
 use crate::shared::{Mailbox, Shared, to_transmit};
 use crate::stream::{ReadOutcome, read, write};
 use crate::tls::HandshakeInfo;
@@ -30,6 +31,8 @@ pub struct Connection {
     /// Datagrams that the socket has not taken.
     unsent: Option<Box<Unsent>>,
     is_handshaking: bool,
+    /// True once CONNECTION_CLOSE may be sent although the congestion window is full.
+    is_close_permitted: bool,
     /// True if the client has proven its address before the handshake, by a token.
     is_address_validated: bool,
 }
@@ -58,6 +61,7 @@ impl Connection {
             inner,
             unsent: None,
             is_handshaking: true,
+            is_close_permitted: false,
             is_address_validated,
         }
     }
@@ -119,6 +123,9 @@ impl Connection {
     fn send(&mut self, waker: &Waker) -> bool {
         if !self.send_unsent(waker) {
             return false;
+        }
+        if self.inner.is_closed() && !mem::replace(&mut self.is_close_permitted, true) {
+            permit_close(self.inner.congestion_state());
         }
         let shared = Rc::clone(&self.shared);
         let buffer = &mut *shared.transmit.borrow_mut();

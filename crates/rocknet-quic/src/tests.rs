@@ -10,13 +10,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use quinn_proto::crypto::rustls::QuicClientConfig;
-use quinn_proto::{ClientConfig, ConnectionError, EndpointConfig, NoneTokenStore, TokenMemoryCache, TokenStore};
+use quinn_proto::{
+    ClientConfig, ConnectionError, Dir, EndpointConfig, NoneTokenStore, TokenMemoryCache, TokenStore, VarInt,
+};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::ClientHello;
 
 use crate::config::{self, SharedKeys};
+use crate::congestion::permit_close;
 use crate::connection_id::Owner;
 use crate::tls::{SelectConfig, SelectedConfig, SelectingConfig};
 use client::Client;
@@ -228,6 +231,27 @@ fn a_silent_path_ends_the_connection_after_the_idle_timeout() {
         (Duration::from_secs(25)..Duration::from_secs(40)).contains(&idle),
         "{idle:?}"
     );
+}
+
+#[test]
+fn a_close_is_sent_although_the_congestion_window_is_full() {
+    let mut simulation = Simulation::new(path(50, 0, 0, 0), 1, 1);
+    simulation.run(|simulation| simulation.client.is_done());
+    let server = simulation.server_node.connection.as_mut().expect("a connection");
+    let stream = server.streams().open(Dir::Uni).expect("a stream");
+    server
+        .send_stream(stream)
+        .write(&[0; 200_000])
+        .expect("room in the send buffer");
+    simulation.act();
+    let server = simulation.server_node.connection.as_mut().expect("a connection");
+    server.close(simulation.now, VarInt::from_u32(7), Bytes::from_static(b"reason"));
+    permit_close(server.congestion_state());
+    simulation.run(|simulation| simulation.client.lost.is_some());
+    match &simulation.client.lost {
+        Some(ConnectionError::ApplicationClosed(closed)) => assert_eq!(closed.error_code, VarInt::from_u32(7)),
+        other => panic!("not closed by the server: {other:?}"),
+    }
 }
 
 #[test]

@@ -77,7 +77,7 @@ enum PathPattern {
 
 /// The target of the request after the rules that were applied. Later rules are matched against this target.
 struct CurrentTarget {
-    /// Decoded and normalised path.
+    /// Decoded and normalized path.
     path: String,
     /// Rewritten path and query; `None` if path and query are as received.
     target: Option<Vec<u8>>,

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// The request target whose parts are filled into the target of a redirect or rewrite.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestTarget<'a> {
-    /// Decoded and normalised path, which patterns match.
+    /// Decoded and normalized path, which patterns match.
     pub path: &'a str,
     /// Path as received, without the query.
     pub raw_path: &'a [u8],
@@ -116,7 +116,7 @@ impl Target {
     /// Appends the target to `location`.
     ///
     /// The text matched by `star`, a range of the decoded path, keeps the percent-encoding of the request. If the path
-    /// was normalised (`//`, `..`), the decoded text is encoded again.
+    /// was normalized (`//`, `..`), the decoded text is encoded again.
     pub(super) fn write(&self, request: &RequestTarget<'_>, star: Range<usize>, location: &mut Vec<u8>) {
         let start = location.len();
         for piece in &self.pieces {
@@ -213,7 +213,7 @@ fn push_star(out: &mut Vec<u8>, request: &RequestTarget<'_>, star: &Range<usize>
 }
 
 /// Returns the range of the raw path that corresponds to a range of the decoded path. `None` if the raw path was
-/// normalised, so that decoding alone does not yield the decoded path.
+/// normalized, so that decoding alone does not yield the decoded path.
 fn raw_range(raw: &[u8], decoded: &[u8], range: &Range<usize>) -> Option<Range<usize>> {
     let (mut at, mut start, mut end) = (0, None, None);
     for (index, &expected) in decoded.iter().enumerate() {

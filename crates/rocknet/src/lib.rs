@@ -1,5 +1,5 @@
 //! The RockNet web server as a library: serves the sites of a configuration on worker threads, over HTTP/1.1, HTTP/2
-//! and, as a preview, HTTP/3.
+//! and HTTP/3.
 //!
 //! System calls on sockets are made by `rocknet-io`, and wire formats are parsed by `rocknet-proto`.
 #![forbid(unsafe_code)]

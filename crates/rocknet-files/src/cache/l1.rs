@@ -92,7 +92,7 @@ pub struct CachedEndpoint {
     pub handler: Arc<dyn Handler>,
     /// File tree of the error pages.
     pub pages: Option<Arc<Tree>>,
-    /// Path of the request, decoded and normalised.
+    /// Path of the request, decoded and normalized.
     pub path: Box<str>,
     /// True if a file can have this path.
     pub is_file_path: bool,
@@ -167,7 +167,7 @@ pub struct CachedEntry {
     pub entry: Arc<Entry>,
     /// Tree that the path belongs to.
     pub tree: Arc<Tree>,
-    /// Path in the tree, decoded and normalised.
+    /// Path in the tree, decoded and normalized.
     pub path: Arc<str>,
     /// Copy of `Route::is_unguarded`.
     is_open: bool,

@@ -1,4 +1,4 @@
-//! Safe form of a request path: decoded once, normalised, and guaranteed to stay below a root directory.
+//! Safe form of a request path: decoded once, normalized, and guaranteed to stay below a root directory.
 
 use std::borrow::Cow;
 
@@ -84,7 +84,7 @@ impl<'a> SafePath<'a> {
                 dot_segment: false,
             });
         }
-        normalise(percent_decode(raw)?)
+        normalize(percent_decode(raw)?)
     }
 
     /// Parses a path that is already decoded, such as a `fallback` of the configuration, or a directory joined with the
@@ -97,10 +97,10 @@ impl<'a> SafePath<'a> {
         if !path.starts_with('/') {
             return Err(PathError::NotAbsolute);
         }
-        normalise(Cow::Borrowed(path.as_bytes()))
+        normalize(Cow::Borrowed(path.as_bytes()))
     }
 
-    /// Returns the decoded and normalised path that rules match, even if no file can have this path. So a route for
+    /// Returns the decoded and normalized path that rules match, even if no file can have this path. So a route for
     /// `/wiki/` matches `/wiki/Special:Search` as well as `/wiki/Main`. An encoded slash becomes a backslash, and bytes
     /// that are not UTF-8 become U+FFFD. The result must never be opened as a file.
     ///
@@ -116,7 +116,7 @@ impl<'a> SafePath<'a> {
         Ok(String::from_utf8_lossy(&rebuild(&path)).into_owned())
     }
 
-    /// Returns the decoded, normalised path with its leading slash.
+    /// Returns the decoded, normalized path with its leading slash.
     pub fn as_str(&self) -> &str {
         &self.decoded
     }
@@ -288,7 +288,7 @@ fn inspect(path: &[u8]) -> Result<PathTraits, PathError> {
 }
 
 /// Applies all rules to a decoded path that begins with a slash.
-fn normalise(path: Cow<'_, [u8]>) -> Result<SafePath<'_>, PathError> {
+fn normalize(path: Cow<'_, [u8]>) -> Result<SafePath<'_>, PathError> {
     let PathTraits {
         changed,
         unmatchable,
@@ -379,7 +379,7 @@ mod tests {
 
         #[test]
         fn the_fast_path_equals_the_full_rules(raw in r"/(/|\.|\.\.|%2e|%2F|%25|%00|%zz|%ff|\\|:| |a|con|nul\.|é){0,20}") {
-            prop_assert_eq!(SafePath::parse(raw.as_bytes()), percent_decode(raw.as_bytes()).and_then(normalise));
+            prop_assert_eq!(SafePath::parse(raw.as_bytes()), percent_decode(raw.as_bytes()).and_then(normalize));
         }
     }
 }

@@ -30,7 +30,7 @@ fn location(from: &str, to: &str, request: &RequestTarget<'_>) -> Option<String>
     Some(String::from_utf8(location).expect("a location is ASCII"))
 }
 
-/// Decodes and normalises a raw path as far as these tests need: percent-encoding and `//`.
+/// Decodes and normalizes a raw path as far as these tests need: percent-encoding and `//`.
 fn decoded(raw: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), raw.as_bytes());
     while let Some(&byte) = rest.first() {
@@ -88,7 +88,7 @@ fn moved_paths_get_their_location() {
         ),
         ("/s/*", "/find#{*}", "/s/x", Some("/find#x")),
         ("/old", "/new", "/old?x={|}\\[]`^%zz", Some("/new?x={|}\\[]`^%zz")),
-        // Percent-encoding is kept. If the path was normalised, the decoded text is encoded again.
+        // Percent-encoding is kept. If the path was normalized, the decoded text is encoded again.
         ("/b/*", "/n/{*}", "/b/%C3%BC%20x", Some("/n/%C3%BC%20x")),
         ("/b/*", "/n/{*}", "/b/%c3%bc", Some("/n/%c3%bc")),
         ("/b/*", "/n/{*}", "/%62/%7Ex", Some("/n/%7Ex")),
@@ -142,7 +142,7 @@ fn no_request_chooses_the_host() {
             "{path:?} from {raw:?}"
         );
     }
-    // A normalised path cannot have all of these forms, but no form may change the host.
+    // A normalized path cannot have all of these forms, but no form may change the host.
     for (path, raw, expected) in [
         ("/go/evil.com", "/go//evil.com", "/evil.com"),
         ("/go//evil.com", "/go//evil.com", "/evil.com"),

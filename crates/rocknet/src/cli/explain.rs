@@ -166,7 +166,7 @@ fn certificate_problems(site: &Site) -> Vec<String> {
     problems
 }
 
-/// Decodes and normalises a path as the server does.
+/// Decodes and normalizes a path as the server does.
 fn decoded(path: &str) -> Result<String, PathError> {
     match SafePath::parse(path.as_bytes()) {
         Ok(path) => Ok(path.as_str().to_owned()),

@@ -293,7 +293,7 @@ fn endpoints<'p>(routes: &'p SiteRoutes, resolved: &Resolved<'p>, raw: &[u8]) ->
     Some(found)
 }
 
-/// Returns the endpoints of a path info: as written, and normalised with each backslash replaced by a slash.
+/// Returns the endpoints of a path info: as written, and normalized with each backslash replaced by a slash.
 fn endpoints_of_path_info<'p>(
     routes: &'p SiteRoutes,
     path_info: &str,

@@ -20,7 +20,7 @@ use rocknet_proto::status::Status;
 /// Decoded path with its endpoint.
 pub(super) struct Resolved<'a> {
     pub endpoint: &'a Arc<Endpoint>,
-    /// Decoded and normalised path.
+    /// Decoded and normalized path.
     pub path: Cow<'a, str>,
     /// True if a file can have this path.
     pub is_file_path: bool,

@@ -147,7 +147,7 @@ fn windows_special_names_are_refused() {
 }
 
 #[test]
-fn paths_are_normalised_once() {
+fn paths_are_normalized_once() {
     let server = Running::site(folder(), "");
     check(
         &mut server.connect(),
@@ -231,7 +231,7 @@ over_http3! {
     no_file_outside_the_root_is_served,
     bytes_not_allowed_in_paths_are_refused,
     windows_special_names_are_refused,
-    paths_are_normalised_once,
+    paths_are_normalized_once,
     length_and_depth_are_bounded,
     a_link_swapped_during_requests_does_not_escape_the_root,
 }

@@ -21,7 +21,7 @@ const LIMIT: usize = 1024;
 const QUEUE: usize = 4096;
 
 /// Backlog of the slow upstream's listening socket, because all connections can arrive before the upstream accepts one.
-/// With the default of 128 in Tokio, the kernel answers further connections with SYN cookies. It does not recognise
+/// With the default of 128 in Tokio, the kernel answers further connections with SYN cookies. It does not recognize
 /// every cookie later and resets such a connection, so that its request would get a 502.
 const BACKLOG: u32 = 2 * LIMIT as u32;
 
@@ -81,7 +81,7 @@ async fn slow() -> SlowUpstream {
     }
 }
 
-/// Serves a connection. Each request has a body of one byte, so that the end of a request can be recognised.
+/// Serves a connection. Each request has a body of one byte, so that the end of a request can be recognized.
 async fn serve(mut stream: TcpStream, requests: &Requests, mut released: watch::Receiver<bool>) {
     let mut unread = Vec::new();
     loop {

@@ -13,7 +13,7 @@ use crate::multiplexed::{Flood, Priority};
 const PAYLOAD_MAX: u64 = 4096;
 
 /// Maximum number of unidirectional streams in the table: the three of HTTP/3, and some of unknown types. The transport
-/// permits fewer at once, so that the reset of an ignored stream is recognised.
+/// permits fewer at once, so that the reset of an ignored stream is recognized.
 const OPEN_MAX: usize = 16;
 
 impl ServerConnection {

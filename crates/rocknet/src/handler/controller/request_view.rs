@@ -55,7 +55,7 @@ fn version(version: ProtocolVersion) -> Option<&'static str> {
 /// A borrowed request.
 pub struct RequestView<'a> {
     pub request: Request<'a>,
-    /// Decoded and normalised path.
+    /// Decoded and normalized path.
     pub path: &'a str,
     pub content: &'a [u8],
     pub origin: RequestOrigin<'a>,
