@@ -273,7 +273,7 @@ impl Asset {
 
     fn size(&self) -> u64 {
         let variants: u64 = self.variants().map(Variant::size).sum();
-        size_of::<Asset>() as u64 + self.fields.size() as u64 + variants
+        size_of::<Asset>() as u64 + self.fields.memory_size() as u64 + variants
     }
 
     fn variants(&self) -> impl Iterator<Item = &Variant> {
@@ -289,7 +289,7 @@ impl Variant {
             Content::Memory(bytes) => bytes.len(),
             Content::File(_) => 0,
         };
-        let heads = self.full.size() + self.not_modified.as_ref().map_or(0, PreparedHeads::size);
+        let heads = self.full.memory_size() + self.not_modified.as_ref().map_or(0, PreparedHeads::memory_size);
         (size_of::<Variant>() + content + heads) as u64
     }
 }

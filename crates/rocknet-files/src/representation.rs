@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rocknet_proto::fields::{Fields, Known, KnownSet};
+use rocknet_proto::fields::{Fields, KnownField, KnownFieldSet};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
 use rocknet_proto::semantics::conditional::{self, Outcome, Preconditions, Validators};
@@ -31,19 +31,19 @@ pub enum Choice<'a> {
 }
 
 /// Fields that may select something other than the complete plain variant.
-const SELECTING_FIELDS: KnownSet = KnownSet::of(&[
-    Known::IfMatch,
-    Known::IfNoneMatch,
-    Known::IfModifiedSince,
-    Known::IfUnmodifiedSince,
-    Known::Range,
-    Known::AcceptEncoding,
+const SELECTING_FIELDS: KnownFieldSet = KnownFieldSet::of(&[
+    KnownField::IfMatch,
+    KnownField::IfNoneMatch,
+    KnownField::IfModifiedSince,
+    KnownField::IfUnmodifiedSince,
+    KnownField::Range,
+    KnownField::AcceptEncoding,
 ]);
 
 /// Selects the response to a request for an asset.
 #[inline]
 pub fn choose<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
-    if !request.fields.any(SELECTING_FIELDS) {
+    if !request.fields.contains_any(SELECTING_FIELDS) {
         return full(&asset.plain);
     }
     select(asset, request)
@@ -54,7 +54,8 @@ fn full(variant: &Variant) -> Choice<'_> {
 }
 
 fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
-    let ranged = request.method == Method::Get && request.fields.contains(Known::Range) && asset.status == Status::OK;
+    let ranged =
+        request.method == Method::Get && request.fields.contains(KnownField::Range) && asset.status == Status::OK;
     let variant = match coding(asset, request, ranged) {
         Ok(variant) => variant,
         Err(coding) => return not_encoded(asset, request, coding),
@@ -77,12 +78,12 @@ fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
         }
         Outcome::PreconditionFailed => return respond(fixed::error(Status::PRECONDITION_FAILED)),
     }
-    let range = match fields.get(Known::Range) {
-        Some(range) if ranged && !fields.is_repeated(Known::Range) => range,
+    let range = match fields.get(KnownField::Range) {
+        Some(range) if ranged && !fields.is_repeated(KnownField::Range) => range,
         _ => return full(variant),
     };
     if fields
-        .get(Known::IfRange)
+        .get(KnownField::IfRange)
         .is_some_and(|value| !conditional::if_range(value, &validators))
     {
         return full(variant);
@@ -135,10 +136,10 @@ pub fn full_response(asset: &Asset, request: &Request<'_>) -> Response {
     }
     let fields = &request.fields;
     let range = fields
-        .get(Known::Range)
-        .filter(|_| method == Method::Get && !fields.is_repeated(Known::Range));
+        .get(KnownField::Range)
+        .filter(|_| method == Method::Get && !fields.is_repeated(KnownField::Range));
     let is_same = || {
-        let value = fields.get(Known::IfRange);
+        let value = fields.get(KnownField::IfRange);
         value.is_none_or(|value| conditional::if_range(value, &validators))
     };
     match range
@@ -179,21 +180,24 @@ fn evaluate(request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
 /// Evaluates the preconditions of RFC 9110 §13.2.2 for the variant that would be sent.
 fn evaluate_as(method: Method, request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
     let fields = &request.fields;
-    let (if_match, if_none_match) = (joined(fields, Known::IfMatch), joined(fields, Known::IfNoneMatch));
+    let (if_match, if_none_match) = (
+        joined(fields, KnownField::IfMatch),
+        joined(fields, KnownField::IfNoneMatch),
+    );
     let preconditions = Preconditions {
         if_match: if_match.as_deref(),
         if_none_match: if_none_match.as_deref(),
-        if_modified_since: fields.get(Known::IfModifiedSince),
-        if_unmodified_since: fields.get(Known::IfUnmodifiedSince),
+        if_modified_since: fields.get(KnownField::IfModifiedSince),
+        if_unmodified_since: fields.get(KnownField::IfUnmodifiedSince),
     };
     // `true`: the representation exists.
     conditional::evaluate(method, &preconditions, validators, true)
 }
 
 /// Joins all values of a list field. Copies only if the field occurs more than once.
-fn joined<'a>(fields: &Fields<'a>, name: Known) -> Option<Cow<'a, [u8]>> {
+fn joined<'a>(fields: &Fields<'a>, name: KnownField) -> Option<Cow<'a, [u8]>> {
     if fields.is_repeated(name) {
-        return Some(Cow::Owned(fields.all(name).collect::<Vec<_>>().join(&b", "[..])));
+        return Some(Cow::Owned(fields.get_all(name).collect::<Vec<_>>().join(&b", "[..])));
     }
     fields.get(name).map(Cow::Borrowed)
 }
@@ -209,7 +213,7 @@ fn coding<'a>(asset: &'a Asset, request: &Request<'_>, ranged: bool) -> Result<&
     if !asset.negotiates || ranged {
         return Ok(&asset.plain);
     }
-    let accepted = AcceptEncoding::parse(joined(&request.fields, Known::AcceptEncoding).as_deref());
+    let accepted = AcceptEncoding::parse(joined(&request.fields, KnownField::AcceptEncoding).as_deref());
     if accepted == AcceptEncoding::IDENTITY {
         return Ok(&asset.plain);
     }

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use rocknet_config::model::{Server, TrustedField};
-use rocknet_proto::fields::{Fields, Known};
+use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::semantics::forwarded::{self, Element};
 
 use crate::client::Client;
@@ -47,18 +47,18 @@ pub fn resolve<'a>(server: &Server, peer: Client, fields: Fields<'a>) -> Forward
     };
     match server.trusted_field {
         TrustedField::XForwardedFor => {
-            let lines: Vec<&[u8]> = fields.all(Known::XForwardedFor).collect();
+            let lines: Vec<&[u8]> = fields.get_all(KnownField::XForwardedFor).collect();
             let items = lines.iter().rev().flat_map(|line| line.rsplit(|&byte| byte == b','));
             for item in items.filter(|item| !item.trim_ascii().is_empty()) {
                 if !info.step_back(server, item) {
                     break;
                 }
             }
-            info.proto = value(fields, Known::XForwardedProto);
-            info.host = value(fields, Known::XForwardedHost);
+            info.proto = value(fields, KnownField::XForwardedProto);
+            info.host = value(fields, KnownField::XForwardedHost);
         }
         TrustedField::Forwarded => {
-            let lines: Vec<&[u8]> = fields.all(Known::Forwarded).collect();
+            let lines: Vec<&[u8]> = fields.get_all(KnownField::Forwarded).collect();
             'lines: for line in lines.iter().rev() {
                 let Some(elements) = forwarded::parse_elements(line) else {
                     break;
@@ -92,7 +92,7 @@ impl ForwardedInfo<'_> {
     }
 }
 
-fn value<'a>(fields: Fields<'a>, name: Known) -> Option<Cow<'a, [u8]>> {
+fn value<'a>(fields: Fields<'a>, name: KnownField) -> Option<Cow<'a, [u8]>> {
     fields.get(name).filter(|value| !value.is_empty()).map(Cow::Borrowed)
 }
 
@@ -120,10 +120,10 @@ mod tests {
                 port: 7,
             },
         };
-        let fields: Vec<(Known, &[u8])> = lines
+        let fields: Vec<(KnownField, &[u8])> = lines
             .iter()
             .filter_map(|line| line.split_once(": "))
-            .filter_map(|(name, value)| Some((Known::from_name(name.as_bytes())?, value.as_bytes())))
+            .filter_map(|(name, value)| Some((KnownField::from_name(name.as_bytes())?, value.as_bytes())))
             .collect();
         let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &fields);
         client(&server(field), peer, request.view().fields).to_string()

@@ -1,6 +1,6 @@
 //! A filter that adds the `headers` of the configuration, and the field `Server`.
 
-use rocknet_proto::fields::{ConstField, Known};
+use rocknet_proto::fields::{ConstField, KnownField};
 use rocknet_proto::status::Status;
 
 use crate::filter::{DeferredFilter, Filter, FilterContext, Phase};
@@ -9,7 +9,7 @@ use crate::route::Route;
 
 /// Value of `Server`. It contains no version, because a version would only help attackers to find outdated servers.
 pub const SERVER: &str = "RockNet";
-static SERVER_LINE: ConstField = ConstField::new(Known::Server, "Server: RockNet\r\n");
+static SERVER_LINE: ConstField = ConstField::new(KnownField::Server, "Server: RockNet\r\n");
 
 /// Adds the fields of the route to responses.
 pub struct Headers;
@@ -63,7 +63,7 @@ fn permits_caching(name: &str, value: &str) -> bool {
 
 /// Adds `Server` unless it is set. Used for responses whose site is unknown.
 pub fn apply_server(fields: &mut FieldList) {
-    if !fields.contains(Known::Server) {
+    if !fields.contains(KnownField::Server) {
         fields.add_const(&SERVER_LINE);
     }
 }

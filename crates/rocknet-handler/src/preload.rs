@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rocknet_proto::fields::{Known, KnownSet};
+use rocknet_proto::fields::{KnownField, KnownFieldSet};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
 use rocknet_proto::semantics::{escape, link};
@@ -20,13 +20,13 @@ pub struct Preloads {
 }
 
 /// Fields that a client sends if it has the page already, and most likely its resources too.
-const CONDITIONAL: KnownSet = KnownSet::of(&[
-    Known::IfMatch,
-    Known::IfNoneMatch,
-    Known::IfModifiedSince,
-    Known::IfUnmodifiedSince,
-    Known::IfRange,
-    Known::Range,
+const CONDITIONAL: KnownFieldSet = KnownFieldSet::of(&[
+    KnownField::IfMatch,
+    KnownField::IfNoneMatch,
+    KnownField::IfModifiedSince,
+    KnownField::IfUnmodifiedSince,
+    KnownField::IfRange,
+    KnownField::Range,
 ]);
 
 /// Maximum number of resources taken from the `Link` fields of one response.
@@ -35,7 +35,7 @@ const MAX_LINKS: usize = 32;
 /// Returns true if a request may be the client's first for a page, so that its resources are worth sending.
 #[inline]
 pub fn is_first_visit(request: &Request<'_>) -> bool {
-    request.method == Method::Get && !request.fields.any(CONDITIONAL)
+    request.method == Method::Get && !request.fields.contains_any(CONDITIONAL)
 }
 
 /// Returns true if a response with this status contains a page.

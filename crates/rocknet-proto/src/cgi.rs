@@ -1,6 +1,7 @@
-//! The parts of CGI (RFC 3875) that several protocols share. One part is the parser for the head of a response of
-//! FastCGI, SCGI, uwsgi and CGI programs. The other part is the error for a variable that a protocol cannot encode. The
-//! head consists of field lines, of which one may be `Status`, and an empty line.
+//! Parses the response heads of CGI, FastCGI, SCGI and uwsgi programs (RFC 3875 §6), and defines the error for a
+//! variable that one of these protocols cannot encode.
+//!
+//! A head consists of field lines, of which one may be `Status`, and an empty line.
 
 use std::fmt;
 

@@ -6,20 +6,20 @@ mod known;
 mod list;
 
 pub use framing::is_framing;
-pub use known::{Known, KnownSet};
+pub use known::{KnownField, KnownFieldSet};
 pub use list::{ConstField, FieldList};
 
-/// A range of bytes in a message.
+/// The position of a part of a message in its bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Span {
+pub struct ByteSpan {
     /// Position of the first byte.
     pub start: u32,
     /// Position after the last byte.
     pub end: u32,
 }
 
-impl Span {
-    /// Creates a span; positions must be below 4 GiB.
+impl ByteSpan {
+    /// Creates a span; positions must be below 4 GiB, because they are stored in 32 bits.
     #[inline]
     pub const fn new(start: usize, end: usize) -> Self {
         Self {
@@ -60,10 +60,10 @@ struct Line {
     name: u32,
     /// The length of the name in the upper 24 bits; the number of the known name or `UNKNOWN_NAME` in the low eight.
     length_and_number: u32,
-    value: Span,
+    value: ByteSpan,
 }
 
-/// Number of a name that is not in [`Known`], which has at most 64 variants.
+/// Number of a name that is not in [`KnownField`], which has at most 64 variants.
 const UNKNOWN_NAME: u8 = u8::MAX;
 
 impl Default for FieldIndex {
@@ -98,12 +98,12 @@ impl FieldIndex {
         self.lines.is_empty()
     }
 
-    /// Adds a line; `known` is the result of [`Known::from_name`] for its name.
+    /// Adds a line; `known` is the result of [`KnownField::from_name`] for its name.
     ///
     /// A name must be shorter than 16 MiB, and there must be fewer than 65,536 lines; the ceilings of
     /// [`limits`](crate::limits) ensure both.
     #[inline]
-    pub fn push(&mut self, name: Span, known: Option<Known>, value: Span) {
+    pub fn push(&mut self, name: ByteSpan, known: Option<KnownField>, value: ByteSpan) {
         let number = match known {
             Some(known) => {
                 let bit = known.bit();
@@ -126,31 +126,31 @@ impl FieldIndex {
     }
 
     /// Adds a line and looks up the known name of `name` in `bytes`.
-    pub fn push_named(&mut self, bytes: &[u8], name: Span, value: Span) {
-        self.push(name, Known::from_name(name.of(bytes)), value);
+    pub fn push_named(&mut self, bytes: &[u8], name: ByteSpan, value: ByteSpan) {
+        self.push(name, KnownField::from_name(name.of(bytes)), value);
     }
 
     /// Returns true if any of the names occurs.
     #[inline]
-    pub fn any(&self, names: KnownSet) -> bool {
+    pub fn contains_any(&self, names: KnownFieldSet) -> bool {
         self.present & names.0 != 0
     }
 
     /// Returns true if the name occurs.
     #[inline]
-    pub fn contains(&self, name: Known) -> bool {
+    pub fn contains(&self, name: KnownField) -> bool {
         self.present & name.bit() != 0
     }
 
     /// Returns true if the name occurs more than once.
     #[inline]
-    pub fn is_repeated(&self, name: Known) -> bool {
+    pub fn is_repeated(&self, name: KnownField) -> bool {
         self.repeated & name.bit() != 0
     }
 
     /// Returns the position of the value of the first line with this name.
     #[inline]
-    pub fn value_span(&self, name: Known) -> Option<Span> {
+    pub fn value_span(&self, name: KnownField) -> Option<ByteSpan> {
         if !self.contains(name) {
             return None;
         }
@@ -192,7 +192,7 @@ pub struct Fields<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field<'a> {
     /// Known name that `name` spells, if any, so that encoders need no second lookup.
-    pub known: Option<Known>,
+    pub known: Option<KnownField>,
     /// Field name as received.
     pub name: &'a [u8],
     /// Field value without surrounding whitespace.
@@ -204,7 +204,7 @@ impl<'a> Field<'a> {
     #[inline]
     pub fn new(name: &'a [u8], value: &'a [u8]) -> Self {
         Self {
-            known: Known::from_name(name),
+            known: KnownField::from_name(name),
             name,
             value,
         }
@@ -220,30 +220,30 @@ impl<'a> Fields<'a> {
 
     /// Returns the value of the first line with this name.
     #[inline]
-    pub fn get(&self, name: Known) -> Option<&'a [u8]> {
+    pub fn get(&self, name: KnownField) -> Option<&'a [u8]> {
         self.index.value_span(name).map(|span| span.of(self.bytes))
     }
 
     /// Returns true if any of the names occurs.
     #[inline]
-    pub fn any(&self, names: KnownSet) -> bool {
-        self.index.any(names)
+    pub fn contains_any(&self, names: KnownFieldSet) -> bool {
+        self.index.contains_any(names)
     }
 
     /// Returns true if the name occurs.
     #[inline]
-    pub fn contains(&self, name: Known) -> bool {
+    pub fn contains(&self, name: KnownField) -> bool {
         self.index.contains(name)
     }
 
     /// Returns true if the name occurs more than once.
     #[inline]
-    pub fn is_repeated(&self, name: Known) -> bool {
+    pub fn is_repeated(&self, name: KnownField) -> bool {
         self.index.is_repeated(name)
     }
 
     /// Returns the values of all lines with this name, in their order.
-    pub fn all(&self, name: Known) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    pub fn get_all(&self, name: KnownField) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let from = if self.contains(name) {
             usize::from(self.index.first[name as usize])
         } else {
@@ -276,7 +276,7 @@ impl<'a> Fields<'a> {
     pub fn lines(&self) -> impl ExactSizeIterator<Item = Field<'a>> + use<'a> {
         let bytes = self.bytes;
         self.index.lines.iter().map(move |line| Field {
-            known: Known::ALL.get(usize::from(line.number())).copied(),
+            known: KnownField::ALL.get(usize::from(line.number())).copied(),
             name: line.name(bytes),
             value: line.value.of(bytes),
         })
@@ -306,7 +306,7 @@ mod tests {
             bytes.extend_from_slice(name.as_bytes());
             let middle = bytes.len();
             bytes.extend_from_slice(value.as_bytes());
-            index.push_named(&bytes, Span::new(start, middle), Span::new(middle, bytes.len()));
+            index.push_named(&bytes, ByteSpan::new(start, middle), ByteSpan::new(middle, bytes.len()));
         }
         (bytes, index)
     }
@@ -321,28 +321,31 @@ mod tests {
             ("x-a", "2"),
         ]);
         let view = fields.view(&bytes);
-        assert_eq!(view.get(Known::Accept), Some(b"a".as_slice()));
-        assert!(view.is_repeated(Known::Accept) && !view.is_repeated(Known::Range));
-        assert_eq!(view.all(Known::Accept).collect::<Vec<_>>(), [b"a", b"b"]);
-        assert_eq!(view.all(Known::Host).count(), 0);
+        assert_eq!(view.get(KnownField::Accept), Some(b"a".as_slice()));
+        assert!(view.is_repeated(KnownField::Accept) && !view.is_repeated(KnownField::Range));
+        assert_eq!(view.get_all(KnownField::Accept).collect::<Vec<_>>(), [b"a", b"b"]);
+        assert_eq!(view.get_all(KnownField::Host).count(), 0);
         assert_eq!(view.by_name(b"x-A").collect::<Vec<_>>(), [b"1", b"2"]);
         assert_eq!(view.by_name(b"range").collect::<Vec<_>>(), [b"r"]);
-        assert!(view.any(KnownSet::of(&[Known::Host, Known::Range])) && !view.any(KnownSet::of(&[Known::Host])));
+        assert!(
+            view.contains_any(KnownFieldSet::of(&[KnownField::Host, KnownField::Range]))
+                && !view.contains_any(KnownFieldSet::of(&[KnownField::Host]))
+        );
         assert_eq!(
             (view.len(), view.iter().next()),
             (5, Some((b"X-A".as_slice(), b"1".as_slice())))
         );
         assert_eq!(view.lines().filter(|line| line.known.is_none()).count(), 2);
         fields.clear();
-        assert!(fields.is_empty() && fields.value_span(Known::Accept).is_none());
-        assert_eq!(fields.view(&bytes).all(Known::Accept).count(), 0);
+        assert!(fields.is_empty() && fields.value_span(KnownField::Accept).is_none());
+        assert_eq!(fields.view(&bytes).get_all(KnownField::Accept).count(), 0);
     }
 
     /// An index that is used with other bytes yields empty values and does not panic.
     #[test]
     fn foreign_bytes_yield_empty_values() {
         let (_, fields) = index(&[("host", "example.com")]);
-        assert_eq!(fields.view(b"ab").get(Known::Host), Some(b"".as_slice()));
+        assert_eq!(fields.view(b"ab").get(KnownField::Host), Some(b"".as_slice()));
         assert_eq!(fields.view(b"").iter().next(), Some((b"".as_slice(), b"".as_slice())));
     }
 }

@@ -59,7 +59,7 @@ pub mod uwsgi;
 /// Request head decoded into a separate buffer, for HTTP versions that compress heads.
 pub use multiplexed::DecodedHead;
 
-pub use fields::{Field, FieldIndex, Fields, Known, KnownSet, Span};
+pub use fields::{ByteSpan, Field, FieldIndex, Fields, KnownField, KnownFieldSet};
 pub use limits::Limits;
 pub use method::Method;
 pub use prepared::PreparedHeads;

@@ -35,8 +35,8 @@ impl PreparedHeads {
     }
 
     /// Returns the approximate memory in use, in bytes.
-    pub fn size(&self) -> usize {
-        size_of::<PreparedHeads>() + self.h1.size() + self.h2.size() + self.h3.size()
+    pub fn memory_size(&self) -> usize {
+        size_of::<PreparedHeads>() + self.h1.memory_size() + self.h2.memory_size() + self.h3.memory_size()
     }
 }
 

@@ -1,6 +1,6 @@
 //! A request head of any HTTP version: an index of byte positions, and a view that combines the index with the bytes.
 
-use crate::fields::{FieldIndex, Fields, Known, Span};
+use crate::fields::{ByteSpan, FieldIndex, Fields, KnownField};
 use crate::method::Method;
 
 /// Protocol version of a message.
@@ -55,17 +55,17 @@ pub struct RequestIndex {
     /// Version.
     pub version: Version,
     /// Method as received.
-    pub method_name: Span,
+    pub method_name: ByteSpan,
     /// Request target as received.
-    pub target: Span,
+    pub target: ByteSpan,
     /// Path of the target. The span is empty for an absolute form without a path, and [`Request::path`] is then `/`.
-    pub path: Span,
+    pub path: ByteSpan,
     /// Query of the target, without `?`.
-    pub query: Option<Span>,
+    pub query: Option<ByteSpan>,
     /// `host[:port]` of the target, of Host or of `:authority`; see [`Request::authority`].
-    pub authority: Span,
+    pub authority: ByteSpan,
     /// Protocols that the client offers to switch to; see [`Request::upgrade`].
-    pub upgrade: Option<Span>,
+    pub upgrade: Option<ByteSpan>,
     /// Size of the request head in bytes, from the start of the buffer.
     pub head_size: u32,
     /// Header fields.
@@ -84,9 +84,9 @@ impl RequestIndex {
         self.method = Method::Get;
         self.form = TargetForm::Origin;
         self.query = None;
-        self.authority = Span::default();
+        self.authority = ByteSpan::default();
         self.upgrade = None;
-        self.path = Span::default();
+        self.path = ByteSpan::default();
     }
 
     /// Returns a view of the request; `bytes` must be the buffer that the index was filled from.
@@ -166,12 +166,12 @@ impl OwnedRequest {
 
     /// Creates a GET request that no client sent: a subrequest, or the request of a server push. `target` is in origin
     /// form.
-    pub fn synthetic_get(version: Version, authority: &[u8], target: &[u8], fields: &[(Known, &[u8])]) -> Self {
+    pub fn synthetic_get(version: Version, authority: &[u8], target: &[u8], fields: &[(KnownField, &[u8])]) -> Self {
         let mut bytes = Vec::new();
         let mut put = |part: &[u8]| {
             let start = bytes.len();
             bytes.extend_from_slice(part);
-            Span::new(start, bytes.len())
+            ByteSpan::new(start, bytes.len())
         };
         let mut index = RequestIndex {
             version,
@@ -182,8 +182,8 @@ impl OwnedRequest {
         };
         let (start, end) = (index.target.start as usize, index.target.end as usize);
         let mark = target.iter().position(|&byte| byte == b'?');
-        index.path = Span::new(start, mark.map_or(end, |mark| start + mark));
-        index.query = mark.map(|mark| Span::new(start + mark + 1, end));
+        index.path = ByteSpan::new(start, mark.map_or(end, |mark| start + mark));
+        index.query = mark.map(|mark| ByteSpan::new(start + mark + 1, end));
         for (name, value) in fields {
             let (written, value) = (put(name.as_str().as_bytes()), put(value));
             index.fields.push(written, Some(*name), value);
@@ -201,8 +201,8 @@ impl OwnedRequest {
         let (path, query) = split_target(target);
         let start = self.bytes.len();
         let mut index = self.index.clone();
-        index.path = Span::new(start, start + path.len());
-        index.query = query.map(|query| Span::new(start + path.len() + 1, start + path.len() + 1 + query.len()));
+        index.path = ByteSpan::new(start, start + path.len());
+        index.query = query.map(|query| ByteSpan::new(start + path.len() + 1, start + path.len() + 1 + query.len()));
         Self {
             bytes: [&self.bytes, target].concat().into(),
             index,
@@ -224,9 +224,11 @@ impl OwnedRequest {
             bytes.extend_from_slice(field.name);
             let value = bytes.len();
             bytes.extend_from_slice(field.value);
-            index
-                .fields
-                .push(Span::new(start, value), field.known, Span::new(value, bytes.len()));
+            index.fields.push(
+                ByteSpan::new(start, value),
+                field.known,
+                ByteSpan::new(value, bytes.len()),
+            );
         }
         index.head_size = bytes.len() as u32;
         Self {
@@ -255,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_lookup_target_replaces_path_and_query() {
-        let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/a?b", &[(Known::Accept, b"*/*")]);
+        let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/a?b", &[(KnownField::Accept, b"*/*")]);
         for (target, path, query) in [
             ("/c/d?e?f", "/c/d", Some("e?f")),
             ("/c", "/c", None),
@@ -269,7 +271,7 @@ mod tests {
                     (request.path, request.query),
                     (path.as_bytes(), query.map(str::as_bytes))
                 );
-                assert_eq!(request.fields.get(Known::Accept), Some(&b"*/*"[..]));
+                assert_eq!(request.fields.get(KnownField::Accept), Some(&b"*/*"[..]));
             }
         }
     }
@@ -281,7 +283,7 @@ mod tests {
             ("/a?b?c", "/a", Some("b?c")),
             ("/?", "/", Some("")),
         ] {
-            let fields = [(Known::AcceptEncoding, &b"br"[..])];
+            let fields = [(KnownField::AcceptEncoding, &b"br"[..])];
             let request = OwnedRequest::synthetic_get(Version::Http2, b"h:1", target.as_bytes(), &fields);
             let request = request.view();
             assert_eq!((request.method, request.method_name), (Method::Get, &b"GET"[..]));
@@ -290,7 +292,7 @@ mod tests {
                 (request.path, request.query),
                 (path.as_bytes(), query.map(str::as_bytes))
             );
-            assert_eq!(request.fields.get(Known::AcceptEncoding), Some(&b"br"[..]));
+            assert_eq!(request.fields.get(KnownField::AcceptEncoding), Some(&b"br"[..]));
             assert_eq!((request.fields.len(), request.form), (1, TargetForm::Origin));
         }
     }

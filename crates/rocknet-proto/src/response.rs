@@ -1,7 +1,7 @@
 //! A received response head of any HTTP version: an index of byte positions, and a view that combines the index with
 //! the bytes.
 
-use crate::fields::{FieldIndex, Fields, Span};
+use crate::fields::{ByteSpan, FieldIndex, Fields};
 use crate::request::Version;
 use crate::status::Status;
 
@@ -13,7 +13,7 @@ pub struct ResponseIndex {
     /// Protocol version; in HTTP/1 the version in the status line.
     pub version: Version,
     /// Reason phrase.
-    pub reason: Span,
+    pub reason: ByteSpan,
     /// Size of the response head in bytes, from the start of the buffer.
     pub head_size: u32,
     /// Header fields.
@@ -28,7 +28,7 @@ impl Default for ResponseIndex {
         Self {
             status: Status::OK,
             version: Version::Http11,
-            reason: Span::default(),
+            reason: ByteSpan::default(),
             head_size: 0,
             fields: FieldIndex::default(),
             trailers: FieldIndex::default(),
@@ -42,7 +42,7 @@ impl ResponseIndex {
     pub fn clear(&mut self) {
         self.fields.clear();
         self.trailers.clear();
-        self.reason = Span::default();
+        self.reason = ByteSpan::default();
     }
 
     /// Returns a view of the response; `bytes` must be the buffer that the index was filled from.

@@ -40,7 +40,7 @@ impl ScgiRequest {
     /// # Errors
     ///
     /// Fails if the variable contains NUL, or if the variables together would exceed [`MAX_VARIABLES`]. The variable is
-    /// not written then.
+    /// then not written.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         if memchr::memchr(0, name).or_else(|| memchr::memchr(0, value)).is_some() {
             return Err(VariableError::Nul);

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use rocknet_config::model::{Forwarded, Server, TrustedField};
-use rocknet_proto::fields::{Fields, Known};
+use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::request::Request;
 use rocknet_proto::semantics::forwarded;
 
@@ -97,12 +97,12 @@ fn append_x_forwarded_for(fields: Fields<'_>, field: TrustedField, out: &mut Vec
     };
     match field {
         TrustedField::XForwardedFor => {
-            let lines = fields.all(Known::XForwardedFor);
+            let lines = fields.get_all(KnownField::XForwardedFor);
             lines.filter(|value| !value.is_empty()).for_each(add);
         }
         TrustedField::Forwarded => {
             for element in fields
-                .all(Known::Forwarded)
+                .get_all(KnownField::Forwarded)
                 .filter_map(forwarded::parse_elements)
                 .flatten()
             {
@@ -123,7 +123,7 @@ fn append_x_forwarded_for(fields: Fields<'_>, field: TrustedField, out: &mut Vec
 fn append_forwarded(fields: Fields<'_>, field: TrustedField, first: (Option<&[u8]>, Option<&[u8]>), out: &mut Vec<u8>) {
     match field {
         TrustedField::XForwardedFor => {
-            let lines = fields.all(Known::XForwardedFor);
+            let lines = fields.get_all(KnownField::XForwardedFor);
             let items = lines.flat_map(|line| line.split(|&byte| byte == b','));
             let items = items.filter(|item| !item.trim_ascii().is_empty());
             for (number, item) in items.enumerate() {
@@ -135,7 +135,7 @@ fn append_forwarded(fields: Fields<'_>, field: TrustedField, first: (Option<&[u8
         TrustedField::Forwarded => {
             // A malformed line is dropped. An unclosed quotation mark, for example, would make the next element part of
             // its value.
-            let lines = fields.all(Known::Forwarded);
+            let lines = fields.get_all(KnownField::Forwarded);
             for line in lines.filter(|line| forwarded::parse_elements(line).is_some_and(|all| !all.is_empty())) {
                 if !out.is_empty() {
                     out.extend_from_slice(b", ");

@@ -1,6 +1,6 @@
 //! Error responses for gRPC clients: a gRPC status in the head of a response without a body.
 
-use rocknet_proto::fields::Known;
+use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
@@ -10,7 +10,7 @@ use rocknet_handler::response::Response;
 /// as `+proto`. gRPC-Web is a different protocol.
 pub fn is_call(request: &Request<'_>) -> bool {
     const TYPE: &[u8] = b"application/grpc";
-    let Some(media_type) = request.fields.get(Known::ContentType) else {
+    let Some(media_type) = request.fields.get(KnownField::ContentType) else {
         return false;
     };
     let start = media_type.get(..TYPE.len());
@@ -62,7 +62,7 @@ mod tests {
             ("application/json", false),
             ("application/gr", false),
         ] {
-            let fields = [(Known::ContentType, media_type.as_bytes())];
+            let fields = [(KnownField::ContentType, media_type.as_bytes())];
             let owned = OwnedRequest::synthetic_get(Version::Http2, b"h", b"/", &fields);
             assert_eq!(is_call(&owned.view()), expected, "{media_type}");
         }

@@ -5,7 +5,7 @@ use std::io;
 use std::pin::Pin;
 
 use bytes::Bytes;
-use rocknet_proto::fields::{Field, Known, KnownSet};
+use rocknet_proto::fields::{Field, KnownField, KnownFieldSet};
 use rocknet_proto::h1::{ResponseBodyFraming, connection_options};
 use rocknet_proto::response;
 use rocknet_proto::status::Status;
@@ -15,17 +15,17 @@ use rocknet_handler::response::{FieldList, Stream};
 
 /// Fields that are not forwarded: fields that frame a message or control its connection, and fields that RockNet sets
 /// itself.
-const NOT_PASSED: KnownSet = KnownSet::of(&[
-    Known::Connection,
-    Known::ContentLength,
-    Known::Date,
-    Known::KeepAlive,
-    Known::ProxyConnection,
-    Known::Server,
-    Known::Te,
-    Known::Trailer,
-    Known::TransferEncoding,
-    Known::Upgrade,
+const NOT_PASSED: KnownFieldSet = KnownFieldSet::of(&[
+    KnownField::Connection,
+    KnownField::ContentLength,
+    KnownField::Date,
+    KnownField::KeepAlive,
+    KnownField::ProxyConnection,
+    KnownField::Server,
+    KnownField::Te,
+    KnownField::Trailer,
+    KnownField::TransferEncoding,
+    KnownField::Upgrade,
 ]);
 
 /// Response head to forward.
@@ -44,7 +44,7 @@ impl ResponseHead {
         framing: ResponseBodyFraming,
         upgrade: Option<&UpgradeRequest>,
     ) -> ResponseHead {
-        let nominates = response.fields.contains(Known::Connection);
+        let nominates = response.fields.contains(KnownField::Connection);
         let is_passed = |field: &Field<'_>| {
             let is_own = field.known.is_some_and(|known| NOT_PASSED.contains(known))
                 || upgrade.is_some_and(|upgrade| upgrade.is_for_proxy(field.name));
@@ -54,7 +54,7 @@ impl ResponseHead {
         };
         let passed = response.fields.lines().filter(is_passed);
         let fields = FieldList::from_fields(passed);
-        let content_length = response.fields.get(Known::ContentLength);
+        let content_length = response.fields.get(KnownField::ContentLength);
         let length = match framing {
             ResponseBodyFraming::Length(length) => Some(length),
             ResponseBodyFraming::None => {

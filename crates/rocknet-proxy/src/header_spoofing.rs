@@ -3,18 +3,18 @@
 //! CGI-like gateways map `X_Real_IP` and `X-Real-IP` to the same variable, `HTTP_X_REAL_IP`. With an underscore, a
 //! client could therefore forge a field that only RockNet may set.
 
-use rocknet_proto::fields::{Known, KnownSet};
+use rocknet_proto::fields::{KnownField, KnownFieldSet};
 
 /// Fields that upstreams trust because RockNet sets or checks them.
-const TRUSTED_FIELDS: KnownSet = KnownSet::of(&[
-    Known::ContentLength,
-    Known::ProxyAuthorization,
-    Known::ProxyConnection,
-    Known::TransferEncoding,
-    Known::XForwardedFor,
-    Known::XForwardedHost,
-    Known::XForwardedProto,
-    Known::XRealIp,
+const TRUSTED_FIELDS: KnownFieldSet = KnownFieldSet::of(&[
+    KnownField::ContentLength,
+    KnownField::ProxyAuthorization,
+    KnownField::ProxyConnection,
+    KnownField::TransferEncoding,
+    KnownField::XForwardedFor,
+    KnownField::XForwardedHost,
+    KnownField::XForwardedProto,
+    KnownField::XRealIp,
 ]);
 
 /// Returns true if the name differs from that of a trusted field, but a CGI-like gateway maps both names to the same
@@ -24,7 +24,7 @@ pub fn is_spoofed(name: &[u8]) -> bool {
         return false;
     }
     let plain: Vec<u8> = name.iter().map(|&byte| fold(byte)).collect();
-    Known::from_name(&plain).is_some_and(|known| TRUSTED_FIELDS.contains(known))
+    KnownField::from_name(&plain).is_some_and(|known| TRUSTED_FIELDS.contains(known))
 }
 
 /// Returns true if a CGI-like gateway maps two names to the same variable.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use rocknet_config::model::Server;
-use rocknet_proto::fields::{Field, Known, KnownSet};
+use rocknet_proto::fields::{Field, KnownField, KnownFieldSet};
 use rocknet_proto::h1::{ClientConnection, EncodeError, Length, RequestLine, connection_options};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::{Request, Version};
@@ -23,23 +23,23 @@ use rocknet_handler::forwarded::is_trusted;
 /// Fields that are not forwarded: fields that frame a message or control its connection (RFC 9110 §7.6.1), and fields
 /// that RockNet sets. `Proxy` is dropped because a program behind a CGI-like upstream would use its value as the
 /// address of a proxy (httpoxy).
-const NOT_PASSED: KnownSet = KnownSet::of(&[
-    Known::Connection,
-    Known::ContentLength,
-    Known::Expect,
-    Known::Forwarded,
-    Known::Host,
-    Known::KeepAlive,
-    Known::Proxy,
-    Known::ProxyAuthorization,
-    Known::ProxyConnection,
-    Known::Te,
-    Known::Trailer,
-    Known::TransferEncoding,
-    Known::Upgrade,
-    Known::XForwardedFor,
-    Known::XForwardedHost,
-    Known::XForwardedProto,
+const NOT_PASSED: KnownFieldSet = KnownFieldSet::of(&[
+    KnownField::Connection,
+    KnownField::ContentLength,
+    KnownField::Expect,
+    KnownField::Forwarded,
+    KnownField::Host,
+    KnownField::KeepAlive,
+    KnownField::Proxy,
+    KnownField::ProxyAuthorization,
+    KnownField::ProxyConnection,
+    KnownField::Te,
+    KnownField::Trailer,
+    KnownField::TransferEncoding,
+    KnownField::Upgrade,
+    KnownField::XForwardedFor,
+    KnownField::XForwardedHost,
+    KnownField::XForwardedProto,
 ]);
 
 /// Encoder of a request head for one version of HTTP.
@@ -85,7 +85,7 @@ impl<'p> UpstreamRequest<'p> {
         let length = if exchange.body.is_empty() {
             Length::None
         } else {
-            let stated = request.fields.get(Known::ContentLength);
+            let stated = request.fields.get(KnownField::ContentLength);
             let stated = stated.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok());
             stated.map_or(Length::Unknown, Length::Exact)
         };
@@ -159,7 +159,7 @@ impl<'p> UpstreamRequest<'p> {
 
     /// Returns true if the client accepts trailers (`TE`, RFC 9110 §10.1.4).
     pub fn wants_trailers(&self) -> bool {
-        let lines = self.request.fields.all(Known::Te);
+        let lines = self.request.fields.get_all(KnownField::Te);
         let mut codings = lines.flat_map(|line| line.split(|byte| *byte == b','));
         codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
     }
@@ -199,13 +199,13 @@ impl<'p> UpstreamRequest<'p> {
             upgrade: self.upgrade.as_ref().map(|upgrade| &upgrade.protocols[..]),
             close: false,
         };
-        let nominates = fields.contains(Known::Connection);
+        let nominates = fields.contains(KnownField::Connection);
         let is_nominated =
             |name: &[u8]| nominates && connection_options(fields).any(|nominated| name.eq_ignore_ascii_case(nominated));
         // Cookie fields that an HTTP/2 client has split are joined into one (RFC 9113 §8.2.3).
-        let has_several_cookies = fields.is_repeated(Known::Cookie);
+        let has_several_cookies = fields.is_repeated(KnownField::Cookie);
         let cookie = if has_several_cookies {
-            fields.all(Known::Cookie).collect::<Vec<_>>().join(&b"; "[..])
+            fields.get_all(KnownField::Cookie).collect::<Vec<_>>().join(&b"; "[..])
         } else {
             Vec::new()
         };
@@ -213,27 +213,31 @@ impl<'p> UpstreamRequest<'p> {
         let key = key.map_or(&b""[..], WebSocketKey::as_bytes);
         let is_passed = |field: &Field<'_>| match field.known {
             Some(known) if NOT_PASSED.contains(known) => false,
-            Some(Known::XRealIp) if !self.is_trusted => false,
-            Some(Known::Cookie) => !has_several_cookies,
-            Some(Known::SecWebSocketKey) if !key.is_empty() => false,
+            Some(KnownField::XRealIp) if !self.is_trusted => false,
+            Some(KnownField::Cookie) => !has_several_cookies,
+            Some(KnownField::SecWebSocketKey) if !key.is_empty() => false,
             None if is_spoofed(field.name) => false,
             _ => !is_nominated(field.name),
         };
         let headers = &self.rewrite.headers;
         let is_set = |field: &[u8]| headers.iter().any(|(name, _)| is_same_to_cgi(field, name.as_bytes()));
-        let own = |known: Known, name, value| Field {
+        let own = |known: KnownField, name, value| Field {
             known: Some(known),
             name,
             value,
         };
         let own = [
-            own(Known::SecWebSocketKey, &b"Sec-WebSocket-Key"[..], key),
-            own(Known::Cookie, b"Cookie", &cookie),
-            own(Known::XForwardedFor, b"X-Forwarded-For", &self.origin.client),
-            own(Known::XForwardedProto, b"X-Forwarded-Proto", &self.origin.proto),
-            own(Known::XForwardedHost, b"X-Forwarded-Host", self.origin.host(request)),
-            own(Known::Forwarded, b"Forwarded", &self.origin.forwarded),
-            own(Known::Via, b"Via", via(request.version)),
+            own(KnownField::SecWebSocketKey, &b"Sec-WebSocket-Key"[..], key),
+            own(KnownField::Cookie, b"Cookie", &cookie),
+            own(KnownField::XForwardedFor, b"X-Forwarded-For", &self.origin.client),
+            own(KnownField::XForwardedProto, b"X-Forwarded-Proto", &self.origin.proto),
+            own(
+                KnownField::XForwardedHost,
+                b"X-Forwarded-Host",
+                self.origin.host(request),
+            ),
+            own(KnownField::Forwarded, b"Forwarded", &self.origin.forwarded),
+            own(KnownField::Via, b"Via", via(request.version)),
         ];
         let own = own.into_iter().filter(|field| !field.value.is_empty());
         let all = fields.lines().filter(is_passed).chain(own);

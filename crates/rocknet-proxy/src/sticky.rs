@@ -1,6 +1,6 @@
 //! Sticky sessions by a cookie that identifies the upstream without revealing its address.
 
-use rocknet_proto::fields::{Fields, Known};
+use rocknet_proto::fields::{Fields, KnownField};
 
 /// Returns the cookie value for an upstream with this name hash.
 pub fn token(name: u64) -> String {
@@ -11,7 +11,7 @@ pub fn token(name: u64) -> String {
 /// valid hash.
 pub fn from_cookies(fields: Fields<'_>, cookie: &str) -> Option<u64> {
     let pairs = fields
-        .all(Known::Cookie)
+        .get_all(KnownField::Cookie)
         .flat_map(|line| line.split(|byte| *byte == b';'));
     let mut values = pairs.filter_map(|pair| {
         let pair = pair.trim_ascii();
@@ -46,7 +46,7 @@ mod tests {
             ("at=\u{e9}00000000000000", None),
             ("", None),
         ] {
-            let fields = [(Known::Cookie, cookies.as_bytes())];
+            let fields = [(KnownField::Cookie, cookies.as_bytes())];
             let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &fields);
             assert_eq!(from_cookies(request.view().fields, "at"), expected, "{cookies}");
         }

@@ -1,6 +1,6 @@
 //! Filter for trailer fields (RFC 9110 §6.5), which are forwarded in both directions and between HTTP versions.
 
-use rocknet_proto::fields::{Known, KnownSet};
+use rocknet_proto::fields::{KnownField, KnownFieldSet};
 use rocknet_proto::h1::is_allowed_trailer;
 
 use crate::header_spoofing::{is_same_to_cgi, is_spoofed};
@@ -8,13 +8,18 @@ use rocknet_handler::response::FieldList;
 
 /// Fields that are dropped from trailers of requests, because only a proxy may set them or a CGI-like upstream would
 /// use them.
-const NEVER_IN_REQUESTS: KnownSet = KnownSet::of(&[Known::Proxy, Known::XRealIp]);
+const NEVER_IN_REQUESTS: KnownFieldSet = KnownFieldSet::of(&[KnownField::Proxy, KnownField::XRealIp]);
 
 /// Fields that are dropped from trailers of responses: control data that a cache would merge into the head (RFC 9110
 /// §6.5.1), and fields that RockNet sets itself.
-const NEVER_IN_RESPONSES: KnownSet =
-    KnownSet::of(&[Known::Age, Known::Date, Known::Expires, Known::Pragma, Known::Server]);
-/// Further fields that are dropped from trailers of responses; `Known` does not contain them.
+const NEVER_IN_RESPONSES: KnownFieldSet = KnownFieldSet::of(&[
+    KnownField::Age,
+    KnownField::Date,
+    KnownField::Expires,
+    KnownField::Pragma,
+    KnownField::Server,
+]);
+/// Further fields that are dropped from trailers of responses; `KnownField` does not contain them.
 const OTHERS_NEVER_IN_RESPONSES: [&str; 2] = ["Retry-After", "Warning"];
 
 /// Returns the trailer fields of a request that are forwarded. `proxy_headers` are the fields that the configuration
@@ -26,7 +31,7 @@ pub fn for_request(received: &FieldList, proxy_headers: &[(String, String)]) -> 
             .any(|(other, _)| is_same_to_cgi(other.as_bytes(), name))
     };
     let is_never = |name: &[u8]| {
-        let is_known = Known::from_name(name).is_some_and(|known| NEVER_IN_REQUESTS.contains(known));
+        let is_known = KnownField::from_name(name).is_some_and(|known| NEVER_IN_REQUESTS.contains(known));
         is_known || is_spoofed(name)
     };
     passed(
@@ -39,7 +44,7 @@ pub fn for_request(received: &FieldList, proxy_headers: &[(String, String)]) -> 
 /// Returns the trailer fields of a response that are forwarded. Fields that must not be trailers are dropped; they do
 /// not make the response invalid.
 pub fn for_response(received: &FieldList) -> FieldList {
-    let is_never = |name: &str| match Known::from_name(name.as_bytes()) {
+    let is_never = |name: &str| match KnownField::from_name(name.as_bytes()) {
         Some(known) => NEVER_IN_RESPONSES.contains(known),
         None => OTHERS_NEVER_IN_RESPONSES
             .iter()

@@ -4,7 +4,7 @@
 //! handshake (RFC 8441 §5), so the proxy generates the key and verifies the upstream's `Sec-WebSocket-Accept`.
 
 use aws_lc_rs::{digest, rand};
-use rocknet_proto::fields::{Fields, Known};
+use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
 
@@ -39,7 +39,7 @@ impl UpgradeRequest {
     /// Returns the protocol that the response selects. Returns `None` if that protocol was not offered, or if the
     /// response does not confirm the key of the proxy.
     pub fn accepted_protocol(&self, fields: Fields<'_>) -> Option<Vec<u8>> {
-        let protocol = fields.get(Known::Upgrade)?;
+        let protocol = fields.get(KnownField::Upgrade)?;
         let is_offered = items(&self.protocols).any(|offered| offered.eq_ignore_ascii_case(protocol));
         let is_accepted = self.key.as_ref().is_none_or(|key| {
             let mut accepts = fields.by_name(ACCEPT);
@@ -185,10 +185,10 @@ mod tests {
             let mut put = |text: &str| {
                 let start = bytes.len();
                 bytes.extend_from_slice(text.as_bytes());
-                rocknet_proto::fields::Span::new(start, bytes.len())
+                rocknet_proto::fields::ByteSpan::new(start, bytes.len())
             };
             let (name, value) = (put("upgrade"), put(upgrade));
-            index.push(name, Some(Known::Upgrade), value);
+            index.push(name, Some(KnownField::Upgrade), value);
             for accept in accepts {
                 let (name, value) = (put("Sec-WebSocket-Accept"), put(accept));
                 index.push(name, None, value);

@@ -1,6 +1,6 @@
 //! A request prepared for a back end: with its body received, and with the context of its variables.
 
-use rocknet_proto::fields::Known;
+use rocknet_proto::fields::KnownField;
 use rocknet_proto::method::Method;
 
 use super::error::BackendError;
@@ -69,7 +69,7 @@ impl BackendRequest {
     /// it is unknown whether the back end has processed the request.
     pub fn is_repeatable(&self) -> bool {
         let view = self.exchange.request.view();
-        let has_length = view.fields.get(Known::ContentLength).is_some();
+        let has_length = view.fields.get(KnownField::ContentLength).is_some();
         matches!(view.method, Method::Get | Method::Head) && !has_length && self.body_length.is_none()
     }
 

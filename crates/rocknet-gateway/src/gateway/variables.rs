@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rocknet_io::socket::Address;
 use rocknet_proto::cgi::VariableError;
 use rocknet_proto::fastcgi::Params;
-use rocknet_proto::fields::Known;
+use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::{Request, TargetForm};
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 
@@ -148,10 +148,10 @@ fn body_variables(
     request: &Request<'_>,
     length: Option<u64>,
 ) -> Result<(), VariableError> {
-    if let Some(media_type) = request.fields.get(Known::ContentType) {
+    if let Some(media_type) = request.fields.get(KnownField::ContentType) {
         params.put(b"CONTENT_TYPE", media_type)?;
     }
-    match (length, request.fields.get(Known::ContentLength)) {
+    match (length, request.fields.get(KnownField::ContentLength)) {
         (Some(length), _) => params.put(b"CONTENT_LENGTH", length.to_string().as_bytes()),
         // No body, and the client sent `Content-Length: 0`.
         (None, Some(length_field)) => params.put(b"CONTENT_LENGTH", length_field),

@@ -1,27 +1,27 @@
 //! Identifies framing and connection fields. They are never copied from an application; the server writes those that it
 //! needs.
 
-use super::{Known, KnownSet};
+use super::{KnownField, KnownFieldSet};
 
 /// Fields that frame a message (RFC 9112 §6) or apply to one connection only (RFC 9110 §7.6.1), and Trailer (RFC 9110
 /// §6.6.2), because the server decides whether it sends trailers.
-const FRAMING: KnownSet = KnownSet::of(&[
-    Known::Connection,
-    Known::ContentLength,
-    Known::KeepAlive,
-    Known::ProxyConnection,
-    Known::Te,
-    Known::Trailer,
-    Known::TransferEncoding,
-    Known::Upgrade,
+const FRAMING: KnownFieldSet = KnownFieldSet::of(&[
+    KnownField::Connection,
+    KnownField::ContentLength,
+    KnownField::KeepAlive,
+    KnownField::ProxyConnection,
+    KnownField::Te,
+    KnownField::Trailer,
+    KnownField::TransferEncoding,
+    KnownField::Upgrade,
 ]);
 
 /// Returns true if a field of that name frames a message or its trailers, or controls its connection.
 pub fn is_framing(name: &[u8]) -> bool {
-    Known::from_name(name).is_some_and(Known::is_framing)
+    KnownField::from_name(name).is_some_and(KnownField::is_framing)
 }
 
-impl Known {
+impl KnownField {
     /// Returns true if a field of that name frames a message or its trailers, or controls its connection.
     #[inline]
     pub const fn is_framing(self) -> bool {

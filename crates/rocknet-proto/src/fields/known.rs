@@ -9,25 +9,25 @@ macro_rules! known {
         /// A known field name. The documentation of each variant is its spelling in lower case.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         #[repr(u8)]
-        pub enum Known {
+        pub enum KnownField {
             $(#[doc = concat!("`", $spelling, "`")] $name),*
         }
 
-        impl Known {
+        impl KnownField {
             /// Every known name, in the order of their numbers.
-            pub const ALL: &'static [Known] = &[$(Known::$name),*];
+            pub const ALL: &'static [KnownField] = &[$(KnownField::$name),*];
 
             /// Returns the name in lower case, as HTTP/2 and HTTP/3 write it.
             pub const fn as_str(self) -> &'static str {
                 match self {
-                    $(Known::$name => $spelling),*
+                    $(KnownField::$name => $spelling),*
                 }
             }
         }
     };
 }
 
-// At most 64 rows: `KnownSet` is one word.
+// At most 64 rows: `KnownFieldSet` is one word.
 known! {
     Host "host"
     Connection "connection"
@@ -95,8 +95,8 @@ known! {
     XRequestedWith "x-requested-with"
 }
 
-impl Known {
-    /// Returns the bit of the name in a [`KnownSet`].
+impl KnownField {
+    /// Returns the bit of the name in a [`KnownFieldSet`].
     #[inline]
     pub const fn bit(self) -> u64 {
         1 << self as u8
@@ -116,14 +116,14 @@ impl Known {
 
     /// Returns the known name that the bytes spell, in any case.
     #[inline]
-    pub fn from_name(name: &[u8]) -> Option<Known> {
+    pub fn from_name(name: &[u8]) -> Option<KnownField> {
         Self::from_prefix(name, name.len())
     }
 
     /// Returns the known name that the first `length` bytes spell, in any case. A name shorter than eight bytes is
     /// loaded as one word if `bytes` has at least eight bytes, and copied otherwise.
     #[inline]
-    pub(crate) fn from_prefix(bytes: &[u8], length: usize) -> Option<Known> {
+    pub(crate) fn from_prefix(bytes: &[u8], length: usize) -> Option<KnownField> {
         if length > MAX_NAME {
             return None;
         }
@@ -142,13 +142,14 @@ impl Known {
     }
 }
 
-/// A set of known names; [`Fields::any`](super::Fields::any) finds with one bit test whether any of them occurs.
+/// A set of known names. [`Fields::contains_any`](super::Fields::contains_any) finds with one bit test whether any of
+/// them occurs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct KnownSet(pub(crate) u64);
+pub struct KnownFieldSet(pub(crate) u64);
 
-impl KnownSet {
+impl KnownFieldSet {
     /// Creates the set of these names.
-    pub const fn of(names: &[Known]) -> Self {
+    pub const fn of(names: &[KnownField]) -> Self {
         let mut bits = 0;
         let mut i = 0;
         while i < names.len() {
@@ -159,25 +160,25 @@ impl KnownSet {
     }
 
     /// Returns true if the name is in the set.
-    pub const fn contains(self, name: Known) -> bool {
+    pub const fn contains(self, name: KnownField) -> bool {
         self.0 & name.bit() != 0
     }
 
     /// Returns true if some name is in both sets.
-    pub const fn overlaps(self, other: KnownSet) -> bool {
+    pub const fn overlaps(self, other: KnownFieldSet) -> bool {
         self.0 & other.0 != 0
     }
 
     /// Returns the set of all names that are in either set.
-    pub const fn union(self, other: KnownSet) -> Self {
+    pub const fn union(self, other: KnownFieldSet) -> Self {
         Self(self.0 | other.0)
     }
 }
 
 /// Maximum length of a known name, in bytes.
 const MAX_NAME: usize = 32;
-const COUNT: usize = Known::ALL.len();
-const _: () = assert!(COUNT <= 64, "`KnownSet` has 64 bits");
+const COUNT: usize = KnownField::ALL.len();
+const _: () = assert!(COUNT <= 64, "`KnownFieldSet` has 64 bits");
 
 /// Canonical spellings: each word is capitalized, as in RFC 9110. Spellings with capitals inside a word, such as
 /// `Sec-WebSocket-Key` (RFC 6455), are not among them.
@@ -185,7 +186,7 @@ static CANONICAL: [&str; COUNT] = {
     let mut all = [""; COUNT];
     let mut i = 0;
     while i < COUNT {
-        let length = Known::ALL[i].as_str().len();
+        let length = KnownField::ALL[i].as_str().len();
         let (name, _) = CAPITALIZED[i].split_at(length);
         all[i] = match std::str::from_utf8(name) {
             Ok(name) => name,
@@ -200,12 +201,12 @@ static CAPITALIZED: [[u8; MAX_NAME]; COUNT] = {
     let mut all = [[0; MAX_NAME]; COUNT];
     let mut i = 0;
     while i < COUNT {
-        let name = Known::ALL[i].as_str().as_bytes();
+        let name = KnownField::ALL[i].as_str().as_bytes();
         // Names that begin with an abbreviation have several leading capitals.
-        let leading_capitals = match Known::ALL[i] {
-            Known::Te => 2,
-            Known::WwwAuthenticate => 3,
-            Known::Etag => 2,
+        let leading_capitals = match KnownField::ALL[i] {
+            KnownField::Te => 2,
+            KnownField::WwwAuthenticate => 3,
+            KnownField::Etag => 2,
             _ => 1,
         };
         let mut at = 0;
@@ -230,7 +231,7 @@ struct Spelling {
     lower: [u64; MAX_NAME / 8],
     fold: [u64; MAX_NAME / 8],
     length: u8,
-    known: Known,
+    known: KnownField,
 }
 
 impl Spelling {
@@ -277,18 +278,18 @@ const fn spellings() -> [Spelling; COUNT] {
             lower: [0; 4],
             fold: [0; 4],
             length: 0,
-            known: Known::Host,
+            known: KnownField::Host,
         }
     }; COUNT];
     let mut i = 0;
     while i < COUNT {
-        table[i] = spell(Known::ALL[i]);
+        table[i] = spell(KnownField::ALL[i]);
         i += 1;
     }
     table
 }
 
-const fn spell(known: Known) -> Spelling {
+const fn spell(known: KnownField) -> Spelling {
     let name = known.as_str().as_bytes();
     assert!(name.len() <= MAX_NAME, "a known name is longer than its words");
     let mut spelling = Spelling {
@@ -344,7 +345,7 @@ const fn name_table() -> NameTable {
         let mut slots = [EMPTY; 1 << SLOT_BITS];
         let mut i = 0;
         while i < COUNT {
-            let spelling = spell(Known::ALL[i]);
+            let spelling = spell(KnownField::ALL[i]);
             let length = spelling.length as usize;
             let last = (length - 1) / 8;
             let slot = slot(spelling.lower[0], spelling.lower[last], length, factor);
@@ -367,7 +368,7 @@ mod tests {
 
     #[test]
     fn names_are_found_in_any_case() {
-        for (number, &known) in Known::ALL.iter().enumerate() {
+        for (number, &known) in KnownField::ALL.iter().enumerate() {
             assert_eq!(known as usize, number);
             let lower = known.as_str();
             let mixed: String = lower
@@ -376,10 +377,10 @@ mod tests {
                 .map(|(i, c)| if i % 2 == 0 { c.to_ascii_uppercase() } else { c })
                 .collect();
             for name in [lower.to_owned(), lower.to_uppercase(), mixed] {
-                assert_eq!(Known::from_name(name.as_bytes()), Some(known), "{name}");
+                assert_eq!(KnownField::from_name(name.as_bytes()), Some(known), "{name}");
                 let followed = format!("{name}: something");
                 assert_eq!(
-                    Known::from_prefix(followed.as_bytes(), name.len()),
+                    KnownField::from_prefix(followed.as_bytes(), name.len()),
                     Some(known),
                     "{name}"
                 );
@@ -400,10 +401,10 @@ mod tests {
             "content-type",
         ];
         for name in rows {
-            let known = Known::from_name(name.as_bytes()).expect("a known name");
+            let known = KnownField::from_name(name.as_bytes()).expect("a known name");
             assert_eq!(known.canonical_spelling(name.as_bytes()), Some(name));
         }
-        for &known in Known::ALL {
+        for &known in KnownField::ALL {
             let spelled = |name: &str| known.canonical_spelling(name.as_bytes()).map(str::to_owned);
             assert_eq!(spelled(known.as_str()).as_deref(), Some(known.as_str()));
             assert!(
@@ -417,17 +418,17 @@ mod tests {
     /// No other byte may match at any position of a name, because message framing depends on these names.
     #[test]
     fn no_other_byte_matches() {
-        for &known in Known::ALL {
+        for &known in KnownField::ALL {
             let lower = known.as_str().as_bytes();
             for position in 0..lower.len() {
                 for byte in 0..=255u8 {
                     let mut name = lower.to_vec();
                     name[position] = byte;
-                    let expected = Known::ALL
+                    let expected = KnownField::ALL
                         .iter()
                         .copied()
                         .find(|k| name.eq_ignore_ascii_case(k.as_str().as_bytes()));
-                    assert_eq!(Known::from_name(&name), expected, "{name:?}");
+                    assert_eq!(KnownField::from_name(&name), expected, "{name:?}");
                 }
             }
         }
@@ -443,14 +444,19 @@ mod tests {
             "content-lengt",
             "a-name-that-is-longer-than-any-we-know-of",
         ] {
-            assert_eq!(Known::from_name(name.as_bytes()), None, "{name}");
+            assert_eq!(KnownField::from_name(name.as_bytes()), None, "{name}");
         }
     }
 
     #[test]
     fn sets_contain_their_names() {
-        let set = KnownSet::of(&[Known::Range, Known::IfRange]);
-        assert!(set.contains(Known::Range) && set.contains(Known::IfRange) && !set.contains(Known::Host));
-        assert!(set.union(KnownSet::of(&[Known::Host])).contains(Known::Host));
+        let set = KnownFieldSet::of(&[KnownField::Range, KnownField::IfRange]);
+        assert!(
+            set.contains(KnownField::Range) && set.contains(KnownField::IfRange) && !set.contains(KnownField::Host)
+        );
+        assert!(
+            set.union(KnownFieldSet::of(&[KnownField::Host]))
+                .contains(KnownField::Host)
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Field, Known, KnownSet};
+use super::{Field, KnownField, KnownFieldSet};
 use crate::bytes::{is_token, is_value};
 
 /// Header fields of a response, or trailer fields, in order. `Date`, framing and connection fields are added by the
@@ -16,7 +16,7 @@ pub struct FieldList {
     /// bytes can be split into fields again.
     lines: Vec<u8>,
     /// Known names of the valid fields.
-    present: KnownSet,
+    present: KnownFieldSet,
     /// Names and values of invalid fields, which must not be sent.
     invalid: Vec<(String, String)>,
 }
@@ -24,7 +24,7 @@ pub struct FieldList {
 /// A field that is validated at compile time, so that adding it costs only a copy.
 #[derive(Debug)]
 pub struct ConstField {
-    known: Known,
+    known: KnownField,
     line: &'static str,
 }
 
@@ -35,7 +35,7 @@ impl ConstField {
     ///
     /// Panics if the line has another name, has no `: ` after the name, has a byte other than printable ASCII in its
     /// value, or does not end with CRLF.
-    pub const fn new(known: Known, line: &'static str) -> ConstField {
+    pub const fn new(known: KnownField, line: &'static str) -> ConstField {
         let (bytes, name) = (line.as_bytes(), known.as_str().as_bytes());
         let mut at = 0;
         while at < name.len() {
@@ -64,7 +64,7 @@ impl ConstField {
 
 impl FieldList {
     /// Returns the heap memory in use, in bytes.
-    pub fn size(&self) -> usize {
+    pub fn memory_size(&self) -> usize {
         let invalid = self
             .invalid
             .iter()
@@ -81,7 +81,7 @@ impl FieldList {
     pub fn add_const(&mut self, field: &ConstField) {
         self.reserve(field.line.len());
         self.lines.extend_from_slice(field.line.as_bytes());
-        self.present = self.present.union(KnownSet::of(&[field.known]));
+        self.present = self.present.union(KnownFieldSet::of(&[field.known]));
     }
 
     /// Adds a received field; returns false if the field is invalid and must not be sent. A value that is not UTF-8 is
@@ -94,7 +94,7 @@ impl FieldList {
             return false;
         }
         if let Some(known) = known {
-            self.present = self.present.union(KnownSet::of(&[known]));
+            self.present = self.present.union(KnownFieldSet::of(&[known]));
         }
         self.reserve(name.len() + value.len() + LINE_OVERHEAD);
         self.lines.extend_from_slice(name);
@@ -161,7 +161,7 @@ impl FieldList {
 
     /// Returns the value of the first field of this name, in any case. Valid fields take precedence over invalid ones.
     pub fn value(&self, name: &str) -> Option<&str> {
-        if let Some(known) = Known::from_name(name.as_bytes())
+        if let Some(known) = KnownField::from_name(name.as_bytes())
             && !self.present.contains(known)
         {
             let mut invalid = self.invalid.iter();
@@ -176,7 +176,7 @@ impl FieldList {
 
     /// Returns true if the list has a valid field of this name.
     #[inline]
-    pub fn contains(&self, name: Known) -> bool {
+    pub fn contains(&self, name: KnownField) -> bool {
         self.present.contains(name)
     }
 
@@ -202,7 +202,7 @@ impl FieldList {
 
     /// Returns all lines and the known names that occur in them; `None` if the list has an invalid field.
     #[inline]
-    pub(crate) fn lines(&self) -> Option<(&[u8], KnownSet)> {
+    pub(crate) fn lines(&self) -> Option<(&[u8], KnownFieldSet)> {
         self.invalid.is_empty().then_some((&self.lines, self.present))
     }
 }
@@ -259,7 +259,7 @@ mod tests {
         for (name, _) in expected {
             let first = expected.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
             assert_eq!(fields.value(&name.to_uppercase()), first.map(|(_, value)| *value));
-            if let Some(known) = Known::from_name(name.as_bytes()) {
+            if let Some(known) = KnownField::from_name(name.as_bytes()) {
                 assert!(fields.contains(known), "{name}");
             }
         }
@@ -286,9 +286,9 @@ mod tests {
         fields.set("Server", "y");
         check(&fields, &[("server", "y"), ("X-A", ""), ("Vary", "a:b\tc")]);
         fields.remove("SERVER");
-        assert!(!fields.contains(Known::Server) && fields.value("server").is_none());
+        assert!(!fields.contains(KnownField::Server) && fields.value("server").is_none());
         check(&fields, &[("X-A", ""), ("Vary", "a:b\tc")]);
-        fields.add_const(const { &ConstField::new(Known::Server, "Server: z\r\n") });
+        fields.add_const(const { &ConstField::new(KnownField::Server, "Server: z\r\n") });
         check(&fields, &[("X-A", ""), ("Vary", "a:b\tc"), ("Server", "z")]);
     }
 

@@ -4,7 +4,7 @@ use crate::h2::DecodedHead;
 use crate::h3::{Config, ConnectionEvent, Critical, ServerConnection, StreamId};
 use crate::limits::Limits;
 
-/// Maximum memory of a connection in bytes, whatever a client sends on one stream.
+/// Upper bound for the memory of a connection in bytes, for any data on one stream.
 const MEMORY_MAX: usize = 256 * 1024;
 
 /// Receives a request stream in `pieces`. Returns its events, with the pieces of its body joined. The result does not

@@ -5,7 +5,7 @@ use memchr::memchr;
 use super::framing::BodyFraming;
 use super::lines::{ParseError, read_fields};
 use crate::bytes::{VALUE, all};
-use crate::fields::{FieldIndex, Known, KnownSet};
+use crate::fields::{FieldIndex, KnownField, KnownFieldSet};
 use crate::limits::Limits;
 use crate::refusal::{ChunkError, FieldError};
 
@@ -62,44 +62,44 @@ const MAX_SIZE_DIGITS: usize = 16;
 
 /// Trailer fields that would change the meaning of the message if they were merged into its head (RFC 9110 §6.5.1):
 /// framing, routing, request modifiers, response controls, credentials and content processing.
-pub(crate) const FORBIDDEN_TRAILERS: KnownSet = KnownSet::of(&[
-    Known::Host,
-    Known::Connection,
-    Known::ContentLength,
-    Known::TransferEncoding,
-    Known::Expect,
-    Known::Upgrade,
-    Known::Te,
-    Known::Trailer,
-    Known::KeepAlive,
-    Known::ProxyConnection,
-    Known::Authorization,
-    Known::ProxyAuthorization,
-    Known::WwwAuthenticate,
-    Known::Cookie,
-    Known::SetCookie,
-    Known::ContentEncoding,
-    Known::ContentRange,
-    Known::ContentType,
-    Known::CacheControl,
-    Known::MaxForwards,
-    Known::Range,
-    Known::IfRange,
-    Known::IfMatch,
-    Known::IfNoneMatch,
-    Known::IfModifiedSince,
-    Known::IfUnmodifiedSince,
-    Known::Location,
-    Known::Vary,
-    Known::Forwarded,
-    Known::XForwardedFor,
-    Known::XForwardedHost,
-    Known::XForwardedProto,
+pub(crate) const FORBIDDEN_TRAILERS: KnownFieldSet = KnownFieldSet::of(&[
+    KnownField::Host,
+    KnownField::Connection,
+    KnownField::ContentLength,
+    KnownField::TransferEncoding,
+    KnownField::Expect,
+    KnownField::Upgrade,
+    KnownField::Te,
+    KnownField::Trailer,
+    KnownField::KeepAlive,
+    KnownField::ProxyConnection,
+    KnownField::Authorization,
+    KnownField::ProxyAuthorization,
+    KnownField::WwwAuthenticate,
+    KnownField::Cookie,
+    KnownField::SetCookie,
+    KnownField::ContentEncoding,
+    KnownField::ContentRange,
+    KnownField::ContentType,
+    KnownField::CacheControl,
+    KnownField::MaxForwards,
+    KnownField::Range,
+    KnownField::IfRange,
+    KnownField::IfMatch,
+    KnownField::IfNoneMatch,
+    KnownField::IfModifiedSince,
+    KnownField::IfUnmodifiedSince,
+    KnownField::Location,
+    KnownField::Vary,
+    KnownField::Forwarded,
+    KnownField::XForwardedFor,
+    KnownField::XForwardedHost,
+    KnownField::XForwardedProto,
 ]);
 
 /// Returns true if a field of that name is allowed in trailers (RFC 9110 §6.5.1).
 pub fn is_allowed_trailer(name: &[u8]) -> bool {
-    Known::from_name(name).is_none_or(|known| !FORBIDDEN_TRAILERS.contains(known))
+    KnownField::from_name(name).is_none_or(|known| !FORBIDDEN_TRAILERS.contains(known))
 }
 
 impl BodyReader {
@@ -301,7 +301,7 @@ impl BodyReader {
         }
         trailers.clear();
         match read_fields(window, at, trailers, limits.fields) {
-            Ok(_) if !self.keeps_forbidden_trailers && trailers.any(FORBIDDEN_TRAILERS) => {
+            Ok(_) if !self.keeps_forbidden_trailers && trailers.contains_any(FORBIDDEN_TRAILERS) => {
                 Err(ChunkError::ForbiddenTrailer)
             }
             Ok(end) => Ok(Some(end)),

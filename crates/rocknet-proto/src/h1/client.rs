@@ -22,7 +22,7 @@ use super::framing::{self, BodyFraming, ConnectionOptions};
 use super::lines::ParseError;
 use super::response_error::ResponseError;
 use super::response_head::read_head;
-use crate::fields::{Field, Fields, Known};
+use crate::fields::{Field, Fields, KnownField};
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::refusal::FieldError;
@@ -169,8 +169,8 @@ impl ClientConnection {
     ///
     /// # Errors
     ///
-    /// If the connection is not reusable, `line` or a field is invalid, or `fields` holds Host, Upgrade or a framing
-    /// field. `out` is unchanged then.
+    /// Fails if the connection is not reusable, if `line` or a field is invalid, or if `fields` contains Host, Upgrade
+    /// or a framing field. `out` is then unchanged.
     pub fn encode_request<'a>(
         &mut self,
         out: &mut Vec<u8>,
@@ -245,7 +245,7 @@ impl ClientConnection {
     ///
     /// # Errors
     ///
-    /// If a trailer field is invalid or not allowed; the body is not ended then.
+    /// Fails if a trailer field is invalid or not allowed. The body is then not ended.
     pub fn finish<'a>(
         &mut self,
         trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
@@ -265,7 +265,7 @@ impl ClientConnection {
     ///
     /// # Errors
     ///
-    /// If the response is invalid. The connection reads nothing more then and must be closed.
+    /// Fails if the response is invalid. The connection then reads nothing more and must be closed.
     pub fn receive(
         &mut self,
         limits: &Limits,
@@ -351,7 +351,7 @@ impl ClientConnection {
         if status == Status::SWITCHING_PROTOCOLS {
             if !self.requested_upgrade
                 || !options.upgrade
-                || !fields.contains(Known::Upgrade)
+                || !fields.contains(KnownField::Upgrade)
                 || version == Version::Http10
             {
                 return Err(ResponseError::UnsolicitedUpgrade);
@@ -430,7 +430,7 @@ fn encode_head<'a>(
     }
     let mut duplicated = false;
     let fields = fields.into_iter().inspect(|field| {
-        duplicated |= matches!(field.known, Some(Known::Host | Known::Upgrade));
+        duplicated |= matches!(field.known, Some(KnownField::Host | KnownField::Upgrade));
     });
     encode_fields(out, fields)?;
     if duplicated {

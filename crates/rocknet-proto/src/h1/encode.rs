@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::bytes::{TARGET, all, is_token, is_value};
 use crate::decimal::{MAX_DIGITS, digits};
-use crate::fields::{Field, FieldList, Known, KnownSet};
+use crate::fields::{Field, FieldList, KnownField, KnownFieldSet};
 use crate::status::Status;
 
 /// Interim response to `Expect: 100-continue`.
@@ -95,13 +95,13 @@ impl std::error::Error for EncodeError {}
 
 /// Fields that callers must not pass. [`Framing`] decides the first three. The obsolete `Keep-Alive` and
 /// `Proxy-Connection` are never sent, because proxies must not forward them (RFC 9110 §7.6.1). TE, Trailer and Upgrade,
-/// which [`Known::is_framing`] includes, are absent, because callers decide them.
-const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
-    Known::Connection,
-    Known::ContentLength,
-    Known::TransferEncoding,
-    Known::KeepAlive,
-    Known::ProxyConnection,
+/// which [`KnownField::is_framing`] includes, are absent, because callers decide them.
+const FRAMING_FIELDS: KnownFieldSet = KnownFieldSet::of(&[
+    KnownField::Connection,
+    KnownField::ContentLength,
+    KnownField::TransferEncoding,
+    KnownField::KeepAlive,
+    KnownField::ProxyConnection,
 ]);
 
 /// Writes the head of a response with its framing fields.
@@ -147,7 +147,7 @@ pub fn encode_dated_head(
             line[DATE_OFFSET..][..DATE_SIZE].copy_from_slice(date);
             out.extend_from_slice(&line);
             out.extend_from_slice(lines);
-            encode_framing(out, framing, present.contains(Known::Upgrade));
+            encode_framing(out, framing, present.contains(KnownField::Upgrade));
             Ok(())
         }
         // A field is invalid or is a framing field; `encode_head` checks each field and finds the error.
@@ -186,10 +186,10 @@ pub(crate) fn encode_fields<'a>(
 ) -> Result<bool, EncodeError> {
     let mut has_upgrade = false;
     for Field { known, name, value } in fields {
-        debug_assert_eq!(known, Known::from_name(name));
+        debug_assert_eq!(known, KnownField::from_name(name));
         match known {
             Some(known) if FRAMING_FIELDS.contains(known) => return Err(EncodeError::FramingField),
-            Some(known) => has_upgrade |= known == Known::Upgrade,
+            Some(known) => has_upgrade |= known == KnownField::Upgrade,
             None if !is_token(name) => return Err(EncodeError::FieldName),
             None => {}
         }
@@ -263,7 +263,7 @@ pub fn chunk_head(size: u64, out: &mut Vec<u8>) {
 ///
 /// # Errors
 ///
-/// If a field is invalid or not allowed in trailers; `out` is unchanged then.
+/// Fails if a field is invalid or not allowed in trailers. `out` is then unchanged.
 pub fn encode_trailers<'a>(
     out: &mut Vec<u8>,
     trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
@@ -271,7 +271,7 @@ pub fn encode_trailers<'a>(
     let start = out.len();
     out.extend_from_slice(b"0\r\n");
     for (name, value) in trailers {
-        let written = match Known::from_name(name) {
+        let written = match KnownField::from_name(name) {
             Some(known) if super::body_reader::FORBIDDEN_TRAILERS.contains(known) => Err(EncodeError::ForbiddenTrailer),
             None if !is_token(name) => Err(EncodeError::FieldName),
             _ => encode_line(out, name, value),

@@ -1,7 +1,7 @@
 //! Reads the framing of the body and the options of the connection from a head (RFC 9112 §6 and §9).
 
 use crate::bytes::trim;
-use crate::fields::{Fields, Known};
+use crate::fields::{Fields, KnownField};
 use crate::refusal::FramingError;
 use crate::request::Version;
 
@@ -19,8 +19,8 @@ pub enum BodyFraming {
 /// Returns the framing that Content-Length or Transfer-Encoding declares; `None` if the head has neither field. A
 /// Content-Length of 0 is `Some(BodyFraming::None)`.
 pub(crate) fn declared_body(fields: Fields<'_>, version: Version) -> Result<Option<BodyFraming>, FramingError> {
-    let length = fields.get(Known::ContentLength);
-    if fields.contains(Known::TransferEncoding) {
+    let length = fields.get(KnownField::ContentLength);
+    if fields.contains(KnownField::TransferEncoding) {
         if version == Version::Http10 {
             return Err(FramingError::CodingInHttp10);
         }
@@ -30,7 +30,7 @@ pub(crate) fn declared_body(fields: Fields<'_>, version: Version) -> Result<Opti
         return chunked(fields).map(|()| Some(BodyFraming::Chunked));
     }
     let Some(length) = length else { return Ok(None) };
-    if fields.is_repeated(Known::ContentLength) {
+    if fields.is_repeated(KnownField::ContentLength) {
         return Err(FramingError::LengthRepeated);
     }
     match digits(length) {
@@ -57,7 +57,7 @@ pub(crate) fn digits(text: &[u8]) -> Option<u64> {
 fn chunked(fields: Fields<'_>) -> Result<(), FramingError> {
     let mut others = false;
     let mut last = false;
-    for line in fields.all(Known::TransferEncoding) {
+    for line in fields.get_all(KnownField::TransferEncoding) {
         for coding in line.split(|&byte| byte == b',').map(trim) {
             if last || coding.is_empty() {
                 return Err(FramingError::CodingInvalid);
@@ -106,7 +106,7 @@ impl ConnectionOptions {
 /// Returns the members of all Connection lines: options, and the names of fields that a proxy must not forward.
 pub fn connection_options<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
     fields
-        .all(Known::Connection)
+        .get_all(KnownField::Connection)
         .flat_map(|line| line.split(|&byte| byte == b','))
         .map(trim)
         .filter(|option| !option.is_empty())

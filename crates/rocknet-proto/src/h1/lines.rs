@@ -7,7 +7,7 @@
 use memchr::memchr;
 
 use crate::bytes::{TOKEN, all, find_colon, find_control};
-use crate::fields::{FieldIndex, Known, Span};
+use crate::fields::{ByteSpan, FieldIndex, KnownField};
 use crate::limits::FIELDS_CEILING;
 use crate::refusal::FieldError;
 
@@ -50,7 +50,7 @@ pub(crate) fn read_fields(
             return Err(diagnose(window, line));
         };
         let length = colon - line;
-        let known = Known::from_prefix(&window[line..], length);
+        let known = KnownField::from_prefix(&window[line..], length);
         if known.is_none() && (length == 0 || !all(&window[line..colon], TOKEN)) {
             return Err(diagnose(window, line));
         }
@@ -72,7 +72,7 @@ pub(crate) fn read_fields(
         if index.len() >= limit.min(FIELDS_CEILING) {
             return Err(ParseError::Invalid(FieldError::TooMany));
         }
-        index.push(Span::new(line, colon), known, Span::new(start, end));
+        index.push(ByteSpan::new(line, colon), known, ByteSpan::new(start, end));
     }
 }
 

@@ -19,6 +19,9 @@ const END: &[u8] = b"\r\n";
 impl PreparedHead {
     /// Renders a head with `Date` and, if the status allows a body, `Content-Length: length`. A CR, LF or NUL in a
     /// field becomes a space.
+    ///
+    /// `fields` must not contain `Date`, or fields that frame the message or control the connection. This is not
+    /// checked.
     pub fn new(status: Status, fields: &FieldList, length: u64) -> PreparedHead {
         let mut bytes = Vec::with_capacity(320);
         bytes.extend_from_slice(format!("HTTP/1.1 {} {}\r\nDate: ", status.code(), status.reason()).as_bytes());
@@ -58,7 +61,7 @@ impl PreparedHead {
     }
 
     /// Returns the heap memory in use, in bytes.
-    pub fn size(&self) -> usize {
+    pub fn memory_size(&self) -> usize {
         self.bytes.len()
     }
 }

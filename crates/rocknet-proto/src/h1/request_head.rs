@@ -6,7 +6,7 @@ use super::authority;
 use super::framing::{self, BodyFraming, ConnectionOptions};
 use super::lines::{ParseError, read_fields};
 use crate::bytes::{TARGET, TOKEN, all, find_target_end, is};
-use crate::fields::{Known, KnownSet, Span};
+use crate::fields::{ByteSpan, KnownField, KnownFieldSet};
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::refusal::Refusal;
@@ -53,7 +53,7 @@ pub(crate) fn read_head(
         expects_continue: false,
         wants_upgrade: false,
     };
-    if index.fields.any(CONNECTION_AND_BODY) {
+    if index.fields.contains_any(CONNECTION_AND_BODY) {
         read_connection_fields(window, index, &mut head).map_err(ParseError::Invalid)?;
     }
     Ok(head)
@@ -62,11 +62,11 @@ pub(crate) fn read_head(
 /// Fields that affect the body or the connection. A request without them has no body, and its connection persists or
 /// closes by the default of its version. Upgrade is not in the set, because it takes effect only together with
 /// Connection.
-const CONNECTION_AND_BODY: KnownSet = KnownSet::of(&[
-    Known::Connection,
-    Known::ContentLength,
-    Known::TransferEncoding,
-    Known::Expect,
+const CONNECTION_AND_BODY: KnownFieldSet = KnownFieldSet::of(&[
+    KnownField::Connection,
+    KnownField::ContentLength,
+    KnownField::TransferEncoding,
+    KnownField::Expect,
 ]);
 
 #[cold]
@@ -107,7 +107,7 @@ fn read_request_line(
             at
         }
     };
-    index.method_name = Span::new(line, name_end);
+    index.method_name = ByteSpan::new(line, name_end);
     let target = name_end + 1;
     if name_end == line || window.get(name_end) != Some(&b' ') {
         return Err(diagnose(window, line, limits));
@@ -132,10 +132,10 @@ fn read_request_line(
     if name_end - line > MAX_METHOD {
         return Err(ParseError::Invalid(Refusal::MethodTooLong));
     }
-    index.target = Span::new(target, target_end);
+    index.target = ByteSpan::new(target, target_end);
     if window[target] == b'/' && index.method != Method::Connect {
-        index.path = Span::new(target, query.unwrap_or(target_end));
-        index.query = query.map(|mark| Span::new(mark + 1, target_end));
+        index.path = ByteSpan::new(target, query.unwrap_or(target_end));
+        index.query = query.map(|mark| ByteSpan::new(mark + 1, target_end));
     } else {
         read_uncommon_target(window, target, target_end, index).map_err(ParseError::Invalid)?;
     }
@@ -186,9 +186,9 @@ fn read_uncommon_target(window: &[u8], start: usize, end: usize, index: &mut Req
     if !authority::is_valid(&target[host..path]) {
         return Err(Refusal::HostInvalid);
     }
-    index.authority = Span::new(start + host, start + path);
-    index.path = Span::new(start + path, query.map_or(end, |at| start + at));
-    index.query = query.map(|at| Span::new(start + at + 1, end));
+    index.authority = ByteSpan::new(start + host, start + path);
+    index.path = ByteSpan::new(start + path, query.map_or(end, |at| start + at));
+    index.query = query.map(|at| ByteSpan::new(start + at + 1, end));
     Ok(())
 }
 
@@ -204,14 +204,14 @@ fn is_https(scheme: &[u8]) -> bool {
 /// request, or must equal the authority of the target.
 #[inline]
 fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
-    let Some(span) = index.fields.value_span(Known::Host) else {
+    let Some(span) = index.fields.value_span(KnownField::Host) else {
         return if index.version == Version::Http10 {
             Ok(())
         } else {
             Err(Refusal::HostMissing)
         };
     };
-    if index.fields.is_repeated(Known::Host) {
+    if index.fields.is_repeated(KnownField::Host) {
         return Err(Refusal::HostRepeated);
     }
     let host = span.of(window);
@@ -248,7 +248,7 @@ fn read_connection_fields(window: &[u8], index: &mut RequestIndex, head: &mut Re
         // Expect and Upgrade have no meaning in HTTP/1.0 (RFC 9110 §10.1.1, §7.8).
         return Ok(());
     }
-    for expectation in fields.all(Known::Expect) {
+    for expectation in fields.get_all(KnownField::Expect) {
         if !expectation.eq_ignore_ascii_case(b"100-continue") {
             return Err(Refusal::Expectation);
         }
@@ -256,9 +256,9 @@ fn read_connection_fields(window: &[u8], index: &mut RequestIndex, head: &mut Re
     }
     // A server may ignore Upgrade (RFC 9110 §7.8). It is ignored for requests with a body, because the bytes of the new
     // protocol would follow a body that the handler may not read. Refusing the request would break `curl --http2 -d`.
-    head.wants_upgrade = options.upgrade && fields.contains(Known::Upgrade) && head.body == BodyFraming::None;
+    head.wants_upgrade = options.upgrade && fields.contains(KnownField::Upgrade) && head.body == BodyFraming::None;
     if head.wants_upgrade {
-        index.upgrade = index.fields.value_span(Known::Upgrade);
+        index.upgrade = index.fields.value_span(KnownField::Upgrade);
     }
     Ok(())
 }

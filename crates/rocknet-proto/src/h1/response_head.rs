@@ -5,7 +5,7 @@ use memchr::memchr;
 use super::lines::{ParseError, read_fields};
 use super::response_error::ResponseError;
 use crate::bytes::{VALUE, all, find_control};
-use crate::fields::Span;
+use crate::fields::ByteSpan;
 use crate::limits::Limits;
 use crate::request::Version;
 use crate::response::ResponseIndex;
@@ -61,7 +61,7 @@ fn read_status_line(window: &[u8], index: &mut ResponseIndex) -> Result<usize, P
     let Some(b"\r\n") = window.get(end..end + 2) else {
         return Err(diagnose(window));
     };
-    (index.version, index.status, index.reason) = (version, status, Span::new(start, end));
+    (index.version, index.status, index.reason) = (version, status, ByteSpan::new(start, end));
     Ok(end + 2)
 }
 

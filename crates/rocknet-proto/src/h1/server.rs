@@ -446,7 +446,7 @@ impl ServerConnection {
     ///
     /// # Errors
     ///
-    /// If a trailer field is invalid or not allowed; the response is not ended then.
+    /// Fails if a trailer field is invalid or not allowed. The response is then not ended.
     pub fn finish_with_trailers<'a>(
         &mut self,
         trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,

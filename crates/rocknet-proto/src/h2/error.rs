@@ -17,7 +17,7 @@ pub enum ErrorCode {
     FlowControlError = 3,
     /// SETTINGS was not acknowledged in time.
     SettingsTimeout = 4,
-    /// Frame on a half-closed stream.
+    /// Frame after the end of its stream.
     StreamClosed = 5,
     /// Frame of an invalid size.
     FrameSizeError = 6,
@@ -100,9 +100,9 @@ pub enum ConnectionError {
     Padding,
     /// A frame is on an idle stream (RFC 9113 §5.1).
     IdleStream,
-    /// A frame is on a closed stream (RFC 9113 §5.1).
+    /// A frame is on a stream that both sides have ended, or that the client has reset (RFC 9113 §5.1).
     ClosedStream,
-    /// A stream number is even, or not above the last number (RFC 9113 §5.1.1).
+    /// The number of a new stream is even, or not greater than that of every earlier stream (RFC 9113 §5.1.1).
     InvalidStreamId,
     /// Another frame interrupts a field block, or CONTINUATION arrives without a field block to continue (RFC 9113
     /// §6.10).
@@ -201,8 +201,8 @@ pub enum StreamError {
     Malformed(Malformed),
     /// The client exceeded the limit of concurrent streams (RFC 9113 §5.1.2). The client may retry the request.
     Refused,
-    /// DATA or HEADERS arrived after END_STREAM (RFC 9113 §5.1).
-    Closed,
+    /// DATA or HEADERS arrived after END_STREAM, while the stream is half-closed (remote) (RFC 9113 §5.1).
+    HalfClosed,
     /// The client sent more data than the stream's window allows (RFC 9113 §6.9.1).
     WindowExceeded,
     /// The stream's window exceeds 2^31-1 (RFC 9113 §6.9.1).
@@ -220,7 +220,7 @@ impl StreamError {
             Self::Malformed(Malformed::TrailersTooLarge) => ErrorCode::EnhanceYourCalm,
             Self::Malformed(_) | Self::ZeroWindowIncrement | Self::SelfDependency => ErrorCode::ProtocolError,
             Self::Refused => ErrorCode::RefusedStream,
-            Self::Closed => ErrorCode::StreamClosed,
+            Self::HalfClosed => ErrorCode::StreamClosed,
             Self::WindowExceeded | Self::WindowTooLarge => ErrorCode::FlowControlError,
         }
     }
@@ -230,7 +230,7 @@ impl StreamError {
         match self {
             Self::Malformed(malformed) => malformed.reason(),
             Self::Refused => "more concurrent streams than allowed",
-            Self::Closed => "a frame after the end of its stream",
+            Self::HalfClosed => "a frame after the end of its stream",
             Self::WindowExceeded => "more data than the stream window allows",
             Self::WindowTooLarge => "a stream window above 2^31-1",
             Self::ZeroWindowIncrement => "a WINDOW_UPDATE of zero on a stream",

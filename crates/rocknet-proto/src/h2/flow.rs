@@ -15,12 +15,13 @@ pub(crate) struct WindowOverflow;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WindowExceeded;
 
-/// Payload in bytes that is worth a DATA frame, whatever the size of the window. Below it, the frame header, the TLS
-/// record and the system call cost more than the data is worth.
+/// Payload in bytes that is worth a DATA frame, regardless of the size of the window. Below it, the frame header, the
+/// TLS record and the system call cost more than the data is worth.
 pub(crate) const USEFUL_FRAME: u64 = 512;
 
-/// Minimum payload in bytes with which a DATA frame that a window cut short still pays for WINDOW_UPDATE frames. A
-/// client that grants less at a time makes the server work on purpose: small windows alone do not explain such grants.
+/// Minimum payload in bytes with which a DATA frame that a window cut short still refunds WINDOW_UPDATE frames to the
+/// flood budget. A client that grants less at a time makes the server work on purpose: small windows alone do not
+/// explain such grants.
 pub(crate) const CREDITED_FRAME: u64 = 32;
 
 /// Lower bound in bytes of a useful payload where windows are small. No client needs windows below twice this size. A

@@ -12,18 +12,20 @@ pub struct PreparedHead {
     block: Box<[u8]>,
 }
 
-/// Start of the Date field: a literal without indexing, with the name from the static table and the length of the value
-/// (RFC 7541 §6.2.2). The 29 bytes of the value follow.
+/// Start of the Date field: a literal without indexing (RFC 7541 §6.2.2). Its name is entry 33 of the static table, and
+/// the index is an integer with a 4-bit prefix: 15 in the first byte, and the rest in the second. The length of the
+/// value and its 29 bytes follow.
 const DATE_PREFIX: [u8; 3] = [0x0f, 33 - 15, DATE_SIZE as u8];
 
 impl PreparedHead {
-    /// Encodes a head. `fields` must not contain Date. `length` becomes Content-Length; it is `None` if there is no
-    /// body or its length is unknown.
+    /// Encodes a head. `length` becomes Content-Length; it is `None` if there is no body or its length is unknown.
+    ///
+    /// `fields` must not contain Date. This is not checked, and a second Date would be sent.
     ///
     /// # Errors
     ///
-    /// [`EncodeError`] if a field name or value is invalid, or if a field frames the message or concerns the
-    /// connection.
+    /// [`EncodeError`] if a field name or value is invalid, or if a field frames the message or is connection-specific
+    /// (RFC 9113 §8.2.2).
     pub fn new<'a>(
         status: Status,
         length: Option<u64>,
@@ -44,7 +46,7 @@ impl PreparedHead {
         })
     }
 
-    /// Encodes a head without fields of its own. `length` becomes Content-Length.
+    /// Encodes a head with only `:status`, Content-Length if `length` is given, and Date.
     pub fn bare(status: Status, length: Option<u64>) -> PreparedHead {
         let mut block = Vec::with_capacity(32);
         encode_status(status, &mut block);
@@ -59,7 +61,7 @@ impl PreparedHead {
 
     /// Returns the size of the whole field block in bytes, Date included.
     #[inline]
-    pub(crate) fn length(&self) -> usize {
+    pub(crate) fn encoded_len(&self) -> usize {
         self.block.len() + DATE_SIZE
     }
 
@@ -71,7 +73,7 @@ impl PreparedHead {
     }
 
     /// Returns the memory used, in bytes.
-    pub fn size(&self) -> usize {
+    pub fn memory_size(&self) -> usize {
         self.block.len()
     }
 }

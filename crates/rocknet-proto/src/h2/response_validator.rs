@@ -1,4 +1,4 @@
-//! Validator for HTTP/2 responses of upstreams, used beside a client library that reads the frames itself.
+//! Validator for HTTP/2 responses of upstreams, used alongside a client library that reads the frames itself.
 //!
 //! The validator finds violations of RFC 9113 §8 that the client library accepts: pseudo-header fields of requests,
 //! `:status` in trailers, status 101, and values with surrounding white space. It reads every byte that the server

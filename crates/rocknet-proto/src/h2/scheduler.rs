@@ -165,7 +165,7 @@ mod tests {
         let rows: &[ScheduleRow<'_>] = &[
             // Incremental streams alternate.
             (&[(3, true), (3, true), (3, true)], &[0, 1, 2], &[0, 1, 2, 0, 1, 2]),
-            // Streams that are not incremental are sent one after the other by number, whatever the order of arrival.
+            // Streams that are not incremental are sent one after the other by number, not in the order of arrival.
             (&[(3, false), (3, false), (3, false)], &[2, 0, 1], &[0, 0, 1, 1, 2, 2]),
             // The more urgent stream goes first.
             (&[(7, true), (0, false), (3, true)], &[0, 1, 2], &[1, 1, 2, 2, 0, 0]),

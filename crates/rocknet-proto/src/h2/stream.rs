@@ -74,7 +74,7 @@ pub(crate) struct OpenStream {
     pub state: StreamState,
     /// Set once the final head is sent. Only the body and trailers may follow.
     pub head_sent: bool,
-    /// The request body is neither reported nor granted again, because it is not needed.
+    /// The request body is discarded: it is not reported, and the stream's window is not replenished.
     pub discards_body: bool,
     /// The stream carries a tunnel, whose two directions end separately.
     pub is_tunnel: bool,

@@ -33,8 +33,8 @@ impl StreamId {
     }
 }
 
-/// Maximum number of concurrent streams that the client opens, and of those that the server pushes, whatever the
-/// configuration says. Slots have 16 bits, and no client needs more.
+/// Upper bound for the configured number of concurrent streams, which limits the streams that the client opens and,
+/// separately, those that the server pushes. Slots have 16 bits, and no client needs more streams.
 pub(crate) const STREAMS_CEILING: usize = 1 << 12;
 
 /// Number of DATA frames of a connection that the client's windows may cut below a useful size. Each larger frame
@@ -195,7 +195,7 @@ impl Streams {
         }
     }
 
-    /// Counts a sent DATA frame. `small`: a window cut it below a useful size.
+    /// Counts a sent DATA frame. `small` is true if a window cut it below a useful size.
     #[inline]
     pub(crate) fn count_frame(&mut self, small: bool) {
         self.small_frames = if small {

@@ -40,7 +40,8 @@ const FIELD_OVERHEAD: usize = 32;
 /// Maximum number of priorities that are kept for streams that have not arrived.
 const EARLY_PRIORITIES: usize = 128;
 
-/// Identifier of the first GOAWAY, above all stream numbers: no request is rejected yet (RFC 9114 §5.2).
+/// Identifier of the first GOAWAY: the largest ID of a request stream, 2^62-4, so that no request is rejected yet
+/// (RFC 9114 §5.2).
 const GOAWAY_ANNOUNCEMENT: u64 = varint::MAX - 3;
 
 /// Settings of the server.
@@ -53,7 +54,7 @@ pub struct Config {
 /// Result of [`ServerConnection::receive`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceivedEvent {
-    /// Number of bytes that were read, counted from the start of the passed bytes.
+    /// Number of bytes at the start of the passed bytes that were read.
     pub consumed: usize,
     /// Event to act on.
     pub event: ConnectionEvent,
@@ -336,7 +337,7 @@ impl ServerConnection {
         true
     }
 
-    /// Returns whether the orderly end has begun.
+    /// Returns whether GOAWAY was sent.
     pub fn is_draining(&self) -> bool {
         self.drain_state != DrainState::Active
     }
@@ -361,7 +362,7 @@ impl ServerConnection {
         self.streams.get(id).is_some_and(|stream| stream.phase == Phase::Head)
     }
 
-    /// Returns the priority of a stream.
+    /// Returns the priority of a stream; the default if the stream is not open.
     pub fn priority(&self, id: StreamId) -> Priority {
         self.streams.get(id).map_or(Priority::DEFAULT, |stream| stream.priority)
     }

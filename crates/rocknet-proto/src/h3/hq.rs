@@ -27,7 +27,7 @@ pub enum HqReceived {
 }
 
 impl HqRequest {
-    /// Receives the next bytes of a stream. `fin`: set if the stream ends after them, which also ends the line.
+    /// Receives the next bytes of a stream. `fin` is true if the stream ends after them, which also ends the line.
     /// `authority` becomes `:authority`, because the line names no host.
     pub fn receive(&mut self, bytes: &[u8], fin: bool, authority: &[u8]) -> HqReceived {
         let end = bytes.iter().position(|&byte| byte == b'\n');

@@ -6,7 +6,7 @@ use crate::multiplexed::{DATE_SIZE, check_field, digits};
 use crate::qpack;
 use crate::status::Status;
 
-/// Encoded head of an HTTP/3 response: a HEADERS frame (RFC 9114 §4.1). The value of Date at its end is missing; it is
+/// Encoded head of an HTTP/3 response: a HEADERS frame (RFC 9114 §4.1). The value of Date is missing at its end and is
 /// appended when the head is written.
 #[derive(Clone, Debug)]
 pub struct PreparedHead {
@@ -18,13 +18,14 @@ pub struct PreparedHead {
 const DATE_PREFIX: [u8; 2] = [0x50 | 6, DATE_SIZE as u8];
 
 impl PreparedHead {
-    /// Encodes a head. `fields` must not contain Date. `length` becomes Content-Length; it is `None` if there is no
-    /// body or its length is unknown.
+    /// Encodes a head. `length` becomes Content-Length; it is `None` if there is no body or its length is unknown.
+    ///
+    /// `fields` must not contain Date. This is not checked, and a second Date would be sent.
     ///
     /// # Errors
     ///
-    /// [`EncodeError`] if a field name or value is invalid, or if a field frames the message or concerns the
-    /// connection.
+    /// [`EncodeError`] if a field name or value is invalid, or if a field frames the message or is connection-specific
+    /// (RFC 9114 §4.2).
     pub fn new<'a>(
         status: Status,
         length: Option<u64>,
@@ -38,7 +39,7 @@ impl PreparedHead {
         Ok(PreparedHead::finish(section, length))
     }
 
-    /// Encodes a head without fields of its own. `length` becomes Content-Length.
+    /// Encodes a head with only `:status`, Content-Length if `length` is given, and Date.
     pub fn bare(status: Status, length: Option<u64>) -> PreparedHead {
         PreparedHead::finish(section(status), length)
     }
@@ -69,7 +70,7 @@ impl PreparedHead {
     }
 
     /// Returns the memory used, in bytes.
-    pub fn size(&self) -> usize {
+    pub fn memory_size(&self) -> usize {
         self.frame.len()
     }
 }

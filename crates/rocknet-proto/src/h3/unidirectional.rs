@@ -33,12 +33,12 @@ pub enum UnidirectionalAction {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StreamType {
     /// The type has not arrived completely.
-    Unknown {
+    Partial {
         bytes: [u8; varint::LENGTH_MAX],
         length: u8,
     },
     Critical(Critical),
-    /// A type that the server does not use.
+    /// A type that the server does not know.
     Ignored,
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct TableEntry {
     name: u16,
     /// Length of the value in bytes.
     value: u16,
-    /// Chosen by the owner of the table. The encoder looks fields up by it.
+    /// Hash of the name and value by which an encoder looks the entry up; 0 in the table of a decoder.
     pub hash: u32,
     pub class: NameClass,
     /// Result of [`is_valid_value`](super::is_valid_value).
@@ -129,7 +129,7 @@ impl DynamicTable {
         }
     }
 
-    /// Returns a span of the ring, in two parts if it wraps.
+    /// Returns `length` bytes of the ring from `start` on, in two parts if they wrap.
     #[inline]
     fn span(&self, start: u32, length: usize) -> (&[u8], &[u8]) {
         let start = start as usize & self.ring.len().wrapping_sub(1);

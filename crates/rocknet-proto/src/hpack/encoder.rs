@@ -7,7 +7,7 @@ use super::static_table::{self, StaticMatch};
 use super::{huffman, integer};
 use crate::status::Status;
 
-/// Largest dynamic table in bytes, whatever the peer allows. A server's responses have few distinct fields, and a
+/// Largest dynamic table in bytes, even if the peer allows more. A server's responses have few distinct fields, and a
 /// larger table would only use memory of idle connections.
 const TABLE_MAX: usize = 4096;
 

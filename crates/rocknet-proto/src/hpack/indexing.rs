@@ -2,33 +2,33 @@
 
 use super::dynamic_table::ENTRY_OVERHEAD;
 use super::name::NameClass;
-use crate::fields::{Known, KnownSet};
+use crate::fields::{KnownField, KnownFieldSet};
 
 /// Divisor that limits the size of an indexed field to a share of the table capacity. A larger field is not indexed,
 /// because it would evict too many others.
 const MAX_ENTRY_SHARE: usize = 4;
 
 /// Fields whose value differs in nearly every response, or in nearly every promised request.
-const VARYING: KnownSet = KnownSet::of(&[
-    Known::Age,
-    Known::ContentLength,
-    Known::ContentRange,
-    Known::Date,
-    Known::Etag,
-    Known::Expires,
-    Known::IfNoneMatch,
-    Known::LastModified,
-    Known::Location,
-    Known::Range,
+const VARYING: KnownFieldSet = KnownFieldSet::of(&[
+    KnownField::Age,
+    KnownField::ContentLength,
+    KnownField::ContentRange,
+    KnownField::Date,
+    KnownField::Etag,
+    KnownField::Expires,
+    KnownField::IfNoneMatch,
+    KnownField::LastModified,
+    KnownField::Location,
+    KnownField::Range,
 ]);
 
 /// Fields whose value an attacker must not guess from the compressed size (RFC 7541 §7.1, RFC 9204 §7.1).
-const SENSITIVE: KnownSet = KnownSet::of(&[
-    Known::Authorization,
-    Known::Cookie,
-    Known::ProxyAuthorization,
-    Known::SetCookie,
-    Known::WwwAuthenticate,
+const SENSITIVE: KnownFieldSet = KnownFieldSet::of(&[
+    KnownField::Authorization,
+    KnownField::Cookie,
+    KnownField::ProxyAuthorization,
+    KnownField::SetCookie,
+    KnownField::WwwAuthenticate,
 ]);
 
 /// Returns whether a field must be a literal on every hop (RFC 7541 §7.1.3, RFC 9204 §7.1.3).
@@ -71,7 +71,7 @@ mod tests {
     /// The first byte of an HPACK literal shows how its encoder classifies the field (RFC 7541 §6.2).
     #[test]
     fn the_choice_is_that_of_hpack() {
-        for &known in Known::ALL {
+        for &known in KnownField::ALL {
             let (name, mut out) = (known.as_str().as_bytes(), Vec::new());
             hpack::Encoder::new().encode(name, b"a value", &mut out);
             let class = NameClass::Known(known);

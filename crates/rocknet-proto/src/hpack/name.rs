@@ -2,7 +2,7 @@
 //! The static table stores the class; its values are all valid.
 
 use crate::bytes::{TOKEN, find_control, is};
-use crate::fields::Known;
+use crate::fields::KnownField;
 
 /// Pseudo-header field of requests (RFC 9113 §8.3.1, RFC 8441 §4) or responses (RFC 9113 §8.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,9 +41,9 @@ impl Pseudo {
 /// Class of a field name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NameClass {
-    Known(Known),
+    Known(KnownField),
     Pseudo(Pseudo),
-    /// Valid name that is not in [`Known`].
+    /// Valid name that is not in [`KnownField`].
     Other,
     /// Name that is not a token in lower case (RFC 9113 §8.2.1), or an undefined pseudo-header field.
     Invalid,
@@ -52,7 +52,7 @@ pub(crate) enum NameClass {
 impl NameClass {
     /// Classifies a name.
     pub(crate) fn of(name: &[u8]) -> NameClass {
-        if let Some(known) = Known::from_name(name) {
+        if let Some(known) = KnownField::from_name(name) {
             // The lookup ignores case, but HTTP/2 allows only lower case.
             return if known.as_str().as_bytes() == name {
                 NameClass::Known(known)
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn classifies_names() {
         let rows = [
-            ("host", NameClass::Known(Known::Host)),
+            ("host", NameClass::Known(KnownField::Host)),
             ("Host", NameClass::Invalid),
             (":path", NameClass::Pseudo(Pseudo::Path)),
             (":Path", NameClass::Invalid),

@@ -1,7 +1,7 @@
 //! Static table of HPACK: the 61 predefined fields (RFC 7541 appendix A).
 
 use super::name::{NameClass, Pseudo};
-use crate::fields::Known;
+use crate::fields::KnownField;
 
 /// One field, with the class of its name.
 #[derive(Clone, Copy, Debug)]
@@ -72,9 +72,9 @@ const fn classify(name: &[u8]) -> NameClass {
         position += 1;
     }
     position = 0;
-    while position < Known::ALL.len() {
-        if is_equal(Known::ALL[position].as_str().as_bytes(), name) {
-            return NameClass::Known(Known::ALL[position]);
+    while position < KnownField::ALL.len() {
+        if is_equal(KnownField::ALL[position].as_str().as_bytes(), name) {
+            return NameClass::Known(KnownField::ALL[position]);
         }
         position += 1;
     }

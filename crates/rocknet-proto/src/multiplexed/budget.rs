@@ -57,7 +57,7 @@ floods! {
     Priorities 512 128 "too many priority frames";
     /// DATA frames that are empty and do not end their stream (CVE-2019-9518).
     EmptyData 64 8 "too many empty DATA frames";
-    /// WINDOW_UPDATE. Each DATA frame sent pays for two of them, one for its stream and one for the connection, unless
+    /// WINDOW_UPDATE. Each DATA frame sent refunds two of them, one for its stream and one for the connection, unless
     /// a window made the frame smaller than 32 bytes.
     WindowUpdates 1024 128 "too many WINDOW_UPDATE frames";
     /// Frames on closed streams, and on streams that the final GOAWAY excludes. Legitimate ones were in flight when the

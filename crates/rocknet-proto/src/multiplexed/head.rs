@@ -1,10 +1,11 @@
-//! Request heads decoded from HPACK: fields are appended to one buffer, validated, and indexed like an HTTP/1 head.
+//! Request heads decoded from HPACK or QPACK: fields are appended to one buffer, validated, and indexed like an HTTP/1
+//! head.
 
 mod validation;
 
 use super::malformed::Malformed;
 use super::priority::Priority;
-use crate::fields::{Known, Span};
+use crate::fields::{ByteSpan, KnownField};
 use crate::h1::{FieldError, Refusal};
 use crate::hpack::{FieldSink, NameClass, Pseudo};
 use crate::limits::Limits;
@@ -25,7 +26,7 @@ pub struct DecodedHead {
 #[derive(Clone, Copy, Debug, Default)]
 struct HeadParts {
     /// Spans of the pseudo-header values, indexed by [`Pseudo`].
-    pseudo: [Span; 6],
+    pseudo: [ByteSpan; 6],
     /// Bit set of the pseudo-header fields found.
     seen: u8,
     /// Set by the first regular field; no pseudo-header field may follow.
@@ -99,7 +100,7 @@ impl DecodedHead {
         self.bytes.extend_from_slice(name);
         let middle = self.bytes.len();
         self.bytes.extend_from_slice(value);
-        let (name, value) = (Span::new(start, middle), Span::new(middle, self.bytes.len()));
+        let (name, value) = (ByteSpan::new(start, middle), ByteSpan::new(middle, self.bytes.len()));
         self.index.fields.push_named(&self.bytes, name, value);
         self.index.head_size = self.bytes.len() as u32;
     }
@@ -189,10 +190,10 @@ impl FieldSink for HeadSink<'_> {
         if !value_valid || is_large {
             return self.reject(class, value_valid, start, end - value);
         }
-        let (name, value) = (Span::new(start, value), Span::new(value, end));
+        let (name, value) = (ByteSpan::new(start, value), ByteSpan::new(value, end));
         match class {
             NameClass::Pseudo(pseudo) => self.pseudo(pseudo, value),
-            NameClass::Known(Known::Cookie) if self.kind == BlockKind::Request => {
+            NameClass::Known(KnownField::Cookie) if self.kind == BlockKind::Request => {
                 parts.has_regular = true;
                 if parts.has_cookie {
                     self.head.cookie.extend_from_slice(b"; ");
@@ -216,7 +217,7 @@ impl FieldSink for HeadSink<'_> {
 
 impl HeadSink<'_> {
     #[inline]
-    fn push(&mut self, name: Span, known: Option<Known>, value: Span) {
+    fn push(&mut self, name: ByteSpan, known: Option<KnownField>, value: ByteSpan) {
         match self.kind {
             BlockKind::Request => self.head.index.fields.push(name, known, value),
             BlockKind::Trailers => self.head.index.trailers.push(name, known, value),
@@ -240,7 +241,7 @@ impl HeadSink<'_> {
     }
 
     #[inline]
-    fn pseudo(&mut self, pseudo: Pseudo, value: Span) {
+    fn pseudo(&mut self, pseudo: Pseudo, value: ByteSpan) {
         let parts = &mut self.head.parts;
         if self.kind == BlockKind::Trailers || pseudo == Pseudo::Status || parts.has_regular || parts.has(pseudo) {
             parts.malformed = Some(match self.kind {

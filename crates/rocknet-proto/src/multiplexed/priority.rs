@@ -1,4 +1,4 @@
-//! Priority of a response, from the Priority field and PRIORITY_UPDATE (RFC 9218 §4).
+//! Priority of a response, from the Priority field (RFC 9218 §5) and PRIORITY_UPDATE (§7).
 
 use crate::bytes::trim;
 
@@ -24,9 +24,11 @@ impl Priority {
         incremental: true,
     };
 
-    /// Parses a Dictionary with the members `u` and `i` (RFC 9218 §4, RFC 9651 §4.2.2). Unknown and invalid members are
-    /// ignored, because a priority is advice. Without `u` the urgency is 3, and without `i` the response is not
-    /// incremental.
+    /// Reads the members `u` and `i` (RFC 9218 §4); the last valid one of each applies. Without `u` the urgency is 3,
+    /// and without `i` the response is not incremental.
+    ///
+    /// This is not a full parser of RFC 9651, because a priority is only advice. The field is split at every comma,
+    /// also in strings, and members that are not recognized are skipped.
     pub fn parse(field: &[u8]) -> Priority {
         let mut priority = Priority {
             urgency: 3,

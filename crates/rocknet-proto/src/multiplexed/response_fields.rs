@@ -1,7 +1,7 @@
 //! Checks of the fields to be sent, which HTTP/2 and HTTP/3 write in lower case and without framing fields.
 
 use crate::bytes::{is_token, trim};
-use crate::fields::{Known, KnownSet};
+use crate::fields::{KnownField, KnownFieldSet};
 use crate::h1::{EncodeError, decimal};
 use crate::hpack::is_valid_value;
 use smallvec::SmallVec;
@@ -12,15 +12,15 @@ pub const DATE_SIZE: usize = 29;
 /// Field name in lower case. Nearly all names fit without a heap allocation.
 pub(crate) type LowerName = SmallVec<[u8; 40]>;
 
-/// Fields that frame the message or concern the connection. The engine writes Content-Length; the others are forbidden
-/// in HTTP/2 (RFC 9113 §8.2.2).
-const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
-    Known::Connection,
-    Known::ContentLength,
-    Known::KeepAlive,
-    Known::ProxyConnection,
-    Known::TransferEncoding,
-    Known::Upgrade,
+/// Fields that frame the message or are connection-specific. The connection writes Content-Length; the others are
+/// forbidden in HTTP/2 and HTTP/3 (RFC 9113 §8.2.2, RFC 9114 §4.2).
+const FRAMING_FIELDS: KnownFieldSet = KnownFieldSet::of(&[
+    KnownField::Connection,
+    KnownField::ContentLength,
+    KnownField::KeepAlive,
+    KnownField::ProxyConnection,
+    KnownField::TransferEncoding,
+    KnownField::Upgrade,
 ]);
 
 /// Validates a field to be sent. Returns its name in lower case and its value without surrounding white space.
@@ -28,7 +28,7 @@ pub(crate) fn check_field<'a>(name: &[u8], value: &'a [u8]) -> Result<(LowerName
     if !is_token(name) {
         return Err(EncodeError::FieldName);
     }
-    if Known::from_name(name).is_some_and(|known| FRAMING_FIELDS.contains(known)) {
+    if KnownField::from_name(name).is_some_and(|known| FRAMING_FIELDS.contains(known)) {
         return Err(EncodeError::FramingField);
     }
     let value = trim(value);

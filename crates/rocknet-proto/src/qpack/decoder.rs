@@ -16,7 +16,7 @@ use crate::hpack::{FieldSink, NameClass, is_valid_value};
 #[derive(Debug)]
 pub(crate) struct Decoder {
     table: Table,
-    /// Capacity in bytes that we announced; the client chooses any capacity up to it.
+    /// Announced capacity in bytes; the client chooses any capacity up to it.
     max_capacity: usize,
     /// Number of streams that may be blocked at once.
     blocked_max: usize,

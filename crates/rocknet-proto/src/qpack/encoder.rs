@@ -14,8 +14,8 @@ use crate::hpack::NameClass;
 use crate::hpack::dynamic_table::ENTRY_OVERHEAD;
 use crate::hpack::indexing::{entry_size, hash, is_indexed, is_sensitive};
 
-/// Largest capacity in bytes, whatever the client allows. A server's responses have few distinct fields, and a larger
-/// table would only use memory of idle connections.
+/// Largest capacity in bytes, even if the client allows more. A server's responses have few distinct fields, and a
+/// larger table would only use memory of idle connections.
 const CAPACITY_MAX: usize = 4096;
 
 /// Number of unsent bytes of the encoder stream at which no more entries are inserted. The client's flow control can

@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Maximum length of a DNS name in text form with its trailing dot (RFC 1035 §3.1: 255 bytes on the wire).
+/// Maximum length of a DNS name in text form with its trailing dot, in bytes (RFC 1035 §3.1: 255 bytes on the wire).
 const MAX_NAME: usize = 254;
 
-/// Maximum length of a label of a DNS name (RFC 1035 §2.3.4).
+/// Maximum length of a label of a DNS name, in bytes (RFC 1035 §2.3.4).
 const MAX_LABEL: usize = 63;
 
 /// Size of a buffer for [`Authority::lower_host`], in bytes.

@@ -24,6 +24,9 @@ pub fn html(text: &str, out: &mut String) {
 /// Leading slashes are merged, because `//host/` at the start of a URL names another host. All bytes that RFC 3986 does
 /// not allow in a segment are encoded, including the backslash, which browsers read as a slash. In a path without a
 /// leading slash, colons are encoded, too, so that the path cannot be read as a URL with a scheme.
+///
+/// The apostrophe is encoded, too, so that a path cannot end a quoted attribute. In HTML, `&` must still be escaped
+/// with [`html`].
 pub fn path(decoded: &[u8], out: &mut Vec<u8>) {
     let slashes = decoded.iter().take_while(|&&b| b == b'/').count();
     let (rooted, rest) = (slashes > 0, &decoded[slashes..]);
@@ -45,8 +48,8 @@ fn percent(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]]);
 }
 
-/// Returns true for unreserved / sub-delims / "@" (RFC 3986 §3.3), except the apostrophe. It is encoded, too, so that a
-/// path is safe in any quoted attribute.
+/// Returns true for unreserved / sub-delims / "@" (RFC 3986 §3.3), except the apostrophe. The colon, which is allowed
+/// too, is missing, because [`path`] encodes it in a path without a leading slash.
 fn is_segment_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&()*+,;=@".contains(&byte)
 }

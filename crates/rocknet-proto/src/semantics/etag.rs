@@ -56,9 +56,10 @@ impl<'a> EntityTag<'a> {
 
 /// Returns true if the value of `If-Match` or `If-None-Match` matches `current`, the tag of the current representation.
 ///
-/// `*` matches if a representation `exists`. The caller must join repeated fields with `, `. A value that contains an
-/// error or more than [`MAX_TAGS`] tags matches nothing. A GET with `If-None-Match` then gets the whole representation,
-/// and a request with `If-Match` gets 412. Both are correct even if a tag would have matched.
+/// `exists` is true if there is a current representation, which `*` matches. The caller must join repeated fields with
+/// `, `. A value that contains an error or more than [`MAX_TAGS`] tags matches nothing. A GET with `If-None-Match` then
+/// gets the whole representation, and a request with `If-Match` gets 412. Both are correct even if a tag would have
+/// matched.
 pub fn list_matches(value: &[u8], current: &[u8], exists: bool, comparison: Comparison) -> bool {
     let value = list::trim(value);
     if value == b"*" {

@@ -100,9 +100,9 @@ impl<'a> SafePath<'a> {
         normalize(Cow::Borrowed(path.as_bytes()))
     }
 
-    /// Returns the decoded and normalized path that rules match, even if no file can have this path. So a route for
-    /// `/wiki/` matches `/wiki/Special:Search` as well as `/wiki/Main`. An encoded slash becomes a backslash, and bytes
-    /// that are not UTF-8 become U+FFFD. The result must never be opened as a file.
+    /// Returns the decoded and normalized path that rules match, even if no file can have this path. A route for
+    /// `/wiki/` therefore matches `/wiki/Special:Search` as well as `/wiki/Main`. An encoded slash becomes a backslash,
+    /// and bytes that are not UTF-8 become U+FFFD. The result must never be opened as a file.
     ///
     /// # Errors
     ///

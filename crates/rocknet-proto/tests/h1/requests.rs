@@ -1,6 +1,6 @@
 //! Tests valid request heads, and every reason for a refusal.
 
-use rocknet_proto::Known;
+use rocknet_proto::KnownField;
 use rocknet_proto::RequestIndex;
 use rocknet_proto::h1::{FieldError, FramingError, Refusal, ServerConnection, ServerEvent};
 
@@ -341,12 +341,15 @@ fn fields_are_found_by_name() {
     let received = connection.receive(&Default::default(), bytes.as_bytes(), &mut index);
     assert!(matches!(received, Ok(ServerEvent::Request { consumed, .. }) if consumed == bytes.len()));
     let request = index.view(bytes.as_bytes());
-    assert_eq!(request.fields.get(Known::Accept), Some(b"a".as_slice()));
-    assert!(request.fields.is_repeated(Known::Accept));
-    assert_eq!(request.fields.all(Known::Accept).collect::<Vec<_>>(), [b"a", b"b"]);
+    assert_eq!(request.fields.get(KnownField::Accept), Some(b"a".as_slice()));
+    assert!(request.fields.is_repeated(KnownField::Accept));
+    assert_eq!(
+        request.fields.get_all(KnownField::Accept).collect::<Vec<_>>(),
+        [b"a", b"b"]
+    );
     assert_eq!(request.fields.by_name(b"x-thing").next(), Some(b"one".as_slice()));
     assert_eq!(request.target, b"/");
     let owned = rocknet_proto::OwnedRequest::copy(&[bytes.as_bytes(), b"content"].concat(), &index);
-    assert_eq!(owned.view().fields.get(Known::Host), Some(b"a".as_slice()));
+    assert_eq!(owned.view().fields.get(KnownField::Host), Some(b"a".as_slice()));
     assert_eq!(owned.view().fields.iter().len(), 5);
 }

@@ -74,7 +74,7 @@ fn a_prepared_head_and_its_body_header_are_one_write() {
     let mut out = Vec::new();
     assert_eq!(peer.engine.respond_prepared(stream, &head, DATE, 5, &mut out), Ok(()));
     assert!(out.ends_with(&[0, 5]));
-    assert_eq!(out.len(), head.size() + DATE.len() + 2);
+    assert_eq!(out.len(), head.memory_size() + DATE.len() + 2);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of rules: each condition, and sequences of rules.
 
 use rocknet_config::model::SourceSpan;
-use rocknet_proto::fields::Known;
+use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::{OwnedRequest, Version};
 
 use super::*;
@@ -39,7 +39,7 @@ fn rewrite(path: &str, to: &str) -> model::Rule {
 
 fn apply(rules: &[model::Rule], target: &str) -> RuleOutcome {
     let rules = Rules::new(rules).expect("valid rules").expect("at least one rule");
-    let fields = [(Known::UserAgent, &b"Googlebot/2.1"[..])];
+    let fields = [(KnownField::UserAgent, &b"Googlebot/2.1"[..])];
     let request = OwnedRequest::synthetic_get(Version::Http11, b"WWW.Example.com:8080", target.as_bytes(), &fields);
     rules.apply(&request.view(), false)
 }

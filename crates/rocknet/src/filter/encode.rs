@@ -23,7 +23,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rocknet_config::model::Priority;
 use rocknet_handler::filter::{DeferredFilter, Filter, FilterContext, Phase};
-use rocknet_proto::fields::{Fields, Known};
+use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::method::Method;
 use rocknet_proto::semantics::media_type::is_compressible;
 use rocknet_proto::semantics::negotiation::{self, AcceptEncoding, Coding};
@@ -65,8 +65,8 @@ impl Filter for Encode {
     fn apply(&self, context: &FilterContext<'_>, response: &mut Response) -> Option<Box<dyn DeferredFilter>> {
         let route = context.route;
         let request = context.request.filter(|_| route.compress && !response.is_negotiated)?;
-        let accept_encoding = joined(&request.fields, Known::AcceptEncoding);
-        let if_none_match = joined(&request.fields, Known::IfNoneMatch);
+        let accept_encoding = joined(&request.fields, KnownField::AcceptEncoding);
+        let if_none_match = joined(&request.fields, KnownField::IfNoneMatch);
         let conditions = Conditions {
             compress: true,
             accept_encoding: accept_encoding.as_deref(),
@@ -80,9 +80,9 @@ impl Filter for Encode {
 }
 
 /// Joins all values of a list field; copies only if the field was sent more than once.
-fn joined<'a>(fields: &Fields<'a>, name: Known) -> Option<Cow<'a, [u8]>> {
+fn joined<'a>(fields: &Fields<'a>, name: KnownField) -> Option<Cow<'a, [u8]>> {
     if fields.is_repeated(name) {
-        return Some(Cow::Owned(fields.all(name).collect::<Vec<_>>().join(&b", "[..])));
+        return Some(Cow::Owned(fields.get_all(name).collect::<Vec<_>>().join(&b", "[..])));
     }
     fields.get(name).map(Cow::Borrowed)
 }
@@ -204,8 +204,8 @@ fn applies(response: &Response) -> bool {
     has_content
         && response.body.length().is_none_or(|length| length >= COMPRESS_FROM)
         && !matches!(response.status.code(), ..200 | 204..=206 | 304)
-        && !response.fields.contains(Known::ContentEncoding)
-        && !response.fields.contains(Known::ContentRange)
+        && !response.fields.contains(KnownField::ContentEncoding)
+        && !response.fields.contains(KnownField::ContentRange)
         && fields::allows_transforming(&response.fields)
         && response
             .fields

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rocknet_access::{self as access, Access, AccessError, Check as AccessCheck, Decision};
 use rocknet_config::model::{Priority, Settings};
 use rocknet_handler::guard::{Admission, Check, Guard, GuardContext};
-use rocknet_proto::fields::{Fields, Known};
+use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::status::Status;
 
 use crate::blocking::Pool;
@@ -71,8 +71,8 @@ fn sender(client: Client) -> access::Client {
 /// disagree about which value counts.
 fn authorization(fields: Fields<'_>) -> Option<&[u8]> {
     fields
-        .get(Known::Authorization)
-        .filter(|_| !fields.is_repeated(Known::Authorization))
+        .get(KnownField::Authorization)
+        .filter(|_| !fields.is_repeated(KnownField::Authorization))
 }
 
 fn admission(decision: Decision) -> Admission {

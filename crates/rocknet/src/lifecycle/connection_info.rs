@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use rocknet_proto::fields::Known;
+use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
@@ -133,8 +133,8 @@ impl ConnectionInfo {
                 status: log_context.status.code(),
                 received_bytes: context.map_or(0, |context| context.received.get()),
                 sent_bytes: log_context.sent,
-                referer: request.and_then(|request| request.fields.get(Known::Referer)),
-                user_agent: request.and_then(|request| request.fields.get(Known::UserAgent)),
+                referer: request.and_then(|request| request.fields.get(KnownField::Referer)),
+                user_agent: request.and_then(|request| request.fields.get(KnownField::UserAgent)),
                 host: request.map_or(b"", |request| request.authority),
                 upstream: upstream.map(|upstream| &*upstream.address),
                 upstream_us: upstream.and_then(|upstream| upstream.head).map(microseconds),

@@ -45,7 +45,7 @@ pub(super) fn list_directory(
     let query = request.query.unwrap_or_default().to_vec();
     let accept = request
         .fields
-        .get(rocknet_proto::fields::Known::Accept)
+        .get(rocknet_proto::fields::KnownField::Accept)
         .map(<[u8]>::to_vec);
     let job = worker.shared.pool.spawn(tree.route.priority, move || {
         listing::list(&tree, &path, &relative, &query, accept.as_deref())

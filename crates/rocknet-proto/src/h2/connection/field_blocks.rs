@@ -147,7 +147,7 @@ impl ServerConnection {
         let is_short = stream.remaining_length.is_some_and(|remaining| remaining > 0);
         let discarded = stream.discards_body;
         let error = match ended {
-            None => Some(StreamError::Closed),
+            None => Some(StreamError::HalfClosed),
             Some(_) if !end_stream => Some(Malformed::TrailersWithoutEnd.into()),
             Some(_) if is_short => Some(Malformed::ContentLength.into()),
             Some(_) => None,

@@ -46,7 +46,7 @@ impl ServerConnection {
         };
         let (length, end_stream) = (header.length - overhead, header.has(frame::END_STREAM));
         let error = if !stream.state.can_receive() {
-            Some(StreamError::Closed)
+            Some(StreamError::HalfClosed)
         } else if stream.receive_window.consume(header.length).is_err() {
             Some(StreamError::WindowExceeded)
         } else {

@@ -6,7 +6,8 @@ use crate::h2::frame;
 use crate::h2::streams::StreamId;
 use crate::multiplexed::{Flood, SendError};
 
-/// Number of WINDOW_UPDATE frames that one DATA frame pays for: one for its stream and one for the connection.
+/// Number of WINDOW_UPDATE frames that one DATA frame refunds to the flood budget: one for its stream and one for the
+/// connection.
 const UPDATES_PER_FRAME: u16 = 2;
 
 /// DATA frame whose header is written. The caller must append `length` bytes of the stream's response body.

@@ -120,9 +120,9 @@ impl ServerConnection {
         let urgency = stream.priority.urgency;
         let sends_now = body_size <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
             && self.streams.scheduler.urgency().is_none_or(|ahead| ahead >= urgency);
-        if self.encoder.has_sent_table_size() && head.length() <= self.client.max_frame_size as usize {
+        if self.encoder.has_sent_table_size() && head.encoded_len() <= self.client.max_frame_size as usize {
             let flags = END_HEADERS | if body_size == 0 { END_STREAM } else { 0 };
-            frame_header(head.length(), FrameType::Headers, flags, id.number, out);
+            frame_header(head.encoded_len(), FrameType::Headers, flags, id.number, out);
             head.write(date, out);
         } else {
             let frame = BlockFrame::headers(id.number, body_size == 0, out);

@@ -206,7 +206,7 @@ mod tests {
         for (length, number, stream, flags, expected) in rows {
             let mut bytes = Vec::new();
             frame_header(length, FrameType::from_wire(number), flags, stream, &mut bytes);
-            // `FrameType::Unknown` was written as 255.
+            // `FrameType::Unknown` has the number 255.
             bytes[3] = number;
             let header = FrameHeader::parse(&bytes).expect("nine bytes");
             assert_eq!(

@@ -13,7 +13,7 @@ use crate::qpack::SectionOutcome;
 use crate::refusal::Refusal;
 use crate::request::Version;
 
-/// Number of unknown frames that each request pays for.
+/// Number of unknown frames that each request refunds to the flood budget.
 const UNKNOWN_PER_REQUEST: u16 = 2;
 
 /// Result of reading from a stream. `None` means that there is no event, and that reading continues if bytes are left.
@@ -115,7 +115,7 @@ impl ServerConnection {
         }
     }
 
-    /// Begins a frame. `rest`: the bytes after its header.
+    /// Begins a frame. `rest` contains the bytes after its header.
     fn begin_frame(&mut self, context: &mut Context<'_>, id: StreamId, header: FrameHeader, rest: &[u8]) -> ReadResult {
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(None);
@@ -171,7 +171,7 @@ impl ServerConnection {
         Ok(Some(ConnectionEvent::Refused { refusal }))
     }
 
-    /// Decodes a complete field section. `rest`: the bytes after it.
+    /// Decodes a complete field section. `rest` contains the bytes after it.
     fn read_section(&mut self, context: &mut Context<'_>, id: StreamId, rest: &[u8]) -> ReadResult {
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(None);
@@ -207,7 +207,7 @@ impl ServerConnection {
             .as_ref()
             .is_ok_and(|info| info.content_length.is_some_and(|length| length > 0));
         // Some clients send an unknown frame before the end of each request (RFC 9114 §7.2.8). A request without a body
-        // must be known as such, because it may be repeated to another upstream.
+        // must be reported as such, because it may be sent again to another upstream.
         let is_end = context.fin && (rest.is_empty() || !has_length && has_only_unknown_frames(rest));
         stream.phase = if is_end { Phase::Ended } else { Phase::Body };
         let info = match found {
@@ -311,8 +311,9 @@ fn has_only_unknown_frames(mut bytes: &[u8]) -> bool {
     true
 }
 
-/// Returns the maximum size of an encoded field section. Huffman coding can make fields up to 30/8 times larger, but no
-/// sensible client uses it in that case. The maximum is therefore only about twice the limit of the decoded size.
+/// Returns the maximum size of an encoded field section in bytes. Huffman coding can make fields up to 30/8 times
+/// larger, but no sensible client uses it in that case. The maximum is therefore only about twice the limit of the
+/// decoded size.
 fn section_max(limits: &Limits) -> usize {
     limits.head_ceiling().max(limits.trailer_ceiling()) * 2 + 64
 }

@@ -139,7 +139,7 @@ impl ServerConnection {
         }
     }
 
-    /// Returns whether a response may be started or continued on a stream.
+    /// Returns whether the final head of the response has not been written; `false` if the stream no longer exists.
     pub fn may_respond(&self, id: StreamId) -> bool {
         self.streams
             .get(id)

@@ -51,7 +51,7 @@ impl ServerConnection {
                 let count = self.encoder.receive_instructions(rest)?;
                 self.spend_instructions(count, now)?;
             }
-            StreamType::Ignored | StreamType::Unknown { .. } => {
+            StreamType::Ignored | StreamType::Partial { .. } => {
                 if fin {
                     self.unidirectional.streams.retain(|(number, _)| *number != stream);
                 }
@@ -81,7 +81,7 @@ impl ServerConnection {
         match position.map(|position| streams.remove(position).1) {
             Some(StreamType::Critical(_)) => Err(ConnectionError::ClosedCriticalStream),
             Some(StreamType::Ignored) => Ok(()),
-            Some(StreamType::Unknown { .. }) | None => Ok(self.budget.spend(Flood::Unknown, now)?),
+            Some(StreamType::Partial { .. }) | None => Ok(self.budget.spend(Flood::Unknown, now)?),
         }
     }
 
@@ -103,7 +103,7 @@ impl ServerConnection {
                 }
                 streams.push((
                     stream,
-                    StreamType::Unknown {
+                    StreamType::Partial {
                         bytes: [0; varint::LENGTH_MAX],
                         length: 0,
                     },
@@ -111,7 +111,7 @@ impl ServerConnection {
                 streams.len() - 1
             }
         };
-        let StreamType::Unknown { bytes: kept, length } = &mut streams[position].1 else {
+        let StreamType::Partial { bytes: kept, length } = &mut streams[position].1 else {
             return Ok(Some(streams[position].1));
         };
         let number = loop {

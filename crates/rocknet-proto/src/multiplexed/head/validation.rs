@@ -3,7 +3,7 @@
 
 use super::{DecodedHead, HeadInfo, HeadParts, HeadSink, RequestHeadError};
 use crate::bytes::{TARGET, all, find_target_end, is_token};
-use crate::fields::{Known, KnownSet, Span};
+use crate::fields::{ByteSpan, KnownField, KnownFieldSet};
 use crate::h1::Refusal;
 use crate::h1::authority;
 use crate::h1::body_reader::FORBIDDEN_TRAILERS;
@@ -16,21 +16,21 @@ use crate::multiplexed::priority::Priority;
 use crate::request::{RequestIndex, TargetForm, Version};
 
 /// Fields that [`read_special_fields`] handles. A request without these fields skips that call.
-const SPECIAL_FIELDS: KnownSet = CONNECTION_FIELDS.union(KnownSet::of(&[
-    Known::ContentLength,
-    Known::Expect,
-    Known::Host,
-    Known::Priority,
-    Known::Te,
+const SPECIAL_FIELDS: KnownFieldSet = CONNECTION_FIELDS.union(KnownFieldSet::of(&[
+    KnownField::ContentLength,
+    KnownField::Expect,
+    KnownField::Host,
+    KnownField::Priority,
+    KnownField::Te,
 ]));
 
 /// Connection-specific fields of HTTP/1, which must not be forwarded (RFC 9113 §8.2.2).
-const CONNECTION_FIELDS: KnownSet = KnownSet::of(&[
-    Known::Connection,
-    Known::KeepAlive,
-    Known::ProxyConnection,
-    Known::TransferEncoding,
-    Known::Upgrade,
+const CONNECTION_FIELDS: KnownFieldSet = KnownFieldSet::of(&[
+    KnownField::Connection,
+    KnownField::KeepAlive,
+    KnownField::ProxyConnection,
+    KnownField::TransferEncoding,
+    KnownField::Upgrade,
 ]);
 
 impl HeadSink<'_> {
@@ -49,7 +49,7 @@ impl HeadSink<'_> {
         index.version = version;
         if let Some(refusal) = parts.refusal {
             // Clears the spans of the previous request, because `RequestIndex::clear` keeps these two spans.
-            (index.method_name, index.target) = (Span::default(), Span::default());
+            (index.method_name, index.target) = (ByteSpan::default(), ByteSpan::default());
             return Err(refusal.into());
         }
         if parts.has_cookie {
@@ -57,8 +57,8 @@ impl HeadSink<'_> {
             bytes.extend_from_slice(b"cookie");
             let value = bytes.len();
             bytes.extend_from_slice(cookie);
-            let (name, value) = (Span::new(start, value), Span::new(value, bytes.len()));
-            index.fields.push(name, Some(Known::Cookie), value);
+            let (name, value) = (ByteSpan::new(start, value), ByteSpan::new(value, bytes.len()));
+            index.fields.push(name, Some(KnownField::Cookie), value);
         }
         index.head_size = bytes.len() as u32;
         if !parts.has(Pseudo::Method) {
@@ -82,7 +82,7 @@ impl HeadSink<'_> {
             read_target(bytes, index, parts, self.limits)?;
         }
         let mut info = HeadInfo::default();
-        if index.fields.any(SPECIAL_FIELDS) {
+        if index.fields.contains_any(SPECIAL_FIELDS) {
             info = read_special_fields(bytes, index, parts)?;
         }
         let host = index.authority.of(bytes);
@@ -105,7 +105,7 @@ impl HeadSink<'_> {
             return Err(Malformed::TrailersTooLarge);
         }
         let trailers = &self.head.index.trailers;
-        if trailers.any(FORBIDDEN_TRAILERS) || trailers.any(CONNECTION_FIELDS) {
+        if trailers.contains_any(FORBIDDEN_TRAILERS) || trailers.contains_any(CONNECTION_FIELDS) {
             return Err(Malformed::ForbiddenTrailer);
         }
         Ok(())
@@ -183,8 +183,8 @@ fn read_target(
         return Err(refusal.into());
     }
     let start = span.start as usize;
-    index.path = Span::new(start, query.map_or(span.end as usize, |mark| start + mark));
-    index.query = query.map(|mark| Span::new(start + mark + 1, span.end as usize));
+    index.path = ByteSpan::new(start, query.map_or(span.end as usize, |mark| start + mark));
+    index.query = query.map(|mark| ByteSpan::new(start + mark + 1, span.end as usize));
     Ok(())
 }
 
@@ -196,26 +196,29 @@ fn read_special_fields(
     parts: &HeadParts,
 ) -> Result<HeadInfo, RequestHeadError> {
     let fields = index.fields.view(bytes);
-    if fields.any(CONNECTION_FIELDS) {
+    if fields.contains_any(CONNECTION_FIELDS) {
         return Err(Malformed::ConnectionField.into());
     }
-    if !fields.all(Known::Te).all(|te| te.eq_ignore_ascii_case(b"trailers")) {
+    if !fields
+        .get_all(KnownField::Te)
+        .all(|te| te.eq_ignore_ascii_case(b"trailers"))
+    {
         return Err(Malformed::Te.into());
     }
     let mut info = HeadInfo::default();
-    if let Some(length) = fields.get(Known::ContentLength) {
-        let length = digits(length).filter(|_| !fields.is_repeated(Known::ContentLength));
+    if let Some(length) = fields.get(KnownField::ContentLength) {
+        let length = digits(length).filter(|_| !fields.is_repeated(KnownField::ContentLength));
         info.content_length = Some(length.ok_or(Malformed::ContentLength)?);
     }
-    for expectation in fields.all(Known::Expect) {
+    for expectation in fields.get_all(KnownField::Expect) {
         if !expectation.eq_ignore_ascii_case(b"100-continue") {
             return Err(Refusal::Expectation.into());
         }
         info.expects_continue = true;
     }
-    info.priority = fields.get(Known::Priority).map(Priority::parse);
-    if let Some(host) = index.fields.value_span(Known::Host) {
-        if index.fields.is_repeated(Known::Host) {
+    info.priority = fields.get(KnownField::Priority).map(Priority::parse);
+    if let Some(host) = index.fields.value_span(KnownField::Host) {
+        if index.fields.is_repeated(KnownField::Host) {
             return Err(Refusal::HostRepeated.into());
         }
         if !parts.has(Pseudo::Authority) {

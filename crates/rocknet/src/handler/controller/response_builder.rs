@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rocknet_controller::host::ResponseWriter;
 use rocknet_controller::{Level, Refused};
-use rocknet_proto::fields::{Field, Known};
+use rocknet_proto::fields::{Field, KnownField};
 use rocknet_proto::status::Status;
 
 use super::error::ControllerError;
@@ -97,7 +97,7 @@ impl<N: AsRef<str>> ResponseWriter for ResponseBuilder<N> {
         // The server sets these fields itself, so the response remains valid without them. A malformed value makes the
         // response invalid below.
         if let Some(known) = field.known
-            && (known.is_framing() || known == Known::Date)
+            && (known.is_framing() || known == KnownField::Date)
             && field.is_sendable()
         {
             return Err(Refused::NotYours);

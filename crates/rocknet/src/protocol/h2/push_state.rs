@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use rocknet_proto::fields::Known;
+use rocknet_proto::fields::KnownField;
 use rocknet_proto::h2::{PushRequest, ServerConnection, StreamId};
 use rocknet_proto::request::{OwnedRequest, Request, Version};
 use rocknet_proto::status::Status;
@@ -31,12 +31,12 @@ const SEEN_MAX: usize = 4096;
 
 /// Fields that identify the sender of a request. A promised request inherits them, but the PUSH_PROMISE frame does not
 /// contain them, because the client knows them.
-const SENDER_FIELDS: [Known; 5] = [
-    Known::Authorization,
-    Known::Forwarded,
-    Known::XForwardedFor,
-    Known::XForwardedHost,
-    Known::XForwardedProto,
+const SENDER_FIELDS: [KnownField; 5] = [
+    KnownField::Authorization,
+    KnownField::Forwarded,
+    KnownField::XForwardedFor,
+    KnownField::XForwardedHost,
+    KnownField::XForwardedProto,
 ];
 
 /// Promised stream, with its request.
@@ -87,14 +87,14 @@ impl PushState {
         let seen = self.seen(request);
         // Unless the field is repeated, the promise contains the client's `Accept-Encoding`, which is the same in all
         // its requests.
-        let encodings = request.fields.get(Known::AcceptEncoding);
-        let encodings = encodings.filter(|_| !request.fields.is_repeated(Known::AcceptEncoding));
-        let fields: Option<(Known, &[u8])> = encodings.map(|value| (Known::AcceptEncoding, value));
+        let encodings = request.fields.get(KnownField::AcceptEncoding);
+        let encodings = encodings.filter(|_| !request.fields.is_repeated(KnownField::AcceptEncoding));
+        let fields: Option<(KnownField, &[u8])> = encodings.map(|value| (KnownField::AcceptEncoding, value));
         // The sender's fields are kept, so that access to a pushed file is checked like a request of the same client.
         let sender = SENDER_FIELDS
             .iter()
-            .flat_map(|name| request.fields.all(*name).map(|value| (*name, value)));
-        let request_fields: Vec<(Known, &[u8])> = fields.into_iter().chain(sender).collect();
+            .flat_map(|name| request.fields.get_all(*name).map(|value| (*name, value)));
+        let request_fields: Vec<(KnownField, &[u8])> = fields.into_iter().chain(sender).collect();
         for target in targets {
             if !engine.may_push(page) || seen.promises >= PROMISES_MAX || seen.bytes >= PUSHED_BYTES_MAX {
                 return;
