@@ -1,4 +1,5 @@
-//! Parses the records of a FastCGI response with a state machine that buffers record headers but no content.
+//! Parses the records of a FastCGI response with a state machine that buffers at most eight bytes: an incomplete record
+//! header or FCGI_END_REQUEST, but no output of the application.
 
 use std::fmt;
 use std::ops::Range;

@@ -28,8 +28,8 @@ impl<E> ParseError<E> {
     }
 }
 
-/// Parses field lines from `at` up to and including the empty line, and returns the position after it. `limit` is the
-/// maximum number of lines.
+/// Parses field lines from `at` up to and including the empty line, and returns the position after it. `window` holds
+/// the unread bytes up to the size limit of the section, and `limit` is the maximum number of lines.
 ///
 /// ```text
 /// field-line = field-name ":" OWS field-value OWS          RFC 9112 §5, without obs-fold

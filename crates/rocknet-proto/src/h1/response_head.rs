@@ -11,7 +11,8 @@ use crate::request::Version;
 use crate::response::ResponseIndex;
 use crate::status::Status;
 
-/// Parses one head from the front of the window and returns the position after it.
+/// Parses one head from the front of the window and returns the position after it. The window holds the unread bytes up
+/// to the size limit of heads.
 pub(crate) fn read_head(
     window: &[u8],
     limits: &Limits,

@@ -1,6 +1,6 @@
 //! Server side of an HTTP/2 connection without a socket (RFC 9113).
 //!
-//! The engine parses unread bytes, returns one event per call, and appends frames to the caller's buffer.
+//! [`ServerConnection`] parses unread bytes, returns one event per call, and appends frames to the caller's buffer.
 //!
 //! It writes only whole frames, except for DATA: there it writes the frame header, and the caller must append the
 //! payload immediately.

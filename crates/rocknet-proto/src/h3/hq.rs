@@ -1,5 +1,5 @@
 //! `hq-interop`: HTTP/0.9 over QUIC, which test clients of QUIC implementations use. It is translated to HTTP/3 and
-//! back: a request line becomes a HEADERS frame, and the DATA frames of a response become its content.
+//! back: a request line becomes a HEADERS frame, and the DATA frames of a response become its body.
 
 use std::ops::Range;
 
@@ -61,23 +61,23 @@ impl HqRequest {
     }
 }
 
-/// Finds the content in the frames of a response, which may arrive in pieces.
+/// Finds the body in the frames of a response, which may arrive in pieces.
 #[derive(Debug, Default)]
-pub struct HqContent {
+pub struct HqBody {
     header: FrameHeaderReader,
     /// True if the open frame is DATA.
-    is_content: bool,
+    is_data: bool,
     /// Bytes of the open frame that have not arrived.
     remaining: u64,
 }
 
-impl HqContent {
-    /// Returns the next piece of content from `at` on, and moves `at` past it; `None` if there is no more in `bytes`.
+impl HqBody {
+    /// Returns the next piece of the body from `at` on, and moves `at` past it; `None` if there is no more in `bytes`.
     pub fn next(&mut self, bytes: &[u8], at: &mut usize) -> Option<Range<usize>> {
         while *at < bytes.len() {
             if self.remaining == 0 {
                 let header = self.header.read(bytes, at)?;
-                (self.is_content, self.remaining) = (header.kind == frame::DATA, header.length);
+                (self.is_data, self.remaining) = (header.kind == frame::DATA, header.length);
                 continue;
             }
             let left = bytes.len() - *at;
@@ -85,7 +85,7 @@ impl HqContent {
             let piece = *at..*at + length;
             self.remaining -= length as u64;
             *at = piece.end;
-            if self.is_content {
+            if self.is_data {
                 return Some(piece);
             }
         }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_what_the_data_frames_hold_in_any_pieces() {
+    fn the_body_consists_of_the_data_frames_in_any_pieces() {
         let (limits, mut head, mut out) = (Limits::default(), DecodedHead::default(), Vec::new());
         let mut connection = ServerConnection::new(&Config::default(), &limits);
         let id = StreamId::new(0);
@@ -171,7 +171,7 @@ mod tests {
         let trailers = [(&b"x-t"[..], &b"1"[..])];
         connection.send_trailers(id, trailers, &mut out).expect("written");
         for size in 1..=out.len() {
-            let (mut reader, mut content) = (HqContent::default(), Vec::new());
+            let (mut reader, mut content) = (HqBody::default(), Vec::new());
             for piece in out.chunks(size) {
                 let mut at = 0;
                 while let Some(range) = reader.next(piece, &mut at) {

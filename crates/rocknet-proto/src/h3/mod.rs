@@ -14,7 +14,7 @@ pub use crate::multiplexed::{Priority, SendError, URGENCY_LEVELS};
 pub use crate::qpack::QpackError;
 pub use connection::{Config, ConnectionEvent, MAX_STREAMS, ReceivedEvent, ServerConnection};
 pub use error::{ConnectionError, ErrorCode, StreamError};
-pub use hq::{HqContent, HqReceived, HqRequest};
+pub use hq::{HqBody, HqReceived, HqRequest};
 pub use prepared::PreparedHead;
 pub use stream::StreamId;
 pub use unidirectional::{Critical, UnidirectionalAction};

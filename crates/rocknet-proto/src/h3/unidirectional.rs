@@ -45,13 +45,18 @@ pub(crate) enum StreamType {
 /// Unidirectional streams of a client, and the state of its control stream.
 #[derive(Debug, Default)]
 pub(crate) struct Unidirectional {
+    /// Open streams by their IDs, oldest first.
     pub streams: Vec<(u64, StreamType)>,
     pub header: FrameHeaderReader,
     /// Frame whose payload is being received: its type, and the number of missing bytes.
     pub frame: Option<(u64, u64)>,
+    /// Part of that frame's payload that has arrived; empty if the frame is skipped.
     pub payload: Vec<u8>,
+    /// True once the header of SETTINGS has arrived.
     pub has_settings: bool,
+    /// Push ID of the last MAX_PUSH_ID.
     pub max_push_id: Option<u64>,
+    /// Push ID of the last GOAWAY.
     pub goaway: Option<u64>,
 }
 

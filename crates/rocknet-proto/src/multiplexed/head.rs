@@ -34,7 +34,9 @@ struct HeadParts {
     has_cookie: bool,
     malformed: Option<Malformed>,
     refusal: Option<Refusal>,
+    /// Bytes of all names and values decoded so far.
     size: usize,
+    /// Number of fields decoded so far, pseudo-header fields included.
     fields: usize,
 }
 
@@ -78,8 +80,7 @@ impl DecodedHead {
         &self.bytes
     }
 
-    /// Returns the index of the last request. After the trailers of a request it contains only the
-    /// trailers.
+    /// Returns the index of the last request. After the trailers of a request, it contains only the trailers.
     #[inline]
     pub fn index(&self) -> &RequestIndex {
         &self.index

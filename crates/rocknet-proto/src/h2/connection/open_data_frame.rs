@@ -5,6 +5,7 @@
 pub(super) struct OpenDataFrame {
     /// Number of the stream; 0 if no frame is open.
     pub stream: u32,
+    /// Slot of the stream in the stream table.
     pub slot: u16,
     pub end_stream: bool,
     /// Data bytes that have not arrived.

@@ -167,7 +167,7 @@ impl ServerConnection {
             let size = remaining.min((bytes.len() - at) as u64);
             let piece = &bytes[at..at + size as usize];
             at += size as usize;
-            if is_known(kind) {
+            if needs_payload(kind) {
                 control.payload.extend_from_slice(piece);
             }
             control.frame = (remaining > size).then_some((kind, remaining - size));
@@ -198,7 +198,7 @@ impl ServerConnection {
             // Frames of other known types count too, because a client has no reason to send more than a few of them.
             _ => self.budget.spend(Flood::Unknown, now)?,
         }
-        if is_known(kind) && length > PAYLOAD_MAX {
+        if needs_payload(kind) && length > PAYLOAD_MAX {
             return Err(ConnectionError::ControlFrameTooLarge);
         }
         Ok(())
@@ -244,8 +244,8 @@ impl ServerConnection {
     }
 }
 
-/// Returns whether the payload of a frame is needed.
-fn is_known(kind: u64) -> bool {
+/// Returns whether the payload of a frame on the control stream is needed.
+fn needs_payload(kind: u64) -> bool {
     matches!(
         kind,
         frame::SETTINGS

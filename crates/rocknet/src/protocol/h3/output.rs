@@ -1,7 +1,7 @@
 //! Bytes of a response on their way into a QUIC stream.
 
 use bytes::Bytes;
-use rocknet_proto::h3::{HqContent, StreamId};
+use rocknet_proto::h3::{HqBody, StreamId};
 use smallvec::SmallVec;
 
 /// Converts the number of a request stream to the type that the transport uses.
@@ -17,7 +17,7 @@ pub struct StreamOutput {
     /// True if the stream ends after these bytes.
     is_ended: bool,
     /// Set over `hq-interop`: of the frames that are added, only the content is sent.
-    content: Option<Box<HqContent>>,
+    content: Option<Box<HqBody>>,
 }
 
 /// Progress of [`StreamOutput::write`].
