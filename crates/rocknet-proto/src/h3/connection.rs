@@ -270,8 +270,8 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Removes a stream. If field sections of the stream may still arrive, the client is informed that they will not be
-    /// decoded, so that its dynamic table does not wait for them (RFC 9204 §2.2.2.2).
+    /// Removes a stream. If field sections of the stream may still arrive, a Stream Cancellation is queued: they will
+    /// not be decoded, so the client's dynamic table must not wait for them (RFC 9204 §2.2.2.2).
     fn remove(&mut self, id: StreamId) -> Option<RequestStream> {
         let stream = self.streams.remove(id)?;
         let has_read_all = matches!(stream.phase, Phase::Ended | Phase::AfterTrailers);

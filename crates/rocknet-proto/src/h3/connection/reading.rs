@@ -206,8 +206,8 @@ impl ServerConnection {
         let has_length = found
             .as_ref()
             .is_ok_and(|info| info.content_length.is_some_and(|length| length > 0));
-        // Some clients send an unknown frame before the end of each request (RFC 9114 §7.2.8). A request without a body
-        // must be reported as such, because it may be sent again to another upstream.
+        // Some clients send an unknown frame before the end of each request (RFC 9114 §7.2.8). The event must still
+        // show that the request has no body, because only then may it be sent again to another upstream.
         let is_end = context.fin && (rest.is_empty() || !has_length && has_only_unknown_frames(rest));
         stream.phase = if is_end { Phase::Ended } else { Phase::Body };
         let info = match found {

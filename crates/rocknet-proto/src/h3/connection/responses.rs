@@ -12,8 +12,8 @@ impl ServerConnection {
     ///
     /// # Errors
     ///
-    /// [`SendError::Gone`] if the stream no longer exists, [`SendError::OutOfOrder`] after the final head or for a
-    /// status that is not interim, and [`SendError::Field`] if a field is invalid.
+    /// [`SendError::Gone`] if the stream no longer exists, [`SendError::OutOfOrder`] after the final head, for 101 or
+    /// for a status that is not interim, and [`SendError::Field`] if a field is invalid.
     pub fn send_interim<'a>(
         &mut self,
         id: StreamId,

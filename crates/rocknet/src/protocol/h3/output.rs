@@ -16,7 +16,7 @@ pub struct StreamOutput {
     chunks: SmallVec<[Bytes; 2]>,
     /// True if the stream ends after these bytes.
     is_ended: bool,
-    /// Set over `hq-interop`: of the frames that are added, only the content is sent.
+    /// Set over `hq-interop`: of the frames that are added, only the body is sent.
     content: Option<Box<HqBody>>,
 }
 
