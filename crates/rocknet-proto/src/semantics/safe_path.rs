@@ -32,9 +32,9 @@ pub enum PathError {
     Control,
     /// A `..` above the root.
     AboveRoot,
-    /// A well-formed path that no file can have. It has an encoded slash, a backslash, bytes that are not UTF-8, or more
-    /// than [`MAX_DEPTH`] segments. Or one of its segments is too long, ends with a dot or space, or is a device or
-    /// stream name of Windows.
+    /// A well-formed path that no file can have. It has an encoded slash, a backslash, bytes that are not UTF-8, or
+    /// more than [`MAX_DEPTH`] segments. Or one of its segments is too long, ends with a dot or space, or is a device
+    /// or stream name of Windows.
     Unmatchable,
 }
 
