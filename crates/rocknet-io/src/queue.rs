@@ -141,8 +141,7 @@ impl SendQueue {
     ///
     /// # Panics
     ///
-    /// Panics if the range lies outside of the bytes and is short enough to be copied. If the range lies outside of the
-    /// bytes and was not copied, sending panics.
+    /// Panics if the range lies outside of the bytes: immediately if it is copied, otherwise when it is sent.
     pub fn push_shared(&mut self, bytes: &SharedBytes, start: usize, end: usize) {
         let all: &[u8] = (**bytes).as_ref();
         if end - start < COPY_BELOW {

@@ -424,8 +424,8 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
         self.link.finish();
     }
 
-    fn keep_alive(&mut self) {
-        self.link.keep_alive();
+    fn enable_tcp_keepalive(&mut self) {
+        self.link.enable_tcp_keepalive();
     }
 
     fn limit_unsent(&mut self, bytes: Option<u32>) {
@@ -437,7 +437,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
         self.link.in_flight() + self.backlog.as_ref().map_or(0, |backlog| backlog.len())
     }
 
-    fn sends_files(&self) -> bool {
+    fn is_zero_copy(&self) -> bool {
         false
     }
 }

@@ -147,9 +147,9 @@ impl Link for UringStream {
         }
     }
 
-    fn keep_alive(&mut self) {
+    fn enable_tcp_keepalive(&mut self) {
         if let Ok(socket) = self.socket() {
-            epoll::keep_alive(socket);
+            epoll::enable_tcp_keepalive(socket);
         }
     }
 
@@ -163,7 +163,7 @@ impl Link for UringStream {
         self.socket().map_or(0, epoll::in_flight)
     }
 
-    fn sends_files(&self) -> bool {
+    fn is_zero_copy(&self) -> bool {
         true
     }
 }

@@ -1,4 +1,4 @@
-//! Batch of received datagrams. The system call that receives batches returns each batch as one message.
+//! Batch of received datagrams. One receive call returns several batches, each as one message.
 
 use std::net::{IpAddr, SocketAddr};
 
