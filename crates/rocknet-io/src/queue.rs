@@ -316,9 +316,9 @@ impl SendQueue {
         taken
     }
 
-    #[cfg(unix)]
     /// Moves the bytes of another queue to the end of this one. The other queue must have no segments, because their
     /// data would be discarded.
+    #[cfg(unix)]
     pub(crate) fn append_written(&mut self, other: &mut SendQueue) {
         if let Some(plain) = other.plain() {
             self.written.extend_from_slice(plain);
@@ -326,8 +326,8 @@ impl SendQueue {
         other.clear();
     }
 
-    #[cfg(unix)]
     /// Returns whether any data follows a range of a file.
+    #[cfg(unix)]
     pub(crate) fn has_data_after_file(&self) -> bool {
         // The end of the queue is skipped, because no data follows it. The end consists of the unsegmented bytes if
         // there are any, otherwise of the last segment.

@@ -382,7 +382,7 @@ impl Driver {
         }
     }
 
-    /// Polls the runtime's epoll through the ring. Called again after each event of that epoll, once the runtime has
+    /// Polls the runtime's epoll instance through the ring. Called again after each of its events, once the runtime has
     /// handled the event.
     pub(super) fn watch_epoll(&self, waker: &Waker) {
         let mut state = self.state.borrow_mut();

@@ -40,11 +40,12 @@ pub(super) struct RingState {
     pub wakers: Vec<Waker>,
     /// Number of operations that are in flight or about to be submitted, without sends and cancellations.
     pub operations: usize,
-    /// Descriptor of the runtime's epoll.
+    /// Descriptor of the runtime's epoll instance.
     pub epoll: RawFd,
-    /// Socket by which the runtime's epoll was found. While the socket is registered there, the epoll remains open.
+    /// Socket by which the runtime's epoll instance was found. While the socket is registered there, the instance
+    /// remains open.
     _marker: Option<AsyncFd<OwnedFd>>,
-    /// Wakes the task that watches the runtime's epoll.
+    /// Wakes the task that watches the runtime's epoll instance.
     pub epoll_waker: Option<Waker>,
     pub is_watching_epoll: bool,
     /// Error of a submission, which the next `enter` returns.
