@@ -225,10 +225,10 @@ impl SendQueue {
         rest
     }
 
-    /// Returns the unsent bytes if there are no segments; all bytes are then in the queue's own buffer. This is the
-    /// common case, and requires one `send`.
+    /// Returns the unsent bytes if all of them are in the queue's own buffer, so that one `send` is enough. This is the
+    /// common case. Returns `None` if there are segments.
     #[inline]
-    pub(crate) fn plain(&self) -> Option<&[u8]> {
+    pub(crate) fn contiguous(&self) -> Option<&[u8]> {
         self.segments.is_empty().then(|| &self.written[self.sent..])
     }
 
@@ -320,8 +320,8 @@ impl SendQueue {
     /// data would be discarded.
     #[cfg(unix)]
     pub(crate) fn append_written(&mut self, other: &mut SendQueue) {
-        if let Some(plain) = other.plain() {
-            self.written.extend_from_slice(plain);
+        if let Some(bytes) = other.contiguous() {
+            self.written.extend_from_slice(bytes);
         }
         other.clear();
     }
@@ -433,9 +433,9 @@ mod tests {
         let mut steps = 0;
         while !queue.is_empty() {
             let before = queue.len();
-            let taken = if let Some(plain) = queue.plain() {
-                let taken = plain.len().min(step);
-                out.extend_from_slice(&plain[..taken]);
+            let taken = if let Some(bytes) = queue.contiguous() {
+                let taken = bytes.len().min(step);
+                out.extend_from_slice(&bytes[..taken]);
                 taken
             } else {
                 let mut slices = [IoSlice::new(&[]); MAX_SLICES];

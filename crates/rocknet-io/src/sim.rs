@@ -295,8 +295,8 @@ impl Link for SimLink {
 /// of bytes copied. The queue is not advanced.
 fn copy_front(queue: &mut SendQueue, room: usize, out: &mut Vec<u8>) -> io::Result<usize> {
     let before = out.len();
-    if let Some(plain) = queue.plain() {
-        out.extend_from_slice(&plain[..plain.len().min(room)]);
+    if let Some(bytes) = queue.contiguous() {
+        out.extend_from_slice(&bytes[..bytes.len().min(room)]);
         return Ok(out.len() - before);
     }
     #[cfg(unix)]

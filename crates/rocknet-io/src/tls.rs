@@ -36,7 +36,7 @@ pub use client_hello::{ClientHelloAcceptor, FirstBytes};
 pub use record_size::MAX_RECORD_PLAINTEXT;
 pub use session::Negotiated;
 
-use buffers::{BATCH, MAX_PARTIAL_HANDSHAKE};
+use buffers::{BATCH_BYTES, MAX_PARTIAL_HANDSHAKE};
 use record_size::RecordSize;
 use session::Session;
 use side::Side;
@@ -118,7 +118,7 @@ impl<L: Link, S: Side> Tls<L, S> {
             unread: Vec::new(),
             backlog: None,
             record_size: RecordSize::default(),
-            batch: BATCH,
+            batch: BATCH_BYTES,
             closed: false,
             is_shut_down: false,
         }
@@ -429,7 +429,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
     }
 
     fn limit_unsent(&mut self, bytes: Option<u32>) {
-        self.batch = bytes.map_or(BATCH, |bytes| BATCH.min(bytes as usize));
+        self.batch = bytes.map_or(BATCH_BYTES, |bytes| BATCH_BYTES.min(bytes as usize));
         self.link.limit_unsent(bytes);
     }
 

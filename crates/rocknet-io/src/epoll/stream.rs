@@ -186,9 +186,11 @@ impl Link for EpollStream {
 
     #[inline]
     fn send_batched(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
-        let Some(plain) = queue.plain() else { return false };
-        let length = plain.len();
-        let taken = self.sender.push(self.socket.get_ref().as_fd(), context.waker(), plain);
+        let Some(bytes) = queue.contiguous() else {
+            return false;
+        };
+        let length = bytes.len();
+        let taken = self.sender.push(self.socket.get_ref().as_fd(), context.waker(), bytes);
         if taken {
             queue.advance(length);
         }
@@ -340,11 +342,11 @@ pub(crate) fn send_queue(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_bud
 /// Makes one system call for the front of the queue. Returns true if the queue is empty.
 #[inline]
 fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
-    let sent = if let Some(plain) = queue.plain() {
-        if plain.is_empty() {
+    let sent = if let Some(bytes) = queue.contiguous() {
+        if bytes.is_empty() {
             return Ok(true);
         }
-        rustix::net::send(socket, plain, SEND_FLAGS)?
+        rustix::net::send(socket, bytes, SEND_FLAGS)?
     } else if let Some((file, offset, length)) = queue.file() {
         let mut at = *offset;
         let sent = sendfile(socket, file, &mut at, (*length).min(*file_budget))?;

@@ -119,9 +119,11 @@ impl Link for UringStream {
 
     #[inline]
     fn send_batched(&mut self, _: &mut Context<'_>, queue: &mut SendQueue) -> bool {
-        let Some(plain) = queue.plain() else { return false };
-        let length = plain.len();
-        let taken = self.driver.send(self.slot, plain);
+        let Some(bytes) = queue.contiguous() else {
+            return false;
+        };
+        let length = bytes.len();
+        let taken = self.driver.send(self.slot, bytes);
         if taken {
             queue.advance(length);
         }
