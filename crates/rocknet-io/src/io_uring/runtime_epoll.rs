@@ -46,9 +46,9 @@ pub(super) fn find_watcher(marker: BorrowedFd<'_>) -> io::Result<RawFd> {
     ))
 }
 
-/// File that an epoll instance watches. The descriptor number alone does not identify the file, because the instance
-/// continues to list a number that was closed and reused while the original file is open under another number. Runtimes
-/// that end leave such entries behind.
+/// File that an epoll instance watches. The descriptor number alone does not identify the file: the instance continues
+/// to list a number that was closed and reused while the original file is open under another number. Runtimes that end
+/// leave such entries behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EpollTarget {
     descriptor: RawFd,
