@@ -1,5 +1,5 @@
-//! Starts child processes. Each leads its own process group, can run as another user, and can be killed when the thread
-//! that started it ends.
+//! Prepares child processes. Each leads its own process group, can run as another user, and can be killed when the
+//! thread that started it ends.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -42,7 +42,7 @@ pub fn prepare(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<()> {
 /// thread blocks it. Called between fork and exec, so it makes only system calls.
 #[allow(unsafe_code)]
 fn unblock_signals() -> io::Result<()> {
-    // SAFETY: `sigemptyset` initialises the set, and the calls access no other memory.
+    // SAFETY: `sigemptyset` initializes the set, and the calls access no other memory.
     let result = unsafe {
         let mut set = std::mem::zeroed::<libc::sigset_t>();
         libc::sigemptyset(&raw mut set);
@@ -237,7 +237,7 @@ mod tests {
     #[allow(unsafe_code)]
     fn a_child_does_not_inherit_blocked_signals() {
         let blocking = thread::spawn(|| {
-            // SAFETY: `sigemptyset` initialises the set, and the mask of this thread alone changes.
+            // SAFETY: `sigemptyset` initializes the set, and the mask of this thread alone changes.
             unsafe {
                 let mut set = std::mem::zeroed::<libc::sigset_t>();
                 libc::sigemptyset(&raw mut set);

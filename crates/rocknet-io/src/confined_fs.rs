@@ -1,5 +1,5 @@
-//! Root-confined file system: opens files below a directory so that no path, symbolic link or race leads outside it.
-//! Only the link policies [`Symlinks::Owner`] and [`Symlinks::All`] permit links that lead outside.
+//! Root-confined file system: opens files below a directory. No path and no race leads outside it. A symbolic link does
+//! so only under the link policies [`Symlinks::Owner`] and [`Symlinks::All`].
 //!
 //! The directory is opened once, and every path is resolved from that descriptor. On Linux `openat2` with
 //! `RESOLVE_BENEATH` confines the lookup. The kernel refuses absolute links, even those that point back inside the

@@ -13,4 +13,6 @@ pub(crate) use stream::register;
 #[cfg(unix)]
 pub use stream::{Acceptor, EpollStream, ParkedConnection};
 #[cfg(target_os = "linux")]
-pub(crate) use stream::{FILE_BUDGET, in_flight, keep_alive, limit_unsent, receive, reset, send_queue, shut_down};
+pub(crate) use stream::{
+    FILE_BUDGET, enable_tcp_keepalive, in_flight, limit_unsent, receive, reset, send_queue, shut_down,
+};

@@ -27,7 +27,7 @@ pub struct Message {
     pub fd: Option<OwnedFd>,
 }
 
-/// Mode of a call that has to wait because the queue is full, or because no message has arrived.
+/// Behaviour of a call that would have to wait, because the queue is full or because no message has arrived.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Blocking {
     /// The call blocks.
@@ -135,8 +135,9 @@ impl FdChannel {
         Ok(())
     }
 
-    /// Blocks until the next message, and returns its size and its descriptors in order. Descriptors for which this
-    /// process has no room are missing. Returns `None` once the other end is closed.
+    /// Blocks until the next message, and returns its size and its descriptors in order. A message longer than the
+    /// buffer is cut. Descriptors for which this process has no room are missing. Returns `None` once the other end is
+    /// closed.
     ///
     /// # Errors
     ///

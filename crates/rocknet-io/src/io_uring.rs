@@ -1,5 +1,6 @@
-//! io_uring back end: sockets on a ring for each worker. The ring makes a turn when the worker's runtime would park its
-//! thread, and after a fixed number of steps while tasks still run, so that busy tasks cannot starve it.
+//! io_uring back end: drives the sockets of each worker by a ring of its own. The ring makes a turn when the worker's
+//! runtime would park its thread. It also makes a turn after a fixed number of steps, so that busy tasks cannot starve
+//! it.
 //!
 //! ```text
 //! tasks run ──none left, or step limit──▶ turn: submit, wait if no task is left, reap, wake ──▶ tasks run

@@ -16,7 +16,7 @@ use crate::queue::SendQueue;
 pub enum Received<'b> {
     /// Bytes at the front of the caller's buffer.
     Borrowed(&'b [u8]),
-    /// Buffer of the link, which is released when this value is dropped.
+    /// Buffer of the link, which is released when this value is dropped. It may be longer than the caller's buffer.
     Owned(Bytes),
 }
 
@@ -37,7 +37,7 @@ impl Deref for Received<'_> {
 /// All methods are called by the task that owns the connection, on the thread that created the link.
 pub trait Link {
     /// Receives the available bytes. Empty bytes mean that the peer has shut down its sending side; no later call
-    /// returns data.
+    /// returns data. `buffer` must not be empty, because an empty receive would look like that end.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ pub trait Link {
 
     /// Moves the available bytes into an empty pipe, so that they never enter the memory of this process. Returns their
     /// number, or 0 if nothing was moved. After 0 the caller calls `poll_recv`, which receives the data, the end or the
-    /// error, or waits for it. Links whose `sends_files` returns false always return 0.
+    /// error, or waits for it. Links for which [`Link::is_zero_copy`] returns false always return 0.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ pub trait Link {
 
     /// Turns on TCP keepalive if the transport supports it. Called when the peer may be silent for any length of time
     /// from now on.
-    fn keep_alive(&mut self) {}
+    fn enable_tcp_keepalive(&mut self) {}
 
     /// Limits the bytes that the kernel accepts but cannot send yet (`TCP_NOTSENT_LOWAT`); beyond the limit the link
     /// counts as full. Bytes that were accepted earlier are not affected. `None` restores the system's default. Links
@@ -121,9 +121,9 @@ pub trait Link {
     /// that wait to be framed. The number shows the progress of a slow peer long before the socket has room again.
     fn in_flight(&self) -> u64;
 
-    /// Returns whether files and pipes in the queue are sent without passing through memory of this process
-    /// (`sendfile`, `splice`).
-    fn sends_files(&self) -> bool;
+    /// Returns true if `sendfile` and `splice` work on this link. [`Link::fill_pipe`] can then move data, and files and
+    /// pipes in the queue are sent without passing through memory of this process.
+    fn is_zero_copy(&self) -> bool;
 }
 
 /// A link whose type is known only at run time.
@@ -168,8 +168,8 @@ impl<L: Link + ?Sized> Link for Box<L> {
         (**self).finish();
     }
 
-    fn keep_alive(&mut self) {
-        (**self).keep_alive();
+    fn enable_tcp_keepalive(&mut self) {
+        (**self).enable_tcp_keepalive();
     }
 
     fn limit_unsent(&mut self, bytes: Option<u32>) {
@@ -180,7 +180,7 @@ impl<L: Link + ?Sized> Link for Box<L> {
         (**self).in_flight()
     }
 
-    fn sends_files(&self) -> bool {
-        (**self).sends_files()
+    fn is_zero_copy(&self) -> bool {
+        (**self).is_zero_copy()
     }
 }

@@ -1,4 +1,5 @@
-//! Pool of kernel pipes, through which bytes move from socket to socket without entering this process (`splice(2)`).
+//! Pool of kernel pipes, through which bytes move from socket to socket without entering the memory of this process
+//! (`splice(2)`).
 //!
 //! A transfer takes a pipe when there are bytes to move, and returns it as soon as the pipe is empty. The tunnels of a
 //! worker move data one after the other, so one pipe is mostly enough for all of them. A pipe that still contains bytes

@@ -141,8 +141,7 @@ impl SendQueue {
     ///
     /// # Panics
     ///
-    /// Panics if the range lies outside of the bytes and is short enough to be copied. If the range lies outside of the
-    /// bytes and was not copied, sending panics.
+    /// Panics if the range lies outside of the bytes: immediately if it is copied, otherwise when it is sent.
     pub fn push_shared(&mut self, bytes: &SharedBytes, start: usize, end: usize) {
         let all: &[u8] = (**bytes).as_ref();
         if end - start < COPY_BELOW {
@@ -226,10 +225,10 @@ impl SendQueue {
         rest
     }
 
-    /// Returns the unsent bytes if there are no segments; all bytes are then in the queue's own buffer. This is the
-    /// common case, and requires one `send`.
+    /// Returns the unsent bytes if all of them are in the queue's own buffer, so that one `send` is enough. This is the
+    /// common case. Returns `None` if there are segments.
     #[inline]
-    pub(crate) fn plain(&self) -> Option<&[u8]> {
+    pub(crate) fn contiguous(&self) -> Option<&[u8]> {
         self.segments.is_empty().then(|| &self.written[self.sent..])
     }
 
@@ -317,18 +316,18 @@ impl SendQueue {
         taken
     }
 
-    #[cfg(unix)]
     /// Moves the bytes of another queue to the end of this one. The other queue must have no segments, because their
     /// data would be discarded.
+    #[cfg(unix)]
     pub(crate) fn append_written(&mut self, other: &mut SendQueue) {
-        if let Some(plain) = other.plain() {
-            self.written.extend_from_slice(plain);
+        if let Some(bytes) = other.contiguous() {
+            self.written.extend_from_slice(bytes);
         }
         other.clear();
     }
 
-    #[cfg(unix)]
     /// Returns whether any data follows a range of a file.
+    #[cfg(unix)]
     pub(crate) fn has_data_after_file(&self) -> bool {
         // The end of the queue is skipped, because no data follows it. The end consists of the unsegmented bytes if
         // there are any, otherwise of the last segment.
@@ -434,9 +433,9 @@ mod tests {
         let mut steps = 0;
         while !queue.is_empty() {
             let before = queue.len();
-            let taken = if let Some(plain) = queue.plain() {
-                let taken = plain.len().min(step);
-                out.extend_from_slice(&plain[..taken]);
+            let taken = if let Some(bytes) = queue.contiguous() {
+                let taken = bytes.len().min(step);
+                out.extend_from_slice(&bytes[..taken]);
                 taken
             } else {
                 let mut slices = [IoSlice::new(&[]); MAX_SLICES];

@@ -34,14 +34,14 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Builds a runtime whose sockets are driven by its own events (epoll, kqueue). `batch` is the maximum number of
-    /// events read from the kernel in one poll.
+    /// Builds a runtime whose sockets are driven by its own events (epoll, kqueue). `max_events` is the maximum number
+    /// of events read from the kernel in one poll.
     ///
     /// # Errors
     ///
     /// Returns the error of the system, for example if descriptors have run out.
-    pub fn new(batch: usize) -> io::Result<Runtime> {
-        let runtime = builder(batch)
+    pub fn new(max_events: usize) -> io::Result<Runtime> {
+        let runtime = builder(max_events)
             .on_thread_park(write_batch::flush_on_park)
             .build_local(LocalOptions::default())?;
         Ok(Runtime {
@@ -52,14 +52,14 @@ impl Runtime {
     }
 
     /// Builds a runtime whose sockets are driven by io_uring. Sockets that remain on the runtime's own events also send
-    /// in batches, which are flushed before each turn of the ring. `batch` is the same as in [`Runtime::new`].
+    /// in batches, which are flushed before each turn of the ring. `max_events` is the same as in [`Runtime::new`].
     ///
     /// # Errors
     ///
     /// Returns the error of the system, and `Unsupported` on systems other than Linux. [`io_uring_unavailable`]
     /// explains the cause to the operator.
-    pub fn with_io_uring(batch: usize) -> io::Result<Runtime> {
-        let (runtime, ring) = system::build_with_ring(&mut builder(batch))?;
+    pub fn with_io_uring(max_events: usize) -> io::Result<Runtime> {
+        let (runtime, ring) = system::build_with_ring(&mut builder(max_events))?;
         Ok(Runtime {
             runtime,
             _write_batch: write_batch::install(),
@@ -77,14 +77,14 @@ impl Runtime {
     }
 }
 
-fn builder(batch: usize) -> Builder {
+fn builder(max_events: usize) -> Builder {
     let mut builder = Builder::new_current_thread();
     if crate::ticker::NEEDS_RUNTIME_TIME {
         builder.enable_time();
     }
     builder
         .enable_io()
-        .max_io_events_per_tick(batch.clamp(1, 1 << 16))
+        .max_io_events_per_tick(max_events.clamp(1, 1 << 16))
         .event_interval(EVENT_INTERVAL);
     builder
 }

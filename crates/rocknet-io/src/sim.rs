@@ -75,7 +75,7 @@ impl SimPeer {
         self.script(ScriptedInput::Borrowed(Bytes::copy_from_slice(bytes)))
     }
 
-    /// Sends bytes, which arrive in a buffer of the link: one poll returns all of them, whatever the size of the
+    /// Sends bytes, which arrive in a buffer of the link: one poll returns all of them, regardless of the size of the
     /// caller's buffer.
     pub fn send_owned(&self, bytes: &[u8]) -> &SimPeer {
         self.script(ScriptedInput::Owned(Bytes::copy_from_slice(bytes)))
@@ -286,7 +286,7 @@ impl Link for SimLink {
         self.0.borrow().unacknowledged
     }
 
-    fn sends_files(&self) -> bool {
+    fn is_zero_copy(&self) -> bool {
         true
     }
 }
@@ -295,8 +295,8 @@ impl Link for SimLink {
 /// of bytes copied. The queue is not advanced.
 fn copy_front(queue: &mut SendQueue, room: usize, out: &mut Vec<u8>) -> io::Result<usize> {
     let before = out.len();
-    if let Some(plain) = queue.plain() {
-        out.extend_from_slice(&plain[..plain.len().min(room)]);
+    if let Some(bytes) = queue.contiguous() {
+        out.extend_from_slice(&bytes[..bytes.len().min(room)]);
         return Ok(out.len() - before);
     }
     #[cfg(unix)]

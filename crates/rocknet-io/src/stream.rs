@@ -1,4 +1,4 @@
-//! Stream socket, driven by the I/O back end of its thread.
+//! Stream socket, driven by the I/O back end of its thread (epoll, kqueue or io_uring).
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -130,11 +130,11 @@ impl Link for Stream {
         }
     }
 
-    fn keep_alive(&mut self) {
+    fn enable_tcp_keepalive(&mut self) {
         match self {
-            Stream::Epoll(stream) => stream.keep_alive(),
+            Stream::Epoll(stream) => stream.enable_tcp_keepalive(),
             #[cfg(target_os = "linux")]
-            Stream::IoUring(stream) => stream.keep_alive(),
+            Stream::IoUring(stream) => stream.enable_tcp_keepalive(),
         }
     }
 
@@ -154,11 +154,11 @@ impl Link for Stream {
         }
     }
 
-    fn sends_files(&self) -> bool {
+    fn is_zero_copy(&self) -> bool {
         match self {
-            Stream::Epoll(stream) => stream.sends_files(),
+            Stream::Epoll(stream) => stream.is_zero_copy(),
             #[cfg(target_os = "linux")]
-            Stream::IoUring(stream) => stream.sends_files(),
+            Stream::IoUring(stream) => stream.is_zero_copy(),
         }
     }
 }

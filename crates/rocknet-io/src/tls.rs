@@ -36,7 +36,7 @@ pub use client_hello::{ClientHelloAcceptor, FirstBytes};
 pub use record_size::MAX_RECORD_PLAINTEXT;
 pub use session::Negotiated;
 
-use buffers::{BATCH, MAX_PARTIAL_HANDSHAKE};
+use buffers::{BATCH_BYTES, MAX_PARTIAL_HANDSHAKE};
 use record_size::RecordSize;
 use session::Session;
 use side::Side;
@@ -118,7 +118,7 @@ impl<L: Link, S: Side> Tls<L, S> {
             unread: Vec::new(),
             backlog: None,
             record_size: RecordSize::default(),
-            batch: BATCH,
+            batch: BATCH_BYTES,
             closed: false,
             is_shut_down: false,
         }
@@ -424,12 +424,12 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
         self.link.finish();
     }
 
-    fn keep_alive(&mut self) {
-        self.link.keep_alive();
+    fn enable_tcp_keepalive(&mut self) {
+        self.link.enable_tcp_keepalive();
     }
 
     fn limit_unsent(&mut self, bytes: Option<u32>) {
-        self.batch = bytes.map_or(BATCH, |bytes| BATCH.min(bytes as usize));
+        self.batch = bytes.map_or(BATCH_BYTES, |bytes| BATCH_BYTES.min(bytes as usize));
         self.link.limit_unsent(bytes);
     }
 
@@ -437,7 +437,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
         self.link.in_flight() + self.backlog.as_ref().map_or(0, |backlog| backlog.len())
     }
 
-    fn sends_files(&self) -> bool {
+    fn is_zero_copy(&self) -> bool {
         false
     }
 }

@@ -43,8 +43,8 @@ use crate::socket::Address;
 /// largest batches. Linux limits the size to `net.core.rmem_max` and `wmem_max`.
 pub const SOCKET_BUFFER: usize = 2 << 20;
 
-/// Binds `count` sockets, at least one, to a UDP port, which [`UdpSocket::new`] takes. Linux distributes clients over
-/// them.
+/// Binds `count` sockets, at least one, to a UDP port. [`UdpSocket::new`] takes each of them. Linux distributes clients
+/// over the sockets.
 ///
 /// # Errors
 ///
@@ -98,7 +98,7 @@ fn unbound(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
 /// Losses of datagrams are then likely under load.
 pub fn has_small_buffers(socket: &OwnedFd) -> bool {
     let socket = socket2::SockRef::from(socket);
-    // Linux reports twice the granted size, because half of the buffer is for its own records (socket(7)).
+    // Linux reports twice the granted size, because it reserves half for bookkeeping (socket(7)).
     let wanted = if cfg!(target_os = "linux") {
         2 * SOCKET_BUFFER
     } else {

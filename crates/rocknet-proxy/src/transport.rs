@@ -86,15 +86,15 @@ impl Link for Transport {
         on!(self, link => link.finish());
     }
 
-    fn keep_alive(&mut self) {
-        on!(self, link => link.keep_alive());
+    fn enable_tcp_keepalive(&mut self) {
+        on!(self, link => link.enable_tcp_keepalive());
     }
 
     fn in_flight(&self) -> u64 {
         on!(self, link => link.in_flight())
     }
 
-    fn sends_files(&self) -> bool {
-        on!(self, link => link.sends_files())
+    fn is_zero_copy(&self) -> bool {
+        on!(self, link => link.is_zero_copy())
     }
 }

@@ -113,16 +113,16 @@ impl<L: Link> Link for WriteTimeout<L> {
         self.link.finish();
     }
 
-    fn keep_alive(&mut self) {
-        self.link.keep_alive();
+    fn enable_tcp_keepalive(&mut self) {
+        self.link.enable_tcp_keepalive();
     }
 
     fn in_flight(&self) -> u64 {
         self.link.in_flight()
     }
 
-    fn sends_files(&self) -> bool {
-        self.link.sends_files()
+    fn is_zero_copy(&self) -> bool {
+        self.link.is_zero_copy()
     }
 }
 

@@ -53,7 +53,7 @@ pub struct SharedKeys {
     pub(crate) connection_id: Arc<ConnectionIdKey>,
     reset: Arc<hmac::Key>,
     token: Arc<hkdf::Prk>,
-    /// Address validation tokens that were used. All workers share it, so that none accepts a token again.
+    /// Address validation tokens that were used. All workers share the log, so that none accepts a token again.
     token_log: Arc<BloomTokenLog>,
 }
 
@@ -105,7 +105,8 @@ fn derive(root: &hkdf::Prk, purpose: &[u8]) -> io::Result<[u8; 32]> {
     Ok(key)
 }
 
-/// Returns the settings that an endpoint keeps for its whole life. `workers`: number of workers of the address.
+/// Returns the settings that an endpoint keeps for its whole life. `workers` is the number of workers of its listening
+/// address.
 pub(crate) fn endpoint_config(
     keys: &SharedKeys,
     owner: Owner,
@@ -142,7 +143,7 @@ pub(crate) fn server_config(keys: &SharedKeys, crypto: &Arc<SelectingConfig>) ->
     config
 }
 
-/// Returns the settings of QUIC. `trace`: trace of the connection, if it is traced.
+/// Returns the settings of QUIC. `trace` is the trace of the connection; `None` if it is not traced.
 pub(crate) fn transport_config(trace: Option<QlogStream>) -> TransportConfig {
     let mut transport = TransportConfig::default();
     let mut discovery = MtuDiscoveryConfig::default();

@@ -19,19 +19,20 @@ const MINIMUM_WINDOW: u64 = 2;
 const BETA: f64 = 0.7;
 /// Constant of the cubic function in datagrams per cubic second (RFC 9438 §5.1).
 const C: f64 = 0.4;
-/// Growth of the Reno-friendly estimate in datagrams per window, until it reaches the window before the loss.
+/// Growth of the Reno-friendly estimate in datagrams per window, until it reaches the window before the loss (RFC 9438
+/// §4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// Bounds of the growth of the round-trip time that ends slow start (RFC 9406 §4.3).
 const MIN_GROWTH: Duration = Duration::from_millis(4);
 const MAX_GROWTH: Duration = Duration::from_millis(16);
-/// Number of samples before a round's minimum counts.
+/// Number of samples of the round-trip time before a round's minimum counts (RFC 9406 §4.3).
 const SAMPLES: u32 = 8;
-/// Divisor of the growth of the window in conservative slow start.
+/// Divisor of the growth of the window in conservative slow start (RFC 9406 §4.3).
 const CONSERVATIVE_DIVISOR: u64 = 4;
-/// Number of rounds of conservative slow start.
+/// Maximum number of rounds of conservative slow start (RFC 9406 §4.3).
 const CONSERVATIVE_ROUNDS: u32 = 5;
 
-/// Makes the controllers of new connections and paths.
+/// Creates the controllers of new connections and paths.
 pub(crate) struct CubicFactory;
 
 impl ControllerFactory for CubicFactory {
@@ -40,7 +41,7 @@ impl ControllerFactory for CubicFactory {
     }
 }
 
-/// Permits CONNECTION_CLOSE of a closed connection, which is not subject to congestion control (RFC 9002 §7).
+/// Permits CONNECTION_CLOSE of a closed connection, which is not subject to congestion control (RFC 9002 §3).
 ///
 /// `quinn-proto` would hold it back, together with the data of streams, until the connection is forgotten: a closed
 /// connection does not read acknowledgements, so the window stays full.
@@ -59,11 +60,12 @@ struct Cubic {
     window: f64,
     /// Slow start ends at this window.
     threshold: f64,
-    /// Packets that were sent until this moment belong to the last loss.
+    /// Time at which the last loss was detected; `None` before the first loss and after persistent congestion. Packets
+    /// that were sent by then neither grow nor reduce the window.
     recovery_start: Option<Instant>,
     /// Window at which the cubic function is flat.
     origin: f64,
-    /// Window before the last loss.
+    /// Window before the last reduction.
     prior: f64,
     epoch: Option<Epoch>,
     slow_start: SlowStart,
@@ -92,7 +94,7 @@ struct SlowStart {
 /// Conservative slow start.
 #[derive(Clone)]
 struct Conservative {
-    /// Minimum round-trip time at its begin. A lower one shows that the growth was not a queue.
+    /// Minimum round-trip time at its start. A lower one shows that the growth was not caused by a queue.
     baseline: Duration,
     rounds: u32,
 }
@@ -124,12 +126,12 @@ impl Cubic {
                 self.threshold = self.window;
             }
         } else {
-            self.avoid(now, bytes as f64, rtt);
+            self.avoid_congestion(now, bytes as f64, rtt);
         }
     }
 
-    /// Congestion avoidance (RFC 9438 §4.2 to §4.5).
-    fn avoid(&mut self, now: Instant, bytes: f64, rtt: Duration) {
+    /// Grows the window in congestion avoidance (RFC 9438 §4.2 to §4.5).
+    fn avoid_congestion(&mut self, now: Instant, bytes: f64, rtt: Duration) {
         let mtu = self.mtu as f64;
         let epoch = self.epoch.get_or_insert_with(|| {
             if self.origin < self.window {
@@ -144,9 +146,9 @@ impl Cubic {
         let cubic = |time: Duration| C * (time.as_secs_f64() - epoch.k).powi(3) * mtu + self.origin;
         let time = now.saturating_duration_since(epoch.start);
         let alpha = if epoch.estimate < self.prior { ALPHA } else { 1.0 };
-        let (flat, target) = (cubic(time), cubic(time + rtt));
+        let (current, target) = (cubic(time), cubic(time + rtt));
         epoch.estimate += alpha * mtu * bytes / self.window;
-        if flat < epoch.estimate {
+        if current < epoch.estimate {
             self.window = self.window.max(epoch.estimate);
         } else {
             let target = target.clamp(self.window, 1.5 * self.window);

@@ -119,9 +119,10 @@ impl ConnectionIdGenerator for Generator {
         ConnectionId::new(&id.expect("AES encrypts a whole block"))
     }
 
-    /// Called only for a short header whose connection ID belongs to no connection of this worker. If the ID names
-    /// another owner, that owner is recorded, so that the datagram can be forwarded. The ID is then rejected, so that
-    /// the client gets no stateless reset. A worker that no longer exists cannot receive it, so the client is reset.
+    /// Called only for a short header whose connection ID belongs to no connection of this worker. An accepted ID makes
+    /// `quinn-proto` send a stateless reset. If the ID names another owner, it is rejected, and the owner is recorded,
+    /// so that the datagram can be forwarded instead. The ID of a worker that no longer exists is accepted, because
+    /// nothing could receive the datagram.
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
         match self.key.owner(id) {
             Some(owner) if owner == self.owner => Ok(()),

@@ -127,7 +127,7 @@ impl QuicEndpoint {
         Ok(())
     }
 
-    /// Traces new connections with `traces`, or not at all.
+    /// Traces new connections with `traces`; `None` turns tracing off.
     pub fn set_traces(&mut self, traces: Option<Arc<dyn OpenTrace>>) {
         self.traces = traces;
     }
@@ -137,8 +137,8 @@ impl QuicEndpoint {
         self.is_stopped = true;
     }
 
-    /// Receives datagrams and passes them to their connections. Ready when there is a new connection. The task of the
-    /// connection has to poll it. `has_room`: returns true if another connection may be accepted.
+    /// Receives datagrams and passes them to their connections. Ready when there is a new connection, which needs a
+    /// task that polls it. `has_room` returns true if another connection may be accepted.
     ///
     /// # Errors
     ///

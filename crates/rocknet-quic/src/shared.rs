@@ -33,7 +33,7 @@ pub(crate) struct Core {
     pub connections: Vec<Option<Rc<Mailbox>>>,
 }
 
-/// Place in which the endpoint leaves events for a connection.
+/// Queue of events from the endpoint for one connection, with the waker of its task.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     pub events: RefCell<VecDeque<ConnectionEvent>>,
@@ -71,7 +71,7 @@ impl Shared {
         }
     }
 
-    /// Passes an event of a connection to the endpoint.
+    /// Passes an event of a connection to the endpoint, and returns the event in reply, if any.
     pub fn handle_event(&self, handle: ConnectionHandle, event: EndpointEvent) -> Option<ConnectionEvent> {
         let core = &mut *self.core.borrow_mut();
         if event.is_drained()

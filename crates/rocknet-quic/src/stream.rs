@@ -54,7 +54,7 @@ pub(crate) fn write(connection: &mut Connection, stream: StreamId, chunks: &mut 
     }
 }
 
-/// Converts the number of a stream (RFC 9000 §2.1).
+/// Returns the ID of the stream with this number (RFC 9000 §2.1). Numbers above 2^62-1 become 2^62-1.
 pub fn stream_id(number: u64) -> StreamId {
     quinn_proto::VarInt::from_u64(number)
         .unwrap_or(quinn_proto::VarInt::MAX)

@@ -31,7 +31,7 @@ const UNRECOGNIZED_NAME: u8 = 112;
 /// Chooses the TLS configuration of each connection. It is shared by all connections of an endpoint.
 pub trait SelectConfig: Send + Sync + 'static {
     /// Returns the configuration for a ClientHello; `None` if no site has this name, or if it has no certificate.
-    /// `local`: the address that the client sent to, if known.
+    /// `local` is the address that the client sent to, if known.
     fn select(&self, hello: &ClientHello<'_>, local: Option<IpAddr>) -> Option<SelectedConfig>;
 }
 
@@ -64,8 +64,8 @@ pub struct HandshakeInfo {
 
 /// Configuration from which quinn-proto starts the session of each connection.
 pub(crate) struct SelectingConfig {
-    /// `None` once the connection has its configuration. The transport keeps this value as long as the connection,
-    /// which must not keep the sites of the time of its handshake.
+    /// `None` once the connection has its configuration. The transport keeps this value for the life of the connection,
+    /// and a selector in it would keep the sites of an earlier configuration in memory.
     selector: Mutex<Option<Arc<dyn SelectConfig>>>,
     local: Option<IpAddr>,
     /// Creates the keys of Initial packets and the tags of Retry packets, which depend only on the QUIC version.
@@ -73,7 +73,8 @@ pub(crate) struct SelectingConfig {
 }
 
 impl SelectingConfig {
-    /// Fails if the provider lacks AES-128-GCM, with which Initial packets are encrypted.
+    /// Creates the configuration of an endpoint. Fails if the provider lacks AES-128-GCM, with which Initial packets
+    /// are encrypted.
     pub fn new(selector: Arc<dyn SelectConfig>) -> io::Result<SelectingConfig> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let base = rustls::ServerConfig::builder_with_provider(provider)
@@ -93,7 +94,7 @@ impl SelectingConfig {
         self.selector.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the configuration for a connection to this address.
+    /// Returns the configuration for a connection to this local address.
     pub fn at(&self, local: Option<IpAddr>) -> SelectingConfig {
         SelectingConfig {
             selector: Mutex::new(self.selector().clone()),
@@ -116,7 +117,7 @@ impl crypto::ServerConfig for SelectingConfig {
         let mut parameters = Vec::new();
         params.write(&mut parameters);
         Box::new(Session {
-            // Only version 1 is configured. The initial keys of every version come from the same source.
+            // Always version 1, because no other is configured.
             version,
             config: self,
             stage: Stage::ClientHello {
@@ -138,7 +139,7 @@ struct Session {
 }
 
 enum Stage {
-    /// Waits for the complete ClientHello. `parameters`: encoded transport parameters of the server.
+    /// Waits for the complete ClientHello. `parameters` contains the encoded transport parameters of the server.
     ClientHello { received: Vec<u8>, parameters: Vec<u8> },
     /// The configuration was chosen.
     Selected(Box<Selected>),
@@ -283,7 +284,7 @@ impl crypto::Session for Session {
     fn initial_keys(&self, id: &ConnectionId, side: Side) -> Keys {
         debug_assert_eq!(side, Side::Server);
         let keys = crypto::ServerConfig::initial_keys(&*self.config, self.version, id);
-        keys.unwrap_or_else(|_| unreachable!("quinn-proto makes sessions of supported versions alone"))
+        keys.unwrap_or_else(|_| unreachable!("quinn-proto starts sessions of supported versions only"))
     }
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
@@ -326,7 +327,7 @@ impl crypto::Session for Session {
                 received?;
             }
             Stage::Selected(selected) => read_handshake(&mut selected.tls, bytes)?,
-            // A client has no message after the handshake (RFC 9001 §6, §4.4).
+            // A client sends no TLS message after the handshake (RFC 9001 §4.4, §6).
             Stage::Established(_) => return Err(alert(UNEXPECTED_MESSAGE, "a TLS message after the handshake")),
             Stage::Failed => return Ok(false),
         }

@@ -52,7 +52,7 @@ impl<P: Link> Splice<P> {
     /// Joins the client with `peer`. `early` has bytes that were already received from the peer.
     pub fn new(mut peer: P, early: Vec<u8>) -> Splice<P> {
         // Without TCP keep-alive, a peer that has vanished would go unnoticed.
-        peer.keep_alive();
+        peer.enable_tcp_keepalive();
         let mut down = Direction::default();
         if !early.is_empty() {
             let mut waiting = SendQueue::default();
@@ -151,7 +151,7 @@ impl Direction {
     ) -> Poll<io::Result<usize>> {
         let Scratch { input, queue, pipes } = scratch;
         // A pipe can be used only if neither link passes its bytes through memory of this process, as TLS does.
-        if self.flow.is_bulk() && from.sends_files() && to.sends_files() {
+        if self.flow.is_bulk() && from.is_zero_copy() && to.is_zero_copy() {
             let mut pipe = pipes.pipe();
             let moved = from.fill_pipe(context, &mut pipe)?;
             if moved > 0 {

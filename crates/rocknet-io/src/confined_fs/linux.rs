@@ -55,10 +55,10 @@ impl KernelLookup {
         if !self.openat2 {
             return Err(Errno::NOSYS);
         }
-        let mut tries = 0;
+        let mut retries = 0;
         loop {
             match rustix::fs::openat2(root, relative, flags, Mode::empty(), BENEATH) {
-                Err(Errno::AGAIN) if tries < MAX_TRIES => tries += 1,
+                Err(Errno::AGAIN) if retries < MAX_RETRIES => retries += 1,
                 result => return result,
             }
         }
@@ -161,4 +161,4 @@ pub(super) fn is_link(found: BorrowedFd<'_>) -> Result<bool, Errno> {
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 /// Maximum number of retries of `openat2`. The kernel returns EAGAIN if any name on the system is renamed while it
 /// resolves a `..`. After the last retry the walk takes over, because renames do not affect it.
-const MAX_TRIES: u32 = 4;
+const MAX_RETRIES: u32 = 4;

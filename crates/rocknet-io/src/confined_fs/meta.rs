@@ -22,8 +22,8 @@ pub struct Meta {
     pub kind: FileKind,
     /// Size in bytes.
     pub size: u64,
-    /// Modification time in nanoseconds since 1970, negative for earlier times. The range of the type covers the times
-    /// of every file system.
+    /// Modification time in nanoseconds since the Unix epoch, negative for earlier times. The range of the type covers
+    /// the times of every file system.
     pub modified_ns: i128,
     /// Device number. Together with `inode`, it identifies a file among all files that exist at the same time.
     pub device: u64,

@@ -28,7 +28,8 @@ pub use parked::ParkedConnection;
 /// least or nearly least for 1 to 64 connections and files of any size (docs/decisions/0007-large-files.md).
 pub(crate) const FILE_BUDGET: u64 = 512 << 10;
 
-/// Number of steps that one receive adds to the count of [`WriteBatch::step`](super::write_batch::WriteBatch::step).
+/// Number of steps that one receive adds to the count of
+/// [`WriteBatch::count_steps`](super::write_batch::WriteBatch::count_steps).
 const RECEIVE_STEPS: u32 = 1;
 /// Number of steps that one send adds, because it may send half a megabyte of a file.
 const SEND_STEPS: u32 = 8;
@@ -110,7 +111,7 @@ impl Link for EpollStream {
     #[inline]
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         let room = buffer.len();
-        self.sender.step(RECEIVE_STEPS);
+        self.sender.count_steps(RECEIVE_STEPS);
         if self.fresh {
             self.fresh = false;
             match receive(self.socket.get_ref().as_fd(), buffer) {
@@ -130,7 +131,7 @@ impl Link for EpollStream {
                         readiness.clear_ready();
                     }
                     // The caller may drop the link after the end, so batched writes must be sent first.
-                    if got == 0 && !self.sender.flush_completely() {
+                    if got == 0 && !self.sender.flush_and_check() {
                         context.waker().wake_by_ref();
                         return Poll::Pending;
                     }
@@ -154,11 +155,11 @@ impl Link for EpollStream {
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         // Batched writes are sent first, to keep the order.
-        if !self.sender.flush_completely() {
+        if !self.sender.flush_and_check() {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        self.sender.step(SEND_STEPS);
+        self.sender.count_steps(SEND_STEPS);
         // Tries to write before it polls for readiness, because the socket nearly always has room.
         let mut file_budget = FILE_BUDGET;
         loop {
@@ -185,9 +186,11 @@ impl Link for EpollStream {
 
     #[inline]
     fn send_batched(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
-        let Some(plain) = queue.plain() else { return false };
-        let length = plain.len();
-        let taken = self.sender.push(self.socket.get_ref().as_fd(), context.waker(), plain);
+        let Some(bytes) = queue.contiguous() else {
+            return false;
+        };
+        let length = bytes.len();
+        let taken = self.sender.push(self.socket.get_ref().as_fd(), context.waker(), bytes);
         if taken {
             queue.advance(length);
         }
@@ -213,8 +216,8 @@ impl Link for EpollStream {
         reset(self.socket.get_ref().as_fd());
     }
 
-    fn keep_alive(&mut self) {
-        keep_alive(self.socket.get_ref().as_fd());
+    fn enable_tcp_keepalive(&mut self) {
+        enable_tcp_keepalive(self.socket.get_ref().as_fd());
     }
 
     fn limit_unsent(&mut self, bytes: Option<u32>) {
@@ -225,7 +228,7 @@ impl Link for EpollStream {
         in_flight(self.socket.get_ref().as_fd())
     }
 
-    fn sends_files(&self) -> bool {
+    fn is_zero_copy(&self) -> bool {
         true
     }
 }
@@ -247,7 +250,7 @@ const KEEPALIVE: Keepalive = Keepalive {
     count: 4,
 };
 
-pub(crate) fn keep_alive(socket: BorrowedFd<'_>) {
+pub(crate) fn enable_tcp_keepalive(socket: BorrowedFd<'_>) {
     // Errors are ignored, because a socket without keepalive, such as a Unix socket, is always notified when its peer
     // closes.
     let _ = keepalive(socket, KEEPALIVE);
@@ -339,11 +342,11 @@ pub(crate) fn send_queue(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_bud
 /// Makes one system call for the front of the queue. Returns true if the queue is empty.
 #[inline]
 fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
-    let sent = if let Some(plain) = queue.plain() {
-        if plain.is_empty() {
+    let sent = if let Some(bytes) = queue.contiguous() {
+        if bytes.is_empty() {
             return Ok(true);
         }
-        rustix::net::send(socket, plain, SEND_FLAGS)?
+        rustix::net::send(socket, bytes, SEND_FLAGS)?
     } else if let Some((file, offset, length)) = queue.file() {
         let mut at = *offset;
         let sent = sendfile(socket, file, &mut at, (*length).min(*file_budget))?;

@@ -26,8 +26,8 @@ const MAX_WRITE_BYTES: usize = 8 * 1024;
 const MAX_WRITES: usize = 64;
 /// Maximum bytes in a batch, so that they remain in the core's own cache until they are sent.
 const CAPACITY_BYTES: usize = 64 * 1024;
-/// Number of steps, as counted by [`WriteBatch::step`], after which the batch is sent although tasks are still running.
-/// Tasks that keep waking each other must not delay the responses of other tasks.
+/// Number of steps, as counted by [`WriteBatch::count_steps`], after which the batch is sent although tasks are still
+/// running. Tasks that keep waking each other must not delay the responses of other tasks.
 const STEPS_PER_FLUSH: u32 = 256;
 
 /// Suppresses SIGPIPE when the peer has closed the connection. The standard library makes the process ignore the
@@ -110,9 +110,10 @@ impl PendingWrites {
 }
 
 impl WriteBatch {
-    /// Adds a write for a socket. The owner of the socket must call `flush` before it closes the socket. `ticket`
-    /// identifies the previous write of the socket, and is replaced. Returns false, and adds nothing, if the write is
-    /// larger than [`MAX_WRITE_BYTES`], or if an unsent part of the previous write has not been taken back.
+    /// Adds a write for a socket. If the previous write of the socket is still in the batch, the batch is sent first.
+    /// The owner of the socket must call `flush` before it closes the socket. `ticket` identifies the previous write of
+    /// the socket, and is replaced. Returns false, and adds nothing, if the write is larger than [`MAX_WRITE_BYTES`],
+    /// or if an unsent part of the previous write has not been taken back.
     #[inline]
     pub fn push(&self, socket: BorrowedFd<'_>, waker: &Waker, bytes: &[u8], ticket: &mut WriteTicket) -> bool {
         if bytes.len() > MAX_WRITE_BYTES || self.has_unsent(*ticket) {
@@ -156,7 +157,7 @@ impl WriteBatch {
     /// Counts steps of tasks, such as one receive or one send. After [`STEPS_PER_FLUSH`] steps the batch is sent, for a
     /// runtime that always has tasks to run and so never parks.
     #[inline]
-    pub fn step(&self, steps: u32) {
+    pub fn count_steps(&self, steps: u32) {
         let steps = self.steps.get().saturating_add(steps);
         self.steps.set(steps);
         if steps >= STEPS_PER_FLUSH {
@@ -174,7 +175,7 @@ impl WriteBatch {
         for (index, write) in writes.drain(..).enumerate() {
             let content = &bytes[write.start..write.end];
             #[allow(unsafe_code)]
-            // SAFETY: the owner of the socket keeps it open until its write was sent, as `push` demands.
+            // SAFETY: the owner of the socket keeps it open until its write has been sent, as `push` requires.
             let socket = unsafe { BorrowedFd::borrow_raw(write.socket) };
             let sent = loop {
                 match rustix::net::send(socket, content, SEND_FLAGS) {

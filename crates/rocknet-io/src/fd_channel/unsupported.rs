@@ -77,7 +77,7 @@ impl AsFd for FdChannel {
 fn unsupported() -> io::Error {
     io::Error::new(
         ErrorKind::Unsupported,
-        "this system has no SOCK_SEQPACKET sockets, which passing descriptors requires",
+        "this system has no SOCK_SEQPACKET Unix sockets, which RockNet uses to pass file descriptors",
     )
 }
 

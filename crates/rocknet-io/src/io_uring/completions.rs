@@ -46,8 +46,8 @@ impl RingState {
         }
     }
 
-    /// Handles the completion of a send that was short or failed; a complete one posts no completion. Returns true if
-    /// the connection has bytes to take back.
+    /// Handles the completion of a send that was short or failed; a full send posts no completion. Returns true if the
+    /// connection has bytes to take back.
     fn send_failed(&mut self, index: usize, result: i32) -> bool {
         let Some(slot) = self.slots.get_mut(index) else {
             return false;
@@ -128,10 +128,9 @@ impl RingState {
         }
     }
 
-    /// Handles a failed cancellation; a successful one posts no completion. There are two possible causes. In the first
-    /// case, the operation had ended by itself, and its completion arrived first, so the slot is no longer in the state
-    /// `Cancelled`. In the second case, the kernel was handling the operation at that moment and did not cancel it, so
-    /// that the operation is still armed.
+    /// Handles a failed cancellation; a successful one posts no completion. A cancellation fails in two cases. Either
+    /// the operation had ended by itself: its completion arrived first, so the slot is no longer in the state
+    /// `Cancelled`. Or the kernel was handling the operation at that moment, so the operation is still armed.
     fn cancel_failed(&mut self, index: usize, result: i32) {
         let Some(slot) = self.slots.get_mut(index) else {
             return;

@@ -225,14 +225,14 @@ impl Driver {
     /// Sends the batched write of a connection before a send without the ring, to keep the order.
     pub(super) fn flush_before_direct_send(&self, index: usize) {
         self.flush(index);
-        self.step(SEND_STEPS);
+        self.count_steps(SEND_STEPS);
     }
 
     /// Sends the batched write of this connection now. Bytes that the socket does not accept remain in the slot until
     /// the link takes them back.
     pub(super) fn flush(&self, index: usize) {
-        let waits = |state: &RingState| state.slots.get(index).is_some_and(|slot| slot.pending_write.is_some());
-        while waits(&self.state.borrow()) && !self.failed.get() {
+        let is_pending = |state: &RingState| state.slots.get(index).is_some_and(|slot| slot.pending_write.is_some());
+        while is_pending(&self.state.borrow()) && !self.failed.get() {
             self.turn(false);
         }
     }
@@ -271,7 +271,7 @@ impl Driver {
         index: usize,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        self.step(1);
+        self.count_steps(1);
         let mut state = self.state.borrow_mut();
         let RingState {
             slots, buffers, kernel, ..
@@ -318,7 +318,7 @@ impl Driver {
                 return self.poll_receive(context, index, buffer);
             }
         }
-        slot.wait(context.waker());
+        slot.set_waker(context.waker());
         if slot.receiving == ReceiveState::Idle {
             state.arm(index);
         }
@@ -333,7 +333,7 @@ impl Driver {
         }
         let mut state = self.state.borrow_mut();
         let slot = &mut state.slots[index];
-        slot.wait(context.waker());
+        slot.set_waker(context.waker());
         if !slot.awaits_writable {
             slot.awaits_writable = true;
             let wanted = (libc::POLLOUT | libc::POLLERR | libc::POLLHUP) as u32;
@@ -362,7 +362,7 @@ impl Driver {
         self.state.borrow().calls
     }
 
-    /// Behaves as if the kernel had permanently refused a call.
+    /// Simulates a permanent failure of the ring.
     #[cfg(test)]
     pub(super) fn fail(&self) {
         self.failed.set(true);
@@ -375,14 +375,14 @@ impl Driver {
     /// Counts steps, and makes a turn after [`STEPS_PER_TURN`] of them, for a runtime that always has tasks to run and
     /// so never parks.
     #[inline]
-    pub(super) fn step(&self, steps: u32) {
+    pub(super) fn count_steps(&self, steps: u32) {
         self.steps.set(self.steps.get() + steps);
         if self.steps.get() >= STEPS_PER_TURN {
             self.turn(false);
         }
     }
 
-    /// Polls the runtime's epoll through the ring. Called again after each event of that epoll, once the runtime has
+    /// Polls the runtime's epoll instance through the ring. Called again after each of its events, once the runtime has
     /// handled the event.
     pub(super) fn watch_epoll(&self, waker: &Waker) {
         let mut state = self.state.borrow_mut();

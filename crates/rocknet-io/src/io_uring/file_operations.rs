@@ -101,7 +101,7 @@ impl FileOperations {
     pub fn complete(&mut self, index: usize, result: i32) -> Option<Waker> {
         let operation = self.in_flight.get_mut(index)?;
         if let FileCommand::Lookup(_) = operation.command {
-            close(result);
+            close_opened(result);
         }
         if operation.is_abandoned {
             self.in_flight.remove(index);
@@ -158,7 +158,7 @@ impl FileOperations {
 /// Closes the descriptor that a lookup opened. The lookup served only to load the names of the path into the kernel's
 /// cache.
 #[allow(unsafe_code)]
-fn close(result: i32) {
+fn close_opened(result: i32) {
     if result >= 0 {
         // SAFETY: the kernel has just created this descriptor for the operation, and nothing else owns it.
         drop(unsafe { OwnedFd::from_raw_fd(result) });

@@ -26,7 +26,7 @@ const SUBMISSIONS: u32 = 256;
 const COMPLETIONS: u32 = 4096;
 /// Maximum time of each of the two waits when a ring is closed or has failed: one for the cancelled operations, and one
 /// for file operations that have started. The kernel needs microseconds unless a disk hangs.
-pub(super) const END_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Flags that send as many bytes as the socket has room for, without waiting. Because of `MSG_WAITALL`, a short send
 /// counts as failed and posts a completion.
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
@@ -298,15 +298,15 @@ impl Kernel {
         }
     }
 
-    /// Cancels all submitted operations, except file operations that already run on a kernel thread or a disk. These
-    /// file operations complete later. Then unregisters the provided buffers. Returns true if no operation except these
-    /// file operations can still write to memory.
+    /// Cancels all submitted operations, except file operations that a kernel thread or the disk has already begun.
+    /// These complete later. Then unregisters the provided buffers. Returns true if no operation except these file
+    /// operations can still write to memory.
     pub fn cancel_all(&mut self) -> bool {
         match self {
             Kernel::Ring(ring) => {
                 let submitter = ring.submitter();
-                let within = Timespec::from(END_WITHIN);
-                let nothing_left = match submitter.register_sync_cancel(Some(within), CancelBuilder::any()) {
+                let timeout = Timespec::from(SHUTDOWN_TIMEOUT);
+                let nothing_left = match submitter.register_sync_cancel(Some(timeout), CancelBuilder::any()) {
                     Ok(()) => true,
                     Err(error) => error.kind() == io::ErrorKind::NotFound,
                 };

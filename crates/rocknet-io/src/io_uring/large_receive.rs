@@ -32,7 +32,7 @@ impl Driver {
     pub(super) fn fill_pipe(&self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
         let moved = self.with_state(|state| state.fill_pipe(index, pipe))?;
         if moved > 0 {
-            self.step(STEPS);
+            self.count_steps(STEPS);
         }
         Ok(moved)
     }
@@ -47,7 +47,7 @@ impl Driver {
     ) -> Poll<io::Result<usize>> {
         let received = self.with_state(|state| state.receive_large(context, index, buffer));
         if received.is_ready() {
-            self.step(STEPS);
+            self.count_steps(STEPS);
         }
         received
     }
@@ -91,7 +91,7 @@ impl RingState {
                 }
             }
         }
-        slot.wait(context.waker());
+        slot.set_waker(context.waker());
         if slot.receiving == ReceiveState::Idle {
             self.arm(index);
         }

@@ -13,7 +13,7 @@ const SMALL_RECEIVES_TO_LEAVE: u8 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReceiveMode {
     is_large: bool,
-    /// The last receive emptied the socket, so the next has to wait for data.
+    /// True if the last receive emptied the socket, so that the next one has to wait for data.
     is_drained: bool,
     /// Number of consecutive small receives.
     small_receives: u8,

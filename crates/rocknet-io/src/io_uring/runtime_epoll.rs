@@ -1,4 +1,4 @@
-//! Finds the descriptor of the runtime's epoll. The ring polls it, so that one wait covers the ring and the epoll.
+//! Finds the descriptor of the runtime's epoll instance. The ring polls it, so that one wait covers both.
 
 use std::fs;
 use std::io;
@@ -14,8 +14,8 @@ pub(super) fn marker_socket() -> io::Result<std::os::fd::OwnedFd> {
     Ok(socket.into())
 }
 
-/// Returns the epoll of this process that watches `marker`. The runtime does not expose its epoll, so this function
-/// searches `/proc`.
+/// Returns the epoll instance of this process that watches `marker`. The runtime does not expose its instance, so this
+/// function searches `/proc`.
 pub(super) fn find_watcher(marker: BorrowedFd<'_>) -> io::Result<RawFd> {
     let wanted = EpollTarget::of(marker)?;
     for entry in fs::read_dir("/proc/self/fd")? {
@@ -46,9 +46,9 @@ pub(super) fn find_watcher(marker: BorrowedFd<'_>) -> io::Result<RawFd> {
     ))
 }
 
-/// File that an epoll watches. The descriptor number alone does not identify the file. An epoll continues to list a
-/// number that was closed and reused while the original file is open under another number. Runtimes that end leave such
-/// entries behind.
+/// File that an epoll instance watches. The descriptor number alone does not identify the file: the instance continues
+/// to list a number that was closed and reused while the original file is open under another number. Runtimes that end
+/// leave such entries behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EpollTarget {
     descriptor: RawFd,
@@ -67,7 +67,7 @@ impl EpollTarget {
         })
     }
 
-    /// Parses one line of an epoll's `fdinfo`.
+    /// Parses one line of the `fdinfo` of an epoll instance.
     fn parse(line: &str) -> Option<EpollTarget> {
         let after = |name| line.split_once(name)?.1.split_whitespace().next();
         Some(EpollTarget {

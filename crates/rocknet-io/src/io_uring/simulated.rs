@@ -18,7 +18,7 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use super::kernel::{Completion, Operation};
 use crate::pipe::Pipe;
 
-/// Random generator whose output depends only on the seed.
+/// Pseudo-random number generator whose output depends only on the seed.
 #[derive(Clone, Debug)]
 pub(super) struct SeededRng(u64);
 

@@ -19,21 +19,22 @@ pub(super) enum ReceiveState {
     Cancelled,
 }
 
-/// Cause of the end of a connection's incoming bytes.
+/// Reason why a connection receives no more data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceiveEnd {
     Closed,
     Failed(Errno),
 }
 
-/// State of one connection in the driver.
+/// State of one connection in the ring.
 pub(super) struct ConnectionSlot {
-    /// Descriptor of the socket, which remains open until every operation on it has been submitted.
+    /// Descriptor of the socket. It remains open until every operation on it has been submitted; from submission on,
+    /// the kernel holds its own reference.
     pub socket: RawFd,
     pub waker: Option<Waker>,
     pub receiving: ReceiveState,
     pub receive_mode: ReceiveMode,
-    /// True if the receive operation only polls for readiness, because large receives are on.
+    /// Mode of the armed operation: true if it was armed as a readiness poll. `receive_mode` may have changed since.
     pub poll_only: bool,
     /// True for a Unix socket, whose end the kernel may fail to report; see
     /// [`Kernel::has_ended`](super::kernel::Kernel::has_ended).
@@ -50,8 +51,8 @@ pub(super) struct ConnectionSlot {
     /// Number of bytes of `stash` that the task has received.
     pub stash_read: usize,
     pub end: Option<ReceiveEnd>,
-    /// Write of this connection in the batch.
-    pub pending_write: WriteIndex,
+    /// Write of this connection in the batch; `None` if it has none.
+    pub pending_write: Option<WriteIndex>,
     /// Bytes that the socket did not accept.
     pub unsent: Vec<u8>,
     /// Error that prevents all further sending.
@@ -88,7 +89,7 @@ impl ConnectionSlot {
     }
 
     /// Stores the waker of the task.
-    pub fn wait(&mut self, waker: &Waker) {
+    pub fn set_waker(&mut self, waker: &Waker) {
         match &mut self.waker {
             Some(current) if current.will_wake(waker) => {}
             current => *current = Some(waker.clone()),

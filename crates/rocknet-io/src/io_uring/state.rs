@@ -11,7 +11,7 @@ use slab::Slab;
 use tokio::io::unix::AsyncFd;
 
 use super::file_operations::FileOperations;
-use super::kernel::{END_WITHIN, Kernel, Operation};
+use super::kernel::{Kernel, Operation, SHUTDOWN_TIMEOUT};
 use super::provided_buffers::ProvidedBuffers;
 use super::runtime_epoll;
 use super::sink::Sink;
@@ -33,17 +33,19 @@ pub(super) struct RingState {
     pub unread: Vec<usize>,
     /// Indexes of the slots whose receive operation ended for lack of buffers.
     pub starved: Vec<usize>,
-    /// Released sockets whose operations may not have been submitted yet, so that their numbers must not be reused.
+    /// Released sockets whose operations may not have been submitted yet, so that their descriptor numbers must not be
+    /// reused yet.
     pub closing: Vec<OwnedFd>,
     /// Tasks to wake at the end of the turn.
     pub wakers: Vec<Waker>,
     /// Number of operations that are in flight or about to be submitted, without sends and cancellations.
     pub operations: usize,
-    /// Descriptor of the runtime's epoll.
+    /// Descriptor of the runtime's epoll instance.
     pub epoll: RawFd,
-    /// Socket by which the runtime's epoll was found. While the socket is registered there, the epoll remains open.
+    /// Socket by which the runtime's epoll instance was found. While the socket is registered there, the instance
+    /// remains open.
     _marker: Option<AsyncFd<OwnedFd>>,
-    /// Wakes the task that watches the runtime's epoll.
+    /// Wakes the task that watches the runtime's epoll instance.
     pub epoll_waker: Option<Waker>,
     pub is_watching_epoll: bool,
     /// Error of a submission, which the next `enter` returns.
@@ -269,10 +271,10 @@ impl RingState {
 }
 
 impl RingState {
-    /// Cancels all operations and processes their completions. File operations that already run on a kernel thread or a
-    /// disk cannot be cancelled. This call waits up to [`END_WITHIN`] for them, so that their memory can be freed and
-    /// the descriptors that they open are closed. Returns the number of connections whose sends were reported as short;
-    /// the unsent bytes are in their slots.
+    /// Cancels all operations and processes their completions. File operations that a kernel thread or the disk has
+    /// already begun cannot be cancelled. This call waits up to [`SHUTDOWN_TIMEOUT`] for them, so that their memory can
+    /// be freed and the descriptors that they open are closed. Returns the number of connections whose sends were
+    /// reported as short; the unsent bytes are in their slots.
     fn cancel_and_drain(&mut self) -> usize {
         // Operations still in the queue would otherwise be submitted after the cancellation and remain in flight.
         let _ = self.kernel.enter(false);
@@ -280,7 +282,7 @@ impl RingState {
         let mut unsent = self.reap();
         let begun = Instant::now();
         while self.file_operations.any_in_flight() {
-            let left = END_WITHIN.saturating_sub(begun.elapsed());
+            let left = SHUTDOWN_TIMEOUT.saturating_sub(begun.elapsed());
             let entered = self
                 .kernel
                 .enter_within(left)

@@ -119,9 +119,11 @@ impl Link for UringStream {
 
     #[inline]
     fn send_batched(&mut self, _: &mut Context<'_>, queue: &mut SendQueue) -> bool {
-        let Some(plain) = queue.plain() else { return false };
-        let length = plain.len();
-        let taken = self.driver.send(self.slot, plain);
+        let Some(bytes) = queue.contiguous() else {
+            return false;
+        };
+        let length = bytes.len();
+        let taken = self.driver.send(self.slot, bytes);
         if taken {
             queue.advance(length);
         }
@@ -147,9 +149,9 @@ impl Link for UringStream {
         }
     }
 
-    fn keep_alive(&mut self) {
+    fn enable_tcp_keepalive(&mut self) {
         if let Ok(socket) = self.socket() {
-            epoll::keep_alive(socket);
+            epoll::enable_tcp_keepalive(socket);
         }
     }
 
@@ -163,7 +165,7 @@ impl Link for UringStream {
         self.socket().map_or(0, epoll::in_flight)
     }
 
-    fn sends_files(&self) -> bool {
+    fn is_zero_copy(&self) -> bool {
         true
     }
 }

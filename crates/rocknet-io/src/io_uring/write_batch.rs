@@ -31,8 +31,8 @@ struct BatchedWrite {
     end: usize,
 }
 
-/// Index of a connection's write, if it has one.
-pub(super) type WriteIndex = Option<u32>;
+/// Index of a write in the batch.
+pub(super) type WriteIndex = u32;
 
 impl WriteBatch {
     pub fn new() -> WriteBatch {
@@ -47,10 +47,10 @@ impl WriteBatch {
     /// Adds bytes of the connection at `index`. `write` is the index of the connection's write in this batch, or `None`
     /// if it has no write there. Returns the index of the write that contains the added bytes, or `None` if the batch
     /// has to be sent first.
-    pub fn push(&mut self, index: usize, write: WriteIndex, bytes: &[u8]) -> Option<u32> {
+    pub fn push(&mut self, index: usize, write: Option<WriteIndex>, bytes: &[u8]) -> Option<WriteIndex> {
         let end = self.used + bytes.len();
         let room = self.memory.get_mut(self.used..end)?;
-        let next = self.writes.len() as u32;
+        let next = self.writes.len() as WriteIndex;
         let write = match write {
             None => {
                 self.writes.push(BatchedWrite {
@@ -91,7 +91,7 @@ impl WriteBatch {
     }
 
     /// Returns the part of a write after the first `sent` bytes.
-    pub fn unsent_part(&self, write: WriteIndex, sent: usize) -> &[u8] {
+    pub fn unsent_part(&self, write: Option<WriteIndex>, sent: usize) -> &[u8] {
         let write = write.and_then(|write| self.writes.get(write as usize));
         write
             .and_then(|write| self.memory[write.start..write.end].get(sent..))

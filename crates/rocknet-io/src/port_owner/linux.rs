@@ -102,7 +102,9 @@ fn unix_inode(line: &[u8], path: &[u8]) -> Option<u64> {
 }
 
 fn lines(table: &str) -> impl Iterator<Item = Vec<u8>> + use<> {
-    let reader = File::open(table).ok().map(|file| BufReader::new(file.take(MAX_TABLE)));
+    let reader = File::open(table)
+        .ok()
+        .map(|file| BufReader::new(file.take(MAX_TABLE_BYTES)));
     reader
         .into_iter()
         .flat_map(|reader| reader.split(b'\n').map_while(Result::ok))
@@ -147,7 +149,7 @@ fn process_with(inodes: &[u64]) -> Option<PortOwner> {
 const LISTEN: &str = "0A";
 /// Maximum number of bytes read from a table. Listening sockets come first in the TCP tables, so the start of a
 /// table is enough even on a machine with a million connections. A Unix socket beyond the limit is not found.
-const MAX_TABLE: u64 = 4 * 1024 * 1024;
+const MAX_TABLE_BYTES: u64 = 4 * 1024 * 1024;
 /// Maximum time of a search. The owner only improves an error message, so on a machine with very many processes the
 /// message omits the owner.
 const MAX_SEARCH: Duration = Duration::from_secs(1);

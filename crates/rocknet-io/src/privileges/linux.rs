@@ -78,7 +78,7 @@ pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
 /// the programs that it started. Those programs start without the mask (`child.rs`).
 #[allow(unsafe_code)]
 fn block_signals() {
-    // SAFETY: `sigemptyset` initialises the set, and the calls access no other memory.
+    // SAFETY: `sigemptyset` initializes the set, and the calls access no other memory.
     unsafe {
         let mut set = std::mem::zeroed::<libc::sigset_t>();
         libc::sigemptyset(&raw mut set);

@@ -22,8 +22,8 @@ pub struct User {
 
 impl User {
     /// Looks up `user` or `user:group`, each a name or a number. A given group replaces all groups of the user. Reads
-    /// `/etc/passwd` and `/etc/group` only, because a query of a directory service would load foreign code into a
-    /// process of root.
+    /// `/etc/passwd` and `/etc/group` only, because a query of a directory service would load third-party code into a
+    /// process that runs as root.
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on an address to which no other socket is bound, not even one that would share it.
+    /// Binds exclusively: fails if any other socket is bound to the address, even one with `SO_REUSEPORT`.
     ///
     /// # Errors
     ///
@@ -54,9 +54,9 @@ impl Listener {
         Self::open(address, options, PortSharing::Exclusive).map_err(|error| BindError::new(address, error))
     }
 
-    /// Listens like [`Listener::bind`], but the address may overlap with the addresses of `held`. The sockets in `held`
-    /// have to be sockets of this process. When the configuration changes from one address of a port to all addresses,
-    /// or back, both sockets exist for a moment.
+    /// Listens like [`Listener::bind`], but the address may overlap with the addresses of `held`, which have to be
+    /// sockets of this process. Sets `SO_REUSEPORT` on those that overlap, permanently. Needed for a reload that
+    /// replaces one address of a port by all addresses, or the reverse, because both sockets exist for a moment.
     ///
     /// # Errors
     ///
@@ -75,15 +75,16 @@ impl Listener {
     fn open(address: &Address, options: ListenOptions, sharing: PortSharing) -> io::Result<Self> {
         match address {
             Address::Tcp { ip: None, port } => {
-                let all = |ip: IpAddr| tcp(SocketAddr::new(ip, *port), false, options, sharing);
+                let all = |ip: IpAddr| open_tcp_socket(SocketAddr::new(ip, *port), false, options, sharing);
                 let socket = match all(Ipv6Addr::UNSPECIFIED.into()) {
                     Err(error) if lacks_ipv6(&error) => all(Ipv4Addr::UNSPECIFIED.into())?,
                     bound => bound?,
                 };
-                Self::tcp(socket, options)
+                Self::from_tcp_socket(socket, options)
             }
             Address::Tcp { ip: Some(ip), port } => {
-                Self::tcp(tcp(SocketAddr::new(*ip, *port), true, options, sharing)?, options)
+                let socket = open_tcp_socket(SocketAddr::new(*ip, *port), true, options, sharing)?;
+                Self::from_tcp_socket(socket, options)
             }
             Address::Unix(path) => {
                 let (socket, file) = socket_file::bind(path, options.backlog)?;
@@ -101,7 +102,7 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// Fails if the descriptors are exhausted.
+    /// Fails if no file descriptor is available (EMFILE, ENFILE).
     pub fn try_clone(&self) -> io::Result<Self> {
         let socket = self.socket.try_clone()?;
         Ok(Self {
@@ -132,8 +133,8 @@ impl Listener {
         let bound = local_address(&self.socket).map_err(fail)?;
         // An IPv4 socket does not have the option, and the value has no effect for it.
         let only_v6 = bound.is_ipv4() || SockRef::from(&self.socket).only_v6().map_err(fail)?;
-        tcp(bound, only_v6, self.options, PortSharing::Shared)
-            .and_then(|socket| Self::tcp(socket, self.options))
+        open_tcp_socket(bound, only_v6, self.options, PortSharing::Shared)
+            .and_then(|socket| Self::from_tcp_socket(socket, self.options))
             .map_err(fail)
     }
 
@@ -167,7 +168,7 @@ impl Listener {
             reuse_port: socket_ref.reuse_port()?,
             ..ListenOptions::default()
         };
-        Self::tcp(socket, options)
+        Self::from_tcp_socket(socket, options)
     }
 
     /// Returns the bound address.
@@ -175,7 +176,7 @@ impl Listener {
         &self.address
     }
 
-    /// Returns the bound TCP port, also if port 0 was requested; `None` for a socket file.
+    /// Returns the bound TCP port: the port that the kernel chose if port 0 was requested. `None` for a socket file.
     pub fn local_port(&self) -> Option<u16> {
         self.address.port()
     }
@@ -188,7 +189,7 @@ impl Listener {
         }
     }
 
-    fn tcp(socket: OwnedFd, options: ListenOptions) -> io::Result<Self> {
+    fn from_tcp_socket(socket: OwnedFd, options: ListenOptions) -> io::Result<Self> {
         let bound = local_address(&socket)?;
         // An IPv4 socket does not have the option, and the value has no effect for it.
         let only_v6 = bound.is_ipv4() || SockRef::from(&socket).only_v6()?;
@@ -236,14 +237,19 @@ pub fn bind_next_free(
     }
 }
 
-/// Sharing of the address of a new socket with other sockets.
+/// Sharing mode of the address of a new socket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PortSharing {
     Exclusive,
     Shared,
 }
 
-fn tcp(address: SocketAddr, only_v6: bool, options: ListenOptions, sharing: PortSharing) -> io::Result<OwnedFd> {
+fn open_tcp_socket(
+    address: SocketAddr,
+    only_v6: bool,
+    options: ListenOptions,
+    sharing: PortSharing,
+) -> io::Result<OwnedFd> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     if address.is_ipv6() {
@@ -254,7 +260,8 @@ fn tcp(address: SocketAddr, only_v6: bool, options: ListenOptions, sharing: Port
     socket.set_tcp_nodelay(true)?;
     // SO_REUSEPORT would also admit a second server of the same user, which would get half of the connections. So the
     // first socket is bound without the option, and binding fails if the port is in use. The option is set afterwards,
-    // for siblings.
+    // for siblings. A second RockNet still fails, because its first socket is bound without the option. Another program
+    // of the same user that sets the option before `bind` is not kept out.
     if sharing == PortSharing::Shared {
         socket.set_reuse_port(true)?;
     }

@@ -19,7 +19,8 @@ pub struct Keepalive {
     pub count: u32,
 }
 
-/// Enables keepalive, which finds peers that vanished without closing, such as behind a router that dropped its state.
+/// Enables keepalive, which finds peers that vanished without closing, for example because a router on the path lost
+/// its state.
 ///
 /// # Errors
 ///
@@ -63,7 +64,7 @@ pub fn defer_accept(listener: impl AsFd, wait: Duration) -> io::Result<()> {
 }
 
 /// Sets `TCP_CORK`. While it is on, the kernel sends only full packets. Turning it off sends the remaining bytes.
-/// Errors are ignored, because the option is only an optimisation.
+/// Errors are ignored, because the option is only an optimization.
 pub(crate) fn cork(socket: BorrowedFd<'_>, on: bool) {
     let _ = system::cork(socket, on);
 }

@@ -1,5 +1,5 @@
-//! Socket operations for systems other than Linux. Options that a system lacks are ignored, because they only affect
-//! performance.
+//! Socket operations for systems other than Linux. Options that a system lacks are ignored, because the server works
+//! without them.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};

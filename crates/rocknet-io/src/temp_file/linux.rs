@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
-/// Returns `None` if the kernel or the file system does not support unnamed files.
+/// Creates an unnamed file. Returns `None` if the kernel or the file system does not support unnamed files.
 pub(super) fn create_unnamed(folder: &Path) -> Option<io::Result<File>> {
     // O_EXCL: the file can never be given a name.
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;

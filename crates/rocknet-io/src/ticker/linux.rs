@@ -15,7 +15,7 @@ pub const NEEDS_RUNTIME_TIME: bool = false;
 /// Periodic tick, off at first.
 pub struct Ticker {
     timer: AsyncFd<OwnedFd>,
-    length: Duration,
+    period: Duration,
     on: bool,
 }
 
@@ -26,14 +26,14 @@ impl Ticker {
     /// # Errors
     ///
     /// Returns the error of `timerfd_create(2)` or of the registration with the event loop.
-    pub fn new(length: Duration) -> io::Result<Ticker> {
+    pub fn new(period: Duration) -> io::Result<Ticker> {
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,
             TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
         )?;
         Ok(Ticker {
             timer: crate::epoll::register(timer)?,
-            length,
+            period,
             on: false,
         })
     }
@@ -45,7 +45,7 @@ impl Ticker {
 
     /// Starts ticking; the first tick comes after one period.
     pub fn start(&mut self) {
-        self.set(self.length);
+        self.set(self.period);
         self.on = true;
     }
 
@@ -70,14 +70,14 @@ impl Ticker {
         }
     }
 
-    fn set(&self, length: Duration) {
-        let length = Timespec {
-            tv_sec: length.as_secs() as _,
-            tv_nsec: length.subsec_nanos().into(),
+    fn set(&self, period: Duration) {
+        let period = Timespec {
+            tv_sec: period.as_secs() as _,
+            tv_nsec: period.subsec_nanos().into(),
         };
         let ticks = Itimerspec {
-            it_interval: length,
-            it_value: length,
+            it_interval: period,
+            it_value: period,
         };
         // Cannot fail, because the descriptor is a timer and the time is in range.
         let _ = timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &ticks);

@@ -13,7 +13,7 @@ pub const NEEDS_RUNTIME_TIME: bool = true;
 /// Periodic tick, off at first.
 pub struct Ticker {
     next: Option<Pin<Box<Sleep>>>,
-    length: Duration,
+    period: Duration,
 }
 
 impl Ticker {
@@ -22,8 +22,8 @@ impl Ticker {
     /// # Errors
     ///
     /// Never fails on this system.
-    pub fn new(length: Duration) -> io::Result<Ticker> {
-        Ok(Ticker { next: None, length })
+    pub fn new(period: Duration) -> io::Result<Ticker> {
+        Ok(Ticker { next: None, period })
     }
 
     /// Returns whether the ticker is on.
@@ -33,7 +33,7 @@ impl Ticker {
 
     /// Starts ticking; the first tick comes after one period.
     pub fn start(&mut self) {
-        self.next = Some(Box::pin(sleep(self.length)));
+        self.next = Some(Box::pin(sleep(self.period)));
     }
 
     /// Stops ticking and discards ticks that were not taken.

@@ -10,7 +10,7 @@ use super::record_size::MAX_RECORD_PLAINTEXT;
 
 /// Number of bytes of records that are collected before they are passed to the inner link. This number of bytes is
 /// enough for a send window, and the bytes are still in the CPU cache when the kernel copies them.
-pub(super) const BATCH: usize = 64 * 1024;
+pub(super) const BATCH_BYTES: usize = 64 * 1024;
 /// Maximum size of incomplete data during the handshake: the longest message that rustls accepts (64 KiB), such as a
 /// second ClientHello or a chain of client certificates, with record headers and encryption overhead.
 pub(super) const MAX_PARTIAL_HANDSHAKE: usize = 80 * 1024;
@@ -39,7 +39,9 @@ impl TlsBuffers {
         Rc::new(TlsBuffers {
             incoming: RefCell::new(vec![0; INCOMING].into_boxed_slice()),
             scratch: RefCell::new(vec![0; MAX_RECORD_PLAINTEXT].into_boxed_slice()),
-            outgoing: RefCell::new(SendQueue::with_capacity(BATCH + MAX_RECORD_PLAINTEXT + 8 * OVERHEAD)),
+            outgoing: RefCell::new(SendQueue::with_capacity(
+                BATCH_BYTES + MAX_RECORD_PLAINTEXT + 8 * OVERHEAD,
+            )),
             wheel: Rc::clone(wheel),
         })
     }

@@ -21,14 +21,14 @@ const COLD_AFTER_TICKS: u32 = 4;
 /// State of the transfer on a connection.
 #[derive(Debug, Default)]
 pub(super) struct RecordSize {
-    /// Number of plaintext bytes sent since the start or the last pause. At that time, the congestion window was small.
+    /// Number of plaintext bytes sent since the start or the last pause, when the congestion window was small.
     sent: u64,
     /// Tick of the last send.
     last: Option<Tick>,
 }
 
 impl RecordSize {
-    /// Registers that bytes are sent at this tick. After a pause, records start small again.
+    /// Must be called before bytes are sent at this tick. After a pause, records start small again.
     pub fn begin(&mut self, now: Tick) {
         if self.last.is_some_and(|last| now.since(last) > COLD_AFTER_TICKS) {
             self.sent = 0;

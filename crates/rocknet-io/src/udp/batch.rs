@@ -1,4 +1,4 @@
-//! Batch of received datagrams. The system call that receives batches returns each batch as one message.
+//! Batch of received datagrams. One receive call returns several batches, each as one message.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,7 +6,7 @@ use super::ecn::Ecn;
 
 /// Maximum number of batches received by one call. A batch is one datagram, or, on Linux, dozens from the same peer
 /// that the kernel has coalesced (GRO). More batches would only delay other tasks.
-pub(super) const BATCH: usize = 8;
+pub(super) const MAX_BATCHES: usize = 8;
 /// Size in bytes of the buffer for each batch. The kernel coalesces at most this many bytes.
 pub(super) const BUFFER_SIZE: usize = 64 * 1024;
 

@@ -8,7 +8,7 @@ use std::ptr;
 use rustix::io::Errno;
 use socket2::{SockAddr, SockAddrStorage};
 
-use super::batch::{BATCH, BUFFER_SIZE, RecvMeta, canonical};
+use super::batch::{BUFFER_SIZE, MAX_BATCHES, RecvMeta, canonical};
 pub(super) use super::control::enable_options;
 use super::control::{self, ControlBuffer};
 use super::error::last_error;
@@ -17,7 +17,7 @@ use super::transmit::Transmit;
 /// True if the kernel segments the bytes of a send.
 pub(super) const HAS_SEGMENTATION: bool = true;
 
-/// True if an IPv6 socket sends to IPv4 addresses in their own form.
+/// True if an IPv6 socket accepts destinations that are IPv4 addresses and not in IPv6-mapped form.
 pub(super) const TAKES_IPV4_ON_IPV6: bool = true;
 
 /// Sends the first `chunk` bytes of `transmit` with one call.
@@ -49,10 +49,11 @@ pub(super) fn send(socket: &OwnedFd, transmit: &Transmit<'_>, chunk: usize) -> R
 /// Receives batches with one call, each into its own `BUFFER_SIZE` bytes of `memory`, and appends them to `batches`.
 #[allow(unsafe_code)]
 pub(super) fn receive(socket: &OwnedFd, memory: &mut [u8], batches: &mut Vec<RecvMeta>) -> Result<(), Errno> {
-    let mut addresses: [SockAddrStorage; BATCH] = std::array::from_fn(|_| SockAddrStorage::zeroed());
-    let mut controls = [ControlBuffer::new(); BATCH];
+    let mut addresses: [SockAddrStorage; MAX_BATCHES] = std::array::from_fn(|_| SockAddrStorage::zeroed());
+    let mut controls = [ControlBuffer::new(); MAX_BATCHES];
     // SAFETY: all zeros is an empty message and an empty iovec.
-    let (mut messages, mut iovecs): ([libc::mmsghdr; BATCH], [libc::iovec; BATCH]) = unsafe { (zeroed(), zeroed()) };
+    let (mut messages, mut iovecs): ([libc::mmsghdr; MAX_BATCHES], [libc::iovec; MAX_BATCHES]) =
+        unsafe { (zeroed(), zeroed()) };
     for (number, buffer) in memory.chunks_mut(BUFFER_SIZE).enumerate() {
         iovecs[number].iov_base = buffer.as_mut_ptr().cast();
         iovecs[number].iov_len = BUFFER_SIZE;
@@ -69,7 +70,7 @@ pub(super) fn receive(socket: &OwnedFd, memory: &mut [u8], batches: &mut Vec<Rec
         libc::recvmmsg(
             socket.as_raw_fd(),
             messages.as_mut_ptr(),
-            BATCH as u32,
+            MAX_BATCHES as u32,
             libc::MSG_DONTWAIT,
             std::ptr::null_mut(),
         )

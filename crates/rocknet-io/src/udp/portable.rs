@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
-use super::batch::{BATCH, BUFFER_SIZE, RecvMeta, canonical};
+use super::batch::{BUFFER_SIZE, MAX_BATCHES, RecvMeta, canonical};
 use super::ecn::Ecn;
 use super::option::set;
 use super::transmit::Transmit;
@@ -16,7 +16,7 @@ use super::transmit::Transmit;
 /// True if the kernel segments the bytes of a send.
 pub(super) const HAS_SEGMENTATION: bool = false;
 
-/// True if an IPv6 socket sends to IPv4 addresses in their own form.
+/// True if an IPv6 socket accepts destinations that are IPv4 addresses and not in IPv6-mapped form.
 pub(super) const TAKES_IPV4_ON_IPV6: bool = false;
 
 /// Forbids fragmentation, as QUIC requires (RFC 9000 §14).
@@ -45,7 +45,7 @@ pub(super) fn send(socket: &OwnedFd, transmit: &Transmit<'_>, chunk: usize) -> R
 /// Receives datagrams until `batches` is full or no datagram is left, each into its own `BUFFER_SIZE` bytes of
 /// `memory`, and appends them to `batches`.
 pub(super) fn receive(socket: &OwnedFd, memory: &mut [u8], batches: &mut Vec<RecvMeta>) -> Result<(), Errno> {
-    for buffer in memory.chunks_mut(BUFFER_SIZE).take(BATCH) {
+    for buffer in memory.chunks_mut(BUFFER_SIZE).take(MAX_BATCHES) {
         let (_, length, source) = match rustix::net::recvfrom(socket, buffer, RecvFlags::DONTWAIT) {
             Ok(received) => received,
             // The datagrams received before the error are returned without it.

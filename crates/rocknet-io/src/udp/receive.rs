@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use super::batch::{BATCH, BUFFER_SIZE, RecvMeta};
+use super::batch::{BUFFER_SIZE, MAX_BATCHES, RecvMeta};
 use super::system;
 
 /// Receive buffers of half a megabyte in total, which a worker shares among its sockets. The first receive allocates
@@ -28,7 +28,7 @@ impl RecvBuffers {
     /// an empty batch.
     pub(super) fn receive(&mut self, socket: &OwnedFd) -> Result<usize, Errno> {
         if self.memory.is_empty() {
-            self.memory = vec![0; BATCH * BUFFER_SIZE].into();
+            self.memory = vec![0; MAX_BATCHES * BUFFER_SIZE].into();
         }
         self.batches.clear();
         system::receive(socket, &mut self.memory, &mut self.batches)?;

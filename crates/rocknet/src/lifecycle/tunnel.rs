@@ -154,7 +154,7 @@ impl<L: Link> Link for ClientLink<'_, L> {
         self.link.in_flight()
     }
 
-    fn sends_files(&self) -> bool {
-        self.link.sends_files()
+    fn is_zero_copy(&self) -> bool {
+        self.link.is_zero_copy()
     }
 }

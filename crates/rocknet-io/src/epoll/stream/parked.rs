@@ -21,7 +21,7 @@ impl EpollStream {
     /// Parks the connection. Returns `None` if a batched write could not be sent completely.
     pub fn park(self) -> Option<ParkedConnection> {
         let EpollStream { socket, sender, .. } = self;
-        sender.flush_completely().then(|| ParkedConnection {
+        sender.flush_and_check().then(|| ParkedConnection {
             socket,
             thread: thread::current().id(),
         })

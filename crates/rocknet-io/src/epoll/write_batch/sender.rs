@@ -6,8 +6,8 @@ use std::task::Waker;
 
 use super::{WriteBatch, WriteTicket, current};
 
-/// Sends the writes of one socket in batches. It must be dropped before the socket is closed: dropping it flushes the
-/// batch and discards the bytes that the socket does not accept.
+/// Adds the writes of one socket to the write batch of this thread. It must be dropped before the socket is closed:
+/// dropping it flushes the batch and discards the bytes that the socket does not accept.
 pub(crate) struct BatchSender {
     /// `None` if this thread has no batch.
     batch: Option<Rc<WriteBatch>>,
@@ -16,7 +16,7 @@ pub(crate) struct BatchSender {
 }
 
 impl BatchSender {
-    /// Returns a sender on the batch of this thread.
+    /// Returns a sender for the batch of this thread.
     pub fn for_current_thread() -> BatchSender {
         BatchSender {
             batch: current(),
@@ -24,15 +24,20 @@ impl BatchSender {
         }
     }
 
-    /// Counts steps like [`WriteBatch::step`].
+    /// Counts receives and sends of this link's task. The batch is sent after
+    /// [`STEPS_PER_FLUSH`](super::STEPS_PER_FLUSH) steps.
     #[inline]
-    pub fn step(&self, steps: u32) {
+    pub fn count_steps(&self, steps: u32) {
         if let Some(batch) = &self.batch {
-            batch.step(steps);
+            batch.count_steps(steps);
         }
     }
 
-    /// Adds a write. `socket` must be the same in all calls. Returns false if the write was not added.
+    /// Adds a write. If the previous write of this link is still in the batch, the batch is sent first, because it
+    /// holds one write per socket. `socket` must be the same in all calls.
+    ///
+    /// Returns false, and adds nothing, if the thread has no batch, if the write exceeds
+    /// [`MAX_WRITE_BYTES`](super::MAX_WRITE_BYTES), or if an unsent part of the previous write has not been taken.
     #[inline]
     pub fn push(&mut self, socket: BorrowedFd<'_>, waker: &Waker, bytes: &[u8]) -> bool {
         let Some(batch) = &self.batch else { return false };
@@ -51,7 +56,7 @@ impl BatchSender {
 
     /// Flushes like [`BatchSender::flush`]. Returns false if the socket did not accept all of this link's write; the
     /// caller then has to take the unsent part before it sends anything else.
-    pub fn flush_completely(&self) -> bool {
+    pub fn flush_and_check(&self) -> bool {
         self.flush();
         let batch = self.batch.as_ref();
         batch.is_none_or(|batch| !batch.has_unsent(self.ticket))

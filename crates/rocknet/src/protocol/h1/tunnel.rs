@@ -21,7 +21,7 @@ impl<L: Link> Connection<L> {
         };
         if !std::mem::replace(&mut serving.tunnel_has_begun, true) {
             // Turns on TCP keepalive, because a tunnel may be silent for any length of time.
-            self.core.link.keep_alive();
+            self.core.link.enable_tcp_keepalive();
             self.core.ends_with_connection = true;
             // The response head must be sent before any tunnel data.
             return match self.core.has_sent_all() {
@@ -109,7 +109,7 @@ impl<L: Link> Link for EarlyLink<'_, L> {
         self.link.in_flight()
     }
 
-    fn sends_files(&self) -> bool {
-        self.link.sends_files()
+    fn is_zero_copy(&self) -> bool {
+        self.link.is_zero_copy()
     }
 }

@@ -129,7 +129,7 @@ impl<L: Link> Connection<L> {
             Stage::Waiting(pending) => deadlines.set_handler_timeout(pending.timeout_ticks),
             Stage::Sending { .. } => {}
             // Turns on TCP keepalive, because a tunnel may be silent for any length of time.
-            Stage::Tunnel(_) => self.core.link.keep_alive(),
+            Stage::Tunnel(_) => self.core.link.enable_tcp_keepalive(),
         }
         self.streams.insert(Box::new(StreamExchange {
             stream,

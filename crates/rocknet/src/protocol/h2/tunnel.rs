@@ -191,7 +191,7 @@ impl Link for StreamLink<'_> {
         self.ready.ready()
     }
 
-    fn sends_files(&self) -> bool {
+    fn is_zero_copy(&self) -> bool {
         false
     }
 }

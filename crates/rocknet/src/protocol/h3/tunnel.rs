@@ -190,7 +190,7 @@ impl Link for StreamLink<'_> {
         self.output.length()
     }
 
-    fn sends_files(&self) -> bool {
+    fn is_zero_copy(&self) -> bool {
         false
     }
 }
