@@ -101,8 +101,8 @@ impl CertificateManager {
         set
     }
 
-    /// Prepares the TLS side of a site; `None` if the site is served only in clear text. `mode` is
-    /// the mode of the server.
+    /// Prepares the TLS side of a site; `None` if the site is served only in clear text. `mode` is the mode
+    /// of the server.
     pub fn secure_site(&self, site: &Site, mode: Mode) -> Option<SecureSite> {
         let tls = site.tls.as_ref()?;
         let certificates = match &tls.source {

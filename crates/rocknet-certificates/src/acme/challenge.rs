@@ -82,8 +82,8 @@ pub async fn present(
     }
 }
 
-/// Removes a published response. If a DNS record cannot be removed, the error is only logged, because the record does no
-/// harm.
+/// Removes a published response. If a DNS record cannot be removed, the error is only logged, because the record does
+/// no harm.
 pub async fn clean_up(challenge: PresentedChallenge, settings: &Acme, store: &CertificateStore) {
     match challenge {
         PresentedChallenge::Http(token) => store.remove_http_challenge(&token),
