@@ -29,10 +29,12 @@ const AGE_MIN: Duration = Duration::from_secs(1);
 /// old configuration usually end within this time; a later request opens the file again.
 const CLOSE_AFTER: Duration = Duration::from_secs(60);
 
+/// One log: its open file, the lines held for it, and its failures.
 pub(super) struct Destination {
     target: OutputTarget,
     /// Open log; `None` while it is closed or cannot be opened.
     output: Option<Output>,
+    /// Length of the open file in bytes; 0 if it is not a regular file.
     length: u64,
     opened: Instant,
     age_when_opened: Duration,

@@ -10,8 +10,11 @@ pub(super) enum Health {
 }
 
 pub(super) struct Outage {
+    /// Time of the first failure, in milliseconds since 1970.
     since_ms: u64,
+    /// Latest reason of the failure.
     reason: String,
+    /// Number of lines lost since the first failure.
     lost: u64,
     reported_lost: u64,
     was_reported: bool,

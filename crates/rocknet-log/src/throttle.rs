@@ -93,7 +93,9 @@ struct Entry {
     what: &'static str,
     site: Box<str>,
     subject: Box<str>,
+    /// Start of the window in milliseconds of uptime.
     since_ms: u64,
+    /// Lines of the window that were logged, and lines that were only counted.
     logged: u32,
     left_out: u64,
 }

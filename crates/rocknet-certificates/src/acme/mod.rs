@@ -183,9 +183,9 @@ impl Issuer for AcmeIssuer {
         if !desired.wildcard_parents.is_empty() {
             self.subscribe(store);
         }
-        let nothing = desired.names.is_empty() && desired.wildcard_parents.is_empty();
+        let is_empty = desired.names.is_empty() && desired.wildcard_parents.is_empty();
         // The thread is not started before a name is requested.
-        if self.receivers.is_some() && nothing {
+        if self.receivers.is_some() && is_empty {
             return;
         }
         // Names that were requested before are in the store already.

@@ -242,7 +242,7 @@ impl RenewalLoop {
                 entry.busy = false;
                 match result {
                     Ok(record) => {
-                        tracing::info!("new certificate for {name}");
+                        tracing::info!("obtained a new certificate for {name}");
                         self.store.insert(std::slice::from_ref(&name), record.set());
                         entry.take(record);
                         entry.failures = FailureRecord::default();

@@ -86,8 +86,8 @@ const ENVIRONMENT: [&str; 8] = [
     "PHP_INI_SCAN_DIR",
 ];
 
-/// Returns the launch of a php-fpm or php-cgi that accepts connections of `listener`, and the reading end of its
-/// standard error. `number` is the number of the pool, `folder` the run folder.
+/// Returns the parameters to start a php-fpm or php-cgi that accepts connections of `listener`, and the reading end of
+/// its standard error. `number` is the number of the pool, `folder` the run folder.
 ///
 /// # Errors
 ///
