@@ -34,7 +34,7 @@ pub(super) struct Destination {
     target: OutputTarget,
     /// Open log; `None` while it is closed or cannot be opened.
     output: Option<Output>,
-    /// Length of the open file in bytes; 0 if it is not a regular file.
+    /// Length of the open file in bytes. Used only for regular files, because others are not rotated.
     length: u64,
     opened: Instant,
     age_when_opened: Duration,

@@ -12,7 +12,7 @@ pub(super) enum Health {
 pub(super) struct Outage {
     /// Time of the first failure, in milliseconds since 1970.
     since_ms: u64,
-    /// Latest reason of the failure.
+    /// Reason of the first failure, or of the latest loss of lines.
     reason: String,
     /// Number of lines lost since the first failure.
     lost: u64,
