@@ -62,9 +62,9 @@ impl Environment for ServerEnvironment<'_> {
         match loaded {
             Some(set) => {
                 set.reload_if_changed(SystemTime::now());
-                set.faults_for(names)
+                set.findings_for(names)
             }
-            None => FileSet::new(files.to_vec()).faults_for(names),
+            None => FileSet::new(files.to_vec()).findings_for(names),
         }
     }
 

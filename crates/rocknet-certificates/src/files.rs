@@ -17,8 +17,8 @@ use super::{Certificate, CertificateSet};
 pub use super::pem::{load, read_any};
 
 /// Help text for files that the process can no longer read.
-const KEPT: &str = "the certificate read at start stays in use; after a renewal restart the server, or give its user the right \
-                    to read the file";
+const KEPT: &str = "the certificate read at start stays in use; after a renewal, restart the server, or give its user \
+                    the right to read the file";
 
 /// The certificates of one site, read from its files.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ struct Stamp {
 }
 
 impl FileSet {
-    /// Reads the files. If one has an error, the set has no certificates; see [`FileSet::faults_for`].
+    /// Reads the files. If one has an error, the set has no certificates; see [`FileSet::findings_for`].
     pub fn new(files: Vec<CertificateFiles>) -> FileSet {
         let set = FileSet {
             files,
@@ -83,7 +83,7 @@ impl FileSet {
 
     /// Returns all findings of the last read. If the files are usable, a warning for each certificate lists the entries
     /// of `names` that the certificate does not cover.
-    pub fn faults_for(&self, names: &[HostPattern]) -> Vec<CertificateFinding> {
+    pub fn findings_for(&self, names: &[HostPattern]) -> Vec<CertificateFinding> {
         let mut findings = self.read().findings.clone();
         if !findings.iter().any(is_error)
             && let Some(loaded) = self.set()

@@ -87,7 +87,7 @@ fn warnings(
     if certificate.not_after() < now {
         all.push(warning(
             format!(
-                "{path}: the certificate has expired on {}",
+                "{path}: the certificate expired on {}",
                 http_date(certificate.not_after())
             ),
             "browsers will refuse it: put a renewed one into the file",
@@ -143,7 +143,7 @@ pub(super) fn uncovered(
     })
 }
 
-/// Returns true if one of the certificate's names equals this name or is a wildcard that covers it (RFC 6125 §6.4.3).
+/// Returns true if one of the certificate's names equals this name or is a wildcard that covers it (RFC 9525 §6.3).
 fn covers(certificate: &[String], name: &HostPattern) -> bool {
     match name {
         HostPattern::Exact(name) => {

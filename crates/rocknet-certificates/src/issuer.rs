@@ -12,7 +12,7 @@ use super::CertificateStore;
 pub enum Authority {
     /// The local CA of this machine.
     Local,
-    /// A public CA, reached by ACME (RFC 8555).
+    /// A public CA that supports ACME (RFC 8555).
     Acme,
 }
 

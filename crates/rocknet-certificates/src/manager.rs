@@ -101,7 +101,8 @@ impl CertificateManager {
         set
     }
 
-    /// Prepares the TLS side of a site; `None` if the site is served only in clear text. `mode`: mode of the server.
+    /// Prepares the TLS side of a site; `None` if the site is served only in clear text. `mode` is the mode
+    /// of the server.
     pub fn secure_site(&self, site: &Site, mode: Mode) -> Option<SecureSite> {
         let tls = site.tls.as_ref()?;
         let certificates = match &tls.source {
@@ -208,14 +209,14 @@ fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPatter
     names.dedup();
     let sites: Vec<String> = sites.iter().map(|(site, _)| site.clone()).collect();
     let sites = listed(&sites);
-    let findings = set.faults_for(&names);
+    let findings = set.findings_for(&names);
     if findings.iter().any(is_error) {
         let kept = match set.set() {
             Some(_) => "the previous certificate stays in use",
             None => "no certificate was loaded before, so handshakes are refused",
         };
         for finding in findings.iter().filter(|finding| is_error(finding)) {
-            tracing::error!(site = sites, help = finding.help, "{}: {kept}", finding.message);
+            tracing::error!(site = sites, help = finding.help, "{}; {kept}", finding.message);
         }
         return;
     }

@@ -34,7 +34,7 @@ enum PemErrorKind {
     Io(io::Error),
     TooLarge,
     /// Users other than the owner and the group can read, write or execute the file.
-    Open,
+    OpenToOthers,
     NoKey,
     Encrypted,
     Key(CertificateError),
@@ -121,7 +121,7 @@ fn read_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, PemErrorKind> {
     let file = open(path)?;
     let meta = file.metadata()?;
     if meta.permissions().mode() & OTHERS != 0 {
-        return Err(PemErrorKind::Open);
+        return Err(PemErrorKind::OpenToOthers);
     }
     if meta.len() > MAX_FILE {
         return Err(PemErrorKind::TooLarge);
@@ -170,7 +170,7 @@ impl PemFileError {
             PemErrorKind::TooLarge | PemErrorKind::NoKey => {
                 "set `key` to the PEM file that contains -----BEGIN PRIVATE KEY-----"
             }
-            PemErrorKind::Open => "chmod 600 the file, and replace the key if others could have read it",
+            PemErrorKind::OpenToOthers => "chmod 600 the file, and replace the key if others could have read it",
             PemErrorKind::Encrypted => "decrypt it: openssl pkey -in OLD -out NEW",
             PemErrorKind::Key(CertificateError::NoCertificate) => {
                 "set `cert` to the PEM file that contains -----BEGIN CERTIFICATE-----"
@@ -187,7 +187,9 @@ impl fmt::Display for PemFileError {
         match &self.kind {
             PemErrorKind::Io(error) => write!(f, "cannot be read: {error}"),
             PemErrorKind::TooLarge => f.write_str("is larger than any key"),
-            PemErrorKind::Open => f.write_str("contains a private key that every user may read, and is refused"),
+            PemErrorKind::OpenToOthers => {
+                f.write_str("contains a private key that every user can access, and is refused")
+            }
             PemErrorKind::NoKey => f.write_str("contains no private key"),
             PemErrorKind::Encrypted => {
                 f.write_str("contains an encrypted key, and RockNet cannot prompt for a password")

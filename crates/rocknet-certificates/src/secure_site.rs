@@ -193,7 +193,7 @@ const EARLY_DATA_SESSIONS: usize = 4096;
 /// Accepts early data. Its sessions are stored by the server instead of in tickets, so that each is resumed only once
 /// and a replay of its early data is rejected (RFC 8446 §8.1).
 fn accept_early_data(config: &mut ServerConfig) {
-    // QUIC knows no other limit than its flow control (RFC 9001 §4.6.1).
+    // QUIC requires this value, because only flow control limits early data (RFC 9001 §4.6.1).
     config.max_early_data_size = u32::MAX;
     config.session_storage = ServerSessionMemoryCache::new(EARLY_DATA_SESSIONS);
     config.ticketer = Arc::new(NoTickets);

@@ -28,12 +28,12 @@ pub const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 ///
 /// Values are compared by content. Resuming a session skips the client authentication, so a ticket must be valid only
 /// for sites that accept the verification made in its handshake.
-type Roots = (bool, Vec<CertificateDer<'static>>);
+type ClientAuthRoots = (bool, Vec<CertificateDer<'static>>);
 
 /// Builds TLS configurations. All workers, and all sites with the same client authentication, share ticket keys.
 pub struct TlsConfigBuilder {
     provider: Arc<CryptoProvider>,
-    tickets: Mutex<HashMap<Option<Roots>, Arc<dyn ProducesTickets>>>,
+    tickets: Mutex<HashMap<Option<ClientAuthRoots>, Arc<dyn ProducesTickets>>>,
     /// Writer of the secrets of handshakes, opened once for the file that [`KEY_LOG_VARIABLE`] names.
     key_log: OnceLock<Arc<dyn KeyLog>>,
 }
@@ -67,7 +67,7 @@ impl TlsConfigBuilder {
             .with_protocol_versions(versions)
             .map_err(describe)?;
         let roots = client
-            .map(|client| Ok::<Roots, String>((client.required, roots(&client.ca)?)))
+            .map(|client| Ok::<ClientAuthRoots, String>((client.required, roots(&client.ca)?)))
             .transpose()?;
         let builder = match &roots {
             None => builder.with_no_client_auth(),
@@ -96,7 +96,7 @@ impl TlsConfigBuilder {
         Ok(config)
     }
 
-    fn verifier(&self, (required, roots): &Roots) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    fn verifier(&self, (required, roots): &ClientAuthRoots) -> Result<Arc<dyn ClientCertVerifier>, String> {
         let mut store = RootCertStore::empty();
         for root in roots {
             store
@@ -112,7 +112,7 @@ impl TlsConfigBuilder {
         builder.build().map_err(|error| format!("`client_ca`: {error}"))
     }
 
-    fn tickets(&self, roots: Option<Roots>) -> Result<Arc<dyn ProducesTickets>, String> {
+    fn tickets(&self, roots: Option<ClientAuthRoots>) -> Result<Arc<dyn ProducesTickets>, String> {
         let mut all = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ticketer) = all.get(&roots) {
             return Ok(Arc::clone(ticketer));

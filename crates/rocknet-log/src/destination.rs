@@ -29,10 +29,12 @@ const AGE_MIN: Duration = Duration::from_secs(1);
 /// old configuration usually end within this time; a later request opens the file again.
 const CLOSE_AFTER: Duration = Duration::from_secs(60);
 
+/// One log: its open file, the lines held for it, and its failures.
 pub(super) struct Destination {
     target: OutputTarget,
     /// Open log; `None` while it is closed or cannot be opened.
     output: Option<Output>,
+    /// Length of the open file in bytes. Used only for regular files, because others are not rotated.
     length: u64,
     opened: Instant,
     age_when_opened: Duration,
@@ -244,16 +246,16 @@ impl Destination {
         std::mem::take(&mut self.dropped)
     }
 
-    pub(super) fn has_news(&mut self) -> bool {
+    pub(super) fn has_report(&mut self) -> bool {
         let health = self.health();
         self.outage.take_if(|outage| outage.is_void(health));
-        self.rotate_error.is_some() || self.outage.as_ref().is_some_and(|outage| outage.has_news(health))
+        self.rotate_error.is_some() || self.outage.as_ref().is_some_and(|outage| outage.has_report(health))
     }
 
     /// Returns the pending report, with `true` if it reports a failure or lost lines. `time` formats a time in
     /// milliseconds.
     pub(super) fn take_report(&mut self, time: impl Fn(u64) -> String) -> Option<(bool, String)> {
-        if !self.has_news() {
+        if !self.has_report() {
             return None;
         }
         if let Some(reason) = self.rotate_error.take() {
@@ -388,7 +390,7 @@ impl Destination {
                 }
             }
             Err(error) => {
-                // The open file remains in use, whatever its name is now, so that no line is lost.
+                // The open file remains in use, even if it has been renamed, so that no line is lost.
                 self.rotate_not_before = now.instant.checked_add(ROTATE_RETRY);
                 self.rotate_error = Some(output::reason(&error));
             }

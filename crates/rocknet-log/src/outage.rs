@@ -10,8 +10,11 @@ pub(super) enum Health {
 }
 
 pub(super) struct Outage {
+    /// Time of the first failure, in milliseconds since 1970.
     since_ms: u64,
+    /// Reason of the first failure, or of the latest loss of lines.
     reason: String,
+    /// Number of lines lost since the first failure.
     lost: u64,
     reported_lost: u64,
     was_reported: bool,
@@ -38,7 +41,7 @@ impl Outage {
         health == Health::Healthy && self.lost == 0 && !self.was_reported
     }
 
-    pub(super) fn has_news(&self, health: Health) -> bool {
+    pub(super) fn has_report(&self, health: Health) -> bool {
         let state_is_unreported = match health {
             Health::Healthy => self.was_reported,
             Health::Slow => false,
@@ -50,19 +53,22 @@ impl Outage {
     /// Returns the report, with `true` if it reports a failure or lost lines. `time` formats a time in milliseconds.
     pub(super) fn take_report(&mut self, health: Health, time: impl Fn(u64) -> String) -> (bool, String) {
         let (lost, since) = (lines(self.lost), time(self.since_ms));
-        let news = if self.lost > self.reported_lost {
+        let report = if self.lost > self.reported_lost {
             (true, format!("{lost} lost since {since}: {}", self.reason))
         } else if health == Health::Healthy {
             (false, format!("recovered, {lost} lost since {since}"))
         } else {
             (
                 true,
-                format!("cannot be written and lines are held since {since}: {}", self.reason),
+                format!(
+                    "cannot be written, and its lines have been held since {since}: {}",
+                    self.reason
+                ),
             )
         };
         self.was_reported = true;
         self.reported_lost = self.lost;
-        news
+        report
     }
 }
 

@@ -140,7 +140,7 @@ fn json(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Returns the name of the protocol, which has no minor version since HTTP/2 (RFC 9113 §1).
+/// Returns the name of the protocol, which has no minor version since HTTP/2 (RFC 9110 §2.5).
 fn protocol(version: &str) -> &str {
     match version {
         "HTTP/2.0" => "HTTP/2",

@@ -13,6 +13,7 @@ const MONTHS: [&[u8; 3]; 12] = [
 /// Current second in the formats of the access log.
 pub(super) struct Stamps {
     zone: TimeZone,
+    /// Current second since 1970; `None` before the first call of [`Stamps::set`].
     second: Option<i64>,
     /// Common log format: `[10/Oct/2000:13:55:36 -0700]`
     pub(super) clf: [u8; 28],

@@ -46,7 +46,7 @@ pub(super) struct LogThread {
     /// Time of the next upkeep, if any.
     due: Option<Instant>,
     /// True if a destination has a report that was not taken.
-    has_news: bool,
+    has_report: bool,
     /// Earliest time of the next report.
     report_not_before: Option<Instant>,
     syncing: Vec<SyncSender<()>>,
@@ -64,7 +64,7 @@ impl LogThread {
             slow: Vec::new(),
             reader_wait: READER_WAIT_MIN,
             due: None,
-            has_news: false,
+            has_report: false,
             report_not_before: None,
             syncing: Vec::new(),
         }
@@ -154,7 +154,7 @@ impl LogThread {
         let result = change(destination, &self.rotate, room);
         self.held = self.held - held + destination.held_bytes();
         self.shared.count_drops(destination.take_dropped());
-        self.has_news |= destination.has_news();
+        self.has_report |= destination.has_report();
         self.due = earlier(self.due, destination.due(&self.rotate));
         if destination.slow_reader().is_some() && !self.slow.contains(&index) {
             self.slow.push(index);
@@ -266,17 +266,17 @@ impl LogThread {
                 self.change(index, |destination, rotate, _| destination.upkeep(rotate, now));
             }
         }
-        if !self.has_news {
+        if !self.has_report {
             return;
         }
         match self.report_not_before {
             Some(not_before) if now.instant < not_before => self.due = earlier(self.due, Some(not_before)),
-            _ => self.report_news(now),
+            _ => self.log_reports(now),
         }
     }
 
     /// Logs one line about the outages of all logs since the last such line.
-    fn report_news(&mut self, now: Now) {
+    fn log_reports(&mut self, now: Now) {
         if self.errors.is_some_and(|index| self.destinations[index].is_failing()) {
             // The report itself would be lost and counted, which would cause another report, without end. The outages
             // are reported after the error log has recovered.
@@ -285,18 +285,18 @@ impl LogThread {
         self.report_not_before = now.instant.checked_add(REPORT_INTERVAL);
         let zone = &self.shared.zone;
         let time = |unix_ms| String::from_utf8_lossy(&stamp::rfc3339_millis(zone, unix_ms)).into_owned();
-        let mut news: Vec<(bool, String)> = self
+        let mut reports: Vec<(bool, String)> = self
             .destinations
             .iter_mut()
             .filter_map(|destination| destination.take_report(time))
             .collect();
         // Each destination returns one report at a time, so more may be pending.
-        self.has_news = self.destinations.iter_mut().any(Destination::has_news);
+        self.has_report = self.destinations.iter_mut().any(Destination::has_report);
         // Failures and lost lines come first. Otherwise the order is that of the configuration.
-        news.sort_by_key(|(is_bad, _)| !is_bad);
-        if let Some((is_bad, text)) = news.first() {
+        reports.sort_by_key(|(is_bad, _)| !is_bad);
+        if let Some((is_bad, text)) = reports.first() {
             let level = if *is_bad { Level::Error } else { Level::Info };
-            let text = format!("{text}{}", others(news.len() - 1));
+            let text = format!("{text}{}", others(reports.len() - 1));
             self.log_own_line(level, &text, now);
         }
     }

@@ -71,8 +71,8 @@ pub(super) fn report_all() {
 }
 
 fn report_at(now_ms: u64) {
-    let over = lock().take_over(now_ms);
-    for (level, text, site, subject) in over {
+    let ended = lock().take_ended(now_ms);
+    for (level, text, site, subject) in ended {
         match level {
             Level::ERROR => tracing::error!(site = %site, of = %subject, "{text}"),
             Level::WARN => tracing::warn!(site = %site, of = %subject, "{text}"),
@@ -93,7 +93,9 @@ struct Entry {
     what: &'static str,
     site: Box<str>,
     subject: Box<str>,
+    /// Start of the window in milliseconds of uptime.
     since_ms: u64,
+    /// Lines of the window that were logged, and lines that were only counted.
     logged: u32,
     left_out: u64,
 }
@@ -117,15 +119,15 @@ impl Locked {
         admitted
     }
 
-    fn take_over(&mut self, now_ms: u64) -> Vec<Line> {
+    fn take_ended(&mut self, now_ms: u64) -> Vec<Line> {
         let Some(table) = &mut *self.0 else { return Vec::new() };
-        let over = table.take_over(now_ms);
+        let ended = table.take_ended(now_ms);
         let next = table.entries.values().map(|entry| entry.since_ms).min();
         NEXT.store(
             next.map_or(NEVER, |since| since.saturating_add(WINDOW_MS)),
             Ordering::Relaxed,
         );
-        over
+        ended
     }
 }
 
@@ -160,10 +162,11 @@ impl Table {
     }
 
     /// Removes the entries whose window has ended, and returns their reports.
-    fn take_over(&mut self, now_ms: u64) -> Vec<Line> {
-        let is_over = |entry: &Entry| now_ms.saturating_sub(entry.since_ms) >= WINDOW_MS;
-        let over = self.entries.extract_if(|_, entry| is_over(entry));
-        over.filter(|(_, entry)| entry.left_out > 0)
+    fn take_ended(&mut self, now_ms: u64) -> Vec<Line> {
+        let has_ended = |entry: &Entry| now_ms.saturating_sub(entry.since_ms) >= WINDOW_MS;
+        let ended = self.entries.extract_if(|_, entry| has_ended(entry));
+        ended
+            .filter(|(_, entry)| entry.left_out > 0)
             .map(|(_, entry)| {
                 let text = format!("{}: {} more like this in the last second", entry.what, entry.left_out);
                 (entry.level, text, entry.site, entry.subject)
@@ -213,8 +216,8 @@ mod tests {
                 "{at} {site} {subject}"
             );
         }
-        assert_eq!(table.take_over(999).len(), 0);
-        let mut lines = table.take_over(1_000);
+        assert_eq!(table.take_ended(999).len(), 0);
+        let mut lines = table.take_ended(1_000);
         lines.sort_by(|a, b| a.2.cmp(&b.2));
         let shown: Vec<_> = lines
             .iter()
@@ -236,7 +239,7 @@ mod tests {
         assert!(table.admit(&cause("a", ""), 1, 0));
         assert!(!table.admit(&cause("a", ""), 1, 10));
         assert!(!table.admit(&cause("a", ""), 1, 5_000));
-        assert!(table.take_over(5_000)[0].1.contains(": 2 more"));
+        assert!(table.take_ended(5_000)[0].1.contains(": 2 more"));
         assert!(table.admit(&cause("a", ""), 1, 5_001));
         assert!(
             table.admit(&cause("a", ""), 1, 6_001),
@@ -265,7 +268,7 @@ mod tests {
             .map(|entry| entry.site.len() + entry.subject.len());
         let entry = size_of::<(u64, Entry)>() * 2;
         assert!(labels.sum::<usize>() + (MAX_CAUSES + 1) * entry < 1024 * 1024);
-        let others = table.take_over(1_000);
+        let others = table.take_ended(1_000);
         assert!(
             others.len() == 1 && others[0].1.starts_with("other failures: 9215 more"),
             "{others:?}"

@@ -80,6 +80,7 @@ impl Accounts {
         let _ = self.storage.remove(&account_item(&ca.url));
     }
 
+    /// Loads the stored account, or creates one if no account is stored or the stored credentials cannot be parsed.
     async fn account(&self, ca: &AcmeCa, http: &HttpsClient) -> Result<Account, Error> {
         let item = account_item(&ca.url);
         let stored = self.storage.read(&item).map_err(|error| Error::Other(error.into()))?;

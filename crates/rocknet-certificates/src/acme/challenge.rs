@@ -12,7 +12,7 @@ use rustls_pki_types::PrivatePkcs8KeyDer;
 use super::dns::{self, Action};
 use crate::CertificateStore;
 
-/// A published challenge response, to be removed.
+/// A published challenge response that has to be removed later.
 pub enum PresentedChallenge {
     /// Token of an HTTP-01 challenge.
     Http(String),
@@ -82,7 +82,8 @@ pub async fn present(
     }
 }
 
-/// Removes a response. If a DNS record cannot be removed, the error is only logged, because the record does no harm.
+/// Removes a published response. If a DNS record cannot be removed, the error is only logged, because the record does
+/// no harm.
 pub async fn clean_up(challenge: PresentedChallenge, settings: &Acme, store: &CertificateStore) {
     match challenge {
         PresentedChallenge::Http(token) => store.remove_http_challenge(&token),

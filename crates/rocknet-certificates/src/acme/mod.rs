@@ -1,4 +1,4 @@
-//! Automatic HTTPS: certificates of public CAs, ordered and renewed by ACME (RFC 8555) on the thread `rn-acme`.
+//! Automatic HTTPS: certificates of public CAs, ordered and renewed with ACME (RFC 8555) on the thread `rn-acme`.
 //!
 //! Neither a start nor a reload waits for this thread. Sites are served with the certificates in the state folder. New
 //! certificates are inserted into the store when they are issued.
@@ -38,7 +38,7 @@ use super::storage::{FileStorage, Storage};
 use super::{Authority, CertificateRequest, CertificateStore, Issuer};
 use rocknet_io::owned_thread::OwnedThread;
 
-/// Issuer for public names, by ACME.
+/// Issuer of certificates for public names, which uses ACME.
 pub struct AcmeIssuer {
     settings: Acme,
     storage: Arc<dyn Storage>,
@@ -183,9 +183,9 @@ impl Issuer for AcmeIssuer {
         if !desired.wildcard_parents.is_empty() {
             self.subscribe(store);
         }
-        let nothing = desired.names.is_empty() && desired.wildcard_parents.is_empty();
+        let is_empty = desired.names.is_empty() && desired.wildcard_parents.is_empty();
         // The thread is not started before a name is requested.
-        if self.receivers.is_some() && nothing {
+        if self.receivers.is_some() && is_empty {
             return;
         }
         // Names that were requested before are in the store already.

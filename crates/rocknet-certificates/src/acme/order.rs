@@ -81,7 +81,7 @@ async fn resume(context: &OrderContext<'_>) -> Option<(Order, String)> {
     if order.state().status == OrderStatus::Invalid {
         return None;
     }
-    tracing::info!("resuming the order for {}", context.name);
+    tracing::info!("resuming the certificate order for {}", context.name);
     Some((order, pending.key_pem))
 }
 

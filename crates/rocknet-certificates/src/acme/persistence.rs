@@ -187,7 +187,7 @@ fn failures_item(name: &str) -> String {
 impl std::fmt::Display for StoredCertificateError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            StoredCertificateError::Storage(error) => write!(f, "the state folder: {error}"),
+            StoredCertificateError::Storage(error) => write!(f, "the state folder cannot be read or written: {error}"),
             StoredCertificateError::Pem(error) => write!(f, "the certificate or its key cannot be parsed: {error}"),
             StoredCertificateError::Key(error) => error.fmt(f),
             StoredCertificateError::OtherName => f.write_str("the certificate is for other names"),

@@ -135,7 +135,9 @@ impl RenewalLoop {
         match self.storage.lock("acme/acme") {
             Ok(lock) => lock,
             Err(error) => {
-                tracing::error!("certificates cannot be ordered: the state folder: {error}");
+                tracing::error!(
+                    "certificates cannot be ordered: the lock in the state folder cannot be acquired: {error}"
+                );
                 None
             }
         }
@@ -240,7 +242,7 @@ impl RenewalLoop {
                 entry.busy = false;
                 match result {
                     Ok(record) => {
-                        tracing::info!("new certificate for {name}");
+                        tracing::info!("obtained a new certificate for {name}");
                         self.store.insert(std::slice::from_ref(&name), record.set());
                         entry.take(record);
                         entry.failures = FailureRecord::default();
@@ -413,7 +415,7 @@ const LOCK_RETRY: Duration = Duration::from_secs(5);
 /// that are nearly expired.
 const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// Maximum delay after a restart, whatever failures are recorded.
+/// Maximum delay of the first order after a restart, regardless of the recorded failures.
 const MAX_DELAY_AT_START: Duration = Duration::from_secs(300);
 
 /// Bounds of the interval between queries of the renewal window. RFC 9773 §4.3.2 requires clients to set reasonable

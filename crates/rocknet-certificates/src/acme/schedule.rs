@@ -41,8 +41,8 @@ pub fn retry_delay(failures: u32, retry_after: Option<Duration>, jitter: Fractio
     own.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER))
 }
 
-/// Divisor of the validity period. The result is the length of the last part of the period, which is kept for retries:
-/// nine days of ninety, about half a day of six days.
+/// The last part of the validity period is kept for retries. Its length is the period divided by this number: nine days
+/// of ninety, about half a day of six days.
 const RESERVE_DIVISOR: u32 = 10;
 
 /// Renewals are moved earlier or later by at most the validity period divided by this number.

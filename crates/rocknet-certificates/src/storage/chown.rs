@@ -90,7 +90,9 @@ impl Owner {
     fn chown_entry(self, found: &OwnedFd, depth: u32) -> io::Result<()> {
         let stat = fstat(found)?;
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory if depth == 0 => Err(io::Error::other("folders are nested too deeply")),
+            FileType::Directory if depth == 0 => Err(io::Error::other(format!(
+                "folders are nested more than {MAX_DEPTH} levels deep"
+            ))),
             FileType::Directory => self.chown_contents(found, depth - 1),
             // A file with a second hard link keeps its owner, because the file may also be stored outside the folder.
             FileType::RegularFile if stat.st_nlink == 1 => self.chown(found),

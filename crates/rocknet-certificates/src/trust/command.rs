@@ -70,11 +70,11 @@ impl Tools {
     ///
     /// # Errors
     /// Returns the last line of the program's standard error, or the reason why the program did not run.
-    pub fn run(&self, rights: RunAs, program: &str, arguments: &[&str]) -> Result<Output, TrustError> {
+    pub fn run(&self, run_as: RunAs, program: &str, arguments: &[&str]) -> Result<Output, TrustError> {
         let found = self
             .find(program)
             .ok_or_else(|| TrustError(format!("{program} is not installed")))?;
-        let mut command = match (rights, self.is_root, &self.sudo_user) {
+        let mut command = match (run_as, self.is_root, &self.sudo_user) {
             (RunAs::Root, false, _) => {
                 let sudo = self.find("sudo").ok_or_else(|| {
                     TrustError(format!(

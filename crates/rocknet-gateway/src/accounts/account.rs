@@ -27,8 +27,8 @@ impl Account {
             true => Ok(Account::Other(user)),
             false if user.uid == privileges::effective_uid() => Ok(Account::Own),
             false => {
-                let help = "only root can run scripts as another user, and RockNet is not root";
-                Err(io::Error::other(help))
+                let why = "only root can run scripts as another user, and RockNet is not root";
+                Err(io::Error::other(format!("{why}: start it as root, or remove `user`")))
             }
         }
     }
@@ -63,8 +63,8 @@ pub(super) fn root_error() -> io::Error {
 
 /// Returns the error for a configuration that names the account of the server as an account for scripts.
 pub(super) fn server_account_error(name: &str) -> io::Error {
-    let why = format!("RockNet itself runs as {name}, whose scripts could read its private keys");
+    let why = format!("RockNet itself runs as {name}, so scripts could read its private keys");
     io::Error::other(format!(
-        "{why}: name another account, or one for RockNet alone as `user` below [server]"
+        "{why}: name another account, or give RockNet an account of its own (`user` below [server])"
     ))
 }

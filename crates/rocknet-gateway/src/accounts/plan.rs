@@ -66,8 +66,8 @@ impl AccountPlan {
 
     /// Like [`AccountPlan::accounts`], with `usual` as the usual accounts for scripts.
     fn accounts_with(&self, server: &User, usual: &[&str]) -> io::Result<Accounts> {
-        let find = |name: &str| {
-            let user = User::find(name).map_err(|error| io::Error::other(format!("user = \"{name}\": {error}")))?;
+        let find = |key: &str, name: &str| {
+            let user = User::find(name).map_err(|error| io::Error::other(format!("{key} = \"{name}\": {error}")))?;
             if user.uid == 0 {
                 return Err(root_error());
             }
@@ -78,7 +78,7 @@ impl AccountPlan {
         };
         let mut all = Vec::new();
         match &self.default {
-            Some(name) => all.push(find(name)?),
+            Some(name) => all.push(find("script_user", name)?),
             None => {
                 let is_permitted = |user: &User| user.uid != server.uid && user.uid != 0 && user.gid != 0;
                 let mut existing = usual.iter().filter_map(|name| User::find(name).ok());
@@ -87,7 +87,7 @@ impl AccountPlan {
         }
         let default = (!all.is_empty()).then_some(0);
         for name in &self.named {
-            let user = find(name)?;
+            let user = find("user", name)?;
             if !all.contains(&user) {
                 all.push(user);
             }

@@ -29,7 +29,7 @@ struct ChildProcess {
     /// True if the program has been reaped. Another process may then have its process number.
     is_reaped: bool,
     /// True if the process group has ended. Another group may then have its number.
-    has_lost_group: AtomicBool,
+    group_has_ended: AtomicBool,
 }
 
 impl ChildProcess {
@@ -52,7 +52,7 @@ impl ChildProcess {
     }
 
     fn signal_group(&self, signal: Signal) -> io::Result<()> {
-        if !self.is_group_left() {
+        if !self.group_has_members() {
             return Err(Errno::SRCH.into());
         }
         child::signal_group(self.child.id(), signal)
@@ -60,22 +60,21 @@ impl ChildProcess {
 
     /// Returns whether the group has members.
     ///
-    /// Until the program is reaped, it is a member itself. After that, the remaining members reserve the number of the
-    /// group, and the system assigns the number to no new process. Therefore the group has ended if a process has the
-    /// number.
-    fn is_group_left(&self) -> bool {
+    /// Until the program is reaped, it is a member itself. After that, the system assigns the number of the group to no
+    /// new process while the group has members. A process with that number therefore shows that the group has ended.
+    fn group_has_members(&self) -> bool {
         if !self.is_reaped {
             return true;
         }
-        if self.has_lost_group.load(Ordering::Relaxed) {
+        if self.group_has_ended.load(Ordering::Relaxed) {
             return false;
         }
         let is_free = |pid| matches!(test_kill_process(pid), Err(Errno::SRCH));
-        let is_left = self.pid().is_ok_and(is_free) && child::group_has_members(self.child.id());
-        if !is_left {
-            self.has_lost_group.store(true, Ordering::Relaxed);
+        let has_members = self.pid().is_ok_and(is_free) && child::group_has_members(self.child.id());
+        if !has_members {
+            self.group_has_ended.store(true, Ordering::Relaxed);
         }
-        is_left
+        has_members
     }
 }
 
@@ -128,10 +127,10 @@ impl Process {
     }
 
     /// Returns whether the process group has members. The program itself is a member until it is reaped.
-    pub fn is_group_left(&self) -> bool {
+    pub fn group_has_members(&self) -> bool {
         match &self.0 {
-            ProcessKind::Child(own) => own.is_group_left(),
-            ProcessKind::ViaHelper(started) => started.is_group_left(),
+            ProcessKind::Child(own) => own.group_has_members(),
+            ProcessKind::ViaHelper(started) => started.group_has_members(),
             #[cfg(test)]
             ProcessKind::Failing(_) => false,
         }
@@ -157,7 +156,7 @@ impl From<Child> for Process {
         Process(ProcessKind::Child(ChildProcess {
             child,
             is_reaped: false,
-            has_lost_group: AtomicBool::new(false),
+            group_has_ended: AtomicBool::new(false),
         }))
     }
 }
@@ -187,11 +186,11 @@ mod tests {
         let mut process = Process(ProcessKind::Child(ChildProcess {
             child,
             is_reaped: true,
-            has_lost_group: AtomicBool::new(false),
+            group_has_ended: AtomicBool::new(false),
         }));
         assert!(process.signal(Signal::KILL).is_err());
         assert!(process.signal_group(Signal::KILL).is_err());
-        assert!(!process.is_group_left());
+        assert!(!process.group_has_members());
         let left = process.try_wait();
         let killed = kill_process(pid, Signal::KILL);
         assert!(matches!(left, Ok(None)), "{left:?}");
@@ -205,10 +204,10 @@ mod tests {
         let pid = Pid::from_child(&child);
         let mut process = Process::from(child);
         waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
-        assert!(process.is_group_left());
+        assert!(process.group_has_members());
         let ended = process.try_wait();
         assert!(matches!(ended, Ok(Some(_))), "{ended:?}");
-        assert!(!process.is_group_left());
+        assert!(!process.group_has_members());
         assert!(process.signal_group(Signal::KILL).is_err());
     }
 }

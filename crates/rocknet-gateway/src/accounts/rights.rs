@@ -139,7 +139,7 @@ impl Account {
                     "RockNet dropped root's rights when it had no scripts, and cannot run scripts as {wanted} now"
                 );
                 Err(io::Error::other(format!(
-                    "{why}: restart it (with script_user = \"NAME\" below [server] a reload can add scripts later)"
+                    "{why}: restart it (to add scripts later by a reload, set script_user = \"NAME\" below [server])"
                 )))
             }
             (Some(Rights::Shared), None) => Ok(Account::Own),

@@ -49,7 +49,7 @@ pub fn log(error: &BackendError, application: &ApplicationGroup, number: usize, 
     if cause.may_be_logged() {
         let protocol = application.protocol;
         let help = hint(error, protocol, member.address());
-        tracing::error!(site, application = %member.address(), help, "no response by {protocol}: {error}");
+        tracing::error!(site, application = %member.address(), help, "no response over {protocol}: {error}");
     }
 }
 

@@ -56,7 +56,7 @@ impl CgiError {
                     }
                     BackendError::Full => {
                         "CGI programs take too long. Find the slow ones, raise cgi.programs or cgi.queue, or serve the \
-                         application by FastCGI."
+                         application over FastCGI."
                     }
                     BackendError::Timeout => {
                         "The program takes longer than limits.answer_timeout. Raise that limit, or find out what it \

@@ -31,7 +31,7 @@ impl Default for Permits {
     }
 }
 
-/// Permission to run one program. It is given back on drop.
+/// Permission to run one program, returned on drop.
 pub struct ProgramPermit {
     _own: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,

@@ -37,8 +37,8 @@ pub struct WatchedProcess {
 }
 
 impl ProgramProcess for WatchedProcess {
-    fn has_not_been_killed(&self) -> bool {
-        !self.killed.load(Ordering::Acquire)
+    fn was_killed(&self) -> bool {
+        self.killed.load(Ordering::Acquire)
     }
 
     fn release(&mut self) {
@@ -219,7 +219,7 @@ impl ReaperEntry {
             // limit.
             self.kill_at = self.latest_kill_at;
         }
-        !is_over && self.process.is_group_left()
+        !is_over && self.process.group_has_members()
     }
 }
 
@@ -388,7 +388,7 @@ mod tests {
         let watched = reaper.watch(program, LONG, Box::new(())).expect("a thread");
         assert!(reaper.stop(Instant::now() + Duration::from_secs(60)));
         assert_eq!(left.read(&mut [0]).expect("the end of the output"), 0);
-        assert!(!watched.has_not_been_killed());
+        assert!(watched.was_killed());
         let mut late = Command::new("sleep");
         let late = late.arg("1000").process_group(0).stdout(Stdio::piped());
         let mut late = late.spawn().expect("a program");

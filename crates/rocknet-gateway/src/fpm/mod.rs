@@ -1,4 +1,4 @@
-//! Handler of PHP scripts: finds the script as it would find a file, and runs it in php-fpm by FastCGI.
+//! Handler of PHP scripts: finds the script as it would find a file, and runs it in php-fpm over FastCGI.
 //!
 //! ```text
 //! Exchange and Script ─▶ gateway/variables.rs ─▶ gateway/exchange.rs ⇄ php-fpm ─▶ Response

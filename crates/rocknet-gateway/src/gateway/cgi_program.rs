@@ -11,8 +11,8 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// The process of a CGI program.
 pub trait ProgramProcess {
-    /// Returns whether the reaper has not killed the program, for example because of its time limit.
-    fn has_not_been_killed(&self) -> bool;
+    /// Returns true if the reaper has killed the program, for example at its time limit.
+    fn was_killed(&self) -> bool;
 
     /// Called when the response is complete. The program is then not killed immediately, but may end by itself.
     fn release(&mut self);

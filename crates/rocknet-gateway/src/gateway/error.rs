@@ -145,6 +145,7 @@ impl fmt::Display for BackendError {
             BackendError::Head(fault) => fault.fmt(f),
             BackendError::HeadTooLong => f.write_str("its response header is too long"),
             BackendError::Request(error) => error.fmt(f),
+            BackendError::RequestBody(BodyError::TooLarge) => f.write_str("the request body exceeds its maximum size"),
             BackendError::RequestBody(error) => write!(f, "the request body could not be received: {error:?}"),
         }
     }

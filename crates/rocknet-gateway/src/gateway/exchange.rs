@@ -44,7 +44,7 @@ pub struct BackendExchange {
     /// Received bytes of the response that have not been taken yet, including the head.
     received: Vec<u8>,
     /// Length of the response head in bytes; `None` until the head is complete.
-    head: Option<usize>,
+    head_length: Option<usize>,
     has_received: bool,
     /// True if the application rejected the request with `FCGI_OVERLOADED`.
     overloaded: bool,
@@ -93,7 +93,7 @@ enum SendState {
 }
 
 impl BackendExchange {
-    /// Starts an exchange by FastCGI. `request`: the records of the request except those of its body.
+    /// Starts an exchange over FastCGI. `request`: the records of the request except those of its body.
     pub fn fastcgi(
         services: &Rc<Services>,
         connection: BackendConnection,
@@ -111,17 +111,17 @@ impl BackendExchange {
         BackendExchange { keep_alive, ..self }
     }
 
-    /// Starts an exchange without framing. `request`: the bytes before the body; `remaining`: maximum length of the
+    /// Starts an exchange without framing. `request`: the bytes before the body; `max_length`: maximum length of the
     /// response in bytes.
     pub fn plain(
         services: &Rc<Services>,
         connection: BackendConnection,
         request: Vec<u8>,
-        remaining: u64,
+        max_length: u64,
         stderr_log: StderrLog,
     ) -> BackendExchange {
         let framing = Framing::Plain {
-            remaining,
+            remaining: max_length,
             is_over: false,
         };
         BackendExchange::new(services, connection, request, framing, stderr_log)
@@ -142,7 +142,7 @@ impl BackendExchange {
             body: None,
             framing,
             received: Vec::new(),
-            head: None,
+            head_length: None,
             has_received: false,
             overloaded: false,
             must_close: false,
@@ -182,8 +182,8 @@ impl BackendExchange {
     }
 
     /// Returns the length of the response head in bytes; the body follows it.
-    pub fn head(&self) -> usize {
-        self.head.unwrap_or_default()
+    pub fn head_length(&self) -> usize {
+        self.head_length.unwrap_or_default()
     }
 
     /// Returns the received bytes that have not been taken yet.
@@ -210,7 +210,7 @@ impl BackendExchange {
                 Ok(send_state) => send_state,
                 Err(error) => return Poll::Ready(Err(error)),
             };
-            if self.head.is_some() {
+            if self.head_length.is_some() {
                 let is_sent = self.is_flushed() && send_state == SendState::Done;
                 if is_sent || self.is_over() || self.received.len() >= MAX_BUFFERED {
                     self.must_close |= !is_sent;
@@ -326,9 +326,9 @@ impl BackendExchange {
                 return Poll::Ready(Err(error));
             }
         }
-        if self.head.is_none() {
-            self.head = find_head_end(&self.received, before);
-            if self.head.unwrap_or(self.received.len()) > MAX_HEAD_SIZE {
+        if self.head_length.is_none() {
+            self.head_length = find_head_end(&self.received, before);
+            if self.head_length.unwrap_or(self.received.len()) > MAX_HEAD_SIZE {
                 return Poll::Ready(Err(BackendError::HeadTooLong));
             }
         }

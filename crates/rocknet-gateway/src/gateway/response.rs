@@ -36,7 +36,7 @@ pub fn build_response(
     method: Method,
     line: StatusLine,
 ) -> Result<Response, BackendError> {
-    let end = backend_exchange.head();
+    let end = backend_exchange.head_length();
     let received = std::mem::take(backend_exchange.received());
     let head = CgiHead::parse(&received[..end], line).map_err(BackendError::Head)?;
     let mut response = Response::new(head.status);
@@ -84,7 +84,7 @@ pub fn build_response(
 /// The part of a response body that was not received with its head. It is read only as the client accepts data.
 struct ResponseBody {
     backend_exchange: BackendExchange,
-    /// `Content-Length` of the application in bytes. The client gets the same value, so a shorter body is truncated.
+    /// `Content-Length` of the application in bytes. The client gets the same value, so a shorter body is an error.
     length: Option<u64>,
     /// Bytes of `length` still to be received.
     remaining: Option<u64>,

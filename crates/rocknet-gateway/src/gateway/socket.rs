@@ -120,7 +120,7 @@ impl Socket {
     /// Returns false if the stream ended because the program was killed, so that its response may be truncated.
     pub fn has_ended_cleanly(&self) -> bool {
         match self {
-            Socket::Program(program) => program.process.has_not_been_killed(),
+            Socket::Program(program) => !program.process.was_killed(),
             Socket::Server(_) => true,
         }
     }

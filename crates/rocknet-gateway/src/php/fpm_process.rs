@@ -139,7 +139,7 @@ impl FpmProcess {
             if is_over {
                 let _ = process.signal_group(Signal::KILL);
             }
-            !is_over && process.is_group_left()
+            !is_over && process.group_has_members()
         });
         match &mut self.state {
             FpmState::Waiting(at) if *at <= Instant::now() => self.start(),
@@ -316,12 +316,12 @@ impl FpmProcess {
             0 => "immediately".to_owned(),
             ms => format!("in {ms} ms"),
         };
-        tracing::error!("PHP {version} does not run: {why}. It is restarted {when}");
+        tracing::error!("PHP {version} is not running: {why}; it will be restarted {when}");
         // Requests wait in the backlog if the restart is soon; otherwise they fail immediately.
         let may_wait = delay.is_zero() || was_ready && delay <= CONNECT_TIMEOUT;
         if !may_wait {
             self.sockets
-                .set_failure(&self.socket, Some(format!("PHP {version} does not run: {why}")));
+                .set_failure(&self.socket, Some(format!("PHP {version} is not running: {why}")));
             self.close();
         }
         self.state = FpmState::Waiting(Instant::now() + delay);

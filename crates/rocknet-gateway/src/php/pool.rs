@@ -86,8 +86,8 @@ const ENVIRONMENT: [&str; 8] = [
     "PHP_INI_SCAN_DIR",
 ];
 
-/// Returns the launch of a php-fpm or php-cgi that accepts connections of `listener`, and the reading end of its
-/// standard error. `number` is the number of the pool, `folder` the run folder.
+/// Returns the parameters to start a php-fpm or php-cgi that accepts connections of `listener`, and the reading end of
+/// its standard error. `number` is the number of the pool, `folder` the run folder.
 ///
 /// # Errors
 ///
@@ -183,7 +183,7 @@ fn settings(pool: &Pool) -> Vec<(&'static str, String)> {
     let word = |on: bool| if on { "on" } else { "off" }.to_owned();
     let size = pool.body_size.to_string();
     let mut all = vec![
-        // Without an error log of its own, PHP sends errors by FastCGI, so that RockNet logs them with the site.
+        // Without an error log of its own, PHP sends errors over FastCGI, so that RockNet logs them with the site.
         ("log_errors", word(true)),
         ("error_log", String::new()),
         ("upload_max_filesize", size.clone()),
@@ -218,7 +218,8 @@ fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, process
     line("pm.max_children", &processes.to_string());
     line("pm.process_idle_timeout", &format!("{IDLE_TIMEOUT_S}s"));
     line("pm.max_requests", &MAX_REQUESTS.to_string());
-    // Messages of scripts arrive by FastCGI with their request. If php-fpm caught them too, they would be logged twice.
+    // Messages of scripts arrive over FastCGI with their request. If php-fpm caught them too, the log would have them
+    // twice.
     line("catch_workers_output", "no");
     for (name, value) in settings(pool) {
         let _ = writeln!(text, "php_value[{name}] = \"{value}\"");

@@ -88,7 +88,7 @@ fn clear(all: &Path) {
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             continue;
         }
-        end_users_of(&path);
+        end_processes_of(&path);
         if fs::remove_dir_all(&path).is_ok() {
             tracing::info!("removed the run folder {} of a killed server", path.display());
         }
@@ -105,20 +105,20 @@ fn is_old(path: &Path) -> bool {
 /// Ends every process that was started for a run folder: first by SIGTERM, after [`GRACE`] by SIGKILL. Processes are
 /// found by their command lines. A process that is being started has no command line for a moment, so one scan without
 /// a result is not enough. Gives up after twice [`GRACE`].
-fn end_users_of(folder: &Path) {
+fn end_processes_of(folder: &Path) {
     let (start, mut empty_scans, mut signalled) = (Instant::now(), 0, Vec::new());
     while empty_scans < EMPTY_SCANS && start.elapsed() < 2 * GRACE {
-        let users = users_of(folder);
-        empty_scans = if users.is_empty() { empty_scans + 1 } else { 0 };
-        for user in users {
+        let processes = processes_of(folder);
+        empty_scans = if processes.is_empty() { empty_scans + 1 } else { 0 };
+        for pid in processes {
             if start.elapsed() >= GRACE {
-                let _ = kill_process(user, Signal::KILL);
-            } else if !signalled.contains(&user) {
+                let _ = kill_process(pid, Signal::KILL);
+            } else if !signalled.contains(&pid) {
                 if signalled.is_empty() {
-                    tracing::warn!("PHP of a killed server is still running and is ended");
+                    tracing::warn!("PHP processes of a killed server are still running and will be ended");
                 }
-                let _ = kill_process(user, Signal::TERM);
-                signalled.push(user);
+                let _ = kill_process(pid, Signal::TERM);
+                signalled.push(pid);
             }
         }
         thread::sleep(POLL_INTERVAL);
@@ -126,19 +126,19 @@ fn end_users_of(folder: &Path) {
 }
 
 /// Returns the PHP processes whose command line contains the path of the folder or the name of its pools.
-fn users_of(folder: &Path) -> Vec<Pid> {
+fn processes_of(folder: &Path) -> Vec<Pid> {
     let Some(pool) = folder.file_name().map(|name| pool_name(&name.to_string_lossy())) else {
         return Vec::new();
     };
     let names = [folder.as_os_str().as_encoded_bytes(), pool.as_bytes()];
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let users = entries.filter_map(|entry| {
+    let processes = entries.filter_map(|entry| {
         let pid = entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
         let line = fs::read(entry.path().join("cmdline")).ok()?;
         let is_named = names.iter().any(|name| is_in(&line, name));
         (is_named && line.starts_with(b"php")).then_some(pid)
     });
-    users.collect()
+    processes.collect()
 }
 
 /// Returns whether the command line contains the name. A longer name that begins with it does not count.

@@ -161,7 +161,7 @@ fn a_failed_log_is_retried_once_a_second_and_reported() {
         log.take_report(),
         Some((
             true,
-            "cannot be written and lines are held since T1: no space left on device".to_owned()
+            "cannot be written, and its lines have been held since T1: no space left on device".to_owned()
         ))
     );
     log.push("b\n", &NEVER, 1);

@@ -59,7 +59,10 @@ fn an_order_is_resumed_after_the_server_was_killed() {
     until(|| certificate.is_file());
     until(|| !order.exists());
     let log = fs::read_to_string(folder.path().join("errors.log")).unwrap();
-    assert!(log.contains("resuming the order for a.example.com"), "{log}");
+    assert!(
+        log.contains("resuming the certificate order for a.example.com"),
+        "{log}"
+    );
     // The key on disk is the key of the stored order.
     let key: serde_json::Value = serde_json::from_str(&stored_order).unwrap();
     let pem = fs::read_to_string(&certificate).unwrap();

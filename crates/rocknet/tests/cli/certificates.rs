@@ -99,7 +99,7 @@ fn defects() -> Vec<Defect> {
         (
             "a key that every user can read",
             |dir| set_mode(&dir.path().join("x.key"), 0o644),
-            "every user may read",
+            "every user can access",
         ),
         (
             "no certificate file",
@@ -155,7 +155,12 @@ fn check_reports_every_defect_of_certificate_files() {
 #[test]
 fn check_warns_about_certificates_that_clients_reject() {
     for (what, pair, aliases, part) in [
-        ("expired", pair(&["a.test"], (2000, 2001), true), "", "has expired on"),
+        (
+            "expired",
+            pair(&["a.test"], (2000, 2001), true),
+            "",
+            "the certificate expired on",
+        ),
         (
             "not yet valid",
             pair(&["a.test"], (3000, 4000), true),

@@ -146,7 +146,7 @@ fn each_change_is_loaded_once_and_a_broken_file_keeps_the_old_pair() {
     // once, and the certificate is still presented.
     let later = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(100 * 366 * 24 * 3600 * 25);
     assert_eq!(set.reload_if_changed(later), Some(Reload::Expired));
-    let faults = set.faults_for(&[]);
+    let faults = set.findings_for(&[]);
     assert!(
         faults.iter().any(|error| error.message.contains("has expired")),
         "{faults:?}"

@@ -77,7 +77,10 @@ impl Zone {
                 return Ok(name.to_owned());
             }
         }
-        Err(format!("{} serves no zone for {record}; set `zone`", self.server))
+        Err(format!(
+            "{} serves no zone for {record}; set `zone` in `tls.dns`",
+            self.server
+        ))
     }
 
     /// Sends a message and waits for its response; tries up to `TRIES` times. Returns the response code and whether the

@@ -17,7 +17,7 @@ use rocknet_io::sealed_file;
 use rustix::process::Signal;
 
 use super::protocol::{
-    self, HELPER_ARGUMENT, HelperReply, HelperRequest, MAX_ACCOUNTS, MAX_MESSAGE, ProgramSpec, RUNNING,
+    self, HELPER_ARGUMENT, HelperReply, HelperRequest, MAX_ACCOUNTS, MESSAGE_SIZE, ProgramSpec, RUNNING,
 };
 use crate::accounts::{Accounts, Launch};
 
@@ -286,7 +286,7 @@ impl HelperConnection {
         if !self.channel.wait_readable(timeout) {
             return Err(HelperError::Unavailable(io::ErrorKind::TimedOut.into()));
         }
-        let mut buffer = [0; MAX_MESSAGE + 1];
+        let mut buffer = [0; MESSAGE_SIZE + 1];
         let received = self
             .channel
             .recv_with_fds(&mut buffer)
@@ -361,8 +361,8 @@ impl HelperProcess {
     }
 
     /// Returns true if the process group has members, or if this is unknown because a reply is overdue.
-    pub fn is_group_left(&self) -> bool {
-        match self.helper.call(HelperRequest::IsGroupLeft(self.number), &[]) {
+    pub fn group_has_members(&self) -> bool {
+        match self.helper.call(HelperRequest::GroupHasMembers(self.number), &[]) {
             Ok(left) => left != 0,
             Err(error) => error.kind() == io::ErrorKind::TimedOut,
         }
@@ -423,7 +423,7 @@ mod tests {
     }
 
     fn receive(theirs: &FdChannel) -> (u32, HelperRequest) {
-        let mut buffer = [0; MAX_MESSAGE + 1];
+        let mut buffer = [0; MESSAGE_SIZE + 1];
         assert!(theirs.wait_readable(LONG), "no request");
         let (size, _) = theirs.recv_with_fds(&mut buffer).unwrap().unwrap();
         HelperRequest::read(&buffer[..size]).unwrap()
@@ -522,8 +522,8 @@ mod tests {
             number: 8,
             status: None,
         };
-        assert!(left.is_group_left(), "the state of the group is unknown");
+        assert!(left.group_has_members(), "the state of the group is unknown");
         drop(theirs);
-        until(|| !left.is_group_left());
+        until(|| !left.group_has_members());
     }
 }

@@ -14,15 +14,15 @@ use rustix::process::Signal;
 pub const HELPER_ARGUMENT: &str = "start-programs-as-accounts";
 
 /// Size in bytes of a request and of a reply.
-pub const MAX_MESSAGE: usize = 32;
+pub const MESSAGE_SIZE: usize = 32;
 /// Maximum size of a file in bytes. By default, the system starts no program with more than 2 MiB of arguments and
 /// environment.
 const MAX_FILE: u64 = 2 << 20;
 /// Maximum number of accounts of one server, because a request identifies an account by one byte.
 pub const MAX_ACCOUNTS: usize = 255;
-/// Maximum number of elements of a list, such as the arguments or variables of a program. RockNet writes a dozen
-/// arguments, and a few dozen variables plus one for each header field.
-const MAX_STRINGS: usize = 8192;
+/// Maximum number of elements of a list, such as the arguments or variables of a program, or the groups of an account.
+/// RockNet writes a dozen arguments, and a few dozen variables plus one for each header field.
+const MAX_ELEMENTS: usize = 8192;
 
 /// Request of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub enum HelperRequest {
         to_group: bool,
     },
     /// Returns 1 if the group of the program has members, else 0.
-    IsGroupLeft(u64),
+    GroupHasMembers(u64),
     /// Announces that the server sends no more requests about the program. The helper forgets the program when it ends.
     Forget(u64),
 }
@@ -64,13 +64,13 @@ pub type HelperReply = Result<u64, i32>;
 /// Reply to [`HelperRequest::TryWait`] while the program runs. No wait status has this value.
 pub const RUNNING: u64 = u64::MAX;
 
-/// Signals that the server may send.
+/// Signals that the server may send. A message contains the index of its signal in this list.
 const SIGNALS: [Signal; 3] = [Signal::TERM, Signal::QUIT, Signal::KILL];
 
 impl HelperRequest {
     /// Encodes the request. `sequence`: number that its reply repeats.
-    pub fn write(self, sequence: u32) -> [u8; MAX_MESSAGE] {
-        let mut out = [0; MAX_MESSAGE];
+    pub fn write(self, sequence: u32) -> [u8; MESSAGE_SIZE] {
+        let mut out = [0; MESSAGE_SIZE];
         out[..4].copy_from_slice(&sequence.to_le_bytes());
         let (kind, number, rest) = match self {
             HelperRequest::Accounts => (0, 0, [0; 4]),
@@ -86,7 +86,7 @@ impl HelperRequest {
                     account,
                     has_file.into(),
                     has_listener.into(),
-                    signal_number(parent_death_signal),
+                    signal_index(parent_death_signal),
                 ],
             ),
             HelperRequest::TryWait(number) => (2, number, [0; 4]),
@@ -94,8 +94,8 @@ impl HelperRequest {
                 number,
                 signal,
                 to_group,
-            } => (3, number, [signal_number(signal), to_group.into(), 0, 0]),
-            HelperRequest::IsGroupLeft(number) => (4, number, [0; 4]),
+            } => (3, number, [signal_index(signal), to_group.into(), 0, 0]),
+            HelperRequest::GroupHasMembers(number) => (4, number, [0; 4]),
             HelperRequest::Forget(number) => (5, number, [0; 4]),
         };
         out[4] = kind;
@@ -107,7 +107,7 @@ impl HelperRequest {
     /// Decodes a request and its sequence number. Returns `None` for bytes that [`HelperRequest::write`] does not
     /// produce.
     pub fn read(message: &[u8]) -> Option<(u32, HelperRequest)> {
-        let message: &[u8; MAX_MESSAGE] = message.try_into().ok()?;
+        let message: &[u8; MESSAGE_SIZE] = message.try_into().ok()?;
         let sequence = u32::from_le_bytes(message[..4].try_into().ok()?);
         let number = u64::from_le_bytes(message[8..16].try_into().ok()?);
         let [a, b, c, d] = message[16..20].try_into().ok()?;
@@ -117,15 +117,15 @@ impl HelperRequest {
                 account: a,
                 has_file: b != 0,
                 has_listener: c != 0,
-                parent_death_signal: signal(d)?,
+                parent_death_signal: signal_at(d)?,
             },
             2 => HelperRequest::TryWait(number),
             3 => HelperRequest::Signal {
                 number,
-                signal: signal(a)?,
+                signal: signal_at(a)?,
                 to_group: b != 0,
             },
-            4 => HelperRequest::IsGroupLeft(number),
+            4 => HelperRequest::GroupHasMembers(number),
             5 => HelperRequest::Forget(number),
             _ => return None,
         };
@@ -135,8 +135,8 @@ impl HelperRequest {
 }
 
 /// Encodes a reply to the request with this sequence number.
-pub fn write_reply(sequence: u32, reply: HelperReply) -> [u8; MAX_MESSAGE] {
-    let mut out = [0; MAX_MESSAGE];
+pub fn write_reply(sequence: u32, reply: HelperReply) -> [u8; MESSAGE_SIZE] {
+    let mut out = [0; MESSAGE_SIZE];
     out[..4].copy_from_slice(&sequence.to_le_bytes());
     let (is_error, number) = match reply {
         Ok(number) => (0, number),
@@ -149,7 +149,7 @@ pub fn write_reply(sequence: u32, reply: HelperReply) -> [u8; MAX_MESSAGE] {
 
 /// Decodes a reply and its sequence number; `None` if it is malformed.
 pub fn read_reply(message: &[u8]) -> Option<(u32, HelperReply)> {
-    let message: &[u8; MAX_MESSAGE] = message.try_into().ok()?;
+    let message: &[u8; MESSAGE_SIZE] = message.try_into().ok()?;
     let sequence = u32::from_le_bytes(message[..4].try_into().ok()?);
     let number = u64::from_le_bytes(message[8..16].try_into().ok()?);
     let reply = match message[4] {
@@ -159,15 +159,15 @@ pub fn read_reply(message: &[u8]) -> Option<(u32, HelperReply)> {
     Some((sequence, reply))
 }
 
-fn signal_number(signal: Signal) -> u8 {
+fn signal_index(signal: Signal) -> u8 {
     SIGNALS
         .iter()
         .position(|known| *known == signal)
         .map_or(u8::MAX, |at| at as u8)
 }
 
-fn signal(number: u8) -> Option<Signal> {
-    SIGNALS.get(usize::from(number)).copied()
+fn signal_at(index: u8) -> Option<Signal> {
+    SIGNALS.get(usize::from(index)).copied()
 }
 
 /// Description of a program to start, sent in a file.
@@ -296,7 +296,7 @@ fn read_text(from: &mut &[u8]) -> Option<OsString> {
 
 fn read_several<T>(from: &mut &[u8], read: impl Fn(&mut &[u8]) -> Option<T>) -> Option<Vec<T>> {
     let count = usize::try_from(read_number(from)?).ok()?;
-    if count > MAX_STRINGS {
+    if count > MAX_ELEMENTS {
         return None;
     }
     (0..count).map(|_| read(from)).collect()
@@ -324,16 +324,16 @@ mod tests {
             start,
             HelperRequest::TryWait(1),
             signal,
-            HelperRequest::IsGroupLeft(2),
+            HelperRequest::GroupHasMembers(2),
             HelperRequest::Forget(3),
         ] {
             let written = request.write(9);
             assert_eq!(HelperRequest::read(&written), Some((9, request)));
-            for length in [0, 1, MAX_MESSAGE - 1] {
+            for length in [0, 1, MESSAGE_SIZE - 1] {
                 assert_eq!(HelperRequest::read(&written[..length]), None);
             }
             // Unused bytes must be 0.
-            for at in 20..MAX_MESSAGE {
+            for at in 20..MESSAGE_SIZE {
                 let mut other = written;
                 other[at] = 1;
                 assert_eq!(HelperRequest::read(&other), None, "{request:?} at {at}");

@@ -13,7 +13,7 @@ use rocknet_io::fd_channel::{Blocking, FdChannel};
 use rocknet_io::privileges::{self, User};
 use rustix::process::Signal;
 
-use super::protocol::{self, HelperReply, HelperRequest, MAX_MESSAGE, ProgramSpec, RUNNING};
+use super::protocol::{self, HelperReply, HelperRequest, MESSAGE_SIZE, ProgramSpec, RUNNING};
 use crate::accounts::{Account, Launch, Process};
 
 /// Maximum number of programs that the helper keeps track of. A server needs far fewer: at most 64 CGI programs, and
@@ -59,7 +59,7 @@ pub fn run() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let mut server = HelperServer::default();
-    let mut buffer = [0; MAX_MESSAGE + 1];
+    let mut buffer = [0; MESSAGE_SIZE + 1];
     while let Ok(Some((size, descriptors))) = channel.recv_with_fds(&mut buffer) {
         // A malformed request violates the protocol, so the helper ends.
         let Some((sequence, request)) = HelperRequest::read(&buffer[..size]) else {
@@ -107,7 +107,7 @@ impl HelperServer {
                 };
                 sent.map(|()| 0).map_err(|error| errno(&error))
             }
-            HelperRequest::IsGroupLeft(number) => Ok(self.entry(number)?.process.is_group_left().into()),
+            HelperRequest::GroupHasMembers(number) => Ok(self.entry(number)?.process.group_has_members().into()),
             HelperRequest::Forget(number) => {
                 self.entry(number)?.is_released = true;
                 Ok(0)
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(server.handle(start(0), pipe), Err(INVALID), "a pipe instead of a file");
         for request in [
             HelperRequest::TryWait(1),
-            HelperRequest::IsGroupLeft(1),
+            HelperRequest::GroupHasMembers(1),
             HelperRequest::Forget(0),
             HelperRequest::Signal {
                 number: 1,
