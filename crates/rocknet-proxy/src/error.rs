@@ -92,7 +92,7 @@ impl ProxyError {
     }
 
     /// Returns true if the upstream has not processed the request, so that it may be retried regardless of its method.
-    pub fn is_before_request(&self) -> bool {
+    pub fn is_unprocessed(&self) -> bool {
         matches!(
             self,
             ProxyError::Connect(_) | ProxyError::Resolve(_) | ProxyError::Handshake(_) | ProxyError::Refused
@@ -196,7 +196,7 @@ pub fn from_h2(error: h2::Error, may_repeat: bool) -> ProxyError {
     }
 }
 
-/// Returns the kind of I/O error that is reported to other requests that waited for the same connection.
+/// Returns the kind of I/O error for the other requests that waited for the same connection.
 pub fn io_kind(error: &ProxyError) -> ErrorKind {
     match error {
         ProxyError::Connect(error) | ProxyError::Handshake(error) | ProxyError::ConnectionLost(error) => error.kind(),

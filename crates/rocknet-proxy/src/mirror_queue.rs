@@ -254,7 +254,7 @@ async fn try_send(copy: &mut MirroredRequest) -> Result<(), String> {
             })?;
             send_and_drain(stream, copy).await
         }
-        ConnectTarget::Unresolved => Err("its name is not resolved yet".to_owned()),
+        ConnectTarget::Unresolved => Err("the name of the mirror is not resolved yet".to_owned()),
         ConnectTarget::Failed(error) => Err(error.to_string()),
     }
 }

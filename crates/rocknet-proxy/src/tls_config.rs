@@ -129,8 +129,8 @@ fn config(key: &TlsConfigKey, certificate: Option<&Certificate>) -> Result<Clien
         }
         None => builder.with_no_client_auth(),
     };
-    // Only one protocol is offered, because the pool of the request depends on the protocol and is selected before
-    // there is a connection.
+    // Only one protocol is offered, because each protocol has its own pool, which is selected before there is a
+    // connection.
     config.alpn_protocols = vec![if key.http2 {
         HTTP_2.to_vec()
     } else {
