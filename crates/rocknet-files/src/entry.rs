@@ -48,7 +48,7 @@ pub struct Entry {
     pub revalidating: AtomicBool,
 }
 
-/// Identity of an unchanged file.
+/// Properties of a file that are compared to detect that it was replaced or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIdentity {
     /// Number of the device.
@@ -101,7 +101,7 @@ pub struct Variant {
     pub coding: Coding,
     pub etag: Option<FileTag>,
     pub full: PreparedHeads,
-    /// Head of 304, if there are validators.
+    /// Head of the 304 response; `None` without validators.
     pub not_modified: Option<PreparedHeads>,
     pub content: Content,
 }

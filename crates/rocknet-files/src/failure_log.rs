@@ -33,8 +33,8 @@ pub fn forbidden(tree: &Tree, relative: &[u8]) {
         tracing::warn!(
             site = %tree.route.label.site,
             file = %file.display(),
-            help = "give that user the right: chmod o+r the file and o+x the folders above it, or change their owner",
-            "403 Forbidden: the file may not be read by the user of the server (uid {user})"
+            help = "chmod o+r the file and o+x the folders above it, or change their owner",
+            "403 Forbidden: the user of the server (uid {user}) has no permission to read the file"
         );
     }
 }
@@ -86,7 +86,7 @@ pub fn root(tree: &Tree, error: &io::Error, what: &'static str) {
         let help = match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "create the folder, or correct `root`",
             io::ErrorKind::PermissionDenied => {
-                "give the user of the server the right: chmod o+rx the folder and o+x those above it"
+                "chmod o+rx the folder and o+x the folders above it, so that the user of the server can read it"
             }
             _ => "",
         };
