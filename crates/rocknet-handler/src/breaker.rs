@@ -8,7 +8,7 @@
 //!                                      └──failure: doubles its pause──┘
 //! ```
 
-/// Conditions for opening a circuit, and its pause.
+/// Conditions for opening a circuit, and the length of its pause.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// Number of failures that open the circuit; 0 if it never opens.
