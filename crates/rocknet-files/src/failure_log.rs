@@ -43,7 +43,11 @@ pub fn forbidden(tree: &Tree, relative: &[u8]) {
 pub fn not_sent(tree: &Tree, relative: &[u8], why: &'static str) {
     if cause(tree, Level::INFO, why).may_be_logged() {
         let file = tree.folder().join(&*String::from_utf8_lossy(relative));
-        tracing::info!(site = %tree.route.label.site, file = %file.display(), "403 Forbidden: the file is not sent: {why}");
+        tracing::info!(
+            site = %tree.route.label.site,
+            file = %file.display(),
+            "403 Forbidden: the file is not sent: {why}"
+        );
     }
 }
 
@@ -76,7 +80,12 @@ pub fn shortage(tree: &Tree, error: &OpenError) {
 pub fn unreadable(tree: &Tree, relative: &[u8], error: &io::Error) {
     if cause(tree, Level::ERROR, "a file cannot be read").may_be_logged() {
         let file = String::from_utf8_lossy(relative);
-        tracing::error!(site = %tree.route.label.site, folder = %tree.folder().display(), %file, "cannot read: {error}");
+        tracing::error!(
+            site = %tree.route.label.site,
+            folder = %tree.folder().display(),
+            %file,
+            "cannot read the file: {error}"
+        );
     }
 }
 

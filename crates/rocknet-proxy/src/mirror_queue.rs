@@ -205,7 +205,8 @@ pub fn log_dropped() {
     };
     if cause.may_be_logged() {
         tracing::warn!(
-            "a mirrored request was dropped: the mirror does not keep up, or the request bodies being copied are too large"
+            "a mirrored request was dropped: the mirror does not keep up, or the request bodies being copied are too \
+             large"
         );
     }
 }

@@ -151,7 +151,8 @@ fn system_roots() -> Result<RootCertStore, String> {
             .map(|error| format!(" ({error})"))
             .unwrap_or_default();
         return Err(format!(
-            "the system has no usable certificate authority{why}: install its list (Debian: ca-certificates), or name one with `ca`"
+            "the system has no usable certificate authority{why}: install its list (Debian: ca-certificates), or name \
+             one with `ca`"
         ));
     }
     Ok(store)
