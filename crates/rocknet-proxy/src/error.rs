@@ -119,12 +119,12 @@ impl ProxyError {
             ProxyError::Handshake(error) => tls_error::hint(error, upstream),
             ProxyError::NoCapacity => {
                 "All upstreams have as many requests as `connections` of the proxy permits. Raise \
-                                       that limit, add upstreams, or find out why they are slow."
+                 that limit, add upstreams, or find out why they are slow."
                     .to_owned()
             }
             ProxyError::NoHealthyUpstream => {
                 "No upstream passes its health checks. Request `path` of `health` from an \
-                                              upstream by hand, and compare the status."
+                 upstream by hand, and compare the status."
                     .to_owned()
             }
             ProxyError::Timeout => format!(

@@ -280,8 +280,8 @@ fn is_written_query(byte: u8) -> bool {
 }
 
 /// Returns true for characters of a request's query that are kept as received. Browsers send many characters unencoded,
-/// so only those are encoded that could do harm: spaces, control characters, bytes outside ASCII, and characters that
-/// could end a quoted attribute, a tag or the query.
+/// so only those that could do harm are encoded. These are spaces, control characters, bytes outside ASCII, and
+/// characters that could end a quoted attribute, a tag or the query.
 fn is_sent_query(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\"<>#".contains(&byte)
 }

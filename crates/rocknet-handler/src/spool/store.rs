@@ -67,8 +67,8 @@ impl Bounds {
     }
 }
 
-/// Returns the folder of the files: the configured one, else `TMPDIR` if that is an absolute path, else /var/tmp. /tmp
-/// is the last choice, because it is in memory on many systems.
+/// Returns the folder of the files: the configured one, else `TMPDIR` if that is an absolute path, else `/var/tmp`. The
+/// last choice is `/tmp`, because it is in memory on many systems.
 fn folder(model: &model::Spool) -> PathBuf {
     const VAR_TMP: &str = "/var/tmp";
     if let Some(folder) = &model.folder {
