@@ -20,7 +20,7 @@ const BROTLI_OUTPUT: usize = 4096;
 ///
 /// Between two writes, a Brotli encoder holds 6.4 MB with a large window for 1 MB of text, and at most 10.4 MB for
 /// longer texts. With a small window, it holds at most 1.8 MB. The output for 1 MB of text is 8 % to 10 % longer with
-/// the small window (all measured). The window of gzip always has 32 KiB.
+/// the small window (all measured). The window of gzip is always 32 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// For content that is encoded once and cached, and for files.

@@ -32,8 +32,8 @@ pub struct Entry {
     pub identity: Vec<FileIdentity>,
     /// True if the path does not name the file: the file is a fallback, or a script after which the path continues.
     pub is_fallback: bool,
-    /// Path of the file, if it differs from that of the request: the file is an index file, a script after which the
-    /// path continues, or the target of `try` or `fallback`.
+    /// Path of the file, if it differs from the path of the request. This is the case for an index file, a script after
+    /// which the path continues, and the target of `try` or `fallback`.
     pub file: Option<Box<str>>,
     /// Time of the last check on disk, in milliseconds of uptime. The time has 64 bits, because an entry can remain
     /// unused for months.
@@ -48,7 +48,7 @@ pub struct Entry {
     pub revalidating: AtomicBool,
 }
 
-/// Identity of an unchanged file.
+/// Properties of a file that are compared to detect that it was replaced or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIdentity {
     /// Number of the device.
@@ -101,7 +101,7 @@ pub struct Variant {
     pub coding: Coding,
     pub etag: Option<FileTag>,
     pub full: PreparedHeads,
-    /// Head of 304, if there are validators.
+    /// Head of the 304 response; `None` without validators.
     pub not_modified: Option<PreparedHeads>,
     pub content: Content,
 }

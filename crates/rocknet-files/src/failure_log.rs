@@ -33,8 +33,8 @@ pub fn forbidden(tree: &Tree, relative: &[u8]) {
         tracing::warn!(
             site = %tree.route.label.site,
             file = %file.display(),
-            help = "give that user the right: chmod o+r the file and o+x the folders above it, or change their owner",
-            "403 Forbidden: the file may not be read by the user of the server (uid {user})"
+            help = "chmod o+r the file and o+x the folders above it, or change their owner",
+            "403 Forbidden: the user of the server (uid {user}) has no permission to read the file"
         );
     }
 }
@@ -43,7 +43,11 @@ pub fn forbidden(tree: &Tree, relative: &[u8]) {
 pub fn not_sent(tree: &Tree, relative: &[u8], why: &'static str) {
     if cause(tree, Level::INFO, why).may_be_logged() {
         let file = tree.folder().join(&*String::from_utf8_lossy(relative));
-        tracing::info!(site = %tree.route.label.site, file = %file.display(), "403 Forbidden: the file is not sent: {why}");
+        tracing::info!(
+            site = %tree.route.label.site,
+            file = %file.display(),
+            "403 Forbidden: the file is not sent: {why}"
+        );
     }
 }
 
@@ -76,7 +80,12 @@ pub fn shortage(tree: &Tree, error: &OpenError) {
 pub fn unreadable(tree: &Tree, relative: &[u8], error: &io::Error) {
     if cause(tree, Level::ERROR, "a file cannot be read").may_be_logged() {
         let file = String::from_utf8_lossy(relative);
-        tracing::error!(site = %tree.route.label.site, folder = %tree.folder().display(), %file, "cannot read: {error}");
+        tracing::error!(
+            site = %tree.route.label.site,
+            folder = %tree.folder().display(),
+            %file,
+            "cannot read the file: {error}"
+        );
     }
 }
 
@@ -86,7 +95,7 @@ pub fn root(tree: &Tree, error: &io::Error, what: &'static str) {
         let help = match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "create the folder, or correct `root`",
             io::ErrorKind::PermissionDenied => {
-                "give the user of the server the right: chmod o+rx the folder and o+x those above it"
+                "chmod o+rx the folder and o+x the folders above it, so that the user of the server can read it"
             }
             _ => "",
         };

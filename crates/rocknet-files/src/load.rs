@@ -246,8 +246,8 @@ fn fields(media: &MediaType, modified: Option<u64>, negotiates: bool) -> FieldLi
     fields
 }
 
-/// Creates a variant of `content`, with its heads rendered from the `shared` fields. Without `etag`, it has no head of
-/// 304.
+/// Creates a variant of `content`, with its heads rendered from the `shared` fields. Without `etag`, it has no head
+/// for a 304 response.
 pub fn variant(
     tree: &Tree,
     status: Status,
@@ -260,7 +260,7 @@ pub fn variant(
     if let Some(etag) = &etag {
         fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()));
     }
-    // The fields of 304.
+    // The fields of the 304 response.
     let mut short = fields.clone();
     short.remove("Content-Type");
     short.remove("Accept-Ranges");

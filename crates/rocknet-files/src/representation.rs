@@ -54,9 +54,8 @@ fn full(variant: &Variant) -> Choice<'_> {
 }
 
 fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
-    let ranged =
-        request.method == Method::Get && request.fields.contains(KnownField::Range) && asset.status == Status::OK;
-    let variant = match coding(asset, request, ranged) {
+    let ranged = request.method == Method::Get && request.fields.contains(KnownField::Range) && asset.status == Status::OK;
+    let variant = match negotiated_variant(asset, request, ranged) {
         Ok(variant) => variant,
         Err(coding) => return not_encoded(asset, request, coding),
     };
@@ -209,7 +208,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// Returns the variant for this client, or the coding in which a preferred variant must be encoded first. Ranges always
 /// apply to the plain variant.
-fn coding<'a>(asset: &'a Asset, request: &Request<'_>, ranged: bool) -> Result<&'a Variant, Coding> {
+fn negotiated_variant<'a>(asset: &'a Asset, request: &Request<'_>, ranged: bool) -> Result<&'a Variant, Coding> {
     if !asset.negotiates || ranged {
         return Ok(&asset.plain);
     }
@@ -266,7 +265,7 @@ fn partial(asset: &Asset, variant: &Variant, part: ByteRange) -> Response {
 
 fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response {
     let content_type = Some(asset.content_type.as_bytes());
-    let frame = MultipartRanges::new(ranges, variant.content.length(), content_type, Boundary::new(random()));
+    let frame = MultipartRanges::new(ranges, variant.content.length(), content_type, random_boundary());
     let mut fields = with_etag(asset, variant);
     let mut value = Vec::new();
     frame.write_content_type(&mut value);
@@ -332,13 +331,13 @@ fn slice(content: &Content, range: ByteRange) -> Part {
 }
 
 /// Returns a random boundary. It cannot be guessed, so no file can contain it on purpose.
-fn random() -> [u8; 16] {
+fn random_boundary() -> Boundary {
     let state = RandomState::new();
     let now = rocknet_handler::clock::uptime_ms();
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&state.hash_one(now).to_ne_bytes());
     bytes[8..].copy_from_slice(&state.hash_one(!now).to_ne_bytes());
-    bytes
+    Boundary::new(bytes)
 }
 
 /// Returns the method that applies if a file is sent in place of an application's response: HEAD for HEAD, else GET.

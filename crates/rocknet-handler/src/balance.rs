@@ -64,7 +64,7 @@ pub fn sample_two(
 }
 
 /// Number of draws for one server. If half of the servers are available, or their weights are half of the greatest, all
-/// draws fail once in 64 times.
+/// draws fail in one case of 64.
 const MAX_SAMPLES: usize = 6;
 
 /// Picks the server with the least load per weight, or the one whose turn it is by weight if the difference is less
@@ -133,8 +133,8 @@ impl Candidate {
 
 /// Picks `other` if its load per weight, with this request added, does not exceed that of `one` without it; else `one`.
 ///
-/// If the difference is smaller, `one`, which was chosen by weight, is kept. Comparing loads directly would starve a
-/// light server while the others are nearly idle, or prefer it whenever it is idle.
+/// If the loads differ by less than one request, `one`, which was chosen by weight, is kept. Comparing loads directly
+/// would starve a light server while the others are nearly idle, or prefer it whenever it is idle.
 fn less_loaded<'c>(one: &'c Candidate, other: &'c Candidate) -> &'c Candidate {
     if other.cost_of_one_more() <= one.cost() {
         other

@@ -1,14 +1,14 @@
-//! Circuit breaker of one server: blocks requests to the server after repeated failures, and admits probes until it
-//! recovers.
+//! Circuit breaker of one server: blocks requests to the server after repeated failures, and admits trial requests
+//! until it recovers.
 //!
 //! ```text
-//! Closed ──`fails` within `window`──▶ Open ──its pause has passed──▶ Half-open: one request probes
+//! Closed ──`fails` within `window`──▶ Open ──its pause has passed──▶ Half-open: one trial request
 //!    ▲                                 ▲                              │
 //!    └──────────────success────────────┼──────────────────────────────┤
 //!                                      └──failure: doubles its pause──┘
 //! ```
 
-/// Conditions for opening a circuit, and its pause.
+/// Conditions for opening a circuit, and the length of its pause.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// Number of failures that open the circuit; 0 if it never opens.
@@ -17,8 +17,8 @@ pub struct Rules {
     pub window_ms: u64,
 }
 
-/// Maximum number of times that a failed probe doubles the pause. A server that is down for a day costs few requests. A
-/// server that has recovered is detected within two minutes, given the default window of 10 s.
+/// Maximum number of times that a failed trial request doubles the pause. A server that is down for a day costs few
+/// requests. A server that has recovered is detected within two minutes, given the default window of 10 s.
 const MAX_DOUBLINGS: u32 = 3;
 
 /// The circuit of one server.
@@ -29,10 +29,10 @@ pub struct Breaker {
     first_failure_ms: u64,
     /// End of the pause in milliseconds of uptime; 0 if the circuit is closed.
     open_until_ms: u64,
-    /// Number of consecutive failed probes.
-    failed_probes: u32,
-    /// Time at which the probe in progress is considered lost, in milliseconds of uptime.
-    probe_until_ms: u64,
+    /// Number of consecutive failed trial requests.
+    failed_trials: u32,
+    /// Time at which the trial request in progress is considered lost, in milliseconds of uptime.
+    trial_until_ms: u64,
 }
 
 impl Breaker {
@@ -41,16 +41,16 @@ impl Breaker {
         self.fails == 0 && self.open_until_ms == 0
     }
 
-    /// Returns true if a request may be sent. While the circuit is open, one request per pause may be sent as a probe.
-    /// Two are sent if two workers call this method at the same moment.
+    /// Returns true if a request may be sent. While the circuit is open, one request per pause may be sent as a
+    /// trial. Two are sent if two workers call this method at the same moment.
     pub fn admits(&self, now_ms: u64) -> bool {
-        self.open_until_ms == 0 || now_ms >= self.open_until_ms && now_ms >= self.probe_until_ms
+        self.open_until_ms == 0 || now_ms >= self.open_until_ms && now_ms >= self.trial_until_ms
     }
 
-    /// Records that a request is sent; a probe if the circuit is open.
+    /// Records that a request is sent; a trial request if the circuit is open.
     pub fn begin(&mut self, now_ms: u64, rules: Rules) {
         if self.open_until_ms != 0 {
-            self.probe_until_ms = now_ms + rules.window_ms;
+            self.trial_until_ms = now_ms + rules.window_ms;
         }
     }
 
@@ -69,9 +69,9 @@ impl Breaker {
         if self.open_until_ms != 0 {
             // Failures of requests that were sent before the circuit opened are no new information.
             if now_ms >= self.open_until_ms {
-                self.failed_probes = (self.failed_probes + 1).min(MAX_DOUBLINGS);
-                self.open_until_ms = now_ms + (rules.window_ms << self.failed_probes);
-                self.probe_until_ms = 0;
+                self.failed_trials = (self.failed_trials + 1).min(MAX_DOUBLINGS);
+                self.open_until_ms = now_ms + (rules.window_ms << self.failed_trials);
+                self.trial_until_ms = 0;
             }
             return false;
         }
@@ -153,7 +153,7 @@ mod tests {
                 (4, Fail, true),
             ],
         );
-        // A probe after the pause succeeds, and the circuit closes.
+        // A trial request after the pause succeeds, and the circuit closes.
         check(
             RULES,
             &[
@@ -165,7 +165,7 @@ mod tests {
                 (10_501, Fail, true),
             ],
         );
-        // A failed probe doubles the pause; failures of requests sent before it change nothing.
+        // A failed trial request doubles the pause; failures of requests sent before it change nothing.
         check(
             RULES,
             &[
@@ -179,7 +179,7 @@ mod tests {
                 (31_000, Succeed, true),
             ],
         );
-        // A probe without a result is considered lost.
+        // A trial request without a result is considered lost.
         check(
             RULES,
             &[

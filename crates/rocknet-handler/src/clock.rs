@@ -88,7 +88,7 @@ impl Clock {
     }
 }
 
-/// One of this many immediate responses is timed. Timing needs two readings of the clock. They cost 45 ns with
+/// Number of immediate responses of which one is timed. Timing needs two readings of the clock. They cost 45 ns with
 /// `clocksource=tsc` (measured on a Xeon), and two system calls with other clock sources. An immediate response takes
 /// less than a microsecond.
 const SAMPLE_EVERY: u8 = 64;
@@ -103,7 +103,7 @@ pub struct ReadyLatency {
 }
 
 impl ReadyLatency {
-    /// Begins a request. Returns the time if the request is a sample.
+    /// Begins a request. Returns the current time if the request is a sample, otherwise `None`.
     #[inline]
     pub fn begin(&self) -> Option<Instant> {
         match self.left.get() {

@@ -37,10 +37,10 @@ pub fn redirect(status: Status, location: String) -> Response {
     response
 }
 
-/// Value of `Allow` for files, in 405 and in responses to OPTIONS.
+/// Value of `Allow` for files, in 405 responses and in responses to OPTIONS.
 pub const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
 
-/// Returns 405 for a file.
+/// Returns the 405 response for a file.
 pub fn method_not_allowed() -> Response {
     error(Status::METHOD_NOT_ALLOWED).with("Allow", FILE_METHODS)
 }

@@ -39,7 +39,7 @@ pub enum Check {
 
 /// Decides whether a request is admitted to a route. One value serves all workers.
 ///
-/// A request is checked at each route that it leads to, because the file that is served may belong to another route
+/// A request is checked at each route that it leads to, because the file that is served may belong to a different route
 /// than the path. A guard may therefore be called more than once for one request.
 pub trait Guard: Send + Sync {
     /// Decides about a request.

@@ -65,7 +65,7 @@ pub struct ExchangeRef<'a> {
 /// documentation has an example.
 pub trait Handler: Send + Sync {
     /// Responds if this needs neither waiting nor a copy of the request; otherwise returns `None`. Called on the thread
-    /// of the connection, so it must not block. The response may neither be a tunnel nor redirect to a file
+    /// of the connection, so it must not block. The response must be neither a tunnel nor an accel redirect
     /// (`X-Accel-Redirect`).
     fn handle_now(&self, _request: &ExchangeRef<'_>) -> Option<Response> {
         None
@@ -84,7 +84,7 @@ pub trait Handler: Send + Sync {
         true
     }
 
-    /// Returns true if a response may be a tunnel (`Upgrade`, or extended CONNECT by RFC 8441).
+    /// Returns true if a response may be a tunnel (`Upgrade`, or extended CONNECT by RFC 8441 and RFC 9220).
     fn accepts_tunnels(&self) -> bool {
         false
     }

@@ -22,8 +22,9 @@ const PAUSE_MS: u64 = 500;
 const MAX_DESTINATIONS: usize = 1024;
 
 /// Advice for the operator, in the log and on error pages of `dev` mode.
-pub const HINT: &str = "All local ports for connections to it are in use. Widen net.ipv4.ip_local_port_range, give the \
-                        back end more addresses, or allow fewer requests at once (`connections` of a proxy).";
+pub const HINT: &str = "All local ports for connections to this back end are in use. Widen \
+                        net.ipv4.ip_local_port_range, give the back end more addresses, or allow fewer requests at \
+                        once (`connections` of a proxy).";
 
 static PAUSED: Destinations = Destinations::new();
 
@@ -31,8 +32,8 @@ static PAUSED: Destinations = Destinations::new();
 ///
 /// # Errors
 ///
-/// The error of `connect`, or `AddrNotAvailable` while the destination is paused. `AddrNotAvailable` from `connect`
-/// pauses the destination for 500 ms.
+/// Returns the error of `connect`, or `AddrNotAvailable` while the destination is paused. `AddrNotAvailable` from
+/// `connect` pauses the destination for 500 ms.
 pub async fn connect<T>(address: SocketAddr, connect: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     PAUSED.connect(address, connect, uptime_ms).await
 }

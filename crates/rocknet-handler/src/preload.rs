@@ -45,7 +45,7 @@ pub fn is_page(status: Status) -> bool {
 }
 
 impl Preloads {
-    /// Prepares resources from decoded paths, as written in the configuration. `None` if there are no paths.
+    /// Prepares resources from decoded paths, as written in the configuration. Returns `None` without paths.
     pub fn new(paths: &[String]) -> Option<Preloads> {
         if paths.is_empty() {
             return None;
@@ -82,7 +82,7 @@ pub fn link_targets(fields: &FieldList) -> impl Iterator<Item = &[u8]> {
         .take(MAX_LINKS)
 }
 
-/// Returns the destination of a file (`as` of a preload) by its file extension.
+/// Returns the destination of a file (the parameter `as` of a preload) by its extension.
 fn destination(path: &str) -> &'static str {
     let end = path.rsplit_once('.').map_or("", |(_, end)| end).to_ascii_lowercase();
     match end.as_str() {

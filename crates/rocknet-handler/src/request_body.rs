@@ -110,8 +110,8 @@ impl RequestBody {
         }
     }
 
-    /// Returns true if the body is known to have no more bytes. Returns false as long as this is unknown, and for every
-    /// body in the spool that is longer than 0 bytes, even after all of it was read.
+    /// Returns true if the body is known to have no more bytes. For a body in the spool, returns true only if its length
+    /// is 0, and not after a longer body was read completely.
     pub fn is_empty(&self) -> bool {
         if let Some(length) = self.spooled_length() {
             return length == 0;
@@ -125,7 +125,7 @@ impl RequestBody {
     ///
     /// # Errors
     ///
-    /// If the body ended early, or could not be read from the spool.
+    /// Returns an error if the body ended early, or could not be read from the spool.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
         poll_fn(|context| self.poll_chunk(context)).await
     }
@@ -176,7 +176,7 @@ impl RequestBody {
     ///
     /// # Errors
     ///
-    /// If the body ended early, or could not be stored.
+    /// Returns an error if the body ended early, or could not be stored.
     pub async fn spool(&mut self, mut spool: SpoolWriter) -> Result<u64, BodyError> {
         while let Some(chunk) = self.chunk().await? {
             spool.add(&chunk).await?;
@@ -210,13 +210,13 @@ impl RequestBody {
         self.extras.get_or_insert_default().tee = Some(tee);
     }
 
-    /// Receives chunks until they have at least `size` bytes or the body has ended. The next call of
-    /// [`RequestBody::chunk`] returns them as one chunk. Must not be called again before that, because the bytes would
-    /// be replaced.
+    /// Receives chunks until they have at least `size` bytes in total or the body has ended. The next call of
+    /// [`RequestBody::chunk`] returns them as one chunk. Must not be called a second time before that call, because the
+    /// bytes would be replaced.
     ///
     /// # Errors
     ///
-    /// If the body ended early.
+    /// Returns an error if the body ended early.
     pub async fn buffer(&mut self, size: usize) -> Result<(), BodyError> {
         let mut buffered = Vec::new();
         while buffered.len() < size {
@@ -311,7 +311,7 @@ impl BodyChannel {
         self.trailers.borrow().is_some()
     }
 
-    /// Puts a chunk into the channel. Must be called only while [`BodyChannel::wants_chunk`] is true, because a chunk
+    /// Puts a chunk into the channel. May be called only while [`BodyChannel::wants_chunk`] is true, because a chunk
     /// that the handler has not received yet would be replaced.
     pub fn put(&self, chunk: Bytes) {
         self.is_requested.set(false);
@@ -319,7 +319,7 @@ impl BodyChannel {
         self.wake();
     }
 
-    /// Sets the trailer fields. Call it before [`BodyChannel::end`].
+    /// Sets the trailer fields. Must be called before [`BodyChannel::end`].
     pub fn put_trailers(&self, trailers: FieldList) {
         if !trailers.is_empty() {
             *self.trailers.borrow_mut() = Some(Box::new(trailers));

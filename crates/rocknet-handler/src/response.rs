@@ -71,8 +71,8 @@ impl Response {
         }
     }
 
-    /// Accepts a request to switch to `protocol`: 101 in HTTP/1.1 (RFC 9110 §7.8), 200 in HTTP/2 (RFC 8441). The server
-    /// sets `Upgrade` and `Connection`.
+    /// Accepts a request to switch to `protocol`: 101 in HTTP/1.1 (RFC 9110 §7.8), 200 in HTTP/2 (RFC 8441) and HTTP/3
+    /// (RFC 9220). The server sets `Upgrade` and `Connection`.
     pub fn tunnel(protocol: impl Into<Text>, tunnel: impl Tunnel + 'static) -> Response {
         Response {
             status: Status::SWITCHING_PROTOCOLS,
@@ -105,7 +105,7 @@ impl Response {
 pub struct FilePart {
     /// The file.
     pub file: Arc<OpenFile>,
-    /// First byte.
+    /// Offset of the first byte in the file.
     pub offset: u64,
     /// Number of bytes.
     pub length: u64,
@@ -125,7 +125,7 @@ pub enum Body {
     Parts(Vec<Part>),
     /// Bytes that are produced while the body is sent.
     Stream(Box<dyn Stream>),
-    /// No body: the handler takes over the connection (HTTP/1.1) or the stream (HTTP/2).
+    /// No body: the handler takes over the connection (HTTP/1.1) or the stream (HTTP/2, HTTP/3).
     Tunnel(Upgrade),
 }
 
@@ -152,8 +152,8 @@ pub trait Stream {
     /// Returns the next piece; `None` at the end. An error aborts the response so that the client notices.
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<std::io::Result<Bytes>>> + '_>>;
 
-    /// Returns the length of the whole body in bytes, if it is known in advance. The stream then yields exactly as many
-    /// bytes, or an error.
+    /// Returns the length of the whole body in bytes, if it is known in advance. The stream then yields exactly this
+    /// number of bytes, or an error.
     fn length(&self) -> Option<u64> {
         None
     }
@@ -182,7 +182,7 @@ impl Body {
     ///
     /// # Errors
     ///
-    /// Any other body is returned unchanged.
+    /// Returns any other body unchanged.
     #[inline]
     pub fn into_bytes(self) -> Result<Bytes, Body> {
         match self {

@@ -52,7 +52,7 @@ pub struct SiteLabel {
 
 /// Settings of the whole server.
 pub struct ServerSettings {
-    /// The table `server` of the configuration.
+    /// The section `[server]` of the configuration.
     pub server: Server,
     /// Bounds of spooled request bodies.
     pub spool: Bounds,

@@ -19,7 +19,7 @@ use crate::start_limiter::{self, StartLimiter};
 /// Size of the receive buffer for back ends, in bytes. A response up to this size can be received by one read.
 const RECEIVE_BUFFER: usize = 64 * 1024;
 
-/// Services that a worker lends to handlers. All of them belong to one thread.
+/// Services that a worker lends to handlers. The value belongs to one thread; its pool and its spool are shared.
 pub struct Services {
     /// Address of the worker's listener.
     pub address: Address,

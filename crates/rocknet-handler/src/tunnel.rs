@@ -1,9 +1,10 @@
 //! Tunnels: connections that a handler has taken over, with bytes in both directions until both sides have ended.
 //!
-//! A client requests a tunnel by `Upgrade` in HTTP/1.1 or by extended CONNECT (RFC 8441) in HTTP/2. In both cases
-//! `Request::upgrade` names the protocol. A handler accepts by [`Response::tunnel`](crate::response::Response::tunnel).
-//! From then on the client's side is a `Link`, whatever the HTTP version. An idle tunnel needs only the memory of its
-//! handler, because the buffers belong to the worker and are lent for one poll.
+//! A client requests a tunnel by `Upgrade` in HTTP/1.1, or by extended CONNECT in HTTP/2 (RFC 8441) and HTTP/3 (RFC
+//! 9220). `Request::upgrade` names the protocol in all versions. A handler accepts by
+//! [`Response::tunnel`](crate::response::Response::tunnel). From then on the client's side is a `Link` in each HTTP
+//! version. An idle tunnel needs only the memory of its handler, because the buffers belong to the worker and are lent
+//! for one poll.
 
 mod close_state;
 mod flow;
@@ -28,7 +29,8 @@ pub trait Tunnel {
     ///
     /// # Errors
     ///
-    /// If either side fails. The server then resets the client's connection so that the client notices.
+    /// Returns an error if either side fails. The server then resets the client's connection, so that the client
+    /// notices.
     fn poll(&mut self, context: &mut Context<'_>, client: &mut dyn Link, scratch: Scratch<'_>) -> Poll<io::Result<()>>;
 }
 

@@ -18,9 +18,9 @@ use rocknet_log::throttle::Cause;
 
 /// Interval of lookups for a name whose TTL is not known.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(10);
-/// Minimum lookup interval, so that a TTL of zero does not cause permanent queries.
+/// Minimum lookup interval by TTL, so that a TTL of zero does not cause permanent queries.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum lookup interval, so that a change of the address is noticed even if the TTL was long.
+/// Maximum lookup interval by TTL, so that a change of the address is noticed even if the TTL was long.
 const MAX_INTERVAL: Duration = Duration::from_secs(300);
 /// Maximum interval of lookups after a failure. An upstream that starts together with this server usually has an
 /// address a moment later.
@@ -68,7 +68,7 @@ impl BackgroundTasks {
         }
     }
 
-    /// Ends all lookups and checks. Returns whether the thread ended by `deadline`.
+    /// Ends all lookups and checks. Returns true if the thread ended by `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         self.0.stop(deadline)
     }
@@ -120,7 +120,7 @@ async fn resolve_repeatedly(upstream: Weak<Upstream>, name: String, port: u16, r
     }
 }
 
-/// Returns the time until the next lookup of a name whose TTL is `seconds`; `None` if the TTL is not known.
+/// Returns the time until the next lookup of a name. `seconds` is the TTL of the name, or `None` if it is not known.
 fn interval(seconds: Option<u32>) -> Duration {
     match seconds {
         Some(seconds) => Duration::from_secs(seconds.into()).clamp(MIN_INTERVAL, MAX_INTERVAL),

@@ -152,8 +152,7 @@ impl BufferFill {
             // Registered even while there is free space, so that dropping the reading side ends this task.
             self.queue.filler.set(Some(context.waker().clone()));
             if self.queue.buffered.get() >= self.max_buffered {
-                // While the buffer is full, each check restarts the deadline, because nothing is received from the
-                // upstream then.
+                // While the buffer is full, nothing is received, so the time must not count against the upstream.
                 self.deadline.set(self.exchange.idle_ticks());
                 return Poll::Pending;
             }

@@ -11,15 +11,15 @@ use rocknet_config::model::Priority;
 use rocknet_blocking::queue::Urgency;
 use rocknet_handler::clock::TimeSource;
 
-/// Divisor of the reserve: a quarter of the permits, which requests of low priority must not use while other requests
-/// arrive.
+/// Divisor of the limit: a quarter of the permits is the reserve, which requests of low priority must not use while
+/// other requests arrive.
 ///
 /// Without a reserve, a request of high priority could wait for a low-priority request to end, which takes about as
 /// long as a response. There is no reserve if the limit is below this number.
-const RESERVED_FRACTION: usize = 4;
+const RESERVE_DIVISOR: usize = 4;
 
-/// Time in milliseconds without any other request after which low priority may use the reserve: about as long as a user
-/// looks at a page.
+/// Time in milliseconds without a request above low priority after which low priority may use the reserve: about as
+/// long as a user looks at a page.
 const RESERVED_MS: u64 = 10_000;
 
 /// Kind of a permit. Requests count against the limit; tunnels with the kind `Tunnel` do not.
@@ -34,13 +34,15 @@ pub trait WaitQueue: Send + Sync {
     /// Returns the maximum number of concurrent requests at one upstream.
     fn limit(&self) -> usize;
 
-    /// Returns the urgency of the most urgent request of these priorities that may use the upstream `server`; `None` if
-    /// there is no such request.
-    fn urgency(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Urgency>;
+    /// Returns the urgency of the most urgent request of these priorities that may use the upstream with this id;
+    /// `None` if there is no such request. `now` is the uptime.
+    fn urgency(&self, upstream_id: u32, priorities: &[Priority], now: Duration) -> Option<Urgency>;
 
-    /// Grants a permit at the upstream `server` to the most urgent request of these priorities. Returns the task to
-    /// wake, if that request has a waker; `None` if no request or no capacity is left.
-    fn grant(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Option<Waker>>;
+    /// Grants a permit at the upstream with this id to the most urgent request of these priorities.
+    ///
+    /// Returns the waker of that request, or `Some(None)` if it has none. Returns `None` if nothing was granted,
+    /// because no request or no capacity is left.
+    fn grant(&self, upstream_id: u32, priorities: &[Priority], now: Duration) -> Option<Option<Waker>>;
 }
 
 /// Requests in flight at an upstream. Several routes may share the upstream, each with its own limit.
@@ -212,7 +214,7 @@ impl ConcurrencyLimit {
 /// Returns true if one more request may be in flight under the limit `max`. `in_flight` is a value of
 /// `ConcurrencyLimit::in_flight`.
 fn fits(in_flight: u64, max: usize, is_low: bool, is_reserved: bool) -> bool {
-    let reserved = if is_reserved { max / RESERVED_FRACTION } else { 0 };
+    let reserved = if is_reserved { max / RESERVE_DIVISOR } else { 0 };
     load(in_flight) < max && (!is_low || low(in_flight) < max - reserved)
 }
 

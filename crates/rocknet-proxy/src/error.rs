@@ -92,7 +92,7 @@ impl ProxyError {
     }
 
     /// Returns true if the upstream has not processed the request, so that it may be retried regardless of its method.
-    pub fn is_before_request(&self) -> bool {
+    pub fn is_unprocessed(&self) -> bool {
         matches!(
             self,
             ProxyError::Connect(_) | ProxyError::Resolve(_) | ProxyError::Handshake(_) | ProxyError::Refused
@@ -118,21 +118,28 @@ impl ProxyError {
             }
             ProxyError::Handshake(error) => tls_error::hint(error, upstream),
             ProxyError::NoCapacity => {
-                "All upstreams have as many requests as `connections` of the proxy permits. Raise that limit, add upstreams, or find out why they are slow.".to_owned()
+                "All upstreams have as many requests as `connections` of the proxy permits. Raise \
+                 that limit, add upstreams, or find out why they are slow."
+                    .to_owned()
             }
-            ProxyError::NoHealthyUpstream => "No upstream passes its health checks. See how it responds to `path` of `health`.".to_owned(),
+            ProxyError::NoHealthyUpstream => {
+                "No upstream passes its health checks. Request `path` of `health` from an \
+                 upstream by hand, and compare the status."
+                    .to_owned()
+            }
             ProxyError::Timeout => format!(
-                "{upstream} takes longer than `first_byte` of the proxy permits. Raise that timeout, or find out what the upstream waits for."
+                "{upstream} takes longer than `first_byte` of the proxy permits. Raise that timeout, or find out what \
+                 the upstream waits for."
             ),
-            ProxyError::ReusedConnectionClosed | ProxyError::ConnectionLost(_) | ProxyError::NoResponse => {
-                format!("{upstream} closed the connection before its response was complete. See the log of the upstream.")
-            }
-            ProxyError::InvalidH1(_) => {
-                format!("{upstream} does not respond in HTTP/1.1. Check that an HTTP server without TLS listens on this port.")
-            }
-            ProxyError::InvalidH2(_) => {
-                format!("{upstream} does not respond in HTTP/2. Check that a server that speaks HTTP/2 listens on this port.")
-            }
+            ProxyError::ReusedConnectionClosed | ProxyError::ConnectionLost(_) | ProxyError::NoResponse => format!(
+                "{upstream} closed the connection before its response was complete. See the log of the upstream."
+            ),
+            ProxyError::InvalidH1(_) => format!(
+                "{upstream} does not respond in HTTP/1.1. Check that an HTTP server without TLS listens on this port."
+            ),
+            ProxyError::InvalidH2(_) => format!(
+                "{upstream} does not respond in HTTP/2. Check that a server that speaks HTTP/2 listens on this port."
+            ),
             ProxyError::Refused => format!("{upstream} accepts no requests at present. See the log of the upstream."),
             ProxyError::StreamReset(_) => format!("{upstream} cancelled the request. See the log of the upstream."),
             ProxyError::Encode(_) | ProxyError::RequestBody(_) => return None,
@@ -196,7 +203,7 @@ pub fn from_h2(error: h2::Error, may_repeat: bool) -> ProxyError {
     }
 }
 
-/// Returns the kind of I/O error that is reported to other requests that waited for the same connection.
+/// Returns the kind of I/O error for the other requests that waited for the same connection.
 pub fn io_kind(error: &ProxyError) -> ErrorKind {
     match error {
         ProxyError::Connect(error) | ProxyError::Handshake(error) | ProxyError::ConnectionLost(error) => error.kind(),

@@ -48,35 +48,35 @@ impl ForwardedFields {
         let peer = exchange.peer;
         let own_proto: &'static [u8] = if exchange.tls.is_some() { b"https" } else { b"http" };
         let trusted = is_trusted.then(|| resolve(server, peer, request.fields));
-        let mut origin = ForwardedFields::default();
+        let mut values = ForwardedFields::default();
         if fields.has_x_forwarded() {
             if trusted.is_some() {
-                append_x_forwarded_for(request.fields, server.trusted_field, &mut origin.client);
+                append_x_forwarded_for(request.fields, server.trusted_field, &mut values.client);
             }
             match peer {
-                Client::Ip { address, .. } => address::write(address.to_canonical(), &mut origin.client),
+                Client::Ip { address, .. } => address::write(address.to_canonical(), &mut values.client),
                 // A Unix socket has no address, and its peer is on this machine.
-                Client::Local => origin.client.extend_from_slice(b"127.0.0.1"),
+                Client::Local => values.client.extend_from_slice(b"127.0.0.1"),
             }
             let (proto, host) = match &trusted {
                 Some(trusted) => (trusted.proto.as_deref(), trusted.host.as_deref()),
                 None => (None, None),
             };
-            origin.proto = proto.map_or(Cow::Borrowed(own_proto), |proto| Cow::Owned(proto.to_vec()));
-            origin.host = host.map_or(ForwardedHost::FromRequest, |host| ForwardedHost::FromProxy(host.into()));
+            values.proto = proto.map_or(Cow::Borrowed(own_proto), |proto| Cow::Owned(proto.to_vec()));
+            values.host = host.map_or(ForwardedHost::FromRequest, |host| ForwardedHost::FromProxy(host.into()));
         }
         if fields.has_standard() {
             if let Some(trusted) = &trusted {
                 let first = (trusted.host.as_deref(), trusted.proto.as_deref());
-                append_forwarded(request.fields, server.trusted_field, first, &mut origin.forwarded);
+                append_forwarded(request.fields, server.trusted_field, first, &mut values.forwarded);
             }
             let address = match peer {
                 Client::Ip { address, .. } => Some(address),
                 Client::Local => Some([127, 0, 0, 1].into()),
             };
-            forwarded::write_element(&mut origin.forwarded, address, request.authority, own_proto);
+            forwarded::write_element(&mut values.forwarded, address, request.authority, own_proto);
         }
-        origin
+        values
     }
 
     /// Returns the value of `X-Forwarded-Host`.

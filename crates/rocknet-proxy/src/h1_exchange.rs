@@ -45,6 +45,7 @@ pub struct H1Exchange {
     /// another upstream.
     body_taken: bool,
     response: ResponseReader,
+    /// True once a byte of the response was received.
     has_received: bool,
     /// True if the connection cannot be reused.
     must_close: bool,
@@ -234,7 +235,7 @@ impl H1Exchange {
                 }
                 Poll::Pending => {
                     if self.response.interim.is_some() {
-                        // The result is ignored, because the task is polled again when the interim responses were sent.
+                        // The result is ignored, because the task is polled again once the responses have been sent.
                         let _ = interim.poll_send(context, &mut self.response.interim);
                     }
                     return Poll::Pending;
@@ -387,7 +388,7 @@ impl H1Exchange {
     }
 }
 
-/// Converts to the error by which a body stream reports a truncated response.
+/// Converts to the error with which a body stream reports a truncated response.
 impl From<ProxyError> for io::Error {
     fn from(error: ProxyError) -> io::Error {
         io::Error::new(io::ErrorKind::ConnectionAborted, format!("proxy: {error}"))

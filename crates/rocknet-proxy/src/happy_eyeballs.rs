@@ -59,8 +59,8 @@ struct Attempts {
 }
 
 impl Attempts {
-    /// Returns the stream of an attempt that succeeded, or `None` if an attempt failed. Pending while all attempts are
-    /// running.
+    /// Returns the stream of an attempt that succeeded, or `None` if an attempt failed. Pending until an attempt has
+    /// finished.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<TcpStream>> {
         for index in 0..self.running.len() {
             match self.running[index].as_mut().poll(context) {

@@ -38,7 +38,7 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// Builds the head. If `upgrade` is given, fields that are meant for the proxy itself are dropped.
+    /// Builds the head. With `upgrade`, the accepted protocol switch, fields that are meant for the proxy are dropped.
     pub fn new(
         response: &response::Response<'_>,
         framing: ResponseBodyFraming,

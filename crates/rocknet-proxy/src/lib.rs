@@ -149,8 +149,7 @@ async fn forward(
         let buffered = match proxy.request_buffering {
             RequestBuffering::None => Ok(()),
             RequestBuffering::First(most) => Box::pin(body.buffer(most)).await,
-            // In a streaming call both sides may take turns, so the response possibly begins before the request has
-            // ended.
+            // In a streaming call both sides may take turns, so the response may begin before the request has ended.
             RequestBuffering::Whole if grpc::is_call(request) => Ok(()),
             RequestBuffering::Whole => {
                 let bounds = route.server.spool.clone();
@@ -188,7 +187,7 @@ async fn forward(
         };
         let upstream = Arc::clone(&permit.upstream);
         let started = Instant::now();
-        // A request that is not idempotent is never sent twice, so it may use only a connection that was idle briefly.
+        // A request that is not idempotent is never sent twice, so it may use only a connection with a short idle time.
         let mut pooled = pool.take(&upstream, sent.is_idempotent(), services.clock.uptime_ms());
         let result = loop {
             if upstream.http2 {
@@ -250,7 +249,7 @@ async fn forward(
         // A server that shuts down closes connections that it has not accepted, and resets connections with unread
         // data. Therefore a lost connection permits another try.
         let is_lost = matches!(error, ProxyError::NoResponse | ProxyError::ConnectionLost(_)) && sent.is_idempotent();
-        let may_retry = error.is_before_request() || is_lost;
+        let may_retry = error.is_unprocessed() || is_lost;
         let will_retry =
             may_retry && proxy.has_others(upstream.id) && tries < MAX_TRIES && restore_body(&mut request_body, &replay);
         if !will_retry {
@@ -295,7 +294,7 @@ fn balance_key<'a>(
     }
 }
 
-/// Timeouts of the proxy, in ticks of the worker's timer wheel.
+/// Timeouts of the proxy, in ticks of the worker's timer wheel; see the fields of [`Proxy`].
 #[derive(Clone, Copy)]
 struct Timeouts {
     first_byte: u32,

@@ -205,7 +205,8 @@ pub fn log_dropped() {
     };
     if cause.may_be_logged() {
         tracing::warn!(
-            "a mirrored request was dropped: the mirror does not keep up, or the request bodies being copied are too large"
+            "a mirrored request was dropped: the mirror does not keep up, or the request bodies being copied are too \
+             large"
         );
     }
 }
@@ -254,7 +255,7 @@ async fn try_send(copy: &mut MirroredRequest) -> Result<(), String> {
             })?;
             send_and_drain(stream, copy).await
         }
-        ConnectTarget::Unresolved => Err("its name is not resolved yet".to_owned()),
+        ConnectTarget::Unresolved => Err("the name of the mirror is not resolved yet".to_owned()),
         ConnectTarget::Failed(error) => Err(error.to_string()),
     }
 }

@@ -37,7 +37,7 @@ struct IdleConnections {
 }
 
 impl ConnectionPool {
-    /// Takes an idle connection that is not known to be closed by the upstream. A request that is not idempotent gets
+    /// Takes an idle connection that the upstream is not known to have closed. A request that is not idempotent gets
     /// only a connection that was idle for less than [`SAFE_IDLE_MS`].
     pub(super) fn take(&self, upstream: &Upstream, is_idempotent: bool, now_ms: u64) -> Option<Box<H1Connection>> {
         let mut by_upstream = self.by_upstream.borrow_mut();

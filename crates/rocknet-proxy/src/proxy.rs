@@ -33,7 +33,7 @@ pub(super) const MAX_H2_ATTEMPTS: u32 = 3;
 /// their clients mostly send one request at a time on a connection.
 pub(super) const DEFAULT_CONNECTIONS: u32 = 1024;
 
-/// Fraction of its weight with which a recovered upstream starts. The fraction rises to 1 during `slow_start`.
+/// Factor of the weight with which a recovered upstream starts. The factor rises to 1 during `slow_start`.
 const MIN_WEIGHT_FACTOR: f64 = 0.1;
 
 /// Proxy of one route: its upstream group, with limits, timeouts and rewrite rules.
@@ -69,7 +69,7 @@ pub struct Proxy {
     pub(super) connect: Duration,
     /// Timeout from the last sent piece of the request to the response head.
     pub(super) first_byte: Duration,
-    /// Timeout between two pieces of a body; also the lifetime of idle connections.
+    /// Timeout between two pieces of a body; also the maximum time for which an idle connection is kept.
     pub(super) idle: Duration,
     /// Write timeout of a tunnel: the maximum time in which the upstream accepts no bytes.
     pub(super) send_stall: Duration,
@@ -117,7 +117,7 @@ impl Proxy {
         let max_requests = model.connections.unwrap_or(DEFAULT_CONNECTIONS);
         let is_backup = |member: &Member| member.role == UpstreamRole::Backup;
         let upstreams_of_queue =
-            lasting_members(&members).map(|member| (Arc::clone(&member.upstream), is_backup(member)));
+            non_draining_members(&members).map(|member| (Arc::clone(&member.upstream), is_backup(member)));
         let queue = upstreams.queue(upstreams_of_queue.collect(), max_requests);
         Ok(Proxy {
             max_weight: active_members(&members).map(|member| member.weight).fold(0.0, f64::max),
@@ -170,7 +170,7 @@ impl Proxy {
 
     /// Returns true if there is an upstream other than `tried` that may get new clients.
     pub(super) fn has_others(&self, tried: u32) -> bool {
-        lasting_members(&self.members).any(|member| member.upstream.id != tried)
+        non_draining_members(&self.members).any(|member| member.upstream.id != tried)
     }
 
     /// Selects an upstream for the request and returns a permit for it. Waits if all upstreams are at their limit.
@@ -198,7 +198,7 @@ impl Proxy {
             let upstream = &member.upstream;
             Some(upstream.id) != excluded && !upstream.is_unhealthy() && upstream.is_available(now_ms)
         };
-        let excluded = excluded.filter(|_| lasting_members(&self.members).any(is_other));
+        let excluded = excluded.filter(|_| non_draining_members(&self.members).any(is_other));
         let ticks = wheel.ticks(self.queue_timeout);
         let permit = Box::pin(
             self.queue
@@ -206,7 +206,7 @@ impl Proxy {
         )
         .await;
         let permit = permit.ok_or(ProxyError::NoCapacity)?;
-        if lasting_members(&self.members).all(|member| member.upstream.is_unhealthy()) {
+        if non_draining_members(&self.members).all(|member| member.upstream.is_unhealthy()) {
             return Err(ProxyError::NoHealthyUpstream);
         }
         Ok(permit)
@@ -220,7 +220,7 @@ impl Proxy {
         draw: impl Fn() -> u64,
     ) -> Result<Permit, ProxyError> {
         if let [only] = &self.members[..] {
-            // The breaker is skipped: with only one upstream, its refusal would replace one error by another.
+            // The breaker is not queried: with only one upstream, it could only replace one error with another.
             return match only.upstream.is_unhealthy() {
                 true => Err(ProxyError::NoHealthyUpstream),
                 false => self.admit(only, selection.priority, now_ms),
@@ -229,16 +229,16 @@ impl Proxy {
         if let Some(drawn) = self.draw_two(selection, excluded, now_ms, &draw) {
             return self.admit(drawn, selection.priority, now_ms);
         }
-        let is_kept = |member: &Member| selection.sticky == Some(member.upstream.name_hash);
+        let is_sticky = |member: &Member| selection.sticky == Some(member.upstream.name_hash);
         let healthy = self.members.iter().filter(|member| !member.upstream.is_unhealthy());
-        let usable = healthy.filter(|member| member.role != UpstreamRole::Drain || is_kept(member));
+        let usable = healthy.filter(|member| member.role != UpstreamRole::Drain || is_sticky(member));
         // The smallest rank is the best. An upstream that the breaker has paused is preferred to the one that this
         // request has just tried; the latter is used only if there is no other.
         let ranked = usable.map(|member| {
             let was_tried = Some(member.upstream.id) == excluded;
             let is_paused = !member.upstream.is_available(now_ms);
-            let is_idle_backup = member.role == UpstreamRole::Backup && !is_kept(member);
-            ((was_tried, is_paused, is_idle_backup), member)
+            let is_backup = member.role == UpstreamRole::Backup && !is_sticky(member);
+            ((was_tried, is_paused, is_backup), member)
         });
         let ranked: Vec<_> = ranked.collect();
         let best = ranked
@@ -346,7 +346,7 @@ impl Proxy {
         }
     }
 
-    /// Returns the fraction of its weight that an upstream has at present, from [`MIN_WEIGHT_FACTOR`] to 1.
+    /// Returns the factor by which slow start reduces the weight of an upstream now, from [`MIN_WEIGHT_FACTOR`] to 1.
     fn weight_factor(&self, upstream: &Upstream, now_ms: u64) -> f64 {
         match upstream.recovered_at_ms() {
             // The clock of this worker may lag behind the clock of the thread that recorded the recovery.
@@ -386,7 +386,7 @@ fn active_members(members: &[Member]) -> impl Iterator<Item = &Member> {
 }
 
 /// Returns the members that may get new clients: active upstreams and backups.
-fn lasting_members(members: &[Member]) -> impl Iterator<Item = &Member> {
+fn non_draining_members(members: &[Member]) -> impl Iterator<Item = &Member> {
     members.iter().filter(|member| member.role != UpstreamRole::Drain)
 }
 

@@ -31,11 +31,11 @@ pub fn for_client(client: Client, address: &Address) -> ProxyHeader {
     }
 }
 
-/// Appends the header in `version` to `out`.
-pub fn write(version: ProxyProtocol, announced: &ProxyHeader, out: &mut Vec<u8>) {
+/// Appends `header` to `out`, in this version of the protocol.
+pub fn write(version: ProxyProtocol, header: &ProxyHeader, out: &mut Vec<u8>) {
     match version {
-        ProxyProtocol::V1 => write_v1(out, announced),
-        ProxyProtocol::V2 => write_v2(out, announced),
+        ProxyProtocol::V1 => write_v1(out, header),
+        ProxyProtocol::V2 => write_v2(out, header),
     }
 }
 

@@ -20,9 +20,9 @@ use crate::upstream::Upstream;
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::forwarded::is_trusted;
 
-/// Fields that are not forwarded: fields that frame a message or control its connection (RFC 9110 §7.6.1), and fields
-/// that RockNet sets. `Proxy` is dropped because a program behind a CGI-like upstream would use its value as the
-/// address of a proxy (httpoxy).
+/// Fields that are not forwarded: fields that frame a message or control its connection (RFC 9110 §7.6.1), fields that
+/// RockNet handles, and fields that it sets. `Proxy` is dropped because a program behind a CGI-like upstream would use
+/// its value as the address of a proxy (httpoxy).
 const NOT_PASSED: KnownFieldSet = KnownFieldSet::of(&[
     KnownField::Connection,
     KnownField::ContentLength,
@@ -66,7 +66,7 @@ pub struct UpstreamRequest<'p> {
     stripped: usize,
     request: &'p Request<'p>,
     /// Fields that describe the client.
-    origin: ForwardedFields,
+    forwarded: ForwardedFields,
     /// True if the peer is a trusted proxy.
     is_trusted: bool,
     /// Protocol switch that the request offers.
@@ -101,14 +101,14 @@ impl<'p> UpstreamRequest<'p> {
             rewrite,
             stripped,
             request,
-            origin: ForwardedFields::new(rewrite.forwarded, request, exchange, server, is_trusted),
+            forwarded: ForwardedFields::new(rewrite.forwarded, request, exchange, server, is_trusted),
             is_trusted,
             upgrade: UpgradeRequest::from_request(request).map(Rc::new),
             length,
         }
     }
 
-    /// Returns the method for the upstream. Extended CONNECT becomes a GET with `Upgrade` in HTTP/1.1 (RFC 8441 §5).
+    /// Returns the method for the upstream. Extended CONNECT (RFC 8441, RFC 9220) becomes a GET request with `Upgrade`.
     pub fn method(&self) -> Method {
         match self.request.method {
             Method::Connect => Method::Get,
@@ -174,8 +174,8 @@ impl<'p> UpstreamRequest<'p> {
         self.write(upstream, H1HeadWriter { engine, out })
     }
 
-    /// Encodes the head with the encoder of an HTTP version.
-    pub fn write(&self, upstream: &Upstream, form: impl HeadWriter) -> Result<(), EncodeError> {
+    /// Encodes the head with `writer`, the encoder of an HTTP version.
+    pub fn write(&self, upstream: &Upstream, writer: impl HeadWriter) -> Result<(), EncodeError> {
         let request = self.request;
         let fields = request.fields;
         let target = self.target();
@@ -229,14 +229,10 @@ impl<'p> UpstreamRequest<'p> {
         let own = [
             own(KnownField::SecWebSocketKey, &b"Sec-WebSocket-Key"[..], key),
             own(KnownField::Cookie, b"Cookie", &cookie),
-            own(KnownField::XForwardedFor, b"X-Forwarded-For", &self.origin.client),
-            own(KnownField::XForwardedProto, b"X-Forwarded-Proto", &self.origin.proto),
-            own(
-                KnownField::XForwardedHost,
-                b"X-Forwarded-Host",
-                self.origin.host(request),
-            ),
-            own(KnownField::Forwarded, b"Forwarded", &self.origin.forwarded),
+            own(KnownField::XForwardedFor, b"X-Forwarded-For", &self.forwarded.client),
+            own(KnownField::XForwardedProto, b"X-Forwarded-Proto", &self.forwarded.proto),
+            own(KnownField::XForwardedHost, b"X-Forwarded-Host", self.forwarded.host(request)),
+            own(KnownField::Forwarded, b"Forwarded", &self.forwarded.forwarded),
             own(KnownField::Via, b"Via", via(request.version)),
         ];
         let own = own.into_iter().filter(|field| !field.value.is_empty());
@@ -246,7 +242,7 @@ impl<'p> UpstreamRequest<'p> {
             .iter()
             .filter(|(name, value)| !value.is_empty() && !name.eq_ignore_ascii_case("host"));
         let added = added.map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes()));
-        form.write(&line, all.chain(added))
+        writer.write(&line, all.chain(added))
     }
 
     /// Returns the request target. It differs from the client's target if a rewrite rule was applied, a prefix is

@@ -47,7 +47,7 @@ pub fn write(raw: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Returns true if a decoded path contains a backslash and, when split at slashes and backslashes, has a dot segment.
-/// An encoded slash counts as a backslash, because decoding turns it into one. Rules do not split paths at backslashes.
+/// An encoded slash counts as a backslash, because RockNet decodes it to one. Rules do not split paths at backslashes.
 /// An upstream that decodes first, or treats a backslash as a slash, would therefore resolve a different path.
 pub fn hides_dots(path: &str) -> bool {
     path.contains('\\') && path.split(['/', '\\']).any(|piece| matches!(piece, "." | ".."))

@@ -129,8 +129,8 @@ fn config(key: &TlsConfigKey, certificate: Option<&Certificate>) -> Result<Clien
         }
         None => builder.with_no_client_auth(),
     };
-    // Only one protocol is offered, because the pool of the request depends on the protocol and is selected before
-    // there is a connection.
+    // Only one protocol is offered, because each protocol has its own pool, which is selected before there is a
+    // connection.
     config.alpn_protocols = vec![if key.http2 {
         HTTP_2.to_vec()
     } else {
@@ -151,7 +151,8 @@ fn system_roots() -> Result<RootCertStore, String> {
             .map(|error| format!(" ({error})"))
             .unwrap_or_default();
         return Err(format!(
-            "the system has no usable certificate authority{why}: install its list (Debian: ca-certificates), or name one with `ca`"
+            "the system has no usable certificate authority{why}: install its list (Debian: ca-certificates), or name \
+             one with `ca`"
         ));
     }
     Ok(store)

@@ -28,7 +28,7 @@ pub trait Dialer: Send + Sync {
     fn dial(&self, upstream: &str) -> io::Result<Box<dyn Link>>;
 }
 
-/// Calls a method of the link, whatever the variant of the transport.
+/// Calls a method of the link in any variant of the transport.
 macro_rules! on {
     ($transport:expr, $link:ident => $call:expr) => {
         match $transport {

@@ -216,7 +216,8 @@ mod tests {
     #[test]
     fn names_are_tried_in_the_order_of_resolv_conf() {
         let conf = ResolvConf::read(
-            "# x\nnameserver 127.0.0.53\nnameserver fe80::1%eth0\nnameserver ::1\nsearch a.test b.test\noptions edns0 ndots:2\n",
+            "# x\nnameserver 127.0.0.53\nnameserver fe80::1%eth0\nnameserver ::1\nsearch a.test b.test\n\
+             options edns0 ndots:2\n",
         );
         assert_eq!(
             conf.servers,

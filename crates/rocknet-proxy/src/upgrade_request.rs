@@ -1,7 +1,8 @@
 //! Protocol switch that is requested from an upstream by `Upgrade`, and the check of the upstream's response.
 //!
 //! Upstreams receive `Upgrade` even if the client sent extended CONNECT. Extended CONNECT has no key for the WebSocket
-//! handshake (RFC 8441 §5), so the proxy generates the key and verifies the upstream's `Sec-WebSocket-Accept`.
+//! handshake (RFC 8441 §5, RFC 9220 §3), so the proxy generates the key and verifies the upstream's
+//! `Sec-WebSocket-Accept`.
 
 use aws_lc_rs::{digest, rand};
 use rocknet_proto::fields::{Fields, KnownField};

@@ -20,7 +20,7 @@ pub struct Upstream {
     pub id: u32,
     /// Clock of the server.
     pub(super) time: TimeSource,
-    /// Address as the configuration writes it.
+    /// Address as written in the configuration.
     pub name: Arc<str>,
     /// Value of `Host` for requests without this field, which HTTP/1.0 permits.
     pub host: Box<str>,
@@ -156,8 +156,8 @@ impl Upstream {
         if !is_unhealthy {
             self.recovered_ms.store(self.time.uptime_ms().max(1), Ordering::Relaxed);
         }
-        // Waiting requests may now use one more upstream. If all are unhealthy, they receive a permit and then an
-        // error.
+        // Waiting requests may now use one more upstream. If all upstreams are unhealthy, the requests receive a permit
+        // and then an error.
         self.limit.grant_to_waiting();
     }
 

@@ -52,28 +52,29 @@ impl UpstreamQueue {
 
     /// Registers the queue at all its upstreams, which then grant it free capacity.
     pub fn register(self: &Arc<UpstreamQueue>) {
-        for server in self.upstreams() {
+        for upstream in self.upstreams() {
             let queue = Arc::downgrade(self);
-            server.limit.register_queue(queue);
+            upstream.limit.register_queue(queue);
         }
     }
 
     /// Returns the upstreams of the queue.
     pub fn upstreams(&self) -> impl Iterator<Item = &Arc<Upstream>> {
-        self.upstreams.iter().map(|(server, _)| server)
+        self.upstreams.iter().map(|(upstream, _)| upstream)
     }
 
-    /// Returns a predicate for the requests that may now be sent to the upstream `server`, or `None` if no request may
-    /// be sent to it.
+    /// Returns a predicate for the requests that may now be sent to the upstream with this id, or `None` if no request
+    /// may be sent to it.
     ///
     /// A request is sent to an upstream only if the request excludes all better upstreams. A healthy upstream is better
     /// than an unhealthy one. If both are equally healthy, an available upstream is better than a paused one. If that
     /// is equal too, an active upstream is better than a backup.
-    fn eligible(&self, server: u32, now: Duration) -> Option<impl Fn(&Arc<WaitingRequest>) -> bool> {
-        let rank = |(server, is_backup): &(Arc<Upstream>, bool)| {
-            (server.is_unhealthy(), !server.is_available(millis(now)), *is_backup)
+    fn eligible(&self, upstream_id: u32, now: Duration) -> Option<impl Fn(&Arc<WaitingRequest>) -> bool> {
+        let rank = |(upstream, is_backup): &(Arc<Upstream>, bool)| {
+            (upstream.is_unhealthy(), !upstream.is_available(millis(now)), *is_backup)
         };
-        let own_rank = self.upstreams.iter().find(|(other, _)| other.id == server).map(rank);
+        let own = self.upstreams.iter().find(|(other, _)| other.id == upstream_id);
+        let own_rank = own.map(rank);
         let mut better = self
             .upstreams
             .iter()
@@ -83,7 +84,7 @@ impl UpstreamQueue {
         // A request excludes at most one upstream, so two better upstreams rule out every request.
         let is_any_eligible = better.is_none() || another.is_none() && self.excluding.load(Ordering::SeqCst) > 0;
         is_any_eligible.then_some(move |request: &Arc<WaitingRequest>| {
-            request.excluded != Some(server) && (better.is_none() || better == request.excluded)
+            request.excluded != Some(upstream_id) && (better.is_none() || better == request.excluded)
         })
     }
 
@@ -103,14 +104,14 @@ impl UpstreamQueue {
             rules,
             permit: OneshotSlot::default(),
         });
-        let uptime_ms = self.upstreams().next().map_or(0, |server| server.time.uptime_ms());
+        let uptime_ms = self.upstreams().next().map_or(0, |first| first.time.uptime_ms());
         let now = Duration::from_millis(uptime_ms);
         let ticket = lock(&self.queue).push(priority, Arc::clone(&request), now).ok()?;
         self.excluding
             .fetch_add(usize::from(excluded.is_some()), Ordering::SeqCst);
         self.upstreams
             .iter()
-            .for_each(|(server, _)| server.limit.add_waiting(priority));
+            .for_each(|(upstream, _)| upstream.limit.add_waiting(priority));
         let guard = QueueGuard {
             queue: self,
             request,
@@ -122,7 +123,7 @@ impl UpstreamQueue {
             // Another request may have released its permit before this request was in the queue.
             self.upstreams
                 .iter()
-                .for_each(|(server, _)| server.limit.grant_to_waiting());
+                .for_each(|(upstream, _)| upstream.limit.grant_to_waiting());
             let step = remaining.min(RECHECK_TICKS);
             deadline.set(step);
             let permit = guard.request.permit.wait(deadline).await;
@@ -139,22 +140,22 @@ impl WaitQueue for UpstreamQueue {
         self.max_requests
     }
 
-    fn urgency(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Urgency> {
+    fn urgency(&self, upstream_id: u32, priorities: &[Priority], now: Duration) -> Option<Urgency> {
         if priorities.is_empty() {
             return None;
         }
-        let eligible = self.eligible(server, now)?;
+        let eligible = self.eligible(upstream_id, now)?;
         lock(&self.queue).urgency_of(priorities, now, eligible)
     }
 
-    fn grant(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Option<Waker>> {
-        let eligible = self.eligible(server, now)?;
-        let server = self.upstreams().find(|own| own.id == server)?;
+    fn grant(&self, upstream_id: u32, priorities: &[Priority], now: Duration) -> Option<Option<Waker>> {
+        let eligible = self.eligible(upstream_id, now)?;
+        let upstream = self.upstreams().find(|own| own.id == upstream_id)?;
         let mut queue = lock(&self.queue);
         let priority = queue.urgency_of(priorities, now, &eligible)?.priority;
-        let permit = server.try_acquire(self.max_requests, priority, millis(now))?;
+        let permit = upstream.try_acquire(self.max_requests, priority, millis(now))?;
         let (_, request) = queue.pop_where(&[priority], now, &eligible)?;
-        server.request_started(millis(now), request.rules);
+        upstream.request_started(millis(now), request.rules);
         // The lock is held until the permit is stored. Therefore a request that is cancelled is either still in the
         // queue or has a permit to give back.
         Some(request.permit.set(permit))
@@ -174,7 +175,7 @@ impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
         lock(&self.queue.queue).cancel(self.ticket);
         let upstreams = self.queue.upstreams.iter();
-        upstreams.for_each(|(server, _)| server.limit.remove_waiting(self.priority));
+        upstreams.for_each(|(upstream, _)| upstream.limit.remove_waiting(self.priority));
         let excludes = self.request.excluded.is_some();
         self.queue.excluding.fetch_sub(usize::from(excludes), Ordering::SeqCst);
         drop(self.request.permit.take());

@@ -83,10 +83,10 @@ impl Upstreams {
         resolve: Resolve,
         tls: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
     ) -> Arc<Upstream> {
-        let verified = tls
+        let tls_key = tls
             .as_ref()
-            .map(|(secure, name)| (secure.id, name.to_str().into_owned()));
-        let key = (model.clone(), health.cloned(), resolve, verified);
+            .map(|(config, name)| (config.id, name.to_str().into_owned()));
+        let key = (model.clone(), health.cloned(), resolve, tls_key);
         let mut all = lock(&self.all);
         if let Some(upstream) = all.get(&key).and_then(Weak::upgrade) {
             return upstream;
@@ -111,10 +111,10 @@ impl Upstreams {
 
     /// Returns the queue for these upstreams, each with a flag that is true for a backup. `max_requests`: maximum
     /// number of concurrent requests at one upstream.
-    pub(super) fn queue(&self, servers: Vec<(Arc<Upstream>, bool)>, max_requests: u32) -> Arc<UpstreamQueue> {
-        let mut ids: Vec<_> = servers
+    pub(super) fn queue(&self, upstreams: Vec<(Arc<Upstream>, bool)>, max_requests: u32) -> Arc<UpstreamQueue> {
+        let mut ids: Vec<_> = upstreams
             .iter()
-            .map(|(server, is_backup)| (server.id, *is_backup))
+            .map(|(upstream, is_backup)| (upstream.id, *is_backup))
             .collect();
         ids.sort_unstable();
         let mut queues = lock(&self.queues);
@@ -123,7 +123,7 @@ impl Upstreams {
         if let Some(queue) = queues.get(&key).and_then(Weak::upgrade) {
             return queue;
         }
-        let queue = Arc::new(UpstreamQueue::new(servers, max_requests as usize));
+        let queue = Arc::new(UpstreamQueue::new(upstreams, max_requests as usize));
         queues.insert(key, Arc::downgrade(&queue));
         queue.register();
         queue

@@ -120,8 +120,7 @@ impl Rules {
                 Action::Pass => {}
                 Action::Rewrite(to) => {
                     to.write(&target, star, &mut written);
-                    // The lookup of the route refuses a target that is not a valid path, so no further rule is
-                    // applied.
+                    // The route lookup refuses a target that is not a valid path, so no further rule is applied.
                     let path = decoded(split_target(&written).0);
                     let is_path = path.is_some();
                     current = CurrentTarget {
@@ -150,7 +149,7 @@ impl Rules {
     }
 }
 
-/// Decodes a path for the match with patterns; `None` if the path is refused regardless of the rules.
+/// Decodes a path for matching; `None` if the path is refused regardless of the rules.
 fn decoded(raw: &[u8]) -> Option<String> {
     match SafePath::parse(raw) {
         Ok(path) => Some(path.as_str().to_owned()),

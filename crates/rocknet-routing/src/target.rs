@@ -279,9 +279,9 @@ fn is_written_query(byte: u8) -> bool {
     is_path(byte) || byte == b'?'
 }
 
-/// Returns true for characters of a request's query that are kept as received. Browsers leave many characters
-/// unencoded. Only spaces, control characters, bytes outside ASCII, and characters that could end a quoted attribute, a
-/// tag or the query are therefore encoded.
+/// Returns true for characters of a request's query that are kept as received. Browsers send many characters unencoded,
+/// so only those that could do harm are encoded. These are spaces, control characters, bytes outside ASCII, and
+/// characters that could end a quoted attribute, a tag or the query.
 fn is_sent_query(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\"<>#".contains(&byte)
 }

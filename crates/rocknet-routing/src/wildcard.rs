@@ -8,6 +8,7 @@ use memchr::memmem;
 pub(super) struct Wildcard {
     /// Texts between the stars, in lower case if case is ignored. A single piece means that the pattern has no star.
     pieces: Box<[Box<[u8]>]>,
+    /// True if the case of ASCII letters is ignored.
     folds_case: bool,
 }
 

@@ -29,9 +29,11 @@ impl Bound {
 /// Positions of one entry in the queues, by [`Bound`].
 pub(super) type Positions = [Option<Position>; Bound::EACH.len()];
 
+/// The eviction queues of all bounds, by [`Bound`].
 pub(super) struct EvictionQueues([EvictionQueue; Bound::EACH.len()]);
 
 impl EvictionQueues {
+    /// Creates empty queues for `memory` bytes of all entries and `files` open files.
     pub fn new(memory: u64, files: u64) -> EvictionQueues {
         EvictionQueues(Bound::EACH.map(|bound| match bound {
             Bound::Fallbacks => EvictionQueue::new(EntryKind::Fallback.limit(memory)),
@@ -41,6 +43,7 @@ impl EvictionQueues {
         }))
     }
 
+    /// Sets the maximum size of all entries in bytes. The caller evicts entries afterwards.
     pub fn set_memory(&mut self, memory: u64) {
         self.of_mut(Bound::Fallbacks)
             .set_limit(EntryKind::Fallback.limit(memory));
@@ -56,7 +59,7 @@ impl EvictionQueues {
         &mut self.0[bound as usize]
     }
 
-    /// Adds an entry to each queue whose bound applies to it.
+    /// Adds an entry to each queue whose bound applies to it. `now` is the uptime in milliseconds.
     pub fn push(&mut self, key: &Key, entry: &Entry, now: u64) -> Positions {
         let (bytes, files, kind) = (weight(&key.1, entry), entry.descriptors(), entry.kind());
         Bound::EACH.map(|bound| {
@@ -79,7 +82,7 @@ impl EvictionQueues {
         }
     }
 
-    /// Adds bytes to an entry.
+    /// Adds `bytes` to the share of an entry in each bound that counts bytes.
     pub fn grow(&mut self, positions: &Positions, bytes: u64) {
         for bound in [Bound::Fallbacks, Bound::Missing, Bound::Total] {
             if let Some(position) = positions[bound as usize] {

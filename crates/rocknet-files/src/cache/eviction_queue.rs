@@ -12,6 +12,7 @@ use super::key::Key;
 pub(super) struct EvictionQueue {
     queue: BTreeMap<Position, QueuedEntry>,
     next: Position,
+    /// Sum of all shares.
     used: u64,
     limit: u64,
     max_len: usize,
@@ -24,6 +25,7 @@ pub(super) struct QueuedEntry {
     pub key: Key,
     /// Uptime at which the entry was queued, in milliseconds.
     pub since: u64,
+    /// Bytes or open files that the entry counts against the limit.
     pub share: u64,
 }
 
@@ -88,6 +90,7 @@ impl EvictionQueue {
         self.used
     }
 
+    /// Returns true if the shares exceed the limit, or the number of entries its maximum.
     pub fn is_over(&self) -> bool {
         self.used > self.limit || self.queue.len() > self.max_len
     }

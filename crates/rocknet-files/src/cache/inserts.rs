@@ -56,8 +56,8 @@ pub(super) fn channel() -> (InsertSender, InsertReceiver) {
 }
 
 impl InsertSender {
-    /// Sends an entry, or returns it if the channel is full. `notify` wakes the cache thread. If it returns false, the
-    /// wake-up has failed, and the next insert tries again.
+    /// Sends an entry, or returns it if the channel is full. `notify` wakes the cache thread, and returns false if that
+    /// failed. The next insert then tries again.
     pub fn send(&self, key: Key, entry: Arc<Entry>, notify: impl FnOnce() -> bool) -> Result<(), Arc<Entry>> {
         let bytes = weight(&key.1, &entry);
         if !self.budget.try_reserve(bytes) {
@@ -83,7 +83,7 @@ impl InsertReceiver {
         Some(insert)
     }
 
-    /// Requests a new notification. Call this before taking the last pending inserts, so that no insert is missed.
+    /// Requests a new notification. Must be called before the pending inserts are taken, so that no insert is missed.
     pub fn rearm(&self) {
         self.is_notified.store(false, Ordering::Release);
     }

@@ -146,7 +146,7 @@ impl Hit {
         slot + hit + 4 * size_of::<usize>()
     }
 
-    /// Replaces a retired entry by its replacement, if there is one.
+    /// Exchanges a retired entry for its replacement, if there is one.
     #[cold]
     fn follow_replacement(&mut self) {
         if let Hit::Entry(cached) = self

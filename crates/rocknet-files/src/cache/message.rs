@@ -24,7 +24,7 @@ pub(super) enum Message {
     InsertsPending,
     /// Requests a reply once all earlier messages are processed.
     Flush { done: oneshot::Sender<()> },
-    /// Requests a check whether the entry of a path is unchanged.
+    /// Requests a check of whether the entry of a path is unchanged.
     Revalidate { tree: Arc<Tree>, path: Arc<str> },
     /// A load job has ended.
     Loaded {

@@ -212,7 +212,7 @@ impl FileCache {
         })
     }
 
-    /// Revalidates an entry in the background.
+    /// Revalidates the entry of a path in the background.
     pub fn revalidate(&self, tree: &Arc<Tree>, path: &Arc<str>) {
         // If the channel is full, the entry is revalidated by the first lookup after it has become stale.
         let _ = self.messages.try_send(Message::Revalidate {
@@ -221,7 +221,7 @@ impl FileCache {
         });
     }
 
-    /// Records that an entry has grown by `bytes`, because an encoded variant was added.
+    /// Records that an entry has grown by `bytes`, because an encoded variant was added. Lost if the channel is full.
     pub fn entry_grew(&self, tree: u32, path: &Arc<str>, bytes: u64) {
         let _ = self.messages.try_send(Message::EntryGrew {
             key: (tree, Arc::clone(path)),

@@ -60,7 +60,7 @@ impl WorkerCache {
             false => self.cache.look_up_shared(&tree, &path).await,
         }?;
         let cached = Rc::new(CachedEntry::new(entry, tree, path));
-        // The configuration may have been replaced meanwhile, and in the new one the sites have other numbers.
+        // The configuration may have been replaced meanwhile. In the new one, sites have different numbers.
         if !cached.entry.is_retired() && self.generation.get() == key.generation {
             self.l1().insert(key.site, raw, Hit::Entry(Rc::clone(&cached)));
         }

@@ -77,7 +77,7 @@ impl SpooledBody {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
         if let Some(job) = &mut self.reading {
             let read = ready!(Pin::new(job).poll(context));
@@ -134,12 +134,12 @@ impl FileHandle {
         Arc::new(FileHandle { file, reservation })
     }
 
-    /// Writes at an offset, if `server.spool.disk` permits. Blocks on the disk.
+    /// Writes at an offset, unless that exceeds `server.spool.disk`. Blocks on the disk.
     pub(super) fn write(&self, bytes: &[u8], offset: u64, bounds: &Bounds) -> Result<(), Error> {
         let mut reservation = self.reservation.lock().unwrap_or_else(PoisonError::into_inner);
         reservation.grow_to(offset + bytes.len() as u64, bounds)?;
         let written = self.file.write_all_at(bytes, offset);
-        written.map_err(|error| store::failed(&error, &bounds.folder, "written"))
+        written.map_err(|error| store::failed(&error, &bounds.folder, "written to"))
     }
 }
 
@@ -171,7 +171,7 @@ impl SpoolFile {
         Ok(self.pool.spawn(self.priority, move || {
             let mut bytes = vec![0; length];
             let read = read_range(&handle.file, offset, &mut bytes);
-            read.map_err(|error| store::failed(&error.into(), &folder, "read back"))?;
+            read.map_err(|error| store::failed(&error.into(), &folder, "read from"))?;
             Ok(bytes)
         }))
     }

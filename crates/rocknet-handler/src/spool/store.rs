@@ -15,11 +15,13 @@ use tracing::Level;
 use rocknet_blocking::{JobError, Pool};
 use rocknet_log::throttle::Cause;
 
-/// Spooled bodies can use a 16th of the process's descriptors, with a minimum and a maximum. Most descriptors are
-/// reserved for connections. With thousands of concurrent large uploads, the disk is the bottleneck, not the number of
-/// files.
+/// Divisor of the process's descriptor limit: bodies on disk use at most 1/16, because most descriptors are for
+/// connections.
 const FILE_SHARE: u64 = 16;
+/// Number of bodies that may be on disk even with a low descriptor limit.
 const MIN_FILES: u64 = 16;
+/// Maximum number of bodies on disk, regardless of the descriptor limit. With thousands of concurrent large uploads,
+/// the disk is the bottleneck, not the number of files.
 const MAX_FILES: u64 = 4096;
 
 /// Reason why a body cannot be stored. The log has the details.
@@ -58,15 +60,15 @@ impl Bounds {
     pub fn check_folder(&self) -> Option<String> {
         let error = temp_file::create_unnamed(&self.folder).err()?;
         Some(format!(
-            "request bodies above limits.body_memory cannot be stored in {}: {error}. Make the folder writable for the user that RockNet \
-             runs as, or set server.spool.folder",
+            "request bodies above limits.body_memory cannot be stored in {}: {error}. Make the folder writable for the \
+             user that RockNet runs as, or set server.spool.folder",
             self.folder.display()
         ))
     }
 }
 
-/// Returns the folder of the files: the configured one, else `TMPDIR` if that is an absolute path, else /var/tmp. /tmp
-/// is the last choice, because it is in memory on many systems.
+/// Returns the folder of the files: the configured one, else `TMPDIR` if that is an absolute path, else `/var/tmp`. The
+/// last choice is `/tmp`, because it is in memory on many systems.
 fn folder(model: &model::Spool) -> PathBuf {
     const VAR_TMP: &str = "/var/tmp";
     if let Some(folder) = &model.folder {
@@ -127,8 +129,9 @@ impl Store {
         if !reservation.grow_to(1, most) {
             if may_be_logged("too many request bodies on disk") {
                 tracing::error!(
-                    "a request body was refused with 503: {most} bodies are on disk already. The bound is a {FILE_SHARE}th of the limit \
-                     of open files, but at least {MIN_FILES} and at most {MAX_FILES}"
+                    "a request body was refused with 503: {most} bodies are on disk already. Raise the limit of open \
+                     files: 1/{FILE_SHARE} of it is the limit for bodies, but at least {MIN_FILES} and at most \
+                     {MAX_FILES}"
                 );
             }
             return Err(Error::Busy);
@@ -160,7 +163,7 @@ pub(super) struct FileReservation {
 }
 
 impl FileReservation {
-    /// Grows the reservation to `bytes`, the new size of the file.
+    /// Grows the reservation to `bytes`, the new size of the file. Fails if that exceeds `server.spool.disk`.
     pub(super) fn grow_to(&mut self, bytes: u64, bounds: &Bounds) -> Result<(), Error> {
         if self.bytes.grow_to(bytes, bounds.disk) {
             return Ok(());
@@ -168,8 +171,8 @@ impl FileReservation {
         if may_be_logged("too many bytes of request bodies on disk") {
             tracing::error!(
                 folder = %bounds.folder.display(),
-                "a request body was refused with 507: all bodies on disk together would be more than server.spool.disk ({} bytes). Raise \
-                 it if the disk has room",
+                "a request body was refused with 507: all bodies on disk together would be more than \
+                 server.spool.disk ({} bytes). Raise it if the disk has room",
                 bounds.disk
             );
         }
@@ -215,7 +218,7 @@ impl Drop for Reservation {
 
 /// Creates a file for a body. Blocks on the disk.
 pub(super) fn create(folder: &Path) -> Result<File, Error> {
-    temp_file::create_unnamed(folder).map_err(|error| failed(&error, folder, "written"))
+    temp_file::create_unnamed(folder).map_err(|error| failed(&error, folder, "written to"))
 }
 
 /// Returns true if a line about `what` may be logged now. Suppressed lines are counted.
@@ -229,14 +232,14 @@ fn may_be_logged(what: &'static str) -> bool {
     cause.may_be_logged()
 }
 
-/// Classifies a failed call on a file of the folder, and logs it at most once a second. `doing` completes the log line:
-/// "it cannot be …".
-pub(super) fn failed(error: &io::Error, folder: &Path, doing: &str) -> Error {
+/// Classifies a failed call on a file of the folder, and logs it at most once a second. `action` is "written to" or
+/// "read from".
+pub(super) fn failed(error: &io::Error, folder: &Path, action: &str) -> Error {
     let (kind, status, hint) = if is_full(error) {
         (
             Error::Full,
             507,
-            "Free space there, or set server.spool.folder to a larger disk",
+            "Free space in it, or set server.spool.folder to a larger disk",
         )
     } else if is_resource_exhausted(error) {
         (Error::Busy, 503, "Raise the limit of open files")
@@ -250,7 +253,7 @@ pub(super) fn failed(error: &io::Error, folder: &Path, doing: &str) -> Error {
     if may_be_logged("a request body cannot be stored on disk") {
         tracing::error!(
             folder = %folder.display(),
-            "a request body was refused with {status}: it cannot be {doing} there: {error}. {hint}"
+            "a request body was refused with {status}: it cannot be {action} the spool folder: {error}. {hint}"
         );
     }
     kind

@@ -51,7 +51,7 @@ impl SpoolWriter {
     ///
     /// # Errors
     ///
-    /// If a bound is reached or the disk fails. The body is then lost.
+    /// Returns an error if a bound is reached or the disk fails. The body is then lost.
     pub async fn add(&mut self, mut chunk: &[u8]) -> Result<(), Error> {
         loop {
             let length = self.buffered.len() + chunk.len();
@@ -80,7 +80,7 @@ impl SpoolWriter {
     ///
     /// # Errors
     ///
-    /// If the last bytes cannot be written.
+    /// Returns an error if the last bytes cannot be written.
     pub async fn finish(mut self) -> Result<SpooledBody, Error> {
         let mut buffered = std::mem::take(&mut self.buffered);
         if self.file.is_some() && !buffered.is_empty() {

@@ -49,7 +49,7 @@ enum Stage {
 }
 
 impl<P: Link> Splice<P> {
-    /// Joins the client with `peer`. `early` has bytes that were already received from the peer.
+    /// Joins the client with `peer`. `early` contains the bytes that were already received from the peer.
     pub fn new(mut peer: P, early: Vec<u8>) -> Splice<P> {
         // Without TCP keep-alive, a peer that has vanished would go unnoticed.
         peer.enable_tcp_keepalive();

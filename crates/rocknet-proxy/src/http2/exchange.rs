@@ -154,7 +154,7 @@ impl H2Exchange {
             }
             Poll::Pending => {
                 if self.interim_responses.is_some() {
-                    // The result is ignored, because the task is polled again when the interim responses were sent.
+                    // The result is ignored, because the task is polled again once the responses have been sent.
                     let _ = interim.poll_send(context, &mut self.interim_responses);
                 }
                 Poll::Pending
@@ -209,7 +209,7 @@ struct H2Body {
     deadline: Deadline,
     /// Idle timeout in ticks.
     idle: u32,
-    /// Number of bytes that were passed on but are not returned to the flow-control window yet.
+    /// Number of bytes that were passed on, but not yet returned to the flow-control window.
     unreleased: usize,
     length: Option<u64>,
     trailers: Option<FieldList>,

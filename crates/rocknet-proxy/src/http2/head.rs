@@ -55,7 +55,7 @@ fn append(map: &mut HeaderMap, name: &[u8], value: &[u8]) -> Result<(), EncodeEr
     Ok(())
 }
 
-/// Returns the fields of a response without connection fields and fields that RockNet sets itself.
+/// Returns the fields of a response, except connection fields and fields that RockNet sets itself.
 pub fn response_fields(map: &HeaderMap) -> FieldList {
     let is_own = |name: &str| name == "date" || name == "server" || is_framing(name.as_bytes());
     let lines = map.iter().filter(|(name, _)| !is_own(name.as_str()));

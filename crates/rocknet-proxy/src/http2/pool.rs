@@ -37,8 +37,8 @@ const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = STREAM_WINDOW * MAX_STREAMS as u32;
 /// Maximum number of bytes of a request body that are framed but not sent yet.
 const SEND_BUFFER: usize = 128 * 1024;
-/// Maximum size of a response head in bytes, equal to that of HTTP/1.1.
-const HEAD_SIZE: u32 = 32 * 1024;
+/// Maximum size of a response head in bytes, equal to the limit for HTTP/1.1 upstreams.
+const MAX_HEAD_SIZE: u32 = 32 * 1024;
 
 /// HTTP/2 connections of one worker, by upstream.
 #[derive(Default)]
@@ -62,7 +62,7 @@ pub struct H2Connection {
     active: Cell<usize>,
     /// Number of requests so far.
     requests: Cell<u64>,
-    /// No further request is sent on this connection.
+    /// True if no further request may be sent on this connection. Open streams continue.
     is_closed: Rc<Cell<bool>>,
     malformed: Rc<MalformedStreams>,
     /// Time at which the last stream ended, in milliseconds of uptime.
@@ -284,7 +284,7 @@ async fn handshake(transport: Transport, upstream: &Arc<Upstream>) -> Result<Rc<
         .initial_connection_window_size(CONNECTION_WINDOW)
         .initial_max_send_streams(MAX_STREAMS)
         .max_send_buffer_size(SEND_BUFFER)
-        .max_header_list_size(HEAD_SIZE)
+        .max_header_list_size(MAX_HEAD_SIZE)
         .handshake::<_, Bytes>(H2Io::new(transport, Rc::clone(&malformed)))
         .await;
     let (sender, driver) = result.map_err(|error| error::from_h2(error, false))?;
@@ -292,7 +292,7 @@ async fn handshake(transport: Transport, upstream: &Arc<Upstream>) -> Result<Rc<
     let (closed, upstream) = (Rc::clone(&is_closed), Arc::clone(upstream));
     spawn(async move {
         if let Err(error) = driver.await {
-            tracing::debug!(upstream = %upstream.name, "a connection ended: {error}");
+            tracing::debug!(upstream = %upstream.name, "an HTTP/2 connection to the upstream ended: {error}");
         }
         closed.set(true);
     });

@@ -210,7 +210,10 @@ fn an_invalid_rule_is_reported_by_its_number() {
 proptest::proptest! {
     /// Every rewritten target is a path of this site, and never another host.
     #[test]
-    fn a_rewritten_target_is_a_path(request in "/[a-z/.%0-9:?&=\\\\]{0,24}", to in "/[a-z/]{0,4}\\{\\*\\}[a-z?=]{0,4}") {
+    fn a_rewritten_target_is_a_path(
+        request in "/[a-z/.%0-9:?&=\\\\]{0,24}",
+        to in "/[a-z/]{0,4}\\{\\*\\}[a-z?=]{0,4}",
+    ) {
         // `Rules::new` refuses such a target.
         if to.starts_with("//") { return Ok(()); }
         if let RuleOutcome::Rewritten(target) = apply(&[rewrite("", &to)], &request) {
