@@ -49,7 +49,7 @@ pub struct EndpointContext<'a> {
     /// Main file of the configuration.
     pub config_file: Option<&'a Path>,
     /// True if no route of the site has a guard.
-    pub is_open: bool,
+    pub is_unguarded: bool,
 }
 
 impl Endpoint {
@@ -164,7 +164,7 @@ impl Endpoint {
 impl EndpointContext<'_> {
     fn route(&self, settings: &Settings, headers: BTreeMap<String, String>) -> Result<Route, String> {
         let mut route = Route::new(settings, headers, self.label.clone(), Arc::clone(self.server))?;
-        route.is_unguarded = self.is_open;
+        route.is_unguarded = self.is_unguarded;
         Ok(route)
     }
 
