@@ -255,8 +255,8 @@ impl<L: Link> ConnectionCore<L> {
         };
     }
 
-    /// Reads and discards input after the last response. At the end of the input, or after more than `LINGER_BOUND`
-    /// bytes, the connection begins to close.
+    /// Reads and discards input after the last response. At the end of the input, the connection begins to close. After
+    /// more than `LINGER_BOUND` bytes, it is closed, and reset if the client has not acknowledged all sent bytes.
     pub fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = self.worker();
         let input = &mut worker.buffers.borrow_mut().input;
