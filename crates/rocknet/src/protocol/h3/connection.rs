@@ -28,7 +28,7 @@ use crate::lifecycle::connection_info::ConnectionInfo;
 use crate::lifecycle::deadlines::{Deadlines, Wait};
 use crate::worker::{OpenConnection, Worker};
 
-/// Rounds in one poll before other connections get their turn.
+/// Maximum number of rounds in one poll, before other connections are served.
 const ROUNDS_PER_POLL: u32 = 8;
 
 /// Maximum number of bytes that wait for a stream of the server because the client grants no credit.

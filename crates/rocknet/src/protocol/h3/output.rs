@@ -16,7 +16,7 @@ pub struct StreamOutput {
     chunks: SmallVec<[Bytes; 2]>,
     /// True if the stream ends after these bytes.
     is_ended: bool,
-    /// Set over `hq-interop`: of the frames that are added, only the content is sent.
+    /// Set over `hq-interop`: of the frames that are added, only the payload of DATA frames is sent.
     content: Option<Box<HqContent>>,
 }
 
@@ -32,7 +32,7 @@ pub enum WriteProgress {
 }
 
 impl StreamOutput {
-    /// Returns an output that sends the content of the frames alone, as `hq-interop` requires.
+    /// Returns an output that sends only the payload of DATA frames, as `hq-interop` requires.
     pub fn of_content() -> StreamOutput {
         StreamOutput {
             content: Some(Box::default()),
