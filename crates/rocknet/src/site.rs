@@ -208,9 +208,9 @@ impl SiteRoutes {
         self.trie.find(path).map_or(&self.root, |(endpoint, _)| endpoint)
     }
 
-    /// Returns the endpoint of another route that applies to `file`, a path in `tree`. Its guards apply as well. Returns
-    /// `None` if the route of `file` is that of `tree`, or if it serves another folder, in which the same path is a
-    /// different file.
+    /// Returns the endpoint of another route that applies to `file`, a path in `tree`. Its guards apply as well.
+    /// Returns `None` if the route of `file` is that of `tree`, or if it serves another folder, in which the same path
+    /// is a different file.
     pub fn endpoint_of_file(&self, tree: &Arc<Tree>, file: &str) -> Option<&Arc<Endpoint>> {
         let own = self.endpoint(file);
         let is_excluded = |own: &Arc<Tree>| Arc::ptr_eq(own, tree) || own.folder() != tree.folder();

@@ -38,8 +38,9 @@ use crate::response::{Body, Response, Stream};
 pub use stream::Encoders;
 use stream::{CodedStream, MAX_INLINE, SinglePiece, UnsentBody};
 
-/// Maximum size in bytes of a body in memory that one job encodes completely, so that its length is known before the head is
-/// sent. A longer body is sent while it is encoded, because the job would take more than 20 ms while the client waits.
+/// Maximum size in bytes of a body in memory that one job encodes completely, so that its length is known before the
+/// head is sent. A longer body is sent while it is encoded, because the job would take more than 20 ms while the client
+/// waits.
 const MAX_WHOLE: usize = 1024 * 1024;
 
 /// The filter that applies content codings. All workers share it, and with it the limit on the memory of encoders.

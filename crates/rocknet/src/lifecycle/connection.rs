@@ -113,7 +113,7 @@ impl<L: Link> ConnectionCore<L> {
     /// Returns true if the connection must end after its next response, because it has reached its maximum age or the
     /// server stops.
     #[inline]
-    pub fn is_old(&self, worker: &Worker, config: &WorkerConfig) -> bool {
+    pub fn should_close(&self, worker: &Worker, config: &WorkerConfig) -> bool {
         worker.is_stopping() || worker.is_old(self.born, config)
     }
 

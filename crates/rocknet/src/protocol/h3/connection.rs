@@ -142,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// Begins to serve after the handshake.
+    /// Begins to serve: after the handshake, or as soon as the client's early data can be served.
     fn connected(&mut self) {
         let info = self.quic.handshake_info();
         let Some(info) = info else {
