@@ -103,7 +103,8 @@ impl Site {
         context: &SiteContext<'_>,
     ) -> Result<(), String> {
         let label = context.label(site);
-        // The handler belongs to the embedding program and serves no files of the site, so its route caches none.
+        // The handler belongs to the embedding program and serves no files of the site, so no files of
+        // its route are cached.
         let endpoint_context = EndpointContext {
             max_cached_file: 0,
             ..context.endpoint_context(site, &label)
