@@ -75,6 +75,7 @@ pub use finding::{Code, Finding, Location, Report, Severity};
 pub use format::format;
 pub use local_name::is_local_name;
 pub use model::Config;
+pub use source::MAX_FILE_BYTES;
 
 /// Valid configuration, with warnings for the operator.
 #[derive(Debug, Clone, PartialEq)]

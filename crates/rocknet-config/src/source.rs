@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::finding::Location;
 
-/// Maximum size of a file. Fifty thousand sites of two lines each need less than a quarter of this size, and offsets
+/// Maximum size of a configuration file in bytes. Fifty thousand sites of two lines each need less than a quarter of this size, and offsets
 /// fit in 32 bits.
 pub const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
 

@@ -46,7 +46,9 @@ pub struct AcceptLoop<'w> {
     quic_paused_until: Option<Tick>,
     /// Tick at which the remaining connections are cut.
     stop_deadline: Option<Tick>,
+    /// Uptime in ms at which a shortage was last logged.
     shortage_logged_ms: Option<u64>,
+    /// Uptime in ms at which a failure of the UDP socket was last logged.
     quic_error_logged_ms: Option<u64>,
 }
 
@@ -192,12 +194,12 @@ impl<'w> AcceptLoop<'w> {
 
     /// Receives the datagrams of all QUIC connections, and accepts new ones.
     fn accept_quic(&mut self, context: &mut Context<'_>) {
-        let (worker, most) = (self.worker, self.max_connections);
+        let (worker, max_connections) = (self.worker, self.max_connections);
         if is_paused(&mut self.quic_paused_until, worker.wheel.now()) {
             return;
         }
         while let Some(endpoint) = &mut self.quic {
-            match endpoint.poll_accept(context, || worker.connections() < most) {
+            match endpoint.poll_accept(context, || worker.connections() < max_connections) {
                 Poll::Pending => return,
                 Poll::Ready(Ok(connection)) => {
                     self.start_ticking();
@@ -216,7 +218,7 @@ impl<'w> AcceptLoop<'w> {
 
     fn log_quic_error(&mut self, error: &io::Error) {
         if is_log_due(&mut self.quic_error_logged_ms, self.worker.clock.uptime_ms()) {
-            tracing::error!(address = %self.worker.address, "the UDP socket of HTTP/3 failed, and is tried again: {error}");
+            tracing::error!(address = %self.worker.address, "the UDP socket of HTTP/3 failed and is tried again: {error}");
         }
     }
 

@@ -33,7 +33,7 @@ pub struct Endpoint {
     /// if the route has no root or no error pages.
     pub pages: Option<Arc<Tree>>,
     /// True if responses may upgrade the connection to a tunnel.
-    pub takes_tunnels: bool,
+    pub accepts_tunnels: bool,
 }
 
 /// Inputs of [`Endpoint::new`] that are the same for all endpoints of a site.
@@ -49,7 +49,7 @@ pub struct EndpointContext<'a> {
     /// Main file of the configuration.
     pub config_file: Option<&'a Path>,
     /// True if no route of the site has a guard.
-    pub is_open: bool,
+    pub is_unguarded: bool,
 }
 
 impl Endpoint {
@@ -89,7 +89,7 @@ impl Endpoint {
         let programs = has_programs.then(|| handlers::CGI.make(&handler_context)).transpose()?;
         Ok(Endpoint {
             guards: guard::of_route(settings, context.registries)?,
-            takes_tunnels: handler.accepts_tunnels(),
+            accepts_tunnels: handler.accepts_tunnels(),
             pages: tree.clone().or_else(|| context.pages(settings, &route)),
             route,
             entry,
@@ -124,7 +124,7 @@ impl Endpoint {
             handler,
             programs: None,
             tree: None,
-            takes_tunnels: true,
+            accepts_tunnels: true,
         })
     }
 
@@ -164,7 +164,7 @@ impl Endpoint {
 impl EndpointContext<'_> {
     fn route(&self, settings: &Settings, headers: BTreeMap<String, String>) -> Result<Route, String> {
         let mut route = Route::new(settings, headers, self.label.clone(), Arc::clone(self.server))?;
-        route.is_unguarded = self.is_open;
+        route.is_unguarded = self.is_unguarded;
         Ok(route)
     }
 

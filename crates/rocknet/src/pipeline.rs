@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!  1 preflight     preflight.rs    redirect to HTTPS, misdirected request, targets and methods that no route handles
-//!  2 route         route.rs        path → route, limits and flags with it
+//!  2 route         route.rs        path → route, with its limits and flags
 //!  3 access        admission.rs    the guards of the route: `allow`, `deny` and `auth` (a `Guard`, in guard/access.rs)
 //!  4 limits        here            size of the request body
 //!  5 rules         rocknet-routing rewrite (once, back to 2), redirect, respond
 //!  6 cache lookup  cache_lookup.rs worker cache: path → entry or route
 //!  7 handler       here            files | proxy | gateway | controller | embedded → a response, now or later
-//!  8 error page    error_page.rs   the page of the route for an error, whatever its origin
+//!  8 error page    error_page.rs   the page of the route for an error of any origin
 //!  9 encode        filter/encode   content coding for every handler, never twice (a `Filter`)
 //! 10 headers       rocknet-handler `headers` of the route, Server (a `Filter`, in headers.rs)
 //! 11 log           lifecycle/      counters, durations and the access log, once the response has been sent

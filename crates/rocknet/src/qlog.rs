@@ -64,7 +64,7 @@ impl QlogWriter {
         Ok(records)
     }
 
-    /// Ends the thread after the records that wait. Returns true if it has ended by `deadline`.
+    /// Ends the thread after it has written the waiting records. Returns true if it has ended by `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         self.thread().take().is_none_or(|(records, thread)| {
             drop(records);

@@ -62,7 +62,7 @@ pub struct Registries {
     /// Filters that responses pass before they are sent.
     pub filters: Filters,
     /// Limit on the number of files that are encoded at the same time while they are sent.
-    pub streams: EncoderLimit,
+    pub encoder_limit: EncoderLimit,
     /// Writer of the traces of QUIC connections.
     pub qlog: Arc<QlogWriter>,
     tree_ids: AtomicU32,
@@ -83,7 +83,7 @@ impl Registries {
     }
 
     fn with(upstreams: Upstreams, php: Arc<php::PhpSockets>, time: TimeSource) -> Registries {
-        let streams = EncoderLimit::default();
+        let encoder_limit = EncoderLimit::default();
         Registries {
             upstreams: Arc::new(upstreams),
             backends: Backends::new(php, time.clone()),
@@ -91,8 +91,8 @@ impl Registries {
             libraries: Libraries::default(),
             folders: Arc::new(OpenFolders::new(most_open_folders())),
             access: State::new(random_key()),
-            filters: filter::all(&streams),
-            streams,
+            filters: filter::all(&encoder_limit),
+            encoder_limit,
             qlog: Arc::default(),
             tree_ids: AtomicU32::new(0),
             generations: AtomicU64::new(0),

@@ -25,7 +25,7 @@ pub struct Site {
     /// Certificates and TLS policy; `None` without TLS.
     pub secure: Option<SecureSite>,
     /// Port of the HTTPS URLs to which plain-HTTP requests are redirected; `None` if they are not redirected.
-    pub redirect: Option<u16>,
+    pub https_redirect_port: Option<u16>,
     /// Rules applied to requests that the guards of their path have admitted. After a rewrite the route is looked up
     /// again.
     pub rules: Option<Rules>,
@@ -35,7 +35,7 @@ pub struct Site {
     /// all connections.
     cleartext_routes: Option<SiteRoutes>,
     /// Access log of the site.
-    pub access: Option<SinkId>,
+    pub access_log: Option<SinkId>,
 }
 
 /// The endpoints of a site by path, for connections with or without TLS.
@@ -51,7 +51,7 @@ pub struct SiteContext<'a> {
     pub config: &'a model::Config,
     /// Settings of the server that handlers use.
     pub server: &'a Arc<ServerSettings>,
-    /// Registries of the server.
+    /// State that all sites share and that survives reloads: back ends, libraries, open folders, access control.
     pub registries: &'a Registries,
     /// Returns true if an address serves HTTP/3.
     pub serves_quic: &'a dyn Fn(&model::Listen) -> bool,
@@ -66,7 +66,7 @@ impl Site {
     pub fn new(
         site: &model::Site,
         context: &SiteContext<'_>,
-        access: Option<SinkId>,
+        access_log: Option<SinkId>,
         secure: Option<SecureSite>,
     ) -> Result<Site, String> {
         let label = context.label(site);
@@ -80,13 +80,13 @@ impl Site {
         Ok(Site {
             name: site.name.clone(),
             secure,
-            redirect: redirect_port(site),
+            https_redirect_port: redirect_port(site),
             rules: Rules::new(&site.rules).map_err(|error| format!("site {}: {error}", site.name))?,
             cleartext_routes: (!secure_fields.is_empty() && has_cleartext)
                 .then(|| routes(&Vec::new()))
                 .transpose()?,
             routes: routes(&secure_fields)?,
-            access,
+            access_log,
         })
     }
 
@@ -103,6 +103,8 @@ impl Site {
         context: &SiteContext<'_>,
     ) -> Result<(), String> {
         let label = context.label(site);
+        // The handler belongs to the embedding program and serves no files of the site, so no files of
+        // its route are cached.
         let endpoint_context = EndpointContext {
             max_cached_file: 0,
             ..context.endpoint_context(site, &label)
@@ -131,7 +133,8 @@ impl Site {
     }
 
     /// Returns true if no route of the site has a guard.
-    pub fn is_open(&self) -> bool {
+    pub fn is_unguarded(&self) -> bool {
+        // Every route carries the property of the whole site, so the root is representative.
         self.routes.root.route.is_unguarded
     }
 
@@ -175,7 +178,7 @@ impl SiteContext<'_> {
             max_cached_file: if cache.memory == 0 { 0 } else { cache.max_file },
             registries: self.registries,
             config_file: self.config.files.first().map(PathBuf::as_path),
-            is_open: settings.all(guard::is_open),
+            is_unguarded: settings.all(guard::is_unguarded),
         }
     }
 }
@@ -206,8 +209,9 @@ impl SiteRoutes {
         self.trie.find(path).map_or(&self.root, |(endpoint, _)| endpoint)
     }
 
-    /// Returns the endpoint that applies to the path of a file of `tree`. Returns `None` if this is the endpoint of
-    /// `tree` itself, or if it serves another folder, in which the same path is a different file.
+    /// Returns the endpoint of another route that applies to `file`, a path in `tree`. Its guards apply as well.
+    /// Returns `None` if the route of `file` is that of `tree`, or if it serves another folder, in which the same path
+    /// is a different file.
     pub fn endpoint_of_file(&self, tree: &Arc<Tree>, file: &str) -> Option<&Arc<Endpoint>> {
         let own = self.endpoint(file);
         let is_excluded = |own: &Arc<Tree>| Arc::ptr_eq(own, tree) || own.folder() != tree.folder();
@@ -216,7 +220,7 @@ impl SiteRoutes {
 
     /// Returns the endpoint of a route for the path with its final slash added or removed, because many applications
     /// treat both as one path. `None` if there is no such route, or if a route names the path itself.
-    pub fn endpoint_with_other_slash(&self, path: &str) -> Option<&Arc<Endpoint>> {
+    pub fn endpoint_with_toggled_trailing_slash(&self, path: &str) -> Option<&Arc<Endpoint>> {
         let other = match path.strip_suffix('/') {
             Some(without) => Cow::Borrowed(without),
             None => Cow::Owned(format!("{path}/")),

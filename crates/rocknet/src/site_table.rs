@@ -10,14 +10,14 @@ use crate::snapshot::ListenerSites;
 /// Table of the sites that a listener serves.
 pub struct SiteTable {
     hosts: HostTable<u32>,
-    /// Sites that are served on a single address of the machine.
+    /// Sites that listen on a single address of the machine, by that address.
     by_ip: Vec<(IpAddr, HostTable<u32>)>,
     /// First site of the listening address, in the order of names.
     first: Option<u32>,
 }
 
 impl SiteTable {
-    /// Makes the table of a listener. `None`: no site listens on the address.
+    /// Creates the table of a listener. `sites`: `None` if no site listens on the address.
     pub fn new(sites: Option<&ListenerSites>) -> SiteTable {
         SiteTable {
             hosts: sites.map_or_else(HostTable::new, |sites| sites.any.clone()),

@@ -87,13 +87,13 @@ impl Snapshot {
             }
             for listen in &site.listen {
                 let (bound, ip) = bind_address(listen, &wildcards);
-                let names = listeners.entry(bound).or_default();
-                names.sites.insert(number);
+                let listener = listeners.entry(bound).or_default();
+                listener.sites.insert(number);
                 // The configuration check ensures that either all sites of a socket use TLS, or none of them.
-                names.secure |= site.secure.contains(listen);
+                listener.secure |= site.secure.contains(listen);
                 let table = match ip {
-                    Some(ip) => names.by_ip.entry(ip).or_default(),
-                    None => &mut names.any,
+                    Some(ip) => listener.by_ip.entry(ip).or_default(),
+                    None => &mut listener.any,
                 };
                 for name in &site.names {
                     table
@@ -110,9 +110,9 @@ impl Snapshot {
             sites.push(built);
         }
         // The only site of a port serves every name, because a request cannot be for another site.
-        for names in listeners.values_mut() {
-            if names.sites.len() == 1 && names.any.default_value().is_none() && names.by_ip.is_empty() {
-                names.sites.first().map(|only| names.any.set_default(*only));
+        for listener in listeners.values_mut() {
+            if listener.sites.len() == 1 && listener.any.default_value().is_none() && listener.by_ip.is_empty() {
+                listener.sites.first().map(|only| listener.any.set_default(*only));
             }
         }
         let generation = registries.next_generation();

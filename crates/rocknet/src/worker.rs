@@ -100,13 +100,21 @@ pub struct WorkerConfig {
 /// Timeouts in ticks of the timer wheel, most of them from the keys of `[limits]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Ticks {
+    /// Time to receive a request head, or to complete a TLS handshake.
     pub header: u32,
+    /// Rate window of a request body.
     pub body: u32,
+    /// Rate window in which the client must take response bytes.
     pub send: u32,
+    /// Time that a handler has for a response, or for the next piece of its body.
     pub answer: u32,
+    /// The same for a client that has closed its sending side.
     pub half_closed: u32,
+    /// Time that an idle connection stays open.
     pub keep_alive: u32,
+    /// Maximum age of a connection; 0 without keep-alive.
     pub age: u32,
+    /// Time that a client has to close the connection after the last response.
     pub linger: u32,
     /// Time that tunnels have to end by themselves when the server stops.
     pub tunnel_close_grace: u32,
@@ -159,7 +167,7 @@ impl Worker {
         let memory = snapshot.config.cache.memory;
         let files = Rc::new(WorkerCache::new(
             shared.cache.clone(),
-            shared.registries.streams.clone(),
+            shared.registries.encoder_limit.clone(),
             memory,
             snapshot.generation,
         ));
@@ -269,13 +277,13 @@ impl Worker {
 impl WorkerConfig {
     fn new(snapshot: &Arc<Snapshot>, address: &Address, wheel: &Wheel) -> WorkerConfig {
         let limits = &snapshot.config.limits;
-        let names = snapshot.listeners.get(address);
+        let listener = snapshot.listeners.get(address);
         WorkerConfig {
             durations: snapshot.sites.iter().map(|_| OnceCell::new()).collect(),
             snapshot: Arc::clone(snapshot),
-            sites: Arc::new(SiteTable::new(names)),
-            is_secure: names.is_some_and(|names| names.secure),
-            needs_preflight: names.is_some_and(|names| needs_preflight(snapshot, names)),
+            sites: Arc::new(SiteTable::new(listener)),
+            is_secure: listener.is_some_and(|listener| listener.secure),
+            needs_preflight: listener.is_some_and(|listener| needs_preflight(snapshot, listener)),
             head_limits: head_limits(limits),
             h2c: snapshot.config.server.h2c,
             h2c_upgrade: snapshot.config.server.h2c_upgrade,
@@ -343,8 +351,8 @@ fn trusts_proxies(snapshot: &Snapshot) -> bool {
 /// Returns true if requests of a listener pass the preflight checks. Under TLS, the requested site must be one that the
 /// handshake permits. Without TLS, a site may redirect to HTTPS, and if any site of the server uses TLS, requests for
 /// ACME challenges may arrive for its names.
-fn needs_preflight(snapshot: &Snapshot, names: &ListenerSites) -> bool {
-    names.secure || snapshot.sites.iter().any(|site| site.secure.is_some())
+fn needs_preflight(snapshot: &Snapshot, listener: &ListenerSites) -> bool {
+    listener.secure || snapshot.sites.iter().any(|site| site.secure.is_some())
 }
 
 /// Returns the number of bytes that `rate` bytes per second amount to in `time`, which may be a fraction of a second.

@@ -44,9 +44,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         checks.extend(accounts::check(config));
         local_ca(config, &mut checks);
         checks.push(backend(config));
-        checks.extend(own_php(config));
+        checks.extend(managed_php(config));
     }
-    checks.push(files());
+    checks.push(open_files());
     print_checks(&checks, options.json);
     if checks.iter().any(|check| check.verdict == Verdict::Bad) {
         return Err(Failure::Reported(ExitStatus::Failed));
@@ -172,7 +172,7 @@ fn backend(config: &Config) -> Check {
 }
 
 /// Checks the versions of PHP that RockNet starts.
-fn own_php(config: &Config) -> Vec<Check> {
+fn managed_php(config: &Config) -> Vec<Check> {
     if !php::is_wanted(config) {
         return Vec::new();
     }
@@ -184,12 +184,12 @@ fn own_php(config: &Config) -> Vec<Check> {
     missing.into_iter().map(|missing| Check::bad("PHP", missing)).collect()
 }
 
-fn files() -> Check {
+fn open_files() -> Check {
     descriptors::raise();
     let limit = descriptors::limit();
-    if limit < FEW_DESCRIPTORS {
+    if limit < MIN_DESCRIPTORS {
         let found =
-            format!("{limit} at most: raise the limit by `ulimit -n {FEW_DESCRIPTORS}`, or LimitNOFILE= in the unit");
+            format!("{limit} at most: raise the limit by `ulimit -n {MIN_DESCRIPTORS}`, or LimitNOFILE= in the unit");
         return Check::fair("open files", &found);
     }
     Check::good("open files", format!("{limit} at most"))
@@ -218,4 +218,4 @@ const MAX_SITES: usize = 64;
 const MAX_PORTS: usize = 64;
 
 /// Minimum descriptor limit for a few thousand connections with their files.
-const FEW_DESCRIPTORS: u64 = 8_192;
+const MIN_DESCRIPTORS: u64 = 8_192;

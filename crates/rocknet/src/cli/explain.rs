@@ -195,7 +195,7 @@ fn apply_rules(site: &Site, url: &Url<'_>) -> Result<RuleOutcome, Failure> {
     Ok(rules.apply(&request.view(), is_secure))
 }
 
-/// Describes the response to a URL that no rule answers.
+/// Describes the response to a URL to which no rule responds.
 fn after_rules(found: &Explanation<'_>, url: &Url<'_>) -> Result<String, Failure> {
     let settings = found.route.map_or(&found.site.settings, |route| &route.settings);
     match decoded(url.path) {
@@ -311,7 +311,7 @@ fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
         registries: &Registries::default(),
         config_file: None,
         // There is no request for guards to check.
-        is_open: true,
+        is_unguarded: true,
     };
     Endpoint::new(settings, settings.headers.clone(), &context)
 }

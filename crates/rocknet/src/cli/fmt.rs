@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use rocknet_config::MAX_FILE_BYTES;
 use rocknet_config::environment::{Environment, System};
 
 use super::{ExitStatus, Failure, print, search};
@@ -25,13 +26,13 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     if options.file.named() == Some(Path::new("-")) {
-        return stream(options.check);
+        return format_stdin(options.check);
     }
     let file = options.file.named_or_found()?;
-    let cannot = |error: io::Error| Failure::Failed(format!("{}: {error}", file.display()));
-    let text = System.read(&file).map_err(cannot)?;
-    let tidy = tidy(&text, &file)?;
-    if tidy == text {
+    let with_path = |error: io::Error| Failure::Failed(format!("{}: {error}", file.display()));
+    let text = System.read(&file).map_err(with_path)?;
+    let formatted = format(&text, &file)?;
+    if formatted == text {
         return Ok(());
     }
     if options.check {
@@ -41,35 +42,37 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         ));
         return Err(Failure::Reported(ExitStatus::Failed));
     }
-    replace(&file, tidy.as_bytes()).map_err(cannot)
+    replace(&file, formatted.as_bytes()).map_err(with_path)
 }
 
-fn stream(check: bool) -> Result<(), Failure> {
+/// Formats standard input to standard output. With `check`, prints nothing and fails if the input is not formatted.
+fn format_stdin(check: bool) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::Failed(format!("standard input: {error}"));
     let mut text = String::new();
     io::stdin()
         .lock()
-        .take(MAX_INPUT_BYTES)
+        .take(READ_LIMIT)
         .read_to_string(&mut text)
         .map_err(failed)?;
-    if text.len() as u64 == MAX_INPUT_BYTES {
-        return Err(Failure::Failed(
-            "standard input: larger than the limit for a configuration".to_owned(),
-        ));
+    if text.len() > MAX_FILE_BYTES {
+        return Err(Failure::Failed(format!(
+            "standard input: larger than {} MiB",
+            MAX_FILE_BYTES >> 20
+        )));
     }
-    let tidy = tidy(&text, Path::new("standard input"))?;
+    let formatted = format(&text, Path::new("standard input"))?;
     match check {
-        true if tidy == text => Ok(()),
-        true => Err(Failure::Reported(ExitStatus::Failed)),
+        true if formatted == text => Ok(()),
+        true => Err(Failure::Failed("standard input is not formatted".to_owned())),
         false => io::stdout()
             .lock()
-            .write_all(tidy.as_bytes())
+            .write_all(formatted.as_bytes())
             .map_err(|error| Failure::Failed(error.to_string())),
     }
 }
 
 /// Formats a text. Errors name `name` as the file.
-fn tidy(text: &str, name: &Path) -> Result<String, Failure> {
+fn format(text: &str, name: &Path) -> Result<String, Failure> {
     rocknet_config::format(text).map_err(|mut report| {
         for finding in &mut report.findings {
             let related = finding.related.iter_mut().map(|related| &mut related.location);
@@ -126,8 +129,9 @@ fn write(temporary: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
     new.sync_all()
 }
 
-/// Maximum size of a configuration in bytes, plus one byte, so that a larger input is detected.
-const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024 + 1;
+/// Maximum number of bytes read from standard input: one more than a configuration may have, so that a larger input is
+/// detected.
+const READ_LIMIT: u64 = MAX_FILE_BYTES as u64 + 1;
 
 #[cfg(test)]
 mod tests {

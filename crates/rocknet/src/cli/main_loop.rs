@@ -46,7 +46,8 @@ impl MainLoop {
     ///
     /// # Errors
     ///
-    /// Fails if the server is stopped immediately, by a second signal or command.
+    /// Fails if the server is stopped immediately: by a second signal or command, or because the thread for an orderly
+    /// stop cannot be started.
     pub async fn run(self, server: Server, mut events: Receiver<Event>) -> Result<(), Failure> {
         let mut server = Some(server);
         while let Some(event) = events.recv().await {
@@ -59,20 +60,21 @@ impl MainLoop {
                 }
                 (Event::Stop | Event::Line(ConsoleLine::Command(Command::Quit)), Some(_)) => {
                     if let Some(server) = server.take() {
-                        self.stop(server);
+                        self.stop(server)?;
                     }
                 }
                 (Event::Stop | Event::Line(ConsoleLine::Command(Command::Quit)), None) => {
                     print_error("stopped immediately: responses in progress were cut");
                     return Err(Failure::Reported(ExitStatus::Failed));
                 }
-                (Event::Reload, Some(_)) if self.terminal_has_gone() => {
+                (Event::Reload, Some(_)) if self.terminal_is_closed() => {
                     // A closed terminal window sends SIGHUP too. The server then stops instead of reloading.
                     if let Some(server) = server.take() {
-                        self.stop(server);
+                        self.stop(server)?;
                     }
                 }
                 (Event::Reload, Some(server)) => {
+                    // `reload` reports errors itself. The message about success is for typed commands only.
                     let _ = reload::reload(server, &self.source, &self.start_settings);
                 }
                 (Event::Reopen, Some(server)) => {
@@ -94,7 +96,11 @@ impl MainLoop {
     }
 
     /// Stops on a separate thread, so that a second signal takes effect immediately.
-    fn stop(&self, server: Server) {
+    ///
+    /// # Errors
+    ///
+    /// Fails if the thread cannot be started. The server was then dropped, and its threads end with the process.
+    fn stop(&self, server: Server) -> Result<(), Failure> {
         tracing::info!("stopping");
         if self.has_console {
             print("Stopping after the responses in progress; Ctrl+C stops immediately.\n");
@@ -105,22 +111,27 @@ impl MainLoop {
             // The main loop ends when it receives this event.
             let _ = sender.blocking_send(Event::Stopped(clean));
         };
-        if let Err(error) = thread::Builder::new().name("rn-stop".to_owned()).spawn(stop) {
-            // The server was dropped with the closure. Its threads end with the process.
-            print_error(format_args!(
+        match thread::Builder::new().name("rn-stop".to_owned()).spawn(stop) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Failure::Failed(format!(
                 "stopped immediately and cut the responses in progress: cannot start the thread for an orderly stop: \
                  {error}"
-            ));
-            let _ = self.sender.try_send(Event::Stopped(false));
+            ))),
         }
     }
 
-    fn terminal_has_gone(&self) -> bool {
+    /// Returns true if the terminal of standard input was closed after the start. After a hangup, `isatty` on the old
+    /// terminal fails.
+    fn terminal_is_closed(&self) -> bool {
         self.start_settings.at_terminal && !is_terminal(StandardStream::Input)
     }
 }
 
-/// Sends an event for each signal.
+/// Spawns tasks that send an event for each signal received.
+///
+/// # Errors
+///
+/// Fails if a signal handler cannot be installed.
 pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()> {
     let _inside = runtime.enter();
     let table: [(SignalKind, fn() -> Event); 4] = [
@@ -144,6 +155,10 @@ pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()
 
 /// Starts a thread that sends an event for each typed line. The thread is not joined, because it may still wait for
 /// input when the program ends. The program continues if the thread ends.
+///
+/// # Errors
+///
+/// Fails if the thread cannot be started.
 pub fn read_commands(events: Sender<Event>) -> io::Result<()> {
     let read = move || {
         console::read(console::TerminalInput, |line| {

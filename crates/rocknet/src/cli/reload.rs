@@ -50,8 +50,8 @@ impl StartSettings {
     }
 }
 
-/// Reads, checks and replaces the configuration. Returns a message for the operator on success; reports an error
-/// itself, and returns `None`.
+/// Reads, checks and replaces the configuration. Returns a message for the operator. On failure, reports the error
+/// itself and returns `None`.
 pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSettings) -> Option<String> {
     let output = ReloadOutput::new(&server.snapshot().config);
     let file = match source {

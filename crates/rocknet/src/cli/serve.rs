@@ -45,7 +45,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         };
         let mut config = Config::for_directory(&directory, listen);
         if contains_php(&directory) {
-            run_php(&mut config);
+            enable_php(&mut config);
         }
         (config, launch)
     };
@@ -113,7 +113,8 @@ fn contains_php(directory: &Path) -> bool {
     })
 }
 
-fn run_php(config: &mut Config) {
+/// Lets the newest PHP that is installed run the scripts of the served folder.
+fn enable_php(config: &mut Config) {
     for settings in config.sites.iter_mut().map(|site| &mut site.settings) {
         settings.index.insert(0, "index.php".to_owned());
         settings.php = Some(Php::Managed {

@@ -38,8 +38,9 @@ use crate::response::{Body, Response, Stream};
 pub use stream::Encoders;
 use stream::{CodedStream, MAX_INLINE, SinglePiece, UnsentBody};
 
-/// Maximum bytes of a body in memory that one job encodes completely, so that its length is known before the head is
-/// sent. A longer body is sent while it is encoded, because the job would take more than 20 ms while the client waits.
+/// Maximum size in bytes of a body in memory that one job encodes completely, so that its length is known before the
+/// head is sent. A longer body is sent while it is encoded, because the job would take more than 20 ms while the client
+/// waits.
 const MAX_WHOLE: usize = 1024 * 1024;
 
 /// The filter that applies content codings. All workers share it, and with it the limit on the memory of encoders.
@@ -87,7 +88,7 @@ fn joined<'a>(fields: &Fields<'a>, name: KnownField) -> Option<Cow<'a, [u8]>> {
     fields.get(name).map(Cow::Borrowed)
 }
 
-/// The inputs other than the response that decide about its coding.
+/// The inputs other than the response that determine its coding.
 #[derive(Clone, Copy)]
 pub struct Conditions<'a> {
     /// Setting `compress` of the route. If false, the response is not changed.
@@ -123,7 +124,7 @@ pub fn apply(
         fields::weaken_confirmed(&mut response.fields, conditions.if_none_match);
         return None;
     }
-    if !applies(response) {
+    if !qualifies(response) {
         return None;
     }
     fields::add_vary(&mut response.fields);
@@ -191,9 +192,9 @@ fn stream(
     Ok(Body::Stream(Box::new(stream)))
 }
 
-/// Returns true if the response is coded for a client that accepts a coding.
-fn applies(response: &Response) -> bool {
-    let has_content = match &response.body {
+/// Returns true if the response qualifies for a coding.
+fn qualifies(response: &Response) -> bool {
+    let has_body = match &response.body {
         Body::Bytes(_) | Body::Stream(_) => true,
         // If `Vary` already contains `Accept-Encoding` or `*`, the files handler has chosen the coding of the file.
         Body::File(part) => {
@@ -201,7 +202,7 @@ fn applies(response: &Response) -> bool {
         }
         Body::Empty | Body::Parts(_) | Body::Tunnel(_) => false,
     };
-    has_content
+    has_body
         && response.body.length().is_none_or(|length| length >= COMPRESS_FROM)
         && !matches!(response.status.code(), ..200 | 204..=206 | 304)
         && !response.fields.contains(KnownField::ContentEncoding)

@@ -23,7 +23,7 @@ pub(super) fn is_needed(settings: &Settings) -> bool {
 ///
 /// # Errors
 ///
-/// `auth` has neither users nor a file.
+/// Fails if `auth` has neither users nor a file.
 pub(super) fn make(settings: &Settings, registries: &Registries) -> Result<Arc<dyn Guard>, Box<dyn Error>> {
     let access = Access::new(settings, &registries.access)?.ok_or(AccessError::NoUsers)?;
     Ok(Arc::new(AccessGuard(access)))
@@ -34,7 +34,7 @@ struct AccessGuard(Access);
 impl Guard for AccessGuard {
     fn check(&self, context: &GuardContext<'_>) -> Check {
         let now_ms = context.services.clock.uptime_ms();
-        let (client, authorization) = (sender(context.client), authorization(context.request.fields));
+        let (client, authorization) = (access_client(context.client), authorization(context.request.fields));
         match self.0.check(now_ms, client, authorization) {
             AccessCheck::Decided(decision) => Check::Decided(admission(decision)),
             AccessCheck::Verify(pending) => Check::Deferred(Box::pin(verify(context.services.pool.clone(), pending))),
@@ -43,7 +43,7 @@ impl Guard for AccessGuard {
 
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
         let now_ms = context.services.clock.uptime_ms();
-        let (client, authorization) = (sender(context.client), authorization(context.request.fields));
+        let (client, authorization) = (access_client(context.client), authorization(context.request.fields));
         self.0.granted(now_ms, client, authorization)
     }
 }
@@ -60,7 +60,7 @@ async fn verify(pool: Pool, pending: access::Pending) -> Admission {
 /// Delay in seconds after which a client may retry if the pool was full or the job failed.
 const RETRY_AFTER_S: u64 = 1;
 
-fn sender(client: Client) -> access::Client {
+fn access_client(client: Client) -> access::Client {
     match client {
         Client::Ip { address, .. } => access::Client::Ip(address),
         Client::Local => access::Client::Unix,

@@ -39,6 +39,6 @@ pub fn of_route(settings: &Settings, registries: &Registries) -> Result<Guards, 
 }
 
 /// Returns true if a route with these settings has no guard.
-pub fn is_open(settings: &Settings) -> bool {
+pub fn is_unguarded(settings: &Settings) -> bool {
     !GUARDS.iter().any(|entry| (entry.is_needed)(settings))
 }

@@ -113,7 +113,7 @@ impl<L: Link> ConnectionCore<L> {
     /// Returns true if the connection must end after its next response, because it has reached its maximum age or the
     /// server stops.
     #[inline]
-    pub fn is_old(&self, worker: &Worker, config: &WorkerConfig) -> bool {
+    pub fn should_close(&self, worker: &Worker, config: &WorkerConfig) -> bool {
         worker.is_stopping() || worker.is_old(self.born, config)
     }
 
@@ -255,8 +255,8 @@ impl<L: Link> ConnectionCore<L> {
         };
     }
 
-    /// Reads and discards input after the last response. At the end of the input, or after more than `LINGER_BOUND`
-    /// bytes, the connection begins to close.
+    /// Reads and discards input after the last response. At the end of the input, the connection begins to close. After
+    /// more than `LINGER_BOUND` bytes, it is closed, and reset if the client has not acknowledged all sent bytes.
     pub fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = self.worker();
         let input = &mut worker.buffers.borrow_mut().input;

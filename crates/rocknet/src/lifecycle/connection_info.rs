@@ -90,7 +90,7 @@ impl ConnectionInfo {
         if let Some(site) = context.site.filter(|_| !is_tunnel) {
             context.config.record_duration(&worker.counters, site, duration_us);
         }
-        if let Some(sink) = context.access {
+        if let Some(sink) = context.access_log {
             let request = context.request.as_ref().map(|request| request.view());
             let log_context = AccessLogContext {
                 status,

@@ -29,7 +29,7 @@ impl ActiveExchange {
     /// Called when data of the request body has reached the handler. If client and handler may pause, the deadline of
     /// the handler also covers the client. A client that sends is not idle, so this wait ends, and the next call of
     /// [`ActiveExchange::await_handler`] begins it again with the full time.
-    pub fn got_body(&self, channel: Option<&BodyChannel>, deadlines: &mut Deadlines) {
+    pub fn body_progressed(&self, channel: Option<&BodyChannel>, deadlines: &mut Deadlines) {
         if self.may_pause(channel) {
             deadlines.leave_handler();
         }

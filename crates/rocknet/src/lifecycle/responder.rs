@@ -19,7 +19,7 @@ pub trait Responder: PipelineIo {
     ///
     /// # Errors
     ///
-    /// A field cannot be sent. Nothing was written.
+    /// Fails if a field cannot be sent. Nothing was written then.
     fn respond(
         &mut self,
         status: Status,
@@ -40,14 +40,14 @@ pub trait Responder: PipelineIo {
     ///
     /// # Errors
     ///
-    /// A field cannot be sent. Nothing was written.
+    /// Fails if a field cannot be sent. Nothing was written then.
     fn switch_protocol(&mut self, fields: FieldList, protocol: Text) -> Result<Option<Status>, UnsendableField>;
 
     /// Writes an interim response, if the client accepts interim responses.
     ///
     /// # Errors
     ///
-    /// A field cannot be sent. Nothing was written.
+    /// Fails if a field cannot be sent. Nothing was written then.
     fn send_interim(&mut self, interim: &InterimResponse) -> Result<(), UnsendableField>;
 
     /// Queues the ready piece of the body.
@@ -57,7 +57,7 @@ pub trait Responder: PipelineIo {
     ///
     /// # Errors
     ///
-    /// A trailer field cannot be sent. The response was not ended.
+    /// Fails if a trailer field cannot be sent. The response was not ended then.
     fn finish(&mut self, trailers: Option<&FieldList>) -> Result<(), UnsendableField>;
 
     /// Aborts the response, so that the client notices that it is incomplete.

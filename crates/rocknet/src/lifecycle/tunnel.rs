@@ -49,7 +49,7 @@ impl ActiveTunnel {
     ///
     /// # Errors
     ///
-    /// The tunnel has failed and must be reset, so that the client notices the failure.
+    /// Fails if the handler fails or panics. The tunnel must then be reset, so that the client notices the failure.
     pub fn poll(
         &mut self,
         task: &mut Context<'_>,

@@ -5,15 +5,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::counter::Counter;
 
-/// Binary logarithm of the buckets per power of two. With eight buckets, a quantile is at most an eighth too high.
+/// Binary logarithm of the number of buckets per power of two. With eight buckets, a quantile is at most an eighth too
+/// high.
 const PART_BITS: u32 = 3;
+/// Number of buckets per power of two.
 const PARTS: usize = 1 << PART_BITS;
 
 /// Durations of 2^27 µs (134 s) and more share the last bucket, because most such responses reached a timeout.
-const MOST_BITS: u32 = 27;
+const MAX_BITS: u32 = 27;
 
 /// Number of buckets: one per microsecond below eight, then eight per power of two. A site needs 1.6 KB per worker.
-const BUCKETS: usize = PARTS + (MOST_BITS - PART_BITS) as usize * PARTS;
+const BUCKETS: usize = PARTS + (MAX_BITS - PART_BITS) as usize * PARTS;
 
 /// Durations of one site in microseconds, either on one worker or summed over several workers. Only one thread at a
 /// time adds to it.
@@ -27,8 +29,8 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    #[inline]
     /// Records a duration in microseconds.
+    #[inline]
     pub fn add(&self, duration_us: u64) {
         self.0[bucket(duration_us)].add(1);
     }
@@ -62,7 +64,7 @@ impl Histogram {
 
 #[inline]
 fn bucket(duration_us: u64) -> usize {
-    let duration = duration_us.min((1 << MOST_BITS) - 1);
+    let duration = duration_us.min((1 << MAX_BITS) - 1);
     if duration < PARTS as u64 {
         return duration as usize;
     }
@@ -130,7 +132,7 @@ mod tests {
             last = number;
             let end = longest(number);
             assert!(
-                end >= duration.min((1 << MOST_BITS) - 1),
+                end >= duration.min((1 << MAX_BITS) - 1),
                 "{duration} is not in a bucket up to {end}"
             );
             assert!(

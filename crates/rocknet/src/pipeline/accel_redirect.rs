@@ -93,7 +93,7 @@ async fn send(
     admission::enter_file(worker, &tree, &entry, context).await?;
     Ok(match &entry.found {
         Found::Asset(asset) if asset.status == Status::OK => {
-            // With any other status, the whole file is sent, whatever preconditions and ranges the request has.
+            // With any other status, the whole file is sent: preconditions and ranges of the request are ignored.
             let is_ok = response.status == Status::OK;
             let file = if is_ok {
                 representation::full_response(asset, &request.view())

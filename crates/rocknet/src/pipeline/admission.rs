@@ -276,7 +276,7 @@ fn endpoint_of_entry<'p>(routes: &'p SiteRoutes, tree: &Arc<Tree>, entry: &Entry
 /// above the root.
 fn endpoints<'p>(routes: &'p SiteRoutes, resolved: &Resolved<'p>, raw: &[u8]) -> Option<Vec<&'p Arc<Endpoint>>> {
     let mut found = vec![resolved.endpoint];
-    found.extend(routes.endpoint_with_other_slash(&resolved.path));
+    found.extend(routes.endpoint_with_toggled_trailing_slash(&resolved.path));
     let tree = resolved.endpoint.tree.as_ref();
     if tree.is_some_and(|tree| tree.is_program(&resolved.path)) {
         for (end, _) in resolved.path.match_indices('/').skip(1) {

@@ -59,7 +59,7 @@ where
     let key = site | AFTER_RULES;
     match rules.apply(incoming.request, incoming.is_secure()) {
         RuleOutcome::Untouched => respond_cached(worker, config, key, incoming, io),
-        RuleOutcome::Rewritten(target) if config.snapshot.sites[site as usize].is_open() => {
+        RuleOutcome::Rewritten(target) if config.snapshot.sites[site as usize].is_unguarded() => {
             let rewritten = incoming.request.with_lookup_target(&target);
             let owned = || Rc::new((incoming.owned)().with_lookup_target(&target));
             respond_cached(worker, config, key, &incoming.with(&rewritten, owned), io)

@@ -32,7 +32,7 @@ pub struct RequestContext {
     pub is_secure: bool,
     /// Access log of the site, or of the default site if the host belongs to no site. `None` if that site has no access
     /// log.
-    pub access: Option<SinkId>,
+    pub access_log: Option<SinkId>,
     /// Copy of the request, set if a handler or the access log needs it. `None` if neither needs it, or if the received
     /// bytes are not a request.
     pub request: Option<Rc<OwnedRequest>>,
@@ -91,7 +91,7 @@ impl RequestContext {
             route: None,
             pages: None,
             is_secure: config.is_secure,
-            access: access_log(config, config.default_site(local)),
+            access_log: access_log(config, config.default_site(local)),
             request: None,
             client: None,
             user: OnceCell::new(),
@@ -110,15 +110,15 @@ impl RequestContext {
         (local, is_secure): (Option<IpAddr>, bool),
         owned: impl FnOnce() -> Rc<OwnedRequest>,
     ) -> RequestContext {
-        let access = access_log(config, site.or_else(|| config.default_site(local)));
+        let access_log = access_log(config, site.or_else(|| config.default_site(local)));
         RequestContext {
             config: Rc::clone(config),
             is_secure,
             site,
             route: applied.map(|applied| Arc::clone(applied.route)),
             pages: applied.and_then(|applied| applied.pages.cloned()),
-            access,
-            request: access.map(|_| owned()),
+            access_log,
+            request: access_log.map(|_| owned()),
             client: None,
             user: OnceCell::new(),
             started: Instant::now(),
@@ -147,5 +147,5 @@ impl RequestContext {
 /// Returns the access log of a site.
 #[inline]
 pub fn access_log(config: &WorkerConfig, site: Option<u32>) -> Option<SinkId> {
-    config.snapshot.sites.get(site? as usize)?.access
+    config.snapshot.sites.get(site? as usize)?.access_log
 }

@@ -34,7 +34,7 @@ pub(super) fn route_response(endpoint: &Endpoint, request: &Request<'_>, path: &
         return Some(redirect(status, &location));
     }
     // The request is for a tunnel, and no handler of this route accepts tunnels (RFC 9220 §3).
-    let is_refused = request.method == Method::Connect && !endpoint.takes_tunnels;
+    let is_refused = request.method == Method::Connect && !endpoint.accepts_tunnels;
     is_refused.then(|| fixed::error(Status::NOT_IMPLEMENTED))
 }
 

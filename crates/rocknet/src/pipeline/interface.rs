@@ -28,7 +28,7 @@ pub trait PipelineIo {
     ///
     /// # Errors
     ///
-    /// The announced length exceeds the limit.
+    /// Fails if the announced length exceeds the limit.
     fn limit_body(&mut self, limit: u64) -> Result<(), Refusal>;
 
     /// Starts receiving the request body.

@@ -144,7 +144,7 @@ impl PendingResponse {
                     Some(cached) => return Poll::Ready(cached),
                     // Only entries of the file cache can be sent.
                     None => {
-                        tracing::error!("a handler returned a cache entry that is not of the file cache");
+                        tracing::error!("a handler returned a cache entry that does not belong to the file cache");
                         Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR))
                     }
                 },

@@ -70,7 +70,7 @@ fn challenge(worker: &Worker, request: &Request<'_>) -> Option<Response> {
 }
 
 fn to_https(worker: &Worker, site: &Site, request: &Request<'_>) -> Option<Response> {
-    let port = site.redirect?;
+    let port = site.https_redirect_port?;
     let secure = site.secure.as_ref()?;
     if !matches!(request.form, TargetForm::Origin | TargetForm::Absolute) {
         return None;

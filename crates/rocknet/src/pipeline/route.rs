@@ -30,7 +30,7 @@ pub(super) struct Resolved<'a> {
 ///
 /// # Errors
 ///
-/// The path is malformed, or leads out of the root.
+/// Fails if the path is malformed or leads out of the root.
 pub(super) fn resolve<'a>(routes: &'a SiteRoutes, raw: &'a [u8]) -> Result<Resolved<'a>, PathError> {
     let (path, is_file_path) = match SafePath::parse(raw) {
         Ok(path) => (path.into_str(), true),

@@ -46,7 +46,7 @@ impl QuicSocket {
             .collect())
     }
 
-    /// Makes the endpoint of a worker. Called on its event loop, and again if the worker is restarted.
+    /// Creates the endpoint of a worker. Called on its event loop, and again if the worker is restarted.
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ pub struct QuicKeys {
 }
 
 impl QuicKeys {
-    /// Makes the keys of a server without loading them.
+    /// Creates the keys of a server without loading them.
     pub fn new(state_folder: &Path) -> QuicKeys {
         QuicKeys {
             state_folder: state_folder.to_owned(),

@@ -28,7 +28,7 @@ use crate::worker::{OpenConnection, Worker};
 
 /// Alert for a server name that is unknown or has no certificate (RFC 8446 §6.2).
 const UNRECOGNIZED_NAME: u8 = 112;
-/// Alert for data that is not a handshake (RFC 8446 §6).
+/// Alert for data that is not a handshake (RFC 8446 §6.2).
 const UNEXPECTED_MESSAGE: u8 = 10;
 /// Maximum length of the method of a plain-HTTP request, which gets a plain-HTTP response.
 const MAX_METHOD_LENGTH: usize = 20;

@@ -396,7 +396,15 @@ fn fmt_is_idempotent() {
     );
     let from_input = dir.run_with(&["fmt", "-"], UNTIDY);
     assert_eq!((from_input.code, from_input.out), (Some(0), tidy.clone()));
-    assert_eq!(dir.run_with(&["fmt", "-", "--check"], UNTIDY).code, Some(1));
+    let unformatted = dir.run_with(&["fmt", "-", "--check"], UNTIDY);
+    assert_eq!((unformatted.code, unformatted.out.as_str()), (Some(1), ""));
+    assert!(
+        unformatted.err.contains("standard input is not formatted"),
+        "{}",
+        unformatted.err
+    );
+    let checked = dir.run_with(&["fmt", "-", "--check"], &tidy);
+    assert_eq!((checked.code, checked.out + &checked.err), (Some(0), String::new()));
     for again in [&["fmt", "r.toml"][..], &["fmt", "--check", "r.toml"]] {
         assert_eq!(dir.run(again).code, Some(0));
         assert_eq!(dir.read("r.toml"), tidy);

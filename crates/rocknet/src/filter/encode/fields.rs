@@ -8,7 +8,7 @@ use crate::response::FieldList;
 /// Fields that describe the uncoded body, and are removed when a coding is applied. A digest would have to cover the
 /// coded body (RFC 9530 §2, §3; RFC 3230; RFC 1864). Ranges of the coded body cannot be requested, because each
 /// response is encoded again.
-const OF_PLAIN_CONTENT: [&str; 6] = [
+const UNCODED_BODY_FIELDS: [&str; 6] = [
     "Accept-Ranges",
     "Content-Digest",
     "Content-Length",
@@ -48,14 +48,14 @@ pub fn add_vary(fields: &mut FieldList) {
 
 /// Changes the fields to those of the coded body.
 pub fn mark(fields: &mut FieldList, coding: Coding) {
-    fields.retain(|name| !is_of_plain_content(name));
+    fields.retain(|name| !describes_uncoded_body(name));
     fields.add("Content-Encoding", coding.name());
     weaken(fields);
 }
 
 /// Removes digests of the uncoded body, which some handlers send as trailers.
 pub fn clean_trailers(trailers: &mut FieldList) {
-    trailers.retain(|name| !is_of_plain_content(name));
+    trailers.retain(|name| !describes_uncoded_body(name));
 }
 
 /// Weakens the tag of a 304 if the client has sent it only as a weak tag, and adds `Accept-Encoding` to `Vary`. With a
@@ -86,8 +86,8 @@ fn weaken(fields: &mut FieldList) {
     }
 }
 
-fn is_of_plain_content(name: &str) -> bool {
-    OF_PLAIN_CONTENT.iter().any(|other| other.eq_ignore_ascii_case(name))
+fn describes_uncoded_body(name: &str) -> bool {
+    UNCODED_BODY_FIELDS.iter().any(|other| other.eq_ignore_ascii_case(name))
 }
 
 /// Returns true if `matches` is true for an element of the list fields with this name.

@@ -1,5 +1,5 @@
-//! Libraries in use: one for each file, shared by all routes that name it. The file is not watched: a changed library
-//! is loaded when the configuration is reloaded.
+//! Shared libraries of controllers that are loaded: one for each file, used by all routes that name it. The file is not
+//! watched: a changed library is loaded when the configuration is reloaded.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,8 +22,8 @@ const MAX_LIBRARY_SIZE: u64 = 512 * 1024 * 1024;
 /// Error of loading a controller.
 #[derive(Debug)]
 pub enum LoadError {
-    /// The file cannot be read.
-    Unreadable(io::Error),
+    /// The file cannot be read, or its private copy cannot be written.
+    Io(io::Error),
     /// The file exceeds the size limit.
     TooLarge,
     /// The file is not a usable library.
@@ -68,12 +68,12 @@ pub struct Libraries {
 }
 
 impl Libraries {
-    /// Returns a controller, and loads its library unless the current version is loaded.
+    /// Returns a controller that runs in this process, and loads its library unless the current version is loaded.
     ///
     /// # Errors
     ///
     /// Fails if the library cannot be loaded or does not have the controller.
-    pub fn controller(&self, configured: &model::Controller) -> Result<host::LoadedController, LoadError> {
+    pub fn in_process(&self, configured: &model::Controller) -> Result<host::LoadedController, LoadError> {
         let path = &configured.library;
         let library = self.in_process.library(path, |copy| {
             private_copy::library(&copy, &path.to_string_lossy(), response_builder::log).map_err(LoadError::Library)
@@ -83,11 +83,12 @@ impl Libraries {
         })
     }
 
-    /// Returns a controller that runs in a separate process.
+    /// Returns a controller that runs in a separate process, and starts that process unless it runs the current version
+    /// of the library.
     ///
     /// # Errors
     ///
-    /// As [`Libraries::controller`].
+    /// Fails like [`Libraries::in_process`], or if the process cannot be started.
     pub fn isolated(&self, configured: &model::Controller) -> Result<isolated::IsolatedController, LoadError> {
         let path = &configured.library;
         let load = |copy| IsolatedLibrary::load(path, copy, &self.supervisors).map_err(LoadError::Isolated);
@@ -106,8 +107,8 @@ impl Libraries {
 impl<L> LibraryTable<L> {
     /// Returns the library of a file, and loads it from a copy unless the current version is loaded.
     fn library(&self, path: &Path, load: impl FnOnce(File) -> Result<L, LoadError>) -> Result<Arc<L>, LoadError> {
-        let file = File::open(path).map_err(LoadError::Unreadable)?;
-        let stamp = FileStamp::of(&file.metadata().map_err(LoadError::Unreadable)?);
+        let file = File::open(path).map_err(LoadError::Io)?;
+        let stamp = FileStamp::of(&file.metadata().map_err(LoadError::Io)?);
         // Locked while a library is loaded, so that two routes that need it at the same time share it.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((loaded, library)) = all.get(path)
@@ -124,7 +125,7 @@ impl<L> LibraryTable<L> {
 
 /// Copies the file into a private file.
 fn copy(file: &File) -> Result<File, LoadError> {
-    let (copy, size) = private_copy::copy(file, MAX_LIBRARY_SIZE).map_err(LoadError::Unreadable)?;
+    let (copy, size) = private_copy::copy(file, MAX_LIBRARY_SIZE).map_err(LoadError::Io)?;
     if size > MAX_LIBRARY_SIZE {
         return Err(LoadError::TooLarge);
     }
@@ -134,7 +135,7 @@ fn copy(file: &File) -> Result<File, LoadError> {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LoadError::Unreadable(error) => error.fmt(f),
+            LoadError::Io(error) => error.fmt(f),
             LoadError::TooLarge => write!(f, "the library is larger than {} MiB", MAX_LIBRARY_SIZE >> 20),
             LoadError::Library(error) => error.fmt(f),
             LoadError::Isolated(why) => f.write_str(why),

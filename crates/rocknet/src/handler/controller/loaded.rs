@@ -55,8 +55,8 @@ impl LoadedController {
         };
         let mode = match (settings.isolate, settings.run_on) {
             (true, _) => libraries.isolated(configured).map(RunMode::Process),
-            (false, RunOn::Network) => libraries.controller(configured).map(RunMode::Network),
-            (false, RunOn::Worker) => libraries.controller(configured).map(RunMode::Worker),
+            (false, RunOn::Network) => libraries.in_process(configured).map(RunMode::Network),
+            (false, RunOn::Worker) => libraries.in_process(configured).map(RunMode::Worker),
         };
         Ok(LoadedController {
             name: configured.to_string().into(),

@@ -84,12 +84,12 @@ async fn try_answer(
     exchange: Exchange,
 ) -> Result<Response, ControllerError> {
     let route = Arc::clone(&exchange.route);
-    let (request, mut content) = SavedRequest::of(exchange);
+    let (request, mut request_body) = SavedRequest::of(exchange);
     let takes = loaded.takes();
     let buffered = if takes {
         Vec::new()
     } else {
-        receive_all(&mut content).await?
+        receive_all(&mut request_body).await?
     };
     let call = ControllerCall::new(
         &loaded,
@@ -102,7 +102,7 @@ async fn try_answer(
         .await?;
     let mut is_at_end = !takes;
     while !is_at_end && progress == Progress::Continue {
-        let piece = content.chunk().await.map_err(ControllerError::RequestBody)?;
+        let piece = request_body.chunk().await.map_err(ControllerError::RequestBody)?;
         is_at_end = piece.is_none();
         (call, progress) = controller.step(&services, &route, call, CallStep::Take(piece)).await?;
     }

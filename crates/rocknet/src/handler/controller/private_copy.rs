@@ -21,11 +21,11 @@ mod system;
 #[cfg(all(test, target_os = "linux"))]
 mod portable;
 
-/// Copies at most `most` + 1 bytes of `file`. Returns the copy and its size. A size above `most` means that the file is
-/// larger.
-pub fn copy(file: &File, most: u64) -> io::Result<(File, u64)> {
+/// Copies at most `max_size` + 1 bytes of `file`. Returns the copy and its size. A size above `max_size` means that the
+/// file is too large.
+pub fn copy(file: &File, max_size: u64) -> io::Result<(File, u64)> {
     let mut copy = system::file()?;
-    let copied = io::copy(&mut io::Read::take(file, most + 1), &mut copy)?;
+    let copied = io::copy(&mut io::Read::take(file, max_size + 1), &mut copy)?;
     Ok((copy, copied))
 }
 

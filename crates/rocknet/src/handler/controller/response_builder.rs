@@ -33,7 +33,7 @@ pub struct ResponseBuilder<N = Arc<str>> {
     /// The first refusal of a value.
     refused: Option<Refused>,
     /// True once `finish_head` was called. Later changes are refused.
-    pub is_head_sent: bool,
+    pub is_head_finished: bool,
     log_lines: std::cell::Cell<u32>,
 }
 
@@ -48,7 +48,7 @@ impl<N> ResponseBuilder<N> {
             head_size: 0,
             body: Vec::new(),
             refused: None,
-            is_head_sent: false,
+            is_head_finished: false,
             log_lines: std::cell::Cell::new(0),
         }
     }
@@ -59,7 +59,7 @@ impl<N> ResponseBuilder<N> {
     ///
     /// Fails if a value was refused or no status was set.
     pub fn finish_head(&mut self) -> Result<(Response, Vec<u8>), ControllerError> {
-        self.is_head_sent = true;
+        self.is_head_finished = true;
         if let Some(refused) = self.refused {
             return Err(ControllerError::Refused(refused));
         }
@@ -76,7 +76,7 @@ impl<N> ResponseBuilder<N> {
 
 impl<N: AsRef<str>> ResponseWriter for ResponseBuilder<N> {
     fn set_status(&mut self, status: u32) -> Result<(), Refused> {
-        if self.is_head_sent {
+        if self.is_head_finished {
             return Err(Refused::Late);
         }
         let status = u16::try_from(status).ok().filter(|status| (200..600).contains(status));
@@ -90,7 +90,7 @@ impl<N: AsRef<str>> ResponseWriter for ResponseBuilder<N> {
     }
 
     fn add_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Refused> {
-        if self.is_head_sent {
+        if self.is_head_finished {
             return Err(Refused::Late);
         }
         let field = Field::new(name, value.trim_ascii());
@@ -114,7 +114,7 @@ impl<N: AsRef<str>> ResponseWriter for ResponseBuilder<N> {
     }
 
     fn write(&mut self, data: &[u8]) -> Result<(), Refused> {
-        if self.is_head_sent {
+        if self.is_head_finished {
             return Err(Refused::Late);
         }
         if self.body.len() + data.len() > MAX_BODY {

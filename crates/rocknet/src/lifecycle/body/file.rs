@@ -27,7 +27,7 @@ const FRAMED_PIECE: u64 = 64 * 1024;
 
 /// Minimum size of a piece with [`Delivery::Framed`] that is sent from its file. Smaller pieces are copied, because
 /// sending from a file requires further system calls.
-const FROM_FILE: u64 = 8 * 1024;
+const MIN_FROM_FILE: u64 = 8 * 1024;
 
 /// Source of the pieces of a file.
 pub struct FileSource {
@@ -95,7 +95,7 @@ impl FileSource {
             let found = match &mut self.preparing {
                 None => match self.find(max_bytes) {
                     Ok(None) => {
-                        if let Some(ahead) = read_ahead(&self.part.file.file, self.part.offset, self.piece()) {
+                        if let Some(ahead) = read_ahead(&self.part.file.file, self.part.offset, self.piece_length()) {
                             self.preparing = Some(Preparing::ReadAhead(ahead));
                             continue;
                         }
@@ -143,7 +143,7 @@ impl FileSource {
         }
     }
 
-    fn piece(&self) -> u64 {
+    fn piece_length(&self) -> u64 {
         self.part.length.min(match self.delivery {
             Delivery::Direct => DIRECT_PIECE,
             Delivery::Framed | Delivery::Copied => FRAMED_PIECE,
@@ -159,7 +159,7 @@ impl FileSource {
     }
 
     fn find_direct(&mut self) -> Option<Piece> {
-        let length = self.piece();
+        let length = self.piece_length();
         if !std::mem::take(&mut self.is_loaded) {
             // Pieces are loaded from start to end, so only the last byte is checked
             // (docs/decisions/0007-large-files.md).
@@ -174,9 +174,9 @@ impl FileSource {
     }
 
     fn find_framed(&self, max_bytes: u64) -> io::Result<Option<Piece>> {
-        let part = self.next_part(self.piece().min(max_bytes));
+        let part = self.next_part(self.piece_length().min(max_bytes));
         if self.delivery == Delivery::Framed
-            && part.length >= FROM_FILE
+            && part.length >= MIN_FROM_FILE
             && file::check_resident(&part.file.file, part.offset + part.length - 1)?
         {
             return Ok(Some(Piece::File(part)));
@@ -197,12 +197,12 @@ impl FileSource {
     fn load_in_pool(&self, pool: &Pool, max_bytes: u64) -> Preparing {
         match self.delivery {
             Delivery::Direct => {
-                let part = self.next_part(self.piece());
+                let part = self.next_part(self.piece_length());
                 let load = move || file::load_into_page_cache(&part.file.file, part.offset, part.length);
                 Preparing::Load(pool.spawn(Priority::Normal, load))
             }
             Delivery::Framed | Delivery::Copied => {
-                let part = self.next_part(self.piece().min(max_bytes));
+                let part = self.next_part(self.piece_length().min(max_bytes));
                 Preparing::Read(pool.spawn(Priority::Normal, move || read(&part)))
             }
         }

@@ -9,8 +9,8 @@ use bytes::Bytes;
 
 use crate::response::{FieldList, Stream};
 
-/// Source of the pieces of a [`Stream`]. The future of the next piece borrows the stream, so the stream is moved into
-/// that future until it completes.
+/// Source of the pieces of a [`Stream`]. [`Stream::next`] borrows the stream. The boxed future therefore owns the
+/// stream, and returns it with the piece.
 pub struct StreamSource {
     stream: Option<Box<dyn Stream>>,
     next: Option<Next>,
@@ -34,7 +34,8 @@ impl StreamSource {
         self.trailers.take()
     }
 
-    /// Returns the next piece, which has at least one byte; `None` at the end.
+    /// Returns the next piece, which has at least one byte; `None` at the end. Must not be called again after an error,
+    /// because it would return `None`.
     pub fn poll(&mut self, task: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         loop {
             if self.next.is_none() {

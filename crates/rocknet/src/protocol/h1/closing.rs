@@ -29,7 +29,7 @@ impl<L: Link> Connection<L> {
         let worker = self.core.worker();
         // If the server decided to close, the client may have sent more requests. Closing with unread bytes sends a
         // reset, which discards response bytes that the client has not read yet.
-        let is_server_close = self.core.is_old(&worker, &worker.config());
+        let is_server_close = self.core.should_close(&worker, &worker.config());
         // The client may also have sent more while a response did not fit into the socket.
         let was_blocked = self.core.deadlines.wait() == Wait::Send;
         let linger = linger || is_server_close || was_blocked || !self.core.unread.is_empty();

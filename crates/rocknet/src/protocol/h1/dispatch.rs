@@ -27,7 +27,7 @@ impl<L: Link> Connection<L> {
         framing: BodyFraming,
         output: &mut SendQueue,
     ) {
-        let close = self.core.is_old(worker, config);
+        let close = self.core.should_close(worker, config);
         let mut responder = H1Responder::new(&mut self.engine, output, worker, close);
         let flow = flow::begin(
             worker,

@@ -60,7 +60,7 @@ impl<L: Link> Connection<L> {
             request: index,
             ..
         } = &mut *worker.buffers.borrow_mut();
-        let close = self.core.is_old(&worker, &config);
+        let close = self.core.should_close(&worker, &config);
         let mut responder = H1Responder::new(&mut self.engine, output, &worker, close);
         // After a panic no handler reads the rest of the body.
         let channel = channel.filter(|_| result.is_ok());
@@ -98,7 +98,9 @@ impl<L: Link> Connection<L> {
         if let State::Serving(serving) = &self.state {
             serving.exchange.received(chunk.len());
             self.core.deadlines.received(chunk.len() as u64);
-            serving.exchange.got_body(Some(channel), &mut self.core.deadlines);
+            serving
+                .exchange
+                .body_progressed(Some(channel), &mut self.core.deadlines);
         }
         channel.put(chunk);
     }

@@ -26,7 +26,7 @@ pub struct H1Responder<'a> {
     pub output: &'a mut SendQueue,
     pub date: [u8; 29],
     pub now_ms: u64,
-    /// True if the connection closes after this response, whatever the response is.
+    /// True if the connection closes after this response in any case.
     pub close: bool,
     pub written: Written,
 }

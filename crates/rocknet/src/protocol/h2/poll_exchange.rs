@@ -162,7 +162,7 @@ impl<L: Link> Connection<L> {
                     entry.stream.body.as_ref().map(BodyReceiver::channel),
                 );
                 if matches!(demand, BodyDemand::Met) {
-                    exchange.got_body(channel, deadlines);
+                    exchange.body_progressed(channel, deadlines);
                     continue;
                 }
                 let ticks = (config.ticks.body, deadlines.handler_ticks(config.ticks.answer));

@@ -51,7 +51,7 @@ impl<L: Link> Connection<L> {
             self.state = State::Serving;
             self.engine.write_preface(&config.head_limits, output.buffer());
         }
-        if self.core.is_old(worker, config) && !self.engine.is_draining() {
+        if self.core.should_close(worker, config) && !self.engine.is_draining() {
             self.engine.begin_drain(output.buffer());
             if worker.is_stopping() && self.engine.is_idle() {
                 // Requests that are still in transit are not handled. GOAWAY informs the client, which can retry them

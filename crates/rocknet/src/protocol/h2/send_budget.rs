@@ -1,5 +1,5 @@
 //! Limits the bytes that a connection commits ahead of the link: frames that were rendered or passed to the kernel and
-//! have not been sent. A response that becomes ready waits for all these bytes, whatever its priority ([decision 18]).
+//! have not been sent. A response that becomes ready waits for all these bytes, even if it is urgent ([decision 18]).
 //!
 //! The limit follows the measured rate of the link. Bytes and time are counted only while the link is full, because at
 //! other times the rate is that of the handlers. The clock is read only when the link fills up or drains. No socket

@@ -28,7 +28,7 @@ use crate::lifecycle::connection_info::ConnectionInfo;
 use crate::lifecycle::deadlines::{Deadlines, Wait};
 use crate::worker::{OpenConnection, Worker};
 
-/// Rounds in one poll before other connections get their turn.
+/// Maximum number of rounds in one poll, before other connections are served.
 const ROUNDS_PER_POLL: u32 = 8;
 
 /// Maximum number of bytes that wait for a stream of the server because the client grants no credit.
@@ -142,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// Begins to serve after the handshake.
+    /// Begins to serve: after the handshake, or as soon as the client's early data can be served.
     fn connected(&mut self) {
         let info = self.quic.handshake_info();
         let Some(info) = info else {

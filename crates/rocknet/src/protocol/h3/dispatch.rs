@@ -23,6 +23,8 @@ use crate::pipeline::RequestContext;
 use crate::worker::{Worker, WorkerConfig};
 
 impl Connection {
+    /// Starts the exchange of a request whose head was decoded. `end`: true if the client has ended the stream with the
+    /// head.
     pub(super) fn handle_request(
         &mut self,
         worker: &Rc<Worker>,

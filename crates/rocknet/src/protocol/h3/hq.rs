@@ -1,11 +1,11 @@
-//! Requests of `hq-interop`, which are translated to HTTP/3.
+//! Requests of `hq-interop`, which is HTTP/0.9 over QUIC for interoperability tests. They are translated to HTTP/3.
 
 use bytes::Bytes;
 use rocknet_proto::h3::{HqReceived, HqRequest, StreamId};
 
 /// State of a connection whose client speaks `hq-interop`.
 pub struct HqConnection {
-    /// Server name of the handshake, which stands for the authority of each request.
+    /// Server name of the handshake, which is used as the authority of each request.
     authority: Vec<u8>,
     /// Streams whose request line has not arrived completely.
     lines: Vec<(StreamId, HqRequest)>,

@@ -32,7 +32,7 @@ pub enum WriteProgress {
 }
 
 impl StreamOutput {
-    /// Returns an output that sends the content of the frames alone, as `hq-interop` requires.
+    /// Returns an output that sends only the payload of DATA frames, as `hq-interop` requires.
     pub fn of_content() -> StreamOutput {
         StreamOutput {
             content: Some(Box::default()),

@@ -341,7 +341,7 @@ impl Connection {
         }
         let channel = stream.body.as_ref().map(BodyReceiver::channel);
         if matches!(demand, BodyDemand::Met) {
-            exchange.got_body(channel, deadlines);
+            exchange.body_progressed(channel, deadlines);
             return true;
         }
         let ticks = (config.ticks.body, deadlines.handler_ticks(config.ticks.answer));

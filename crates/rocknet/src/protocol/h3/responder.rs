@@ -33,10 +33,10 @@ pub struct H3Responder<'a> {
     stream: &'a mut RequestStream,
     date: [u8; 29],
     body: RequestBody,
-    pub written: WriteResult,
+    pub written: Written,
 }
 
-/// Reception of a request body.
+/// Source of a request body.
 pub enum RequestBody {
     None,
     /// The body arrives on the stream.
@@ -49,14 +49,14 @@ pub enum RequestBody {
 
 /// Outcome of writing the response.
 #[derive(Default)]
-pub struct WriteResult {
+pub struct Written {
     prepared: PreparedResult,
     /// Receiver of the request body.
     pub receiver: Option<BodyReceiver>,
 }
 
 impl<'a> H3Responder<'a> {
-    /// Makes the writer of the response on `stream`.
+    /// Creates the writer of the response on `stream`.
     pub fn new(
         engine: &'a mut ServerConnection,
         quic: &'a mut rocknet_quic::Connection,
@@ -70,7 +70,7 @@ impl<'a> H3Responder<'a> {
             stream,
             date: worker.clock.date(),
             body,
-            written: WriteResult::default(),
+            written: Written::default(),
         }
     }
 
@@ -135,11 +135,12 @@ impl PipelineIo for H3Responder<'_> {
                 self.stream.is_framed = true;
                 self.written.prepared.body = Some(BodySource::file(file, Delivery::Copied, 0));
             }
+            // This case cannot occur: `content` returns the bytes of every variant in memory.
             (Content::Memory(_), None) => {}
         }
     }
 
-    /// HTTP/3 clients get 103 (Early Hints) in place of pushes.
+    /// Does nothing: over HTTP/3, files are neither pushed nor announced.
     fn announce_preloads(&mut self, _: &Request<'_>, _: &Preloads) {}
 
     fn limit_body(&mut self, limit: u64) -> Result<(), Refusal> {

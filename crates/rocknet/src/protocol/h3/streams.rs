@@ -24,6 +24,7 @@ pub struct RequestStream {
     pub id: StreamId,
     /// True if the request was HEAD, so that the response has no body.
     pub head_only: bool,
+    /// Receiver of the request body, or of tunnel data.
     pub body: Option<BodyReceiver>,
     pub output: StreamOutput,
     /// True if the header of a DATA frame for the whole body has been written.

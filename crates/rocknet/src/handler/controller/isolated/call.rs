@@ -60,9 +60,9 @@ impl IsolatedCall {
     }
 
     /// Queues the request and its buffered body for the controller with this number.
-    pub fn begin(&mut self, number: u16, request: &[u8], content: &[u8]) -> Result<(), ControllerError> {
+    pub fn begin(&mut self, number: u16, request: &[u8], body: &[u8]) -> Result<(), ControllerError> {
         self.queue(&ServerMessage::Begin(number, request))?;
-        self.queue(&ServerMessage::Content(content))
+        self.queue(&ServerMessage::Content(body))
     }
 
     /// Queues a message. The next call sends it.

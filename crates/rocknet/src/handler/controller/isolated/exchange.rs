@@ -1,4 +1,4 @@
-//! Handles one exchange with an isolated controller, by as many calls as it needs.
+//! Handles one exchange by an isolated controller, with as many calls as it needs.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ pub async fn answer(
     controller: &IsolatedController,
     mut exchange: Exchange,
 ) -> Result<Response, ControllerError> {
-    let mut content = std::mem::replace(&mut exchange.body, RequestBody::empty());
+    let mut body = std::mem::replace(&mut exchange.body, RequestBody::empty());
     let route = &exchange.route;
     let buffered = match controller.takes {
         true => Vec::new(),
-        false => receive_all(&mut content).await?,
+        false => receive_all(&mut body).await?,
     };
     let deadline = services.wheel.deadline();
     // Expires one tick before the response timeout of the connection, because that timeout would log a late response
@@ -61,7 +61,7 @@ pub async fn answer(
             CallReply::Continue if controller.takes => {}
             CallReply::Continue | CallReply::Body(_) => return Err(ControllerError::Protocol),
         }
-        match content.chunk().await.map_err(ControllerError::RequestBody)? {
+        match body.chunk().await.map_err(ControllerError::RequestBody)? {
             Some(piece) => {
                 // Fails if the piece exceeds the maximum frame. Pieces that the server receives are smaller.
                 call.queue(&ServerMessage::Piece(&piece))?;

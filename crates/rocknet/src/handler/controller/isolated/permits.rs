@@ -1,4 +1,4 @@
-//! The limit of concurrent calls in one process. Calls beyond it wait, ordered by the priority of their route.
+//! Limits the number of concurrent calls in one process. Further calls wait, ordered by the priority of their route.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -58,8 +58,8 @@ impl Drop for CallPermit {
     fn drop(&mut self) {
         let mut queue = self.0.queue();
         let waker = match queue.waiting.pop(now()) {
-            // A waiting call that is cancelled is either in the queue or has a permit, because both change under the
-            // lock.
+            // Queue and slot change under the same lock, so a cancelled call is either still queued or already has its
+            // permit.
             Some((_, slot)) => slot.set(CallPermit(Arc::clone(&self.0))),
             None => {
                 queue.in_use -= 1;

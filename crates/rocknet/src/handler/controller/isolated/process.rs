@@ -33,6 +33,7 @@ const MAX_LINES_PER_SECOND: u32 = 100;
 const READ_SIZE: usize = 4 * 1024;
 /// Time for a process to exit after it has closed its socket. The process is then killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Interval at which the exit of a process is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Time after a lost connection within which a dying process exits. A process that is still alive afterwards had
 /// another reason to close the connection.
@@ -226,7 +227,7 @@ impl ChildProcess {
         }
     }
 
-    /// Returns true if the process is still alive after `SUSPECT_TIMEOUT`.
+    /// Blocks until the process exits, at most for `SUSPECT_TIMEOUT`. Returns true if it is still alive then.
     pub fn stays_alive(&mut self) -> bool {
         self.wait_for_exit(SUSPECT_TIMEOUT);
         self.is_alive()

@@ -26,6 +26,7 @@ const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Delay before the second restart. The first restart is immediate, because most crashes are isolated events and
 /// requests wait.
 const MIN_RESTART_DELAY: Duration = Duration::from_millis(100);
+/// Maximum delay before a restart. The delay doubles with each failure.
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
 /// Running time after which a process counts as stable, so that the next restart is immediate again.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
@@ -390,7 +391,7 @@ fn wait<'r>(wake_receiver: &UnixStream, all: impl Iterator<Item = &'r ChildProce
     }
 }
 
-/// Waits for output of a process whose control channel is closed, so that no other event can occur.
+/// Waits for output of a process. Its control channel is closed, so it has no other events.
 fn wait_for_output(running: &ChildProcess, timeout: Duration) {
     match running.output() {
         Some(output) => {
