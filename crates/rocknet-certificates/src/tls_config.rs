@@ -1,6 +1,7 @@
 //! Builds the rustls configurations of sites. Sites with the same client authentication share session ticket keys.
 
 use std::collections::HashMap;
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -9,7 +10,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ProducesTickets, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
-use rustls::{KeyLog, KeyLogFile, RootCertStore, ServerConfig};
+use rustls::{KeyLog, KeyLogFile, NoKeyLog, RootCertStore, ServerConfig};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
@@ -123,12 +124,23 @@ impl TlsConfigBuilder {
     }
 }
 
-/// Opens the file for secrets, if the variable names one.
+/// Opens the file for secrets, if the variable names one. A new file is readable for the user of the server only.
 fn open_key_log() -> Arc<dyn KeyLog> {
-    if let Some(path) = std::env::var_os(KEY_LOG_VARIABLE) {
-        let path = path.display();
-        tracing::warn!("SSLKEYLOGFILE is set: with {path}, anyone can decrypt the TLS connections of this server");
+    let Some(path) = std::env::var_os(KEY_LOG_VARIABLE) else {
+        return Arc::new(NoKeyLog);
+    };
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let opened = options.open(&path);
+    let path = path.display();
+    if let Err(error) = opened {
+        tracing::error!("SSLKEYLOGFILE is set, but {path} cannot be opened, so no secrets are written: {error}");
+        return Arc::new(NoKeyLog);
     }
+    tracing::warn!("SSLKEYLOGFILE is set: with {path}, anyone can decrypt the TLS connections of this server");
+    // It opens the file again.
     Arc::new(KeyLogFile::new())
 }
 

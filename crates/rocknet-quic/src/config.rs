@@ -1,6 +1,7 @@
 //! Settings of an endpoint: keys that all workers share, and limits.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,9 +27,9 @@ pub const PING_INTERVAL: Duration = Duration::from_secs(10);
 const STREAM_WINDOW: u32 = 256 * 1024;
 /// Receive window of a connection in bytes, the same as for HTTP/2. It bounds the memory that a client can occupy.
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// Maximum number of bytes that a connection keeps until the client has acknowledged them. It allows 80 MB/s at a round
-/// trip of 25 ms.
-pub const SEND_WINDOW: u64 = 2 * 1024 * 1024;
+/// Bounds of the number of bytes that a connection keeps until the client has acknowledged them. The maximum allows
+/// 80 MB/s at a round trip of 25 ms.
+pub const SEND_WINDOW: RangeInclusive<u64> = 32 * 1024..=2 * 1024 * 1024;
 /// Number of streams that a client may have open, the same as for HTTP/2.
 pub const MAX_STREAMS: u32 = 128;
 /// Number of unidirectional streams that a client may have open: control stream, two streams of QPACK, and five of
@@ -154,7 +155,7 @@ pub(crate) fn transport_config(trace: Option<QlogStream>) -> TransportConfig {
         .max_idle_timeout(IdleTimeout::try_from(IDLE_TIMEOUT).ok())
         .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
         .receive_window(VarInt::from_u32(CONNECTION_WINDOW))
-        .send_window(SEND_WINDOW)
+        .send_window(*SEND_WINDOW.start())
         .crypto_buffer_size(CRYPTO_BUFFER)
         .initial_mtu(INITIAL_MTU)
         .mtu_discovery_config(Some(discovery))

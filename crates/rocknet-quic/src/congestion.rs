@@ -74,7 +74,13 @@ struct Cubic {
 /// Congestion avoidance since the last loss.
 #[derive(Clone)]
 struct Epoch {
+    /// Start, moved forward by the time in which the window could not grow, because the application sent too little
+    /// (RFC 9438 §4.2).
     start: Instant,
+    /// Time of the last growth.
+    last_growth: Instant,
+    /// True if the application has sent too little since then.
+    was_limited: bool,
     /// Seconds until the cubic function reaches its origin.
     k: f64,
     /// Window that Reno would have.
@@ -118,6 +124,13 @@ impl Cubic {
         (MINIMUM_WINDOW * self.mtu) as f64
     }
 
+    /// Notes that the application has sent less than the window permits.
+    fn application_limited(&mut self) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.was_limited = true;
+        }
+    }
+
     fn acked(&mut self, now: Instant, sent: Instant, bytes: u64, rtt: Duration) {
         if self.window < self.threshold {
             let (growth, is_over) = self.slow_start.acked(now, sent, bytes);
@@ -139,10 +152,16 @@ impl Cubic {
             }
             Epoch {
                 start: now,
+                last_growth: now,
+                was_limited: false,
                 k: ((self.origin - self.window) / mtu / C).cbrt(),
                 estimate: self.window,
             }
         });
+        if std::mem::take(&mut epoch.was_limited) {
+            epoch.start += now.saturating_duration_since(epoch.last_growth);
+        }
+        epoch.last_growth = now;
         let cubic = |time: Duration| C * (time.as_secs_f64() - epoch.k).powi(3) * mtu + self.origin;
         let time = now.saturating_duration_since(epoch.start);
         let alpha = if epoch.estimate < self.prior { ALPHA } else { 1.0 };
@@ -169,8 +188,9 @@ impl Cubic {
         self.window = self.threshold;
         self.epoch = None;
         if is_persistent {
-            // RFC 9002 §7.6.2. Slow start follows.
+            // RFC 9002 §7.6.2. Slow start follows. The window that it reaches is the next origin (RFC 9438 §4.8).
             self.recovery_start = None;
+            self.origin = 0.0;
             self.window = self.minimum();
             self.slow_start = SlowStart::default();
         }
@@ -223,8 +243,9 @@ impl SlowStart {
 
 impl Controller for Cubic {
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
-        let is_recovering = self.recovery_start.is_some_and(|start| sent <= start);
-        if !app_limited && !is_recovering {
+        if app_limited {
+            self.application_limited();
+        } else if self.recovery_start.is_none_or(|start| sent > start) {
             self.acked(now, sent, bytes, rtt.get());
         }
     }
@@ -341,6 +362,24 @@ mod tests {
     }
 
     #[test]
+    fn time_in_which_the_application_sends_little_does_not_grow_the_window() {
+        let grown_after = |idle: Duration| {
+            let (mut cubic, mut now) = (Cubic::new(MTU), Instant::now());
+            cubic.window = (100 * MTU) as f64;
+            cubic.on_congestion_event(now, now, false, MTU);
+            now += RTT;
+            acknowledge(&mut cubic, now, RTT);
+            now += idle;
+            cubic.application_limited();
+            now += RTT;
+            acknowledge(&mut cubic, now - RTT, RTT);
+            cubic.window
+        };
+        let (busy, idle) = (grown_after(RTT), grown_after(Duration::from_secs(20)));
+        assert!((idle - busy).abs() < MTU as f64, "{idle} after a pause, {busy} without");
+    }
+
+    #[test]
     fn a_small_window_grows_as_reno_even_after_fast_convergence() {
         let (mut cubic, start) = (Cubic::new(MTU), Instant::now());
         cubic.window = (10 * MTU) as f64;
@@ -363,5 +402,9 @@ mod tests {
         assert_eq!((cubic.window as u64, cubic.threshold as u64), (2 * MTU, 35 * MTU));
         acknowledge(&mut cubic, start, RTT);
         assert_eq!(cubic.window as u64, 4 * MTU);
+        // Congestion avoidance begins at the window of that time, not at the one before the loss.
+        cubic.window = cubic.threshold;
+        acknowledge(&mut cubic, start + RTT, RTT);
+        assert!((35..37).contains(&(cubic.origin as u64 / MTU)), "{}", cubic.origin);
     }
 }

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use quinn_proto::{ConnectionHandle, Dir, EndpointEvent, Event, StreamId, VarInt};
 use rocknet_io::udp::{MAX_SEGMENTS, MAX_TRANSMIT_BYTES, Transmit};
 
+use crate::config::SEND_WINDOW;
 use crate::congestion::permit_close;
 use crate::shared::{Mailbox, Shared, to_transmit};
 use crate::stream::{ReadOutcome, read, write};
@@ -85,6 +86,16 @@ impl Connection {
                 self.inner.handle_timeout(now);
             }
         }
+        self.update_send_window();
+    }
+
+    /// Limits the bytes of streams that are kept to twice the congestion window: one window that is in flight, and one
+    /// that follows it. A more urgent stream overtakes only bytes that were not written yet, so more of them would
+    /// delay it (compare `TCP_NOTSENT_LOWAT`).
+    fn update_send_window(&mut self) {
+        let window = self.inner.congestion_state().window().saturating_mul(2);
+        let window = window.clamp(*SEND_WINDOW.start(), *SEND_WINDOW.end());
+        self.inner.set_send_window(window);
     }
 
     /// Returns the next event of the connection.
@@ -279,7 +290,7 @@ impl Connection {
     }
 
     /// Sets the priority of a stream. Streams with a higher value are sent first; streams with the same value take
-    /// turns.
+    /// turns. Bytes that were written keep their place until some of them are sent.
     pub fn set_priority(&mut self, stream: StreamId, priority: i32) {
         let _ = self.inner.send_stream(stream).set_priority(priority);
     }

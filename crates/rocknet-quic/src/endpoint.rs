@@ -27,7 +27,7 @@ use crate::forwarding::{ForwardedDatagram, Forwarding};
 use crate::shared::{Core, Shared, to_transmit};
 use crate::timers::Timers;
 use crate::tls::{SelectConfig, SelectingConfig};
-use crate::trace::{self, OpenTrace};
+use crate::trace::{OpenTrace, PendingTrace};
 
 /// Maximum number of receive calls in one poll, before other tasks run. One call receives up to 8 batches of up to 64
 /// datagrams.
@@ -292,13 +292,20 @@ impl QuicEndpoint {
                 };
                 let mut config = ServerConfig::clone(&self.server_config);
                 config.crypto = Arc::new(self.tls.at(incoming.local_ip()));
-                if let (Admission::Accept, Some(traces)) = (action, &self.traces) {
-                    let trace = trace::open(&**traces, *incoming.orig_dst_cid());
-                    config.transport_config(Arc::new(config::transport_config(trace)));
-                }
+                let trace = match (action, &self.traces) {
+                    (Admission::Accept, Some(traces)) => {
+                        let (trace, stream) = PendingTrace::new();
+                        config.transport_config(Arc::new(config::transport_config(stream)));
+                        Some((trace, traces, *incoming.orig_dst_cid()))
+                    }
+                    _ => None,
+                };
                 let is_validated = incoming.remote_address_validated();
                 match admit(core, action, incoming, Arc::new(config), now, &mut self.response) {
                     Admitted::Connection(handle, inner) => {
+                        if let Some((trace, traces, id)) = trace {
+                            trace.accept(&**traces, id);
+                        }
                         let mailbox = core.insert(handle);
                         let shared = Rc::clone(&self.shared);
                         self.accepted

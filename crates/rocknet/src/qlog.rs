@@ -15,6 +15,8 @@ use rocknet_quic::OpenTrace;
 
 /// Maximum number of connections that are traced at the same time. Each has an open file.
 const MAX_TRACES: usize = 256;
+/// Maximum number of traces of one start, so that clients cannot use up the files of the file system.
+const MAX_FILES: usize = 10_000;
 /// Maximum size of a trace in bytes. A longer trace ends there.
 const MAX_TRACE_BYTES: usize = 64 << 20;
 /// Maximum number of records that wait for the thread, each of about 300 bytes. Further records are dropped.
@@ -27,6 +29,8 @@ pub struct QlogWriter {
     thread: Mutex<Option<(SyncSender<Record>, OwnedThread)>>,
     /// Number of connections that are traced.
     traces: Arc<AtomicUsize>,
+    /// Number of traces since the start.
+    files: AtomicUsize,
 }
 
 /// Record of a trace, with its file.
@@ -83,6 +87,14 @@ impl OpenTrace for QlogFolder {
     fn open(&self, name: &str) -> Option<Box<dyn Write + Send + Sync>> {
         if self.writer.traces.load(Ordering::Relaxed) >= MAX_TRACES {
             return None;
+        }
+        match self.writer.files.fetch_add(1, Ordering::Relaxed) {
+            0..MAX_FILES => {}
+            MAX_FILES => {
+                tracing::warn!("qlog: {MAX_FILES} traces were written; no more are until the next start");
+                return None;
+            }
+            _ => return None,
         }
         let records = match self.writer.records() {
             Ok(records) => records,
@@ -162,6 +174,11 @@ impl TraceFile {
         if let TraceFile::Unopened(path) = self {
             *self = match create(path) {
                 Ok(file) => TraceFile::Open(file),
+                // A client can choose the connection ID of an earlier connection.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    tracing::debug!("{} exists; this connection is not traced", path.display());
+                    TraceFile::Failed
+                }
                 Err(error) => {
                     tracing::error!("cannot create {}: {error}", path.display());
                     TraceFile::Failed
@@ -234,6 +251,16 @@ mod tests {
         open.pop();
         assert!(traces.open("more").is_some());
         drop(open);
+        assert!(writer.stop(soon()));
+    }
+
+    #[test]
+    fn the_number_of_files_is_bounded() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let writer = Arc::<QlogWriter>::default();
+        let traces = writer.traces_in(folder.path());
+        let opened = (0..MAX_FILES + 10).filter(|name| traces.open(&name.to_string()).is_some());
+        assert_eq!(opened.count(), MAX_FILES);
         assert!(writer.stop(soon()));
     }
 

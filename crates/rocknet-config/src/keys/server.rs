@@ -69,8 +69,8 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Text("folder"),
         "Folder for traces of QUIC connections in the qlog format, one file for each connection, to debug HTTP/3. The \
          folder must exist and be writable by the server's user. A trace lists the packets that were sent, received \
-         and lost, without their content. At most 256 connections are traced at once, each up to 64 MiB. The files are \
-         not deleted.",
+         and lost, without their content. At most 256 connections are traced at once, each up to 64 MiB, and 10,000 until \
+         the next start. The files are not deleted.",
     )
     .example("qlog = \"/var/tmp/qlog\"")
     .elsewhere(&["quic_qlog", "qlog_dir", "qlog_path"]),

@@ -200,7 +200,7 @@ pub(super) const KEYS: &[Key] = &[
         BOTH,
         Kind::Map { name: "page", value: &Kind::Several(&Kind::Text("path below the site")) },
         "Files that a page needs: the path of the page, or a pattern as in `redirects`, with up to 32 paths of files. \
-         Over HTTP/2 they are pushed with the page to clients that accept pushes; other clients get them in a 103 \
+         Over HTTP/2 they are pushed with the page to clients that accept pushes; other clients of HTTP/2 and HTTP/3 get them in a 103 \
          (Early Hints) response. Each is sent once per connection, and not to clients that revalidate the page. A \
          handler's own `Link: <…>; rel=preload` is pushed too, unless it has `nopush`.",
     )

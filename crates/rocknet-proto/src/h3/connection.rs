@@ -37,7 +37,7 @@ const BLOCKED_STREAMS: usize = 16;
 /// Bytes that HTTP/3 counts per field in addition to its name and value (RFC 9114 §4.2.2).
 const FIELD_OVERHEAD: usize = 32;
 
-/// Maximum number of priorities that are kept for streams that have not arrived.
+/// Maximum number of priorities that are kept for streams that have not arrived, and of changed priorities.
 const EARLY_PRIORITIES: usize = 128;
 
 /// Identifier of the first GOAWAY: the largest ID of a request stream, 2^62-4, so that no request is rejected yet
@@ -174,8 +174,8 @@ pub struct ServerConnection {
     budget: Budget,
     /// Priorities received before their streams, by stream number.
     early_priorities: Vec<(u64, Priority)>,
-    /// Streams whose priority has changed while their response is pending.
-    reprioritized: Vec<StreamId>,
+    /// Streams whose priority has changed after their request.
+    reprioritized: Vec<(StreamId, Priority)>,
     /// Stream number that follows the last request stream.
     next_stream: u64,
 }
@@ -226,10 +226,13 @@ impl ServerConnection {
         if let Some(stream) = self.streams.get_mut(id) {
             stream.priority = priority;
             // Before its request, the stream has no response to send.
-            if stream.is_pending() && !self.reprioritized.contains(&id) {
-                self.reprioritized.push(id);
+            if stream.is_reported {
+                self.report_priority(id, priority);
             }
-        } else if number >= self.next_stream {
+        } else if number < self.next_stream {
+            // The response has ended, but its bytes may wait for the transport.
+            self.report_priority(id, priority);
+        } else {
             let has_room = self.early_priorities.len() < EARLY_PRIORITIES;
             match self.early_priorities.iter_mut().find(|(known, _)| *known == number) {
                 Some((_, known)) => *known = priority,
@@ -241,10 +244,20 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Returns a stream whose response is pending and whose priority the client has changed, with the new priority.
+    fn report_priority(&mut self, id: StreamId, priority: Priority) {
+        let has_room = self.reprioritized.len() < EARLY_PRIORITIES;
+        match self.reprioritized.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, known)) => *known = priority,
+            None if has_room => self.reprioritized.push((id, priority)),
+            None => {}
+        }
+    }
+
+    /// Returns a stream whose priority the client has changed after its request, with the new priority. Its response
+    /// may have been sent already. Call this after each [`receive_unidirectional`](Self::receive_unidirectional), until
+    /// it returns `None`.
     pub fn take_reprioritized(&mut self) -> Option<(StreamId, Priority)> {
-        let id = self.reprioritized.pop()?;
-        Some((id, self.priority(id)))
+        self.reprioritized.pop()
     }
 
     /// Opens a request stream. QUIC opens streams in the order of their numbers, even if their data arrives in another

@@ -22,7 +22,7 @@ pub enum HqReceived {
     More,
     /// The line is complete. The HEADERS frame is a request without a body, and the rest of the stream is ignored.
     Frame(Vec<u8>),
-    /// The line is too long, or is not `GET` with a target.
+    /// The line is too long, or does not begin with `GET `.
     Malformed,
 }
 

@@ -140,6 +140,13 @@ fn a_priority_may_arrive_before_its_request() {
     let (id, priority) = peer.engine.take_reprioritized().expect("a changed priority");
     assert_eq!((id, priority.urgency, priority.incremental), (second, 7, true));
     assert_eq!(peer.engine.take_reprioritized(), None);
+    // The bytes of a response that has ended may wait for the transport.
+    peer.engine.abandon(second);
+    peer.engine
+        .receive_unidirectional(2, 0, &update(4, "u=0"), false)
+        .expect("a valid update");
+    let changed = peer.engine.take_reprioritized();
+    assert_eq!(changed.map(|(id, priority)| (id, priority.urgency)), Some((second, 0)));
 }
 
 #[test]

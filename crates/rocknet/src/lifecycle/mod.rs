@@ -23,5 +23,6 @@ pub mod flow;
 pub mod poll_handler;
 pub mod request_body;
 pub mod responder;
+pub mod seen_targets;
 pub mod sending;
 pub mod tunnel;

@@ -104,6 +104,10 @@ fn responses_of_one_urgency_take_turns() {
     let one_by_one = urls.map(|url| with_priority(url, "u=3"));
     let received = client.received_with_first(one_by_one.into());
     assert!(received[1..].iter().all(|bytes| *bytes < LARGE / 2), "{received:?}");
+    // A response of each kind: neither holds back the other.
+    let mixed = [with_priority(urls[0], "u=3"), with_priority(urls[1], "u=3, i")];
+    let received = client.received_with_first(mixed.into());
+    assert!(received.iter().all(|bytes| *bytes > LARGE / 2), "{received:?}");
 }
 
 fn with_priority(url: &str, priority: &str) -> http::Request<()> {

@@ -1,5 +1,7 @@
 //! `SSLKEYLOGFILE`: in `dev` mode, the secrets of TLS connections are written for tools such as Wireshark.
 
+use std::os::unix::fs::PermissionsExt;
+
 use super::certs::{Authority, Kind};
 use super::child::{Server, Setup};
 use super::client::TlsClient;
@@ -25,6 +27,9 @@ fn visit(mode: &str) -> (Option<String>, Server) {
     assert_eq!(tcp.response().status, 200);
     let quic = Http3Client::open(&client, server.address()).expect("a connection");
     assert_eq!(quic.get("https://a.test/small.txt").body, b"Hello, world!");
+    if let Ok(file) = file.metadata() {
+        assert_eq!(file.permissions().mode() & 0o777, 0o600);
+    }
     (std::fs::read_to_string(file).ok(), server)
 }
 

@@ -19,6 +19,7 @@ mod handshakes;
 mod hosts;
 mod http3;
 mod http3_early_data;
+mod http3_early_hints;
 mod http3_hq;
 mod http3_qlog;
 mod http3_restart;

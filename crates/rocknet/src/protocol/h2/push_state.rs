@@ -1,16 +1,14 @@
 //! Server-push state of one connection: pushed, promised and announced targets, and their limits.
 
-use std::collections::HashSet;
-use std::hash::BuildHasher;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::h2::{PushRequest, ServerConnection, StreamId};
 use rocknet_proto::request::{OwnedRequest, Request, Version};
 use rocknet_proto::status::Status;
 
+use crate::lifecycle::seen_targets::SeenTargets;
 use crate::preload::{self, Preloads};
 use crate::response::FieldList;
 
@@ -24,10 +22,6 @@ const PUSHED_FILE_MAX: u64 = 512 * 1024;
 
 /// Maximum number of bytes pushed on one connection, because the client may have many of them already.
 const PUSHED_BYTES_MAX: u64 = 4 << 20;
-
-/// Maximum number of remembered targets for each connection, at eight bytes each. They prevent pushing a target that
-/// was requested, pushed or announced before. When the set is full, nothing is pushed any more.
-const SEEN_MAX: usize = 4096;
 
 /// Fields that identify the sender of a request. A promised request inherits them, but the PUSH_PROMISE frame does not
 /// contain them, because the client knows them.
@@ -53,12 +47,10 @@ pub struct PendingPage {
 
 /// Server-push state of one connection; empty until the first page with resources.
 #[derive(Default)]
-pub struct PushState(Option<Box<SeenTargets>>);
+pub struct PushState(Option<Box<Pushes>>);
 
-struct SeenTargets {
-    /// Digests of authority and target.
-    targets: HashSet<u64>,
-    hasher: RandomState,
+struct Pushes {
+    seen: SeenTargets,
     promises: u32,
     bytes: u64,
 }
@@ -67,8 +59,8 @@ impl PushState {
     /// Remembers a target that the client has requested. Nothing is stored before the first page with resources.
     #[inline]
     pub fn record_request(&mut self, request: &Request<'_>) {
-        if let Some(seen) = &mut self.0 {
-            seen.is_new(request.authority, request.target);
+        if let Some(pushes) = &mut self.0 {
+            pushes.seen.is_new(request.authority, request.target);
         }
     }
 
@@ -84,7 +76,7 @@ impl PushState {
         promised: &mut Vec<PromisedStream>,
         out: &mut Vec<u8>,
     ) {
-        let seen = self.seen(request);
+        let pushes = self.pushes(request);
         // Unless the field is repeated, the promise contains the client's `Accept-Encoding`, which is the same in all
         // its requests.
         let encodings = request.fields.get(KnownField::AcceptEncoding);
@@ -96,10 +88,10 @@ impl PushState {
             .flat_map(|name| request.fields.get_all(*name).map(|value| (*name, value)));
         let request_fields: Vec<(KnownField, &[u8])> = fields.into_iter().chain(sender).collect();
         for target in targets {
-            if !engine.may_push(page) || seen.promises >= PROMISES_MAX || seen.bytes >= PUSHED_BYTES_MAX {
+            if !engine.may_push(page) || pushes.promises >= PROMISES_MAX || pushes.bytes >= PUSHED_BYTES_MAX {
                 return;
             }
-            if !seen.is_new(request.authority, target) {
+            if !pushes.seen.is_new(request.authority, target) {
                 continue;
             }
             let push = PushRequest {
@@ -110,7 +102,7 @@ impl PushState {
             let written = fields.iter().map(|(name, value)| (name.as_str().as_bytes(), *value));
             match engine.push_promise(page, &push, written, out) {
                 Ok(id) => {
-                    seen.promises += 1;
+                    pushes.promises += 1;
                     let stream =
                         OwnedRequest::synthetic_get(Version::Http2, request.authority, target, &request_fields);
                     promised.push(PromisedStream {
@@ -151,12 +143,7 @@ impl PushState {
         preloads: &Preloads,
         out: &mut Vec<u8>,
     ) {
-        let seen = self.seen(request);
-        let mut new = 0;
-        for target in &preloads.targets {
-            new += usize::from(seen.is_new(request.authority, target));
-        }
-        if new > 0 {
+        if self.pushes(request).seen.has_new(request.authority, preloads) {
             let link = (&b"link"[..], preloads.link.as_bytes());
             // An error means that the stream is gone and needs no hint.
             let _ = engine.send_interim(page, Status::EARLY_HINTS, [link], out);
@@ -166,37 +153,26 @@ impl PushState {
     /// Returns true if a response may be sent on a promised stream, and counts its bytes. Only a response with status
     /// 200 whose length is known and within the limits may be sent.
     pub fn reserve(&mut self, status: Status, length: Option<u64>) -> bool {
-        let Some(seen) = &mut self.0 else { return false };
+        let Some(pushes) = &mut self.0 else { return false };
         match length {
             Some(length)
-                if status == Status::OK && length <= PUSHED_FILE_MAX && seen.bytes + length <= PUSHED_BYTES_MAX =>
+                if status == Status::OK && length <= PUSHED_FILE_MAX && pushes.bytes + length <= PUSHED_BYTES_MAX =>
             {
-                seen.bytes += length;
+                pushes.bytes += length;
                 true
             }
             _ => false,
         }
     }
 
-    fn seen(&mut self, page: &Request<'_>) -> &mut SeenTargets {
+    fn pushes(&mut self, page: &Request<'_>) -> &mut Pushes {
         self.0.get_or_insert_with(|| {
-            let mut seen = SeenTargets {
-                targets: HashSet::new(),
-                hasher: RandomState::default(),
+            Box::new(Pushes {
+                seen: SeenTargets::of_page(page),
                 promises: 0,
                 bytes: 0,
-            };
-            seen.is_new(page.authority, page.target);
-            Box::new(seen)
+            })
         })
-    }
-}
-
-impl SeenTargets {
-    /// Adds a target to the set. Returns false if the set contains it already, or is full.
-    fn is_new(&mut self, authority: &[u8], target: &[u8]) -> bool {
-        let digest = self.hasher.hash_one((authority, target));
-        self.targets.len() < SEEN_MAX && self.targets.insert(digest)
     }
 }
 
@@ -209,37 +185,20 @@ mod tests {
     }
 
     #[test]
-    fn each_target_is_new_once() {
+    fn targets_requested_before_the_first_page_are_not_stored() {
         let (mut pushes, page) = (PushState::default(), page());
         let other = OwnedRequest::synthetic_get(Version::Http2, b"h", b"/a", &[]);
         pushes.record_request(&other.view());
-        let seen = pushes.seen(&page.view());
-        for (authority, target, new) in [
-            // Targets requested before the first page are not stored; the page itself is.
-            ("h", "/a", true),
-            ("h", "/a", false),
-            ("h", "/", false),
-            ("g", "/", true),
-            ("h/", "a", true),
-        ] {
-            assert_eq!(
-                seen.is_new(authority.as_bytes(), target.as_bytes()),
-                new,
-                "{authority} {target}"
-            );
-        }
-        for number in 0..SEEN_MAX as u32 {
-            seen.is_new(b"h", &number.to_be_bytes());
-        }
-        assert_eq!(seen.targets.len(), SEEN_MAX);
-        assert!(!seen.is_new(b"h", b"/one-more"));
+        let seen = &mut pushes.pushes(&page.view()).seen;
+        assert!(seen.is_new(b"h", b"/a"));
+        assert!(!seen.is_new(b"h", b"/"), "the page itself is stored");
     }
 
     #[test]
     fn the_size_of_a_pushed_file_and_the_pushed_bytes_of_a_connection_are_limited() {
         let (mut pushes, page) = (PushState::default(), page());
         assert!(!pushes.reserve(Status::OK, Some(1)), "nothing was promised");
-        pushes.seen(&page.view());
+        pushes.pushes(&page.view());
         for (status, length, taken) in [
             (Status::OK, Some(PUSHED_FILE_MAX), true),
             (Status::OK, Some(PUSHED_FILE_MAX + 1), false),

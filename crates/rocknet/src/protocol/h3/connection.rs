@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use rocknet_io::wheel::Tick;
-use rocknet_proto::h3::{Config, Critical, ErrorCode, ServerConnection, StreamId, URGENCY_LEVELS};
+use rocknet_proto::h3::{Config, Critical, ErrorCode, ServerConnection, StreamId};
 use rocknet_quic::{Dir, Event, StreamEvent};
 
 use super::hq::HqConnection;
@@ -26,6 +26,7 @@ use crate::exchange::Client;
 use crate::handshake::Handshake;
 use crate::lifecycle::connection_info::ConnectionInfo;
 use crate::lifecycle::deadlines::{Deadlines, Wait};
+use crate::lifecycle::seen_targets::SeenTargets;
 use crate::worker::{OpenConnection, Worker};
 
 /// Maximum number of rounds in one poll, before other connections are served.
@@ -73,16 +74,16 @@ pub struct Connection {
     pub(super) drain_began: Option<Tick>,
     /// Tick of the last GOAWAY.
     pub(super) drain_finished: Option<Tick>,
-    /// Stream that has sent last, for each urgency.
-    pub(super) last_senders: [Option<StreamId>; URGENCY_LEVELS],
     /// Bytes that all streams have sent in this round.
     pub(super) round_bytes: u64,
     /// Bytes that wait for the transport on all streams but the one that is polled.
     pub(super) held_bytes: u64,
     /// Streams whose end the client has not acknowledged.
     pub(super) unacknowledged: Vec<StreamId>,
-    /// Order in which the transport sends the responses.
+    /// Order in which the responses are written.
     pub(super) send_order: SendOrder,
+    /// Targets that are not announced again; `None` until the first page with resources.
+    pub(super) seen: Option<Box<SeenTargets>>,
     /// Exchanges that are not complete.
     pub(super) streams: StreamTable,
     /// Set if the client speaks `hq-interop` in place of HTTP/3.
@@ -132,11 +133,11 @@ impl Connection {
             unacknowledged_since: worker.wheel.now(),
             drain_began: None,
             drain_finished: None,
-            last_senders: [None; URGENCY_LEVELS],
             round_bytes: 0,
             held_bytes: 0,
             unacknowledged: Vec::new(),
             send_order: SendOrder::default(),
+            seen: None,
             streams: StreamTable::default(),
             hq: None,
         }
@@ -156,7 +157,8 @@ impl Connection {
         match info.alpn.as_deref() {
             Some(HTTP_3) => {}
             Some(HQ_INTEROP) => {
-                self.hq = Some(Box::new(HqConnection::new(info.server_name)));
+                let local = self.quic.local_ip();
+                self.hq = Some(Box::new(HqConnection::new(info.server_name, local)));
                 return;
             }
             _ => return self.close(ErrorCode::NoError),
@@ -196,7 +198,6 @@ impl Connection {
                     if let Some(position) = self.unacknowledged.iter().position(|known| *known == stream) {
                         self.unacknowledged.swap_remove(position);
                     }
-                    self.leave_send_order(stream);
                 }
                 // The next round writes to every stream that has output.
                 Event::Stream(StreamEvent::Writable { id }) => {
@@ -217,6 +218,10 @@ impl Connection {
     fn accept_streams(&mut self, worker: &Rc<Worker>, direction: Dir) {
         while let Some(id) = self.quic.accept(direction) {
             match direction {
+                // `hq-interop` has no unidirectional streams.
+                Dir::Uni if self.hq.is_some() => {
+                    self.quic.stop_receiving(id, ErrorCode::StreamCreationError.number());
+                }
                 Dir::Uni => {
                     self.unidirectional.push(id);
                     self.read(worker, id);
@@ -255,6 +260,13 @@ impl Connection {
 
     /// Writes the output of the engine to the streams of the server.
     fn write_critical(&mut self) {
+        if self.hq.is_some() {
+            // A client that speaks `hq-interop` has no use for it.
+            for critical in CRITICAL {
+                self.engine.take_output(critical);
+            }
+            return;
+        }
         let mut is_excessive = false;
         for ((stream, unsent), critical) in self.critical.iter_mut().zip(CRITICAL) {
             let output = self.engine.take_output(critical);

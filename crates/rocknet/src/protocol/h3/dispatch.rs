@@ -12,14 +12,14 @@ use rocknet_proto::request::OwnedRequest;
 use super::connection::Connection;
 use super::output::{StreamOutput, WriteProgress, quic_id};
 use super::responder::{H3Responder, RequestBody};
-use super::send_order::TransportPriority;
+use super::send_order::transport_priority;
 use super::streams::{RequestStream, StreamExchange};
 use crate::exchange::BodyError;
 use crate::lifecycle::connection_info::ConnectionInfo;
 use crate::lifecycle::deadlines::{Deadlines, Wait};
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::lifecycle::flow::{self, Flow};
-use crate::pipeline::RequestContext;
+use crate::pipeline::{PipelineIo, RequestContext};
 use crate::worker::{Worker, WorkerConfig};
 
 impl Connection {
@@ -34,9 +34,10 @@ impl Connection {
         end: bool,
         expects_continue: bool,
     ) {
-        let priority = self.send_order.add(id, self.engine.priority(id));
-        self.set_priorities(priority);
         let request = head.request();
+        if let Some(seen) = &mut self.seen {
+            seen.is_new(request.authority, request.target);
+        }
         let body = match (end, request.upgrade.is_some()) {
             (true, _) => RequestBody::None,
             (false, true) => RequestBody::Tunnel,
@@ -48,12 +49,25 @@ impl Connection {
         let flow = flow::begin(worker, config, info, &request, owned, !end, &mut responder);
         let receiver = responder.written.receiver.take();
         stream.body = receiver;
+        if let Flow::Active(exchange) = &flow
+            && let Stage::Waiting(pending) = &exchange.stage
+            && let Some(preloads) = &pending.preloads
+        {
+            // While the handler works, the client can already request these files.
+            let (mut responder, _) = self.responder(worker, &mut stream, RequestBody::None);
+            responder.announce_preloads(&request, preloads);
+        }
         self.advance(worker, flow, stream);
     }
 
     /// Returns the state of a request stream. `head_only`: true if the request was HEAD.
-    fn request_stream(&self, id: StreamId, head_only: bool) -> RequestStream {
+    fn request_stream(&mut self, id: StreamId, head_only: bool) -> RequestStream {
         let mut stream = RequestStream::new(id, head_only);
+        stream.priority = self.engine.priority(id);
+        let value = transport_priority(stream.priority);
+        if value != 0 {
+            self.quic.set_priority(quic_id(id), value);
+        }
         if self.hq.is_some() {
             stream.output = StreamOutput::of_content();
         }
@@ -67,21 +81,18 @@ impl Connection {
         stream: &'a mut RequestStream,
         body: RequestBody,
     ) -> (H3Responder<'a>, &'a mut ConnectionInfo) {
-        let responder = H3Responder::new(&mut self.engine, &mut self.quic, worker, stream, body);
+        let responder = H3Responder::new(&mut self.engine, &mut self.quic, worker, stream, body, &mut self.seen);
         (responder, &mut self.info)
     }
 
-    /// Applies priorities to the transport.
-    pub(super) fn set_priorities(&mut self, priorities: impl IntoIterator<Item = TransportPriority>) {
-        for (id, priority) in priorities {
-            self.quic.set_priority(quic_id(id), priority);
+    /// Applies the priorities that the client has changed.
+    pub(super) fn apply_priorities(&mut self) {
+        while let Some((id, priority)) = self.engine.take_reprioritized() {
+            if let Some(entry) = self.streams.get_mut(id) {
+                entry.stream.priority = priority;
+            }
+            self.quic.set_priority(quic_id(id), transport_priority(priority));
         }
-    }
-
-    /// Removes a stream that was sent or reset from the order of sending.
-    pub(super) fn leave_send_order(&mut self, id: StreamId) {
-        let next = self.send_order.remove(id);
-        self.set_priorities(next);
     }
 
     /// Writes the output of a response, and stores the exchange if it is not complete.
@@ -95,8 +106,6 @@ impl Connection {
         if exchange.is_none() && written != WriteProgress::Blocked {
             if written == WriteProgress::All && stream.output.is_ended() {
                 self.unacknowledged.push(stream.id);
-            } else {
-                self.leave_send_order(stream.id);
             }
             return;
         }

@@ -99,6 +99,6 @@ impl Connection {
 /// Returns the ticks in which a client takes a whole send window at the minimum rate.
 fn send_window_ticks(config: &WorkerConfig) -> u32 {
     let (bytes, ticks) = config.send_window();
-    let windows = SEND_WINDOW.div_ceil(bytes.max(1));
+    let windows = SEND_WINDOW.end().div_ceil(bytes.max(1));
     u32::try_from(windows.saturating_mul(u64::from(ticks))).unwrap_or(u32::MAX)
 }

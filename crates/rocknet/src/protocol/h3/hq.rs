@@ -1,11 +1,13 @@
 //! Requests of `hq-interop`, which is HTTP/0.9 over QUIC for interoperability tests. They are translated to HTTP/3.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use rocknet_proto::h3::{HqReceived, HqRequest, StreamId};
 
 /// State of a connection whose client speaks `hq-interop`.
 pub struct HqConnection {
-    /// Server name of the handshake, which is used as the authority of each request.
+    /// Authority of each request, because a request line names no host.
     authority: Vec<u8>,
     /// Streams whose request line has not arrived completely.
     lines: Vec<(StreamId, HqRequest)>,
@@ -24,9 +26,15 @@ pub(super) enum Translated {
 }
 
 impl HqConnection {
-    pub(super) fn new(server_name: Option<String>) -> HqConnection {
+    /// Creates the state of a connection whose handshake has named this server, and which was opened to this address.
+    pub(super) fn new(server_name: Option<String>, local: Option<IpAddr>) -> HqConnection {
+        let authority = server_name.unwrap_or_else(|| match local {
+            Some(IpAddr::V6(address)) => format!("[{address}]"),
+            Some(IpAddr::V4(address)) => address.to_string(),
+            None => "localhost".to_owned(),
+        });
         HqConnection {
-            authority: server_name.unwrap_or_default().into_bytes(),
+            authority: authority.into_bytes(),
             lines: Vec::new(),
         }
     }

@@ -55,28 +55,18 @@ impl Connection {
         if self.streams.is_empty() {
             return false;
         }
-        let mut ids = self.streams.ids();
-        // Incremental streams of one urgency take turns, because the first could otherwise use every byte that the
-        // windows permit. Other streams are sent one after the other (RFC 9218 §10).
-        ids.sort_by_cached_key(|&id| {
-            let priority = self.engine.priority(id);
-            let last = self.last_senders[usize::from(priority.urgency)];
-            let had_turn = priority.incremental && last.is_some_and(|last| id <= last);
-            (priority.urgency, had_turn, id)
-        });
+        let mut streams = self.streams.priorities();
+        streams.sort_unstable_by_key(|&(id, priority)| self.send_order.place(id, priority));
         let mut moved = false;
-        // Bit set of the urgencies in which a stream has more to send before the next one that is not incremental.
-        let mut occupied = 0u8;
+        self.send_order.begin_round();
         self.round_bytes = 0;
         self.held_bytes = self.streams.held();
-        for id in ids {
+        for (id, priority) in streams {
             let Some(entry) = self.streams.take(id) else {
                 continue;
             };
-            let priority = self.engine.priority(id);
-            let bit = 1 << priority.urgency;
-            let is_sending = entry.exchange.as_ref().is_some_and(ActiveExchange::is_sending);
-            if !priority.incremental && occupied & bit != 0 && is_sending {
+            let is_sending = entry.exchange.as_ref().is_none_or(ActiveExchange::is_sending);
+            if is_sending && self.send_order.is_held_back(priority) {
                 self.streams.insert(entry);
                 continue;
             }
@@ -90,17 +80,12 @@ impl Connection {
                 ExchangePoll::TurnEnded(entry) => {
                     self.put_back(entry);
                     moved = true;
-                    if !priority.incremental {
-                        occupied |= bit;
-                    }
+                    self.send_order.turn_ended(priority);
                 }
                 ExchangePoll::Over => {
                     moved = true;
                     if self.streams.get_mut(id).is_none() {
                         self.read_rest(worker, id);
-                        if !self.unacknowledged.contains(&id) {
-                            self.leave_send_order(id);
-                        }
                     }
                 }
             }
@@ -289,8 +274,7 @@ impl Connection {
         worker.counters.bytes_sent.add(bytes);
         self.round_bytes += bytes;
         if bytes > 0 {
-            let urgency = self.engine.priority(stream.id).urgency;
-            self.last_senders[usize::from(urgency)] = Some(stream.id);
+            self.send_order.wrote(stream.id, stream.priority);
             *awaits_turn = false;
         }
         if written == WriteProgress::Blocked {

@@ -55,10 +55,7 @@ impl Connection {
                 ReadOutcome::Blocked | ReadOutcome::Gone => return,
             };
             let action = self.engine.receive_unidirectional(number, now, &bytes, fin);
-            while let Some((id, priority)) = self.engine.take_reprioritized() {
-                let changed = self.send_order.change(id, priority);
-                self.set_priorities(changed.into_iter().flatten());
-            }
+            self.apply_priorities();
             match action {
                 Ok(UnidirectionalAction::Continue) if !fin => {}
                 Ok(UnidirectionalAction::Continue) => self.unidirectional.retain(|known| *known != id),
@@ -81,17 +78,24 @@ impl Connection {
                 ReadOutcome::Blocked | ReadOutcome::Gone => return,
             };
             let length = bytes.len();
-            let (bytes, fin) = match self.translate(id, bytes, fin) {
-                Translated::Bytes(bytes, fin) => (bytes, fin),
+            let (bytes, is_last) = match self.translate(id, bytes, fin) {
+                Translated::Bytes(bytes, is_last) => (bytes, is_last),
                 Translated::More => continue,
                 Translated::Ignored if self.discard(id, length) => continue,
                 Translated::Ignored => return,
-                Translated::Malformed => return self.abandon_stream(id, ErrorCode::MessageError),
+                Translated::Malformed => {
+                    self.client_reset(worker, id);
+                    return self.quic.stop_receiving(quic_id(id), ErrorCode::MessageError.number());
+                }
             };
-            if fin {
+            if is_last {
                 self.discarding.retain(|(known, _)| *known != id);
                 self.process(worker, id, &bytes, true);
-                return;
+                if fin {
+                    return;
+                }
+                // Over `hq-interop`, a request can end before its stream.
+                continue;
             }
             let continues = if self.engine.is_open(id) {
                 self.process(worker, id, &bytes, false)
@@ -186,6 +190,12 @@ impl Connection {
                         // An address that is not validated may be forged to bypass rules for addresses.
                         let is_repeatable = end && EARLY_METHODS.contains(&head.request().method);
                         let may_serve = is_repeatable && self.quic.is_address_validated();
+                        if !may_serve && self.hq.is_some() {
+                            // `hq-interop` has no status to refuse the request with.
+                            drop(buffers);
+                            self.abandon_stream(id, ErrorCode::RequestRejected);
+                            return false;
+                        }
                         if !may_serve {
                             drop(buffers);
                             self.refuse(worker, &config, id, Refusal::TooEarly);
@@ -242,7 +252,6 @@ impl Connection {
         if let Some(hq) = &mut self.hq {
             hq.forget(id);
         }
-        self.leave_send_order(id);
         self.blocked.retain(|(blocked, ..)| *blocked != id);
         self.discarding.retain(|(discarding, _)| *discarding != id);
         self.heads.retain(|(head, _)| *head != id);

@@ -17,6 +17,7 @@ use crate::lifecycle::body_receiver::BodyReceiver;
 use crate::lifecycle::responder::{
     HeadResult, PieceResult, PreparedResult, Responder, UnsendableField, is_connection_specific,
 };
+use crate::lifecycle::seen_targets::SeenTargets;
 use crate::pipeline::PipelineIo;
 use crate::preload::Preloads;
 use crate::response::{Body, FieldList, Text};
@@ -33,6 +34,7 @@ pub struct H3Responder<'a> {
     stream: &'a mut RequestStream,
     date: [u8; 29],
     body: RequestBody,
+    seen: &'a mut Option<Box<SeenTargets>>,
     pub written: Written,
 }
 
@@ -63,6 +65,7 @@ impl<'a> H3Responder<'a> {
         worker: &Worker,
         stream: &'a mut RequestStream,
         body: RequestBody,
+        seen: &'a mut Option<Box<SeenTargets>>,
     ) -> H3Responder<'a> {
         H3Responder {
             engine,
@@ -70,6 +73,7 @@ impl<'a> H3Responder<'a> {
             stream,
             date: worker.clock.date(),
             body,
+            seen,
             written: Written::default(),
         }
     }
@@ -140,8 +144,19 @@ impl PipelineIo for H3Responder<'_> {
         }
     }
 
-    /// Does nothing: over HTTP/3, files are neither pushed nor announced.
-    fn announce_preloads(&mut self, _: &Request<'_>, _: &Preloads) {}
+    /// Sends 103 (Early Hints) if one of the files is new to the client. Browsers accept no pushes over HTTP/3.
+    #[cold]
+    fn announce_preloads(&mut self, request: &Request<'_>, preloads: &Preloads) {
+        let seen = self.seen.get_or_insert_with(|| Box::new(SeenTargets::of_page(request)));
+        if seen.has_new(request.authority, preloads) {
+            let (mut out, link) = (Vec::new(), (&b"link"[..], preloads.link.as_bytes()));
+            // An error means that the stream is gone and needs no hint.
+            let _ = self
+                .engine
+                .send_interim(self.stream.id, Status::EARLY_HINTS, [link], &mut out);
+            self.stream.output.push(out.into());
+        }
+    }
 
     fn limit_body(&mut self, limit: u64) -> Result<(), Refusal> {
         match self.body {

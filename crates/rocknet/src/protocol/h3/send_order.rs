@@ -1,73 +1,79 @@
-//! Order in which the transport sends streams: by urgency, and one after the other if they are not incremental (RFC
-//! 9218 §10).
+//! Order in which the responses of a connection are written to the transport: by urgency, then one after the other if
+//! they are not incremental, and in turns if they are (RFC 9218 §10).
 //!
-//! The transport sends streams of the highest priority first, and streams of one priority take turns. So the streams of
-//! an urgency that are not incremental have decreasing priorities, except for the first of them, which takes turns with
-//! the incremental ones. Otherwise one kind could hold back the other until its end.
+//! The transport sends the written bytes of the most urgent streams first, and streams of one urgency in turns. It
+//! accepts little more than the path carries at once, so the order of writing decides. Within an urgency, all streams
+//! that are not incremental have one turn together, so that neither kind holds back the other until its end.
 
-use rocknet_proto::h3::{Priority, StreamId};
+use rocknet_proto::h3::{Priority, StreamId, URGENCY_LEVELS};
 
-/// Difference between the transport priorities of two urgencies. Priorities between them order the streams of one
-/// urgency.
-const LEVEL: i32 = 1 << 24;
-
-/// Streams of a connection that are sent one after the other.
+/// State of the order, kept between rounds.
 #[derive(Debug, Default)]
 pub struct SendOrder {
-    /// Urgency and stream. The first entry of each urgency takes turns with the incremental streams.
-    sequential: Vec<(u8, StreamId)>,
+    /// Stream of each urgency that has written last.
+    last: [Option<Writer>; URGENCY_LEVELS],
+    /// Bit set of the urgencies in which a stream that is not incremental has more to write in this round.
+    occupied: u8,
 }
 
-/// Priority of the transport that has to be set for a stream. The default of the transport is 0.
-pub type TransportPriority = (StreamId, i32);
+/// Stream that has written, as far as turns distinguish it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writer {
+    /// A stream that is not incremental.
+    Sequential,
+    Incremental(StreamId),
+}
+
+/// Place in a round: urgency, part of the turns, and number of the stream.
+pub type Place = (u8, u8, StreamId);
 
 impl SendOrder {
-    /// Adds a stream that has no priority of the transport yet. Returns the priority to set, unless it is the default.
-    pub fn add(&mut self, id: StreamId, priority: Priority) -> Option<TransportPriority> {
-        Some((id, self.insert(id, priority))).filter(|(_, value)| *value != 0)
+    /// Begins a round, in which every stream may write once.
+    pub fn begin_round(&mut self) {
+        self.occupied = 0;
     }
 
-    fn insert(&mut self, id: StreamId, priority: Priority) -> i32 {
-        if priority.incremental {
-            return level(priority.urgency);
+    /// Returns the place of a stream in the round. Streams write in ascending order.
+    pub fn place(&self, id: StreamId, priority: Priority) -> Place {
+        let last = self.last[usize::from(priority.urgency)];
+        let part = match (priority.incremental, last) {
+            (true, Some(Writer::Incremental(last))) if id <= last => 2,
+            (true, _) => 0,
+            (false, _) => 1,
+        };
+        (priority.urgency, part, id)
+    }
+
+    /// Returns true if a stream must wait until an earlier one that is not incremental has written its response.
+    pub fn is_held_back(&self, priority: Priority) -> bool {
+        !priority.incremental && self.occupied & bit(priority) != 0
+    }
+
+    /// Records that a stream has more to write in this round.
+    pub fn turn_ended(&mut self, priority: Priority) {
+        if !priority.incremental {
+            self.occupied |= bit(priority);
         }
-        let is_first = self.first(priority.urgency).is_none();
-        self.sequential.push((priority.urgency, id));
-        if is_first {
-            level(priority.urgency)
+    }
+
+    /// Records that a stream has written bytes.
+    pub fn wrote(&mut self, id: StreamId, priority: Priority) {
+        self.last[usize::from(priority.urgency)] = Some(if priority.incremental {
+            Writer::Incremental(id)
         } else {
-            // Stream numbers are multiples of 4.
-            let number = (id.number() / 4 % (LEVEL as u64 / 2)) as i32;
-            level(priority.urgency) - 1 - number
-        }
-    }
-
-    fn first(&self, urgency: u8) -> Option<StreamId> {
-        let first = self.sequential.iter().find(|(known, _)| *known == urgency);
-        first.map(|(_, id)| *id)
-    }
-
-    /// Changes the priority of a stream. Returns the priorities to set: for the stream, and for the stream that becomes
-    /// the first of the old urgency.
-    pub fn change(&mut self, id: StreamId, priority: Priority) -> [Option<TransportPriority>; 2] {
-        let next = self.remove(id);
-        [next, Some((id, self.insert(id, priority)))]
-    }
-
-    /// Removes a stream that was sent or reset. Returns the priority to set for the stream that becomes the first of
-    /// its urgency.
-    pub fn remove(&mut self, id: StreamId) -> Option<TransportPriority> {
-        let position = self.sequential.iter().position(|(_, known)| *known == id)?;
-        let (urgency, _) = self.sequential.remove(position);
-        let was_first = self.sequential[..position].iter().all(|(known, _)| *known != urgency);
-        let next = self.first(urgency).filter(|_| was_first)?;
-        Some((next, level(urgency)))
+            Writer::Sequential
+        });
     }
 }
 
-/// Returns the transport priority of the incremental streams of an urgency.
-fn level(urgency: u8) -> i32 {
-    (i32::from(Priority::DEFAULT.urgency) - i32::from(urgency)) * LEVEL
+fn bit(priority: Priority) -> u8 {
+    1 << priority.urgency
+}
+
+/// Returns the priority of the transport for the streams of an urgency. The transport sends streams of a higher value
+/// first, and its default is 0.
+pub fn transport_priority(priority: Priority) -> i32 {
+    i32::from(Priority::DEFAULT.urgency) - i32::from(priority.urgency)
 }
 
 #[cfg(test)]
@@ -75,49 +81,59 @@ mod tests {
     use super::*;
 
     fn id(number: u64) -> StreamId {
-        StreamId::new(number)
+        StreamId::new(4 * number)
     }
 
     fn priority(urgency: u8, incremental: bool) -> Priority {
         Priority { urgency, incremental }
     }
 
-    #[test]
-    fn streams_are_sent_by_urgency_and_then_in_the_order_of_their_numbers() {
-        let mut order = SendOrder::default();
-        assert_eq!(order.add(id(0), Priority::DEFAULT), None);
-        let mut added = |number, urgency, incremental| {
-            let added = order.add(id(number), priority(urgency, incremental));
-            added.map_or(0, |(_, value)| value)
-        };
-        // The first sequential stream takes turns with the incremental streams of its urgency.
-        let (first, second, third) = (added(4, 3, false), added(8, 3, false), added(12, 3, false));
-        assert_eq!(first, 0);
-        let (urgent, urgent_incremental) = (added(16, 1, false), added(20, 1, true));
-        assert_eq!(urgent, urgent_incremental);
-        let least = added(24, 7, true);
-        assert!(urgent > first && first > second && second > third && third > least);
-        // An urgency stays above the next one even after very many streams.
-        assert!(added(4 * (1 << 40) - 4, 1, false) > first);
-
-        assert_eq!(order.remove(id(8)), None);
-        assert_eq!(order.remove(id(4)), Some((id(12), 0)));
-        assert_eq!(order.remove(id(12)), None);
-        assert_eq!(order.remove(id(12)), None);
-        assert_eq!(order.remove(id(0)), None);
+    /// Returns the numbers of the streams in the order of a round.
+    fn round(order: &SendOrder, streams: &[(u64, Priority)]) -> Vec<u64> {
+        let mut streams = streams.to_vec();
+        streams.sort_by_key(|&(number, priority)| order.place(id(number), priority));
+        streams.into_iter().map(|(number, _)| number).collect()
     }
 
     #[test]
-    fn a_changed_priority_moves_a_stream() {
+    fn urgent_streams_write_first() {
+        let order = SendOrder::default();
+        let streams = [(0, priority(7, true)), (1, priority(3, false)), (2, priority(0, true))];
+        assert_eq!(round(&order, &streams), [2, 1, 0]);
+        assert!(transport_priority(priority(0, false)) > transport_priority(priority(3, true)));
+        assert_eq!(transport_priority(Priority::DEFAULT), 0);
+    }
+
+    #[test]
+    fn sequential_streams_have_one_turn_among_the_incremental_ones() {
         let mut order = SendOrder::default();
-        order.add(id(0), priority(3, false));
-        order.add(id(4), priority(3, false));
-        let changed = order.change(id(0), priority(0, false));
-        assert_eq!(changed, [Some((id(4), 0)), Some((id(0), 3 * LEVEL))]);
-        // From sequential to incremental.
-        assert_eq!(order.change(id(0), priority(3, true)), [None, Some((id(0), 0))]);
-        // It is not the first any more.
-        let [next, changed] = order.change(id(0), priority(3, false));
-        assert_eq!((next, changed.map(|(_, value)| value < 0)), (None, Some(true)));
+        let streams = [
+            (0, priority(3, false)),
+            (1, priority(3, true)),
+            (2, priority(3, false)),
+            (3, priority(3, true)),
+        ];
+        // The window lets only the first stream of each round write.
+        let mut wrote = Vec::new();
+        for _ in 0..6 {
+            let first = round(&order, &streams)[0];
+            order.wrote(id(first), streams[first as usize].1);
+            wrote.push(first);
+        }
+        assert_eq!(wrote, [1, 3, 0, 1, 3, 0]);
+    }
+
+    #[test]
+    fn a_sequential_stream_holds_back_the_later_ones_of_its_urgency() {
+        let mut order = SendOrder::default();
+        order.begin_round();
+        order.turn_ended(priority(3, false));
+        assert!(order.is_held_back(priority(3, false)));
+        assert!(!order.is_held_back(priority(3, true)));
+        assert!(!order.is_held_back(priority(4, false)));
+        order.begin_round();
+        assert!(!order.is_held_back(priority(3, false)));
+        order.turn_ended(priority(3, true));
+        assert!(!order.is_held_back(priority(3, false)));
     }
 }

@@ -1,6 +1,6 @@
 //! Table of exchanges in progress by stream.
 
-use rocknet_proto::h3::StreamId;
+use rocknet_proto::h3::{Priority, StreamId};
 
 use super::output::StreamOutput;
 use crate::exchange::BodyError;
@@ -24,6 +24,8 @@ pub struct RequestStream {
     pub id: StreamId,
     /// True if the request was HEAD, so that the response has no body.
     pub head_only: bool,
+    /// Priority of the response (RFC 9218).
+    pub priority: Priority,
     /// Receiver of the request body, or of tunnel data.
     pub body: Option<BodyReceiver>,
     pub output: StreamOutput,
@@ -39,6 +41,7 @@ impl RequestStream {
         RequestStream {
             id,
             head_only,
+            priority: Priority::DEFAULT,
             body: None,
             output: StreamOutput::default(),
             is_framed: false,
@@ -72,6 +75,12 @@ impl StreamTable {
     /// Returns the streams of all exchanges.
     pub fn ids(&self) -> Vec<StreamId> {
         self.ids.clone()
+    }
+
+    /// Returns the streams of all exchanges with the priorities of their responses.
+    pub fn priorities(&self) -> Vec<(StreamId, Priority)> {
+        let streams = self.entries.iter().map(|entry| &entry.stream);
+        streams.map(|stream| (stream.id, stream.priority)).collect()
     }
 
     /// Returns the number of bytes that wait for the transport on all streams.
