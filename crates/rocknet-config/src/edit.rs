@@ -266,7 +266,7 @@ mod tests {
             Err(EditError::SiteExists("b.test".into()))
         );
         editor.add_site("c.test", "/c").unwrap();
-        let environment = crate::environment::Memory {
+        let environment = crate::environment::MemoryEnvironment {
             any_directory: true,
             ..Default::default()
         };

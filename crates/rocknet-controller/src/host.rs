@@ -18,7 +18,7 @@ pub use library::{LoadError, LoadedLibrary};
 use crate::abi;
 use call::Call;
 
-/// Controller of a loaded library. The library remains loaded while such a value exists.
+/// Controller of a loaded library. The library remains loaded while a value of this type exists.
 #[derive(Clone)]
 pub struct LoadedController(Arc<ControllerEntry>);
 

@@ -13,7 +13,7 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log
         server(check, root.table("server")),
         limits(check, root.table("limits")),
         log(check, root.table("log")),
-        { cache(check, root.table("cache")) },
+        cache(check, root.table("cache")),
     )
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use rocknet_config::environment::{Environment, System};
+use rocknet_config::environment::{Environment, ProcessEnvironment};
 
 use super::{ExitStatus, Failure, print, search};
 
@@ -29,7 +29,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     let file = options.file.named_or_found()?;
     let cannot = |error: io::Error| Failure::Failed(format!("{}: {error}", file.display()));
-    let text = System.read(&file).map_err(cannot)?;
+    let text = ProcessEnvironment.read(&file).map_err(cannot)?;
     let tidy = tidy(&text, &file)?;
     if tidy == text {
         return Ok(());
