@@ -57,8 +57,8 @@ pub struct PasswordFileFinding {
     pub help: String,
 }
 
-/// Access to environment variables and files: those of the process
-/// ([`ProcessEnvironment`]), or texts in memory ([`MemoryEnvironment`]).
+/// Access to environment variables and files: those of the process ([`ProcessEnvironment`]), or texts in memory
+/// ([`MemoryEnvironment`]).
 pub trait Environment {
     /// Returns an environment variable, for `${NAME}`; `None` if it is not set, or is not UTF-8.
     fn variable(&self, name: &str) -> Option<String>;

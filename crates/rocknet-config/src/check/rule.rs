@@ -161,7 +161,7 @@ fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, Str
 }
 
 /// Returns the patterns that `{*}` can refer to: the paths of the rule, or a pattern for every path if it has none.
-fn sources(when: &Conditions) -> Vec<Pattern> {
+fn matched_patterns(when: &Conditions) -> Vec<Pattern> {
     match when.paths.is_empty() {
         true => vec![Pattern::Prefix("/".to_owned())],
         false => when.paths.clone(),
@@ -172,7 +172,7 @@ fn rewrite(check: &mut Check<'_>, when: &Conditions, node: &Node) -> Option<Stri
     let written = node.written()?;
     let text = written.value.as_str();
     let error = if text.starts_with('/') {
-        sources(when)
+        matched_patterns(when)
             .iter()
             .find_map(|from| pattern::target_form(from, text).err())
     } else {
@@ -206,7 +206,9 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
         true => pattern::target,
         false => pattern::target_form,
     };
-    let error = sources(when).iter().find_map(|from| read(from, &written.value).err());
+    let error = matched_patterns(when)
+        .iter()
+        .find_map(|from| read(from, &written.value).err());
     if let Some((message, help)) = error {
         check.bad_text(written, node.span, format!("`redirect`: {message}"), help);
         return None;

@@ -8,6 +8,7 @@ use crate::model::{AccessLog, Cache, Config, Events, Http3, Limits, Log, LogTarg
 use crate::units;
 use crate::value::{http3, network, path};
 
+/// Returns the settings of `[server]`, `[limits]`, `[log]` and `[cache]`.
 pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log, Cache) {
     (
         server(check, root.table("server")),

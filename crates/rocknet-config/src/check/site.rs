@@ -36,6 +36,7 @@ pub(super) struct SiteContext<'c> {
     pub http3: Http3,
 }
 
+/// Returns the sites whose names are valid. Errors in names and settings are reported to `check`.
 pub(super) fn build(check: &mut Check<'_>, root: &Table, context: &SiteContext<'_>) -> Vec<CheckedSite> {
     let Some(sites) = root.table("site") else {
         return Vec::new();

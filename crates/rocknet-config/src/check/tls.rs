@@ -19,6 +19,7 @@ use crate::value::{path, typed};
 /// Maximum number of certificates of one site. A site needs one for each type of key, and there are fewer types.
 const MAX_CERTIFICATES: usize = 8;
 
+/// Returns the settings of `[tls]`, with those for ACME.
 pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tls {
     let mut tls = Tls {
         acme: acme::build(check, table),

@@ -91,9 +91,9 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Choice(Balance::WORDS),
             Kind::Text("\"header:\" and the name of a header field: the same server for the same value of the field"),
         ]),
-        "Policy that selects one of several servers for a request. With a policy by key (`ip_hash`, `uri`, `header:`), \
-         adding or removing a server moves only the keys that this server gains or loses. Requests without the key are \
-         balanced by `random_two`.",
+        "Policy that selects one of several servers for a request. The policies `ip_hash`, `uri` and `header:` hash a \
+         value of the request: adding or removing a server moves only the values that this server gains or loses. \
+         Requests without the value are balanced by `random_two`.",
     )
     .sets(&[Target::Proxy(bound!(
         render | proxy,

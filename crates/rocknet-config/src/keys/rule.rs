@@ -104,8 +104,8 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "respond",
         Kind::Integer { min: 200, max: 599 },
-        "Status of a response from the rule itself. Without `body`, an error has its page of `errors`, or a default \
-         page.",
+        "Status of a response from the rule itself. Without `body`, an error status has its page of `errors`, or the \
+         built-in error page.",
     )
     .example("respond = 410")
     .foreign_names(&["return", "deny"]),

@@ -58,8 +58,8 @@ pub(super) const KEYS: &[Key] = &[
         "state",
         &[Section::Server],
         Kind::Text("folder"),
-        "Folder for certificates, the keys of this machine's own CA and other files that RockNet creates. Without the \
-         key: /var/lib/rocknet for root, else `rocknet` in $XDG_STATE_HOME or ~/.local/state.",
+        "Folder for certificates, the keys of this machine's own CA and other files that RockNet creates. \
+         Default: /var/lib/rocknet for root, else `rocknet` in $XDG_STATE_HOME or ~/.local/state.",
     )
     .example("state = \"/var/lib/rocknet\"")
     .foreign_names(&["storage", "data_dir"]),
@@ -120,8 +120,7 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Server],
         Kind::Text("user name"),
         "User that the server switches to after opening its ports, if it is started as root. It owns the private \
-         keys, so use it for nothing else. Without the key: `rocknet` if the system has that user; else RockNet stays \
-         root.",
+         keys, so use it for nothing else. Default: `rocknet` if the system has that user; else RockNet stays root.",
     )
     .example("user = \"rocknet\"")
     .foreign_names(&["User", "server.username", "run-as"]),

@@ -6,8 +6,8 @@ use crate::request::{Level, Refused};
 pub trait RequestView {
     /// Returns a property, such as [`crate::abi::METHOD`]; `None` if it is absent or unknown.
     fn read(&self, property: u32) -> Option<&[u8]>;
-    /// Returns the value of the `nth` header field of this name, counted from 0 and ignoring case; `None` if the request
-    /// has fewer.
+    /// Returns the value of the `nth` header field of this name, counted from 0 and ignoring case; `None` after the
+    /// last one.
     fn field(&self, name: &[u8], nth: usize) -> Option<&[u8]>;
     /// Returns name and value of the header field at `index`, in the order of the request; `None` after the last one.
     fn field_at(&self, index: usize) -> Option<(&[u8], &[u8])>;

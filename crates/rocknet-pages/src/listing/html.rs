@@ -223,7 +223,8 @@ fn icon(entry: &ListingEntry) -> &'static str {
     }
 }
 
-/// Returns the query that keeps the chosen order in links to other folders; empty for the default order.
+/// Returns the query that keeps the chosen order in links to other folders, escaped for HTML; empty for the default
+/// order.
 fn order_query_of(listing: &Listing<'_>) -> String {
     match (listing.sort, listing.order) {
         (SortKey::Name, SortOrder::Asc) => String::new(),
@@ -231,6 +232,7 @@ fn order_query_of(listing: &Listing<'_>) -> String {
     }
 }
 
+/// Returns the query for an order, escaped for HTML.
 fn query(sort: SortKey, order: SortOrder) -> String {
     format!("?sort={}&amp;order={}", sort.word(), order.word())
 }
