@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rocknet_config::environment::{CertificateFinding, Environment, FileKind, PasswordFileFinding, System};
+use rocknet_config::environment::{CertificateFinding, Environment, FileKind, PasswordFileFinding, ProcessEnvironment};
 use rocknet_config::model::{CertificateFiles, HostPattern};
 
 use super::CertificateManager;
@@ -38,23 +38,23 @@ impl<'m> ServerEnvironment<'m> {
 
 impl Environment for ServerEnvironment<'_> {
     fn variable(&self, name: &str) -> Option<String> {
-        System.variable(name)
+        ProcessEnvironment.variable(name)
     }
 
     fn read(&self, path: &Path) -> std::io::Result<String> {
-        System.read(path)
+        ProcessEnvironment.read(path)
     }
 
     fn matching(&self, pattern: &Path) -> std::io::Result<Vec<PathBuf>> {
-        System.matching(pattern)
+        ProcessEnvironment.matching(pattern)
     }
 
     fn kind(&self, path: &Path) -> Option<FileKind> {
-        System.kind(path)
+        ProcessEnvironment.kind(path)
     }
 
     fn current_dir(&self) -> PathBuf {
-        System.current_dir()
+        ProcessEnvironment.current_dir()
     }
 
     fn certificate_findings(&self, files: &[CertificateFiles], names: &[HostPattern]) -> Vec<CertificateFinding> {
@@ -72,7 +72,7 @@ impl Environment for ServerEnvironment<'_> {
         rocknet_config::htpasswd::inspect(file)
     }
 
-    fn authorities_error(&self, files: &[PathBuf]) -> Option<String> {
+    fn ca_certificates_error(&self, files: &[PathBuf]) -> Option<String> {
         roots(files).err()
     }
 }

@@ -161,6 +161,7 @@ impl fmt::Display for Editor {
     }
 }
 
+/// Splits a path into its last part, the key, and the parts before it.
 fn split<'p>(path: &'p [&'p str]) -> Result<(&'p str, &'p [&'p str]), EditError> {
     match path.split_last() {
         Some((key, parents)) if parents.len() < MAX_KEY_PARTS => Ok((key, parents)),
@@ -266,7 +267,7 @@ mod tests {
             Err(EditError::SiteExists("b.test".into()))
         );
         editor.add_site("c.test", "/c").unwrap();
-        let environment = crate::environment::Memory {
+        let environment = crate::environment::MemoryEnvironment {
             any_directory: true,
             ..Default::default()
         };

@@ -57,7 +57,8 @@ pub struct PasswordFileFinding {
     pub help: String,
 }
 
-/// Access to environment variables and files: those of the process ([`System`]), or texts in memory ([`Memory`]).
+/// Access to environment variables and files: those of the process ([`ProcessEnvironment`]), or texts in memory
+/// ([`MemoryEnvironment`]).
 pub trait Environment {
     /// Returns an environment variable, for `${NAME}`; `None` if it is not set, or is not UTF-8.
     fn variable(&self, name: &str) -> Option<String>;
@@ -65,18 +66,19 @@ pub trait Environment {
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read, is too large or is not UTF-8.
+    /// Fails if the file cannot be read, is larger than `MAX_FILE_BYTES` (16 MiB) or is not UTF-8.
     fn read(&self, path: &Path) -> io::Result<String>;
     /// Returns the existing files that match a pattern with `*` and `?` in any of its parts, sorted. A missing
     /// folder contains no matches.
     ///
     /// # Errors
     ///
-    /// Fails if an existing folder cannot be read, or if too many files match.
+    /// Fails if an existing folder cannot be read, or if more than `MAX_FILES` (65,536) files match.
     fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>>;
-    /// Returns the type of the file at a path; `None` if the path does not exist.
+    /// Returns the type of the file at a path; `None` if the path does not exist or cannot be examined.
     fn kind(&self, path: &Path) -> Option<FileKind>;
-    /// Returns the current directory; a relative path of the main configuration file starts there.
+    /// Returns the current directory, which a relative path of the main configuration file is resolved against. The
+    /// path is empty if the directory cannot be determined.
     fn current_dir(&self) -> PathBuf;
 
     /// Loads certificates and keys as the server does, and returns the findings for a site with these names. The
@@ -90,18 +92,18 @@ pub trait Environment {
         Vec::new()
     }
 
-    /// Loads the certificates of authorities as the server does, and returns the error; `None` if they can be used. The
-    /// default implementation returns `None`.
-    fn authorities_error(&self, _files: &[PathBuf]) -> Option<String> {
+    /// Loads files of CA certificates as the server does, for client certificates and for upstreams. Returns the error;
+    /// `None` if the files can be used. The default implementation returns `None`.
+    fn ca_certificates_error(&self, _files: &[PathBuf]) -> Option<String> {
         None
     }
 }
 
-/// Environment of the process. It does not inspect certificates and password files.
+/// Environment of the process. It does not inspect certificates, CA certificates or password files.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct System;
+pub struct ProcessEnvironment;
 
-impl Environment for System {
+impl Environment for ProcessEnvironment {
     fn variable(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
     }
@@ -186,7 +188,7 @@ impl Environment for System {
 
 /// Environment in memory, for tests and for texts that are not on disk.
 #[derive(Debug, Clone, Default)]
-pub struct Memory {
+pub struct MemoryEnvironment {
     /// Environment variables.
     pub variables: BTreeMap<String, String>,
     /// Files with their contents; their parent folders exist too.
@@ -197,7 +199,7 @@ pub struct Memory {
     pub any_directory: bool,
 }
 
-impl Environment for Memory {
+impl Environment for MemoryEnvironment {
     fn variable(&self, name: &str) -> Option<String> {
         self.variables.get(name).cloned()
     }
@@ -252,7 +254,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("sub")).unwrap();
         std::fs::write(dir.path().join("sub/e.toml"), "").unwrap();
         let names = |pattern: &str| -> Vec<String> {
-            let found = System.matching(&dir.path().join(pattern)).unwrap();
+            let found = ProcessEnvironment.matching(&dir.path().join(pattern)).unwrap();
             found
                 .iter()
                 .map(|p| p.strip_prefix(dir.path()).unwrap().display().to_string())
@@ -269,9 +271,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         std::fs::write(&path, b"a\nb\xff").unwrap();
-        assert_eq!(System.read(&path).unwrap_err().to_string(), "not UTF-8 text (line 2)");
+        assert_eq!(
+            ProcessEnvironment.read(&path).unwrap_err().to_string(),
+            "not UTF-8 text (line 2)"
+        );
         std::fs::write(&path, vec![b'#'; MAX_FILE_BYTES + 1]).unwrap();
-        assert_eq!(System.read(&path).unwrap_err().to_string(), "larger than 16 MiB");
-        assert_eq!(System.read(dir.path()).unwrap_err().to_string(), "not a regular file");
+        assert_eq!(
+            ProcessEnvironment.read(&path).unwrap_err().to_string(),
+            "larger than 16 MiB"
+        );
+        assert_eq!(
+            ProcessEnvironment.read(dir.path()).unwrap_err().to_string(),
+            "not a regular file"
+        );
     }
 }

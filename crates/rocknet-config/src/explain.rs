@@ -71,8 +71,8 @@ pub fn route<'c>(site: &'c Site, path: &str) -> Option<&'c Route> {
         Pattern::Glob(glob) => (1, glob.chars().filter(|c| *c != '*').count()),
     };
     let matching = site.routes.iter().filter(|route| route.pattern.matches(path));
-    // The routes are sorted by pattern, whatever their order in the file. Of equal ranks, the first takes precedence.
-    // `max_by_key` returns the last one, so the order is reversed.
+    // The routes are sorted by pattern, regardless of their order in the file. Of equal ranks, the first takes
+    // precedence. `max_by_key` returns the last one, so the order is reversed.
     matching.rev().max_by_key(|route| rank(&route.pattern))
 }
 

@@ -157,6 +157,7 @@ impl<'t> Writer<'t> {
         self.out.push_str(text);
     }
 
+    /// Begins a line: writes the blank line before it, if one is needed, and the indentation.
     fn begin(&mut self, depth: usize) {
         if self.blank && !self.out.is_empty() {
             self.out.push('\n');
@@ -166,6 +167,7 @@ impl<'t> Writer<'t> {
         self.line_started = true;
     }
 
+    /// Ends the current line. A line without text becomes a blank line before the next line with text.
     fn newline(&mut self) {
         if self.comma {
             if !self.line_started {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::environment::Memory;
+use crate::environment::MemoryEnvironment;
 use crate::finding::{MAX_FINDINGS, Report};
 use crate::htpasswd;
 use crate::model::PasswordHash;
@@ -24,9 +24,9 @@ pub fn config(data: &[u8]) {
 ///
 /// Panics if an invariant is violated.
 pub fn config_text(text: &str) -> Result<(), Report> {
-    let mut environment = Memory {
+    let mut environment = MemoryEnvironment {
         any_directory: true,
-        ..Memory::default()
+        ..MemoryEnvironment::default()
     };
     let included = "[site.\"in.test\"]\nroot = \".\"\n";
     environment

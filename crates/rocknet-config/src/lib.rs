@@ -4,15 +4,15 @@
 //! [`check_text`] read a text. Errors and warnings are [`Finding`]s with a position, a message and a remedy.
 //!
 //! ```
-//! use rocknet_config::environment::Memory;
+//! use rocknet_config::environment::MemoryEnvironment;
 //!
 //! let text = r#"
 //! [site."example.com"]
 //! root = "/var/www/example"
 //! browse = true
 //! "#;
-//! // Files and folders in memory; a server uses `rocknet_config::System`.
-//! let mut environment = Memory::default();
+//! // Files and folders in memory; a server uses `rocknet_config::ProcessEnvironment`.
+//! let mut environment = MemoryEnvironment::default();
 //! environment.directories.insert("/var/www/example".into());
 //! let loaded = rocknet_config::parse(text, "/etc/rocknet/rocknet.toml".as_ref(), &environment)?;
 //! assert!(loaded.warnings.is_empty());
@@ -70,7 +70,7 @@ use include::Reader;
 use source::Sources;
 
 pub use choice::Choice;
-pub use environment::{Environment, System};
+pub use environment::{Environment, ProcessEnvironment};
 pub use finding::{Code, Finding, Location, Report, Severity};
 pub use format::format;
 pub use local_name::is_local_name;

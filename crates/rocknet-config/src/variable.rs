@@ -87,11 +87,11 @@ fn lookup(name: &str, folder: &Path, env: &dyn Environment) -> Result<String, Ex
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::Memory;
+    use crate::environment::MemoryEnvironment;
 
     #[test]
     fn variables_and_files_are_expanded_once() {
-        let mut env = Memory::default();
+        let mut env = MemoryEnvironment::default();
         env.variables.insert("HOME".into(), "/home/ada".into());
         env.variables.insert("TRAP".into(), "${HOME}".into());
         env.files.insert("/run/key".into(), "s3cret\r\n".into());

@@ -8,7 +8,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use rocknet_config::environment::Memory;
+use rocknet_config::environment::MemoryEnvironment;
 use rocknet_config::model::{Config, Http3, Route, Settings, Site};
 use rocknet_config::{Finding, Loaded, Report};
 
@@ -34,7 +34,7 @@ fn every_case_matches_its_snapshot() {
 }
 
 fn outcome(case: &str) -> String {
-    let mut environment = Memory::default();
+    let mut environment = MemoryEnvironment::default();
     let mut is_check = false;
     let mut file = PathBuf::from(FOLDER).join("rocknet.toml");
     environment.files.insert(file.clone(), String::new());
@@ -176,9 +176,9 @@ fn findings_have_a_help_and_no_full_stop() {
             continue;
         }
         let text = std::fs::read_to_string(&path).unwrap();
-        let environment = Memory {
+        let environment = MemoryEnvironment {
             any_directory: true,
-            ..Memory::default()
+            ..MemoryEnvironment::default()
         };
         if let Err(report) = rocknet_config::parse(&text, Path::new("/etc/rocknet/rocknet.toml"), &environment) {
             for Finding { message, help, .. } in report.findings {

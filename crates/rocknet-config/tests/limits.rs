@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use rocknet_config::environment::Memory;
+use rocknet_config::environment::MemoryEnvironment;
 use rocknet_config::keys::{self, Availability, Kind, Section};
 use rocknet_config::{Config, Report};
 
@@ -15,9 +15,9 @@ fn read(text: &str) -> Result<Config, Report> {
 
 /// Reads a text with further files in its folder.
 fn read_with(text: &str, files: &[(String, String)]) -> Result<Config, Report> {
-    let mut environment = Memory {
+    let mut environment = MemoryEnvironment {
         any_directory: true,
-        ..Memory::default()
+        ..MemoryEnvironment::default()
     };
     for (name, content) in files {
         let path = Path::new(FILE).with_file_name(name);

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use rocknet_config::environment::Memory;
-use rocknet_config::{Code, System};
+use rocknet_config::environment::MemoryEnvironment;
+use rocknet_config::{Code, ProcessEnvironment};
 
 #[test]
 fn a_file_and_its_sites_are_read_from_disk() {
@@ -22,7 +22,7 @@ fn a_file_and_its_sites_are_read_from_disk() {
     write("sites/note.txt", "no configuration");
     write("www/index.html", "hello");
     let main = dir.path().join("rocknet.toml");
-    let loaded = rocknet_config::check(&main, &System).unwrap_or_else(|report| panic!("{report}"));
+    let loaded = rocknet_config::check(&main, &ProcessEnvironment).unwrap_or_else(|report| panic!("{report}"));
     let names: Vec<_> = loaded.config.sites.iter().map(|site| site.name.as_str()).collect();
     assert_eq!(names, ["a.test", "b.test"]);
     assert_eq!(loaded.config.files, [main.clone(), dir.path().join("sites/b.toml")]);
@@ -35,14 +35,14 @@ fn a_file_and_its_sites_are_read_from_disk() {
     }
 
     fs::remove_dir_all(dir.path().join("www")).unwrap();
-    let report = rocknet_config::check(&main, &System).unwrap_err();
+    let report = rocknet_config::check(&main, &ProcessEnvironment).unwrap_err();
     assert_eq!(report.errors(), 2);
     assert!(report.findings.iter().all(|finding| finding.code == Code::Missing));
-    let loaded = rocknet_config::load(&main, &System).unwrap();
+    let loaded = rocknet_config::load(&main, &ProcessEnvironment).unwrap();
     assert_eq!(loaded.warnings.len(), 2);
 
     fs::remove_file(&main).unwrap();
-    let report = rocknet_config::load(&main, &System).unwrap_err();
+    let report = rocknet_config::load(&main, &ProcessEnvironment).unwrap_err();
     assert_eq!(report.findings[0].code, Code::Unreadable);
 }
 
@@ -55,7 +55,7 @@ fn a_link_to_the_main_file_does_not_loop() {
     fs::write(&main, "include = \"sites/*.toml\"\n").unwrap();
     std::os::unix::fs::symlink(&main, dir.path().join("sites/loop.toml")).unwrap();
     std::os::unix::fs::symlink(dir.path().join("sites"), dir.path().join("sites/sites")).unwrap();
-    let report = rocknet_config::load(&main, &System).unwrap_err();
+    let report = rocknet_config::load(&main, &ProcessEnvironment).unwrap_err();
     assert!(
         report.findings.iter().all(|finding| finding.code == Code::Include),
         "{report}"
@@ -64,9 +64,9 @@ fn a_link_to_the_main_file_does_not_loop() {
 
 #[test]
 fn ten_thousand_files_are_one_configuration() {
-    let mut environment = Memory {
+    let mut environment = MemoryEnvironment {
         any_directory: true,
-        ..Memory::default()
+        ..MemoryEnvironment::default()
     };
     environment.files.insert(
         "/etc/rocknet/rocknet.toml".into(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rocknet_config::environment::Memory;
+use rocknet_config::environment::MemoryEnvironment;
 use rocknet_config::{Config, Report};
 
 const FILE: &str = "/etc/rocknet/rocknet.toml";
@@ -18,9 +18,9 @@ const LINEAR: Duration = Duration::from_secs(20);
 /// Checks a text within [`LINEAR`]. For a case whose name begins with `include`, empty files are provided.
 #[track_caller]
 fn timed(what: &str, text: &str) -> Result<Config, Report> {
-    let mut environment = Memory {
+    let mut environment = MemoryEnvironment {
         any_directory: true,
-        ..Memory::default()
+        ..MemoryEnvironment::default()
     };
     if what.starts_with("include") {
         for number in 0..MANY {

@@ -129,7 +129,7 @@ fn every_key_is_listed_once_and_documented() {
             let shared = key.sections.iter().any(|section| other.sections.contains(section));
             assert!(key.name != other.name || !shared, "{} is in the table twice", key.name);
         }
-        for name in key.elsewhere {
+        for name in key.foreign_names {
             let same = key.sections.iter().any(|section| keys::find(*section, name).is_some());
             assert!(!same, "{}: `{name}` is a key of RockNet itself", key.name);
         }

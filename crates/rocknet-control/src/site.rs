@@ -106,6 +106,7 @@ impl fmt::Display for SiteList<'_> {
     }
 }
 
+/// Returns the columns of a site: name, kind, URLs, root, number of routes, and error.
 fn cells(site: &SiteSummary) -> [String; COLUMNS] {
     let urls = match &site.urls[..] {
         [] => "–".into(),

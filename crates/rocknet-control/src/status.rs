@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// Values of the server's counters at one moment. Counters are totals since start unless stated otherwise.
+/// State and counters of the server at one moment. Counters are totals since start unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Status {
@@ -225,6 +225,7 @@ const DURATIONS_SHOWN: usize = 8;
 /// Width of the name column: the longest name and two spaces.
 const NAME_WIDTH: usize = 13;
 
+/// Number of spaces before each line of an error.
 const ERROR_INDENT: usize = 2;
 
 /// Maximum number of UDP ports that are shown.

@@ -64,8 +64,8 @@ pub fn share(part: u64, whole: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// Truncates untrusted text to `max_chars` characters and replaces control characters by `?`, because escape sequences
-/// could redraw the terminal.
+/// Truncates untrusted text to `max_chars` characters and replaces control characters with `?`, because escape
+/// sequences could redraw the terminal.
 pub fn sanitized(word: &str, max_chars: usize) -> String {
     let mut text: String = word.chars().take(max_chars).map(without_control).collect();
     if word.chars().nth(max_chars).is_some() {
@@ -78,7 +78,7 @@ fn without_control(character: char) -> char {
     if character.is_control() { '?' } else { character }
 }
 
-/// Indents each line of untrusted text by `by` spaces and replaces control characters by `?`.
+/// Indents each line of untrusted text by `by` spaces and replaces control characters with `?`.
 pub fn indented(text: &str, by: usize) -> String {
     text.lines()
         .map(|line| format!("{:by$}{}\n", "", line.chars().map(without_control).collect::<String>()))

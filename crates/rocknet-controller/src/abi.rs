@@ -59,10 +59,10 @@ pub const SERVER_NAME: u32 = 14;
 /// Property: user whose password the server verified; absent if the route has no `auth`.
 pub const USER: u32 = 15;
 
-/// Lowest property. All values up to [`LAST_TEXT`] are properties.
-pub const FIRST_TEXT: u32 = METHOD;
+/// Lowest property. All values up to [`LAST_PROPERTY`] are properties.
+pub const FIRST_PROPERTY: u32 = METHOD;
 /// Highest property.
-pub const LAST_TEXT: u32 = USER;
+pub const LAST_PROPERTY: u32 = USER;
 
 /// Log level: error.
 pub const ERROR: u32 = 1;
@@ -119,7 +119,7 @@ pub struct RawServer {
     pub abi_minor: u16,
     /// Returns a property such as [`METHOD`].
     pub read: unsafe extern "C" fn(*const RawRequest, u32) -> RawText,
-    /// Returns the value of the nth header field of a name, ignoring case.
+    /// Returns the value of the nth header field of a name, counted from 0 and ignoring case.
     pub field: unsafe extern "C" fn(*const RawRequest, *const c_char, usize, usize) -> RawText,
     /// Stores name and value of the header field at an index, or returns [`UNKNOWN`] after the last one.
     pub field_at: unsafe extern "C" fn(*const RawRequest, usize, *mut RawText, *mut RawText) -> i32,

@@ -36,7 +36,7 @@ pub trait SimpleController<L> {
 
 /// Controller that handles a request in several calls, for bodies that are too large for memory or produced gradually.
 ///
-/// One value exists for each request. It is dropped when the request has ended, for whatever reason.
+/// One value exists for each request. It is dropped when the request has ended, regardless of the reason.
 pub trait Controller<L>: Sized + Send + 'static {
     /// True if the request body is passed to [`Controller::take`] in pieces.
     const TAKES: bool;
@@ -91,17 +91,17 @@ impl LibraryTable {
         })
     }
 
-    /// Returns the table for the return value of `rocknet_library`.
+    /// Returns a pointer to the table, which is the return value of `rocknet_library`.
     pub const fn get(&'static self) -> *const abi::RawLibrary {
         &raw const self.0
     }
 }
 
 /// Returns the table entry of a function. Used by [`export!`](crate::export!).
-pub const fn simple_entry<L: Library, P: SimpleController<L>>(name: &'static CStr) -> abi::RawController {
+pub const fn simple_entry<L: Library, C: SimpleController<L>>(name: &'static CStr) -> abi::RawController {
     abi::RawController {
         name: name.as_ptr(),
-        answer: Some(answer::<L, P>),
+        answer: Some(answer::<L, C>),
         take: None,
         give: None,
         end: None,
@@ -230,9 +230,9 @@ unsafe fn call<L: Library, T>(
     }
 }
 
-extern "C" fn answer<L: Library, P: SimpleController<L>>(raw: *mut abi::RawRequest, user: *mut c_void) -> i32 {
+extern "C" fn answer<L: Library, C: SimpleController<L>>(raw: *mut abi::RawRequest, user: *mut c_void) -> i32 {
     // SAFETY: this function is in the table of `L`, so the server calls it with the state of `L`.
-    unsafe { call::<L, ()>(raw, user, P::answer) }.err().unwrap_or(abi::OK)
+    unsafe { call::<L, ()>(raw, user, C::answer) }.err().unwrap_or(abi::OK)
 }
 
 extern "C" fn begin<L: Library, C: Controller<L>>(raw: *mut abi::RawRequest, user: *mut c_void) -> i32 {

@@ -18,7 +18,7 @@ pub use library::{LoadError, LoadedLibrary};
 use crate::abi;
 use call::Call;
 
-/// Controller of a loaded library. The library remains loaded while such a value exists.
+/// Controller of a loaded library. The library remains loaded while a value of this type exists.
 #[derive(Clone)]
 pub struct LoadedController(Arc<ControllerEntry>);
 
@@ -31,7 +31,7 @@ struct ControllerEntry {
 // SAFETY: the entry contains function pointers, and a name pointer that is no longer used. The contract permits calls
 // of the functions on any thread.
 unsafe impl Send for ControllerEntry {}
-// SAFETY: as above. The contract states that calls for different requests overlap.
+// SAFETY: as above. The contract states that calls for different requests may overlap.
 unsafe impl Sync for ControllerEntry {}
 
 /// State that a controller keeps for one request between calls. Dropping it calls `end` of the controller.

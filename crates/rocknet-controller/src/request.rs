@@ -59,9 +59,9 @@ impl<'call> Request<'call> {
         unsafe { &*(*self.raw).server }
     }
 
-    fn read(&self, what: u32) -> Option<&'call [u8]> {
+    fn read(&self, property: u32) -> Option<&'call [u8]> {
         // SAFETY: the request is valid, and texts that are read from it live as long as the call.
-        unsafe { bytes((self.server().read)(self.raw, what)) }
+        unsafe { bytes((self.server().read)(self.raw, property)) }
     }
 
     /// Returns the method (RFC 9110 §9), such as `GET`.

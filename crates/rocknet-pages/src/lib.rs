@@ -2,8 +2,8 @@
 //! installation.
 //!
 //! The functions are pure: they return HTML or JSON without I/O or a clock. Each page is self-contained, with inline
-//! styles and no scripts, and causes no further requests. So it works without a network and under a strict content
-//! security policy.
+//! styles and no scripts, and causes no further requests. It therefore works without a network and under a strict
+//! content security policy.
 #![forbid(unsafe_code)]
 
 pub mod error;

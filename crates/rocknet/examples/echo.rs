@@ -12,7 +12,7 @@ use rocknet::handler::{Handler, HandlerFuture, respond_with};
 use rocknet::response::Response;
 use rocknet::server::Server;
 use rocknet::snapshot::Mount;
-use rocknet_config::System;
+use rocknet_config::ProcessEnvironment;
 use rocknet_config::model::Pattern;
 use rocknet_proto::status::Status;
 
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         eprintln!("usage: echo rocknet.toml");
         return ExitCode::from(2);
     };
-    let loaded = match rocknet_config::load(Path::new(&file), &System) {
+    let loaded = match rocknet_config::load(Path::new(&file), &ProcessEnvironment) {
         Ok(loaded) => loaded,
         Err(report) => {
             eprintln!("{report:?}");

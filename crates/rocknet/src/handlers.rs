@@ -208,7 +208,7 @@ const WELCOME: HandlerEntry = HandlerEntry {
     keys: &[],
     kind: SiteKind::Welcome,
     serves_files: false,
-    is_chosen: |settings| settings.default_page,
+    is_chosen: |settings| settings.welcome_page,
     make: |context| Ok(Arc::new(Welcome::new(context.config_file))),
     describe: |_| Some("the welcome page".to_owned()),
 };
@@ -273,11 +273,11 @@ mod tests {
         let none = Settings::default();
         let files = Settings {
             root: Some("/srv".into()),
-            default_page: true,
+            welcome_page: true,
             ..Settings::default()
         };
         let welcome = Settings {
-            default_page: true,
+            welcome_page: true,
             ..Settings::default()
         };
         let php = Settings {

@@ -228,16 +228,16 @@ fn url(host: &str, port: u16, secure: bool) -> String {
 mod tests {
     use std::path::Path;
 
-    use rocknet_config::environment::Memory;
+    use rocknet_config::environment::MemoryEnvironment;
 
     use super::*;
 
     #[test]
     fn urls_combine_names_and_ports() {
         fn check(text: &str, expected: &[&str]) {
-            let world = Memory {
+            let world = MemoryEnvironment {
                 any_directory: true,
-                ..Memory::default()
+                ..MemoryEnvironment::default()
             };
             let text = format!("{text}\nroot = \"/w\"");
             let config = rocknet_config::parse(&text, Path::new("/r.toml"), &world)

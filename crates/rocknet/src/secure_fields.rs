@@ -76,16 +76,16 @@ pub fn with_configured(settings: &model::Settings, secure: &[(&'static str, Stri
 mod tests {
     use std::path::Path;
 
-    use rocknet_config::environment::Memory;
+    use rocknet_config::environment::MemoryEnvironment;
 
     use super::*;
 
     /// Returns the fields of the only site, whose responses also carry the configured `headers`. The UDP port 9443
     /// could not be opened.
     fn fields(http3: &str, listen: &str, headers: &str) -> Vec<String> {
-        let world = Memory {
+        let world = MemoryEnvironment {
             any_directory: true,
-            ..Memory::default()
+            ..MemoryEnvironment::default()
         };
         let text = format!(
             "[server]\nhttp3 = {http3}\n[site.\"a.test\"]\nlisten = {listen}\nroot = \"/w\"\n\

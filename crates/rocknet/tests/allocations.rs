@@ -260,7 +260,7 @@ fn cached_responses_allocate_nothing() {
 
 /// Starts a server with `mark` as the handler of `/mark`.
 fn start(text: &str, folder: &Path, mark: Mark) -> (Server, SocketAddr) {
-    let config = rocknet_config::parse(text, &folder.join("rocknet.toml"), &rocknet_config::System)
+    let config = rocknet_config::parse(text, &folder.join("rocknet.toml"), &rocknet_config::ProcessEnvironment)
         .unwrap_or_else(|report| panic!("{report:?}"))
         .config;
     let mark = Mount {

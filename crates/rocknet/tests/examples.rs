@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rocknet::server::Server;
-use rocknet_config::System;
+use rocknet_config::ProcessEnvironment;
 use rocknet_config::model::{Config, Host, Listen};
 use rocknet_io::socket::Address;
 
@@ -251,7 +251,7 @@ impl Example {
 
     /// Starts the example with these settings, in its own folder.
     fn of(name: &str, settings: &str) -> Example {
-        let loaded = rocknet_config::parse(settings, &file(name), &System);
+        let loaded = rocknet_config::parse(settings, &file(name), &ProcessEnvironment);
         let loaded = loaded.unwrap_or_else(|report| panic!("{name}: {report:?}"));
         assert!(loaded.warnings.is_empty(), "{name}: {:?}", loaded.warnings);
         let mut config = loaded.config;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rocknet_config::System;
+use rocknet_config::ProcessEnvironment;
 
 #[allow(dead_code)] // the tests of the command line use the rest of this shared module
 #[path = "cli/program.rs"]
@@ -43,7 +43,7 @@ fn configurations_in_the_readme_are_valid_and_formatted() {
     let blocks: Vec<&str> = blocks(&readme, "toml").collect();
     assert!(blocks.len() >= 2, "{blocks:?}");
     for block in blocks {
-        let report = rocknet_config::parse(block, Path::new("/srv/rocknet.toml"), &System);
+        let report = rocknet_config::parse(block, Path::new("/srv/rocknet.toml"), &ProcessEnvironment);
         assert!(report.is_ok(), "{block}\n{report:?}");
         assert_eq!(rocknet_config::format(block).as_deref().ok(), Some(block));
     }
@@ -56,7 +56,7 @@ fn names_in_the_readme_are_valid() {
     for name in [":8080", "example.com", "*.example.com", "10.0.0.1"] {
         assert!(readme.contains(&format!("`\"{name}\"`")), "{name}");
         let text = format!("[site.\"{name}\"]\nroot = \"./site\"\n");
-        let report = rocknet_config::parse(&text, Path::new("/srv/rocknet.toml"), &System);
+        let report = rocknet_config::parse(&text, Path::new("/srv/rocknet.toml"), &ProcessEnvironment);
         assert!(report.is_ok(), "{text}\n{report:?}");
     }
 }

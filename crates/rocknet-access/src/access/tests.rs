@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use base64ct::{Base64, Encoding};
-use rocknet_config::environment::Memory;
+use rocknet_config::environment::MemoryEnvironment;
 
 use super::*;
 use crate::attempts::WINDOW_MS;
@@ -16,9 +16,9 @@ const HASH: &str = "$2y$04$RwBnJOpDEQZiy2VKUT52Q.YEkrK.DMrhbaOu12VTXkM2GvfW0CUZW
 
 /// Returns the settings of a site with these keys.
 fn settings(keys: &str) -> Settings {
-    let machine = Memory {
+    let machine = MemoryEnvironment {
         any_directory: true,
-        ..Memory::default()
+        ..MemoryEnvironment::default()
     };
     let text = format!("[site.\"a.test\"]\nroot = \"/w\"\n{keys}\n");
     let loaded = rocknet_config::parse(&text, Path::new("/r.toml"), &machine);

@@ -43,7 +43,7 @@ pub enum Kind {
     Text(&'static str),
     /// List of values.
     List(&'static Kind),
-    /// One value, or a list of values.
+    /// One value, or a list of such values.
     Several(&'static Kind),
     /// Table with names of the operator's choice, each with a value.
     Map {

@@ -14,6 +14,7 @@ use crate::value::{path, typed};
 /// failure.
 const MAX_CAS: usize = 16;
 
+/// Returns the ACME settings of `[tls]`. An invalid value is reported, and its key keeps its default.
 pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Acme {
     let base = Acme::default();
     let Some(table) = table else { return base };

@@ -1,7 +1,7 @@
 //! Advice for operators who write keywords of other servers that are not keys of RockNet.
 //!
-//! A keyword with one equivalent key is listed with that key (`Key::elsewhere`). This table lists the keywords whose
-//! advice needs a sentence.
+//! A keyword with one equivalent key is listed with that key (`Key::foreign_names`). This table lists the keywords
+//! whose advice needs a sentence.
 
 /// Advice for a keyword of another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

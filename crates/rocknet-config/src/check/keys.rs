@@ -8,6 +8,7 @@ use crate::keys::{self, Availability, Key, Kind, Literal, Section, Word};
 use crate::message::{alternatives, nearest, quoted, short};
 use crate::units::{self, UnitError};
 
+/// Checks the keys of all tables of a configuration.
 pub(super) fn check(check: &mut Check<'_>, root: &Table) {
     table(check, Section::Top, Section::Top.header(), root);
 }

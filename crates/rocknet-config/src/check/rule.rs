@@ -19,6 +19,7 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 /// Keys of the actions. A rule has at most one of them.
 const ACTIONS: [&str; 3] = ["rewrite", "redirect", "respond"];
 
+/// Returns the valid rules of a site. Errors are reported to `check`, so a configuration with errors is never served.
 pub(super) fn build(check: &mut Check<'_>, site: &Table) -> Vec<Rule> {
     let Some(node) = site.node("rule") else {
         return Vec::new();
@@ -36,9 +37,8 @@ pub(super) fn build(check: &mut Check<'_>, site: &Table) -> Vec<Rule> {
 }
 
 fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
-    let some = Some(table);
     let when = conditions(check, table);
-    let last = typed::boolean(some, "last").unwrap_or(false);
+    let last = typed::boolean(Some(table), "last").unwrap_or(false);
     let written: Vec<_> = ACTIONS.iter().filter_map(|key| table.entries.get(*key)).collect();
     if let [first, second, ..] = written[..] {
         let message = "a rule can have only one action".to_owned();
@@ -85,14 +85,14 @@ fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
         secure: typed::choice(Some(table), "scheme").map(|scheme: RequestScheme| scheme == RequestScheme::Https),
         ..Conditions::default()
     };
-    when.paths = each(check, table, "path", pattern::parse);
-    when.hosts = each(check, table, "host", host::host_pattern);
-    when.methods = each(check, table, "method", method);
+    when.paths = parse_all(check, table, "path", pattern::parse);
+    when.hosts = parse_all(check, table, "host", host::host_pattern);
+    when.methods = parse_all(check, table, "method", method);
     when
 }
 
 /// Reads the strings of a key and parses each with `read`.
-fn each<T>(
+fn parse_all<T>(
     check: &mut Check<'_>,
     table: &Table,
     key: &str,
@@ -101,7 +101,7 @@ fn each<T>(
     let Some(node) = table.node(key) else {
         return Vec::new();
     };
-    bounded(check, key, typed::elements(node).len(), node.span);
+    check_length(check, key, typed::elements(node).len(), node.span);
     let mut all = Vec::new();
     for (text, span) in typed::texts(node) {
         match read(&text.value) {
@@ -113,7 +113,7 @@ fn each<T>(
 }
 
 /// Reports an empty list, which would match every request, and a list that is too long.
-fn bounded(check: &mut Check<'_>, key: &str, length: usize, span: Span) {
+fn check_length(check: &mut Check<'_>, key: &str, length: usize, span: Span) {
     if length == 0 {
         let help = format!("remove `{key}` to match every request");
         check.error(Code::BadValue, span, format!("`{key}` is empty"), help);
@@ -141,7 +141,7 @@ fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, Str
     let Some((node, written)) = table.node(key).and_then(|node| Some((node, node.as_table()?))) else {
         return Vec::new();
     };
-    bounded(check, key, written.entries.len(), node.span);
+    check_length(check, key, written.entries.len(), node.span);
     let mut all = Vec::new();
     for (name, entry) in written.in_order() {
         let Some(pattern) = entry.node.as_text() else { continue };
@@ -161,7 +161,7 @@ fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, Str
 }
 
 /// Returns the patterns that `{*}` can refer to: the paths of the rule, or a pattern for every path if it has none.
-fn sources(when: &Conditions) -> Vec<Pattern> {
+fn matched_patterns(when: &Conditions) -> Vec<Pattern> {
     match when.paths.is_empty() {
         true => vec![Pattern::Prefix("/".to_owned())],
         false => when.paths.clone(),
@@ -172,7 +172,7 @@ fn rewrite(check: &mut Check<'_>, when: &Conditions, node: &Node) -> Option<Stri
     let written = node.written()?;
     let text = written.value.as_str();
     let error = if text.starts_with('/') {
-        sources(when)
+        matched_patterns(when)
             .iter()
             .find_map(|from| pattern::target_form(from, text).err())
     } else {
@@ -206,12 +206,15 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
         true => pattern::target,
         false => pattern::target_form,
     };
-    let error = sources(when).iter().find_map(|from| read(from, &written.value).err());
+    let error = matched_patterns(when)
+        .iter()
+        .find_map(|from| read(from, &written.value).err());
     if let Some((message, help)) = error {
         check.bad_text(written, node.span, format!("`redirect`: {message}"), help);
         return None;
     }
     let status = typed::integer::<u16>(Some(table), "status").unwrap_or(Redirect::STATUS);
+    // A status outside 301 to 308 has been reported as out of range already.
     if !matches!(status, 301 | 302 | 303 | 307 | 308) && (301..=308).contains(&status) {
         let help = "write 301, 302, 303, 307 or 308";
         let span = table.node("status").map_or(node.span, |node| node.span);

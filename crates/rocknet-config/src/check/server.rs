@@ -8,12 +8,13 @@ use crate::model::{AccessLog, Cache, Config, Events, Http3, Limits, Log, LogTarg
 use crate::units;
 use crate::value::{http3, network, path};
 
+/// Returns the settings of `[server]`, `[limits]`, `[log]` and `[cache]`.
 pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log, Cache) {
     (
         server(check, root.table("server")),
         limits(check, root.table("limits")),
         log(check, root.table("log")),
-        { cache(check, root.table("cache")) },
+        cache(check, root.table("cache")),
     )
 }
 

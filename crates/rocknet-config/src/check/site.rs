@@ -36,6 +36,7 @@ pub(super) struct SiteContext<'c> {
     pub http3: Http3,
 }
 
+/// Returns the sites whose names are valid. Errors in names and settings are reported to `check`.
 pub(super) fn build(check: &mut Check<'_>, root: &Table, context: &SiteContext<'_>) -> Vec<CheckedSite> {
     let Some(sites) = root.table("site") else {
         return Vec::new();
@@ -139,8 +140,8 @@ fn site(
     }
     let rules = rule::build(check, table);
     let serves = |s: &Settings| {
-        let answers = s.root.is_some() || s.proxy.is_some() || s.controller.is_some() || s.application.is_some();
-        answers || !s.redirects.is_empty()
+        let has_handler = s.root.is_some() || s.proxy.is_some() || s.controller.is_some() || s.application.is_some();
+        has_handler || !s.redirects.is_empty()
     };
     let serves_nothing = rules.is_empty() && !serves(&settings) && !routes.iter().any(|route| serves(&route.settings));
     // If there are other errors, one of them may be a misspelled `root`.

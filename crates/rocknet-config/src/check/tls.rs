@@ -19,6 +19,7 @@ use crate::value::{path, typed};
 /// Maximum number of certificates of one site. A site needs one for each type of key, and there are fewer types.
 const MAX_CERTIFICATES: usize = 8;
 
+/// Returns the settings of `[tls]`, with those for ACME.
 pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tls {
     let mut tls = Tls {
         acme: acme::build(check, table),
@@ -135,7 +136,7 @@ fn client(check: &mut Check<'_>, table: Option<&Table>) -> Option<ClientAuth> {
     })
 }
 
-/// Loads the certificates of a site and the authorities of its client certificates, and reports the findings. Missing
+/// Loads the certificates of a site, and the CA certificates that verify its clients, and reports the findings. Missing
 /// files, and folders in place of files, have already been reported.
 pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteTls, site: &str, names: &[HostPattern]) {
     let Some(table) = written.and_then(Node::as_table) else {
@@ -144,7 +145,7 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
     let is_file = |path: &PathBuf| matches!(check.env.kind(path), Some(FileKind::File | FileKind::Other));
     if let (Some(client), Some(node)) = (&tls.client, table.node("client_ca"))
         && client.ca.iter().all(is_file)
-        && let Some(error) = check.env.authorities_error(&client.ca)
+        && let Some(error) = check.env.ca_certificates_error(&client.ca)
     {
         let help = "name a PEM file that contains the certificates of the authorities";
         let message = format!("site \"{site}\" cannot be served with TLS: {error}");

@@ -22,7 +22,7 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
         return;
     }
     let is_name = |known: &&str| known.eq_ignore_ascii_case(name);
-    let equivalent = keys::within(section).find(|key| key.elsewhere.iter().any(is_name));
+    let equivalent = keys::within(section).find(|key| key.foreign_names.iter().any(is_name));
     if takes_foreign_words(section)
         && let Some(advice) = foreign::find(name)
     {
@@ -46,7 +46,7 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
     }
     let misplaced = keys::all()
         .find(|key| key.name == name)
-        .or_else(|| keys::all().find(|key| key.elsewhere.iter().any(is_name)));
+        .or_else(|| keys::all().find(|key| key.foreign_names.iter().any(is_name)));
     if let Some(key) = misplaced {
         let owner = key.sections.first().map_or("", |section| section.header());
         let message = format!("`{}` is not a key of {header}", short(name));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::environment::Memory;
+use crate::environment::MemoryEnvironment;
 
 const FILE: &str = r#"
 [log]
@@ -60,9 +60,9 @@ auth = false
 
 #[test]
 fn the_most_specific_site_and_route_are_selected() {
-    let environment = Memory {
+    let environment = MemoryEnvironment {
         any_directory: true,
-        ..Memory::default()
+        ..MemoryEnvironment::default()
     };
     let config = crate::parse(FILE, Path::new("/r.toml"), &environment).unwrap().config;
     // (host, port, path, site, route)
@@ -92,9 +92,9 @@ fn the_most_specific_site_and_route_are_selected() {
 
 #[test]
 fn each_setting_names_its_line() {
-    let environment = Memory {
+    let environment = MemoryEnvironment {
         any_directory: true,
-        ..Memory::default()
+        ..MemoryEnvironment::default()
     };
     let config = crate::parse(FILE, Path::new("/r.toml"), &environment).unwrap().config;
     let got = explain(&config, "a.test", None, "/x/1").unwrap();
@@ -171,9 +171,9 @@ fn each_setting_names_its_line() {
 
 #[test]
 fn settings_are_shown_in_their_groups() {
-    let environment = Memory {
+    let environment = MemoryEnvironment {
         any_directory: true,
-        ..Memory::default()
+        ..MemoryEnvironment::default()
     };
     let text = r#"
 [site."a.test"]

@@ -1,4 +1,4 @@
-//! File metadata that reveal a change of the content, with the permissions of the file.
+//! File metadata that reveals a change of the content, with the permissions of the file.
 
 use std::fs::{self, Metadata};
 use std::io;

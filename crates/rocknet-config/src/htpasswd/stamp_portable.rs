@@ -1,4 +1,4 @@
-//! File metadata that reveal a change of the content, on systems without inodes and modes.
+//! File metadata that reveals a change of the content, on systems without inodes and modes.
 
 use std::fs;
 use std::io;

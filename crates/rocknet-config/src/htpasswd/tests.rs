@@ -14,7 +14,7 @@ fn names(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_line_is_a_user() {
+fn parses_users_and_skips_blank_lines_and_comments() {
     assert_eq!(names(""), [""; 0]);
     assert_eq!(names("\n\r\n  \n# bob:x\n"), [""; 0]);
     assert_eq!(names(&format!("bob:{HASH}")), ["bob"]);
@@ -159,16 +159,16 @@ fn seeds_of_the_fuzz_target_pass() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_users_or_errors(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_uphold_the_invariants(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         crate::fuzzing::htpasswd(&bytes);
     }
 
     #[test]
-    fn lines_of_any_parts_are_users_or_errors(
+    fn arbitrary_lines_uphold_the_invariants(
         lines in prop::collection::vec(("[a-c#:\\PC]{0,4}", prop::sample::select(vec![":", "", "\r", "::"]),
             prop::sample::select(vec![HASH, "", "x", "$2y$05$", "$argon2id$v=19$m=8,t=1,p=1$"])), 0..6),
     ) {
-        let text: String = lines.iter().map(|(name, sign, hash)| format!("{name}{sign}{hash}\n")).collect();
+        let text: String = lines.iter().map(|(name, separator, hash)| format!("{name}{separator}{hash}\n")).collect();
         crate::fuzzing::htpasswd(text.as_bytes());
     }
 }

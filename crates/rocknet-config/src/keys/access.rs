@@ -36,7 +36,7 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .example("allow = [\"10.0.0.0/8\", \"2001:db8::/32\"]")
-    .elsewhere(&["Require", "ip_allow", "ip_whitelist", "remote_ip"]),
+    .foreign_names(&["Require", "ip_allow", "ip_whitelist", "remote_ip"]),
     Key::new(
         "deny",
         BOTH,
@@ -47,7 +47,7 @@ pub(super) const KEYS: &[Key] = &[
     .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(read settings::deny, render |settings, _| ranges(&settings.access.deny)))])
     .example("deny = \"203.0.113.0/24\"")
-    .elsewhere(&["ip_deny"]),
+    .foreign_names(&["ip_deny"]),
     Key::new(
         "auth",
         BOTH,
@@ -65,7 +65,7 @@ pub(super) const KEYS: &[Key] = &[
         render |settings, _| Rendered::or_off(settings.auth.as_ref().map(auth))
     ))])
     .example("auth = { bob = \"$argon2id$v=19$m=19456,t=2,p=1$q5Kkn0Zr7l1sYkR0b2VQxg$Zk1cJ4m0o5eT8uN2xq7sWQvB3yH6dLrPfGaEiCjXtUo\" }")
-    .elsewhere(&["auth_basic", "basicauth", "basic_auth", "AuthType"]),
+    .foreign_names(&["auth_basic", "basicauth", "basic_auth", "AuthType"]),
     Key::new(
         "realm",
         &[Section::Auth],
@@ -75,7 +75,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .default(|| quoted(DEFAULT_REALM))
     .example("realm = \"staff only\"")
-    .elsewhere(&["AuthName"]),
+    .foreign_names(&["AuthName"]),
     Key::new(
         "users",
         &[Section::Auth],
@@ -92,7 +92,7 @@ pub(super) const KEYS: &[Key] = &[
          file.",
     )
     .example("file = \"/etc/rocknet/htpasswd\"")
-    .elsewhere(&["auth_basic_user_file", "AuthUserFile", "htpasswd"]),
+    .foreign_names(&["auth_basic_user_file", "AuthUserFile", "htpasswd"]),
 ];
 
 fn ranges(ranges: &[ClientRange]) -> Rendered {

@@ -8,7 +8,7 @@ use crate::choice::Choice;
 use crate::model::{Challenge, KnownCa};
 use crate::units;
 
-/// Default wait until all servers of a zone have a new record. NOTIFY (RFC 1996) updates them within a second or two.
+/// Default of `wait` of `dns`. NOTIFY (RFC 1996) updates the other servers of a zone within a second or two.
 pub(crate) const DNS_WAIT: Duration = Duration::from_secs(5);
 
 pub(super) const KEYS: &[Key] = &[
@@ -24,7 +24,7 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Tls],
         Kind::Several(&Kind::Either(&[
             Kind::Choice(KnownCa::WORDS),
-            Kind::Text("URL of a directory"),
+            Kind::Text("ACME directory URL"),
             Kind::Table(Section::Ca),
         ])),
         "Public certificate authorities that issue certificates by ACME. They are tried in this order until one \
@@ -32,26 +32,27 @@ pub(super) const KEYS: &[Key] = &[
     )
     .default(|| quoted(KnownCa::default().word()))
     .example("ca = [\"letsencrypt\", \"https://acme.example.org/directory\"]")
-    .elsewhere(&["acme_ca", "acme_issuer", "cert_issuer"]),
+    .foreign_names(&["acme_ca", "acme_issuer", "cert_issuer"]),
     Key::new(
         "url",
         &[Section::Ca],
-        Kind::Text("URL of a directory"),
+        Kind::Text("ACME directory URL"),
         "URL of the ACME directory of the authority, `https://…`.",
     ),
     Key::new(
         "account",
         &[Section::Ca],
-        Kind::Text("name of a key"),
-        "Key identifier from the authority, with `secret`, for external account binding: it ties the ACME account to \
-         an existing account at the authority.",
+        Kind::Text("key identifier"),
+        "EAB key ID (`kid`, RFC 8555 §7.3.4) issued by the authority; used with `secret`. External account binding \
+         ties the ACME account to an existing account at the authority.",
     )
-    .elsewhere(&["eab", "acme_eab"]),
+    .foreign_names(&["eab", "acme_eab"]),
     Key::new(
         "secret",
         &[Section::Ca, Section::TlsDns],
         Kind::Text("Base64"),
-        "Secret of the key that `account` or `key` names, in Base64. `\"${file:PATH}\"` keeps it out of this file.",
+        "Secret of the key that `account` or `key` names, in Base64 or base64url. `\"${file:PATH}\"` keeps it out of \
+         this file.",
     ),
     Key::new(
         "ca_root",
@@ -61,68 +62,70 @@ pub(super) const KEYS: &[Key] = &[
          authority of your own.",
     )
     .example("ca_root = \"/etc/rocknet/ca.pem\"")
-    .elsewhere(&["acme_ca_root"]),
+    .foreign_names(&["acme_ca_root"]),
     Key::new(
         "challenge",
         &[Section::Tls],
         Kind::Several(&Kind::Choice(Challenge::WORDS)),
-        "ACME challenges that prove control of names. They are tried in this order until one succeeds. Without the \
-         key: `http-01` and `tls-alpn-01`, or `dns-01` if `dns` is set.",
+        "ACME challenges that prove control of names. They are tried in this order until one succeeds. Default: \
+         `http-01` and `tls-alpn-01`, or `dns-01` if `dns` is set.",
     )
     .example("challenge = \"tls-alpn-01\""),
     Key::new(
         "dns",
         &[Section::Tls],
         Kind::Table(Section::TlsDns),
-        "Way to change records of the zone for `dns-01`: a program, or a dynamic update at a server of the zone (RFC \
-         2136), signed with a TSIG key.",
+        "Way to change records of the zone for `dns-01`: a program (`hook`), or a dynamic update (RFC 2136) at a \
+         server of the zone (`server`), signed with a TSIG key if `key` is set.",
     )
     .example("dns = { hook = \"/etc/rocknet/dns-hook\" }")
-    .elsewhere(&["acme_dns"]),
+    .foreign_names(&["acme_dns"]),
     Key::new(
         "hook",
         &[Section::TlsDns],
         Kind::Text("program"),
-        "Program that changes records, called as `PROGRAM present|cleanup NAME VALUE`. It must exit within five \
-         minutes; any status other than 0 is a failure.",
+        "Program that changes records, called as `PROGRAM present|cleanup NAME VALUE`. NAME is the record, such as \
+         `_acme-challenge.example.com` without a final dot; VALUE is the text of its TXT record. The program must exit \
+         within five minutes; any status other than 0 is a failure.",
     ),
     Key::new(
         "server",
         &[Section::TlsDns],
-        Kind::Text("\"IP\" or \"IP:port\""),
+        Kind::Text("\"IP\", \"IP:port\" or \"[IPv6]:port\""),
         "Server of the zone that accepts updates. The default port is 53.",
     ),
     Key::new(
         "zone",
         &[Section::TlsDns],
         Kind::Text("name"),
-        "Zone that is changed. Without the key, the server is queried for the name of the zone.",
+        "Zone that is changed. If it is not set, the server is queried for the name of the zone.",
     ),
     Key::new(
         "key",
         &[Section::TlsDns],
         Kind::Text("name of a key"),
-        "Name of the TSIG key that signs updates, by HMAC-SHA256.",
+        "Name of the TSIG key that signs updates, by HMAC-SHA256. If it is not set, updates are not signed.",
     ),
     Key::new(
         "wait",
         &[Section::TlsDns],
-        // Authorities allow no more than this for the whole challenge.
+        // Upper bound against typing errors.
         Kind::Duration {
             min_ms: 0,
             max_ms: 600_000,
         },
-        "Time after a change until all servers of the zone have the new record.",
+        "Time to wait after a change before the challenge is answered, so that all servers of the zone have the record \
+         (propagation).",
     )
     .default(|| quoted(&units::format_timeout(DNS_WAIT))),
     Key::new(
         "ask",
         &[Section::Tls],
         Kind::Text("http:// URL"),
-        "URL that permits certificates on demand: a name below a wildcard of a site gets its own certificate on the \
-         first connection if a GET of this URL with `domain=NAME` returns 200. Without the key, no certificate is \
-         issued on demand.",
+        "URL that permits certificates on demand: a host name that a site's wildcard name covers gets its own \
+         certificate on the first connection if a GET of this URL with `domain=NAME` returns 200. If it is not set, no \
+         certificate is issued on demand. With `dns-01`, the site gets a wildcard certificate instead.",
     )
     .example("ask = \"http://127.0.0.1:9123/may-have\"")
-    .elsewhere(&["on_demand_tls"]),
+    .foreign_names(&["on_demand_tls"]),
 ];

@@ -9,7 +9,7 @@ const BOTH: &[Section] = &[Section::Site, Section::Route];
 
 const ADDRESS: Kind = Kind::Text("\"unix:/path\" or \"host:port\"");
 
-const WHERE: Kind = Kind::Either(&[
+const APPLICATION: Kind = Kind::Either(&[
     Kind::Boolean,
     ADDRESS,
     Kind::List(&ADDRESS),
@@ -20,7 +20,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "fastcgi",
         BOTH,
-        WHERE,
+        APPLICATION,
         "Passes requests to an application by FastCGI. The address is `unix:` and the path of a socket, or \
          `host:port`; the addresses of a list share the requests. A table accepts more settings, with the addresses \
          in `to`. The application receives every request of the site or route. The path of the route becomes \
@@ -35,11 +35,11 @@ pub(super) const KEYS: &[Key] = &[
         rows | nested_keys(settings, Protocol::FastCgi, rows)
     ))])
     .example("fastcgi = \"unix:/run/app.sock\"")
-    .elsewhere(&["fastcgi.server", "FastCgiExternalServer", "fcgi"]),
+    .foreign_names(&["fastcgi.server", "FastCgiExternalServer", "fcgi"]),
     Key::new(
         "scgi",
         BOTH,
-        WHERE,
+        APPLICATION,
         "Passes requests to an application by SCGI. Values and settings are those of `fastcgi`.",
     )
     .group(SettingGroup::Handler)
@@ -50,11 +50,11 @@ pub(super) const KEYS: &[Key] = &[
         rows | nested_keys(settings, Protocol::Scgi, rows)
     ))])
     .example("scgi = \"127.0.0.1:4000\"")
-    .elsewhere(&["scgi_pass", "scgi.server", "SCGIMount"]),
+    .foreign_names(&["scgi_pass", "scgi.server", "SCGIMount"]),
     Key::new(
         "uwsgi",
         BOTH,
-        WHERE,
+        APPLICATION,
         "Passes requests to an application by the uwsgi protocol. Values and settings are those of `fastcgi`. In \
          uWSGI, the option `socket` selects this protocol; `http-socket` does not.",
     )
@@ -66,7 +66,7 @@ pub(super) const KEYS: &[Key] = &[
         rows | nested_keys(settings, Protocol::Uwsgi, rows)
     ))])
     .example("uwsgi = \"unix:/run/app.sock\"")
-    .elsewhere(&["uwsgi_pass"]),
+    .foreign_names(&["uwsgi_pass"]),
     Key::new(
         "to",
         &[Section::Application],
@@ -90,7 +90,7 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .example("mount = \"/app\"")
-    .elsewhere(&["fastcgi_split_path_info", "SCRIPT_NAME"]),
+    .foreign_names(&["fastcgi_split_path_info", "SCRIPT_NAME"]),
     Key::new(
         "params",
         &[Section::Application],
@@ -106,7 +106,7 @@ pub(super) const KEYS: &[Key] = &[
         _ | Rendered::names(&it.params)
     ))])
     .example("params = { SCRIPT_FILENAME = \"/usr/lib/cgit/cgit.cgi\", HTTP_COOKIE = \"\" }")
-    .elsewhere(&["fastcgi_param", "scgi_param", "uwsgi_param", "ProxyFCGISetEnvIf", "env"]),
+    .foreign_names(&["fastcgi_param", "scgi_param", "uwsgi_param", "ProxyFCGISetEnvIf", "env"]),
     Key::new(
         "connect",
         &[Section::Application],
@@ -119,7 +119,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Application(field!(connect))])
     .example("connect = \"1s\"")
-    .elsewhere(&[
+    .foreign_names(&[
         "fastcgi_connect_timeout",
         "uwsgi_connect_timeout",
         "scgi_connect_timeout",
@@ -133,7 +133,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Application(field!(keep))])
     .example("keep = 8")
-    .elsewhere(&["fastcgi_keep_conn", "keepalive"]),
+    .foreign_names(&["fastcgi_keep_conn", "keepalive"]),
     Key::new(
         "balance",
         &[Section::Application],

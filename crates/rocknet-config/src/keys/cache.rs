@@ -26,5 +26,5 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Cache(field!(memory))])
     .example("memory = \"1GiB\"")
-    .elsewhere(&["open_file_cache", "CacheSize"]),
+    .foreign_names(&["open_file_cache", "CacheSize"]),
 ];

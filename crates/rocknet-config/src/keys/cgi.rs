@@ -32,7 +32,7 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .example("cgi = \"/cgi-bin\"")
-    .elsewhere(&["ScriptAlias", "cgi.assign", "ExecCGI"]),
+    .foreign_names(&["ScriptAlias", "cgi.assign", "ExecCGI"]),
     Key::new(
         "folder",
         &[Section::Cgi],
@@ -52,7 +52,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Cgi(field!(programs))])
     .example("programs = 8")
-    .elsewhere(&["RLimitNPROC", "max_cgi_instances"]),
+    .foreign_names(&["RLimitNPROC", "max_cgi_instances"]),
     Key::new(
         "queue",
         &[Section::Cgi],
@@ -76,7 +76,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Cgi(field!(time))])
     .example("time = \"2m\"")
-    .elsewhere(&["CGIDScriptTimeout", "CGIScriptTimeout", "cgi.limits", "RLimitCPU"]),
+    .foreign_names(&["CGIDScriptTimeout", "CGIScriptTimeout", "cgi.limits", "RLimitCPU"]),
     Key::new(
         "output",
         &[Section::Cgi],
@@ -101,5 +101,5 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Cgi(bound!(render | cgi, _ | Rendered::names(&cgi.params)))])
     .example("params = { LANG = \"C.UTF-8\", PYTHONPATH = \"/srv/lib\" }")
-    .elsewhere(&["SetEnv", "PassEnv", "env", "environment"]),
+    .foreign_names(&["SetEnv", "PassEnv", "env", "environment"]),
 ];

@@ -25,7 +25,7 @@ pub(super) const KEYS: &[Key] = &[
         render |settings, _| Rendered::or_off(settings.controller.as_ref().map(|it| Rendered::text(&it.to_string())))
     ))])
     .example("controller = \"controllers/hello.so:hello\"")
-    .elsewhere(&["handler", "module", "LoadModule", "load_module"]),
+    .foreign_names(&["handler", "module", "LoadModule", "load_module"]),
     Key::new(
         "run_on",
         BOTH,

@@ -29,7 +29,7 @@ pub(super) const KEYS: &[Key] = &[
         _ | Rendered::names(&proxy.headers)
     ))])
     .example("headers = { \"Host\" = \"app.internal\", \"X-Api-Key\" = \"4711\", \"Cookie\" = \"\" }")
-    .elsewhere(&["proxy_set_header", "header_up", "RequestHeader"]),
+    .foreign_names(&["proxy_set_header", "header_up", "RequestHeader"]),
     Key::new(
         "forwarded",
         &[Section::Proxy],
@@ -58,7 +58,7 @@ pub(super) const KEYS: &[Key] = &[
             .render(kind)
     ))])
     .example("proxy_protocol = \"v2\"")
-    .elsewhere(&["send-proxy", "send-proxy-v2", "ProxyProtocol"]),
+    .foreign_names(&["send-proxy", "send-proxy-v2", "ProxyProtocol"]),
     Key::new(
         "send_files",
         &[Section::Proxy],
@@ -69,16 +69,16 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Proxy(field!(send_files))])
     .example("send_files = true")
-    .elsewhere(&["XSendFile", "x-sendfile", "proxy_ignore_headers"]),
+    .foreign_names(&["XSendFile", "x-sendfile", "proxy_ignore_headers"]),
     Key::new(
         "intercept",
         &[Section::Proxy],
         Kind::Boolean,
-        "Replaces error responses of upstreams (400 to 599) by the pages of `errors`.",
+        "Replaces error responses of upstreams (400 to 599) with the pages of `errors`.",
     )
     .sets(&[Target::Proxy(field!(intercept))])
     .example("intercept = true")
-    .elsewhere(&["proxy_intercept_errors", "ProxyErrorOverride", "handle_response"]),
+    .foreign_names(&["proxy_intercept_errors", "ProxyErrorOverride", "handle_response"]),
     Key::new(
         "buffering",
         &[Section::Proxy],
@@ -91,7 +91,7 @@ pub(super) const KEYS: &[Key] = &[
         _ | Rendered::or_off((proxy.buffering > 0).then(|| size(proxy.buffering)))
     ))])
     .example("buffering = \"256KiB\"")
-    .elsewhere(&[
+    .foreign_names(&[
         "proxy_buffering",
         "proxy_buffers",
         "proxy_buffer_size",
@@ -115,7 +115,7 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .example("request_buffering = true")
-    .elsewhere(&["proxy_request_buffering", "request_buffers"]),
+    .foreign_names(&["proxy_request_buffering", "request_buffers"]),
     Key::new(
         "mirror",
         &[Section::Proxy],
@@ -137,7 +137,7 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .example("mirror = { to = \"http://10.0.0.9:3000\", share = \"10%\" }")
-    .elsewhere(&["mirror_request_body", "proxy.mirror"]),
+    .foreign_names(&["mirror_request_body", "proxy.mirror"]),
 ];
 
 fn size(bytes: usize) -> Rendered {

@@ -16,7 +16,7 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Server, Section::Site],
         Kind::Either(&[Kind::Boolean, Kind::Table(Section::Http3)]),
         "Serves HTTP/3 (QUIC) at each HTTPS listener too, on the UDP port of the same number, and announces it to clients \
-         (`Alt-Svc`). `false` switches it off and makes clients forget the announcement. A site overrides the value of \
+         (`Alt-Svc`). `false` turns it off and makes clients forget the announcement. A site overrides the value of \
          `[server]`. If the UDP port cannot be opened, the sites are served without HTTP/3.",
     )
     .group(SettingGroup::Site)
@@ -33,7 +33,7 @@ pub(super) const KEYS: &[Key] = &[
         )),
     ])
     .example("http3 = false")
-    .elsewhere(&["h3", "quic", "alt_svc"]),
+    .foreign_names(&["h3", "quic", "alt_svc"]),
     Key::new(
         "max_age",
         &[Section::Http3],
@@ -50,12 +50,12 @@ pub(super) const KEYS: &[Key] = &[
         "hq_interop",
         &[Section::Http3],
         Kind::Boolean,
-        "Also accepts `hq-interop` over QUIC: requests of one line, `GET /path`, that are answered with the content \
-         alone. Test clients of QUIC implementations use it; no browser does.",
+        "Also accepts `hq-interop` over QUIC: requests of one line, `GET /path`, whose response is the body without a \
+         head. Test clients of QUIC implementations use it; no browser does.",
     )
     .sets(&[Target::Http3(field!(hq_interop))])
     .example("hq_interop = true")
-    .elsewhere(&["http3_hq"]),
+    .foreign_names(&["http3_hq"]),
 ];
 
 fn rendered(http3: Http3) -> Rendered {

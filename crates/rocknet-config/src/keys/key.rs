@@ -26,8 +26,8 @@ pub struct Key {
     pub example: &'static str,
     /// Versions in which the key has an effect.
     pub availability: Availability,
-    /// Names of the key in other servers. The check proposes this key in their place.
-    pub elsewhere: &'static [&'static str],
+    /// Names of the setting in other servers. If the operator writes one of them, the check proposes this key.
+    pub foreign_names: &'static [&'static str],
 }
 
 /// Versions in which a key has an effect.
@@ -83,7 +83,7 @@ impl Key {
             group: None,
             example: "",
             availability: Availability::Now,
-            elsewhere: &[],
+            foreign_names: &[],
         }
     }
 
@@ -123,8 +123,8 @@ impl Key {
         self
     }
 
-    pub(super) const fn elsewhere(mut self, names: &'static [&'static str]) -> Key {
-        self.elsewhere = names;
+    pub(super) const fn foreign_names(mut self, names: &'static [&'static str]) -> Key {
+        self.foreign_names = names;
         self
     }
 }

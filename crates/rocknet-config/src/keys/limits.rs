@@ -21,7 +21,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Limits(field!(header_timeout))])
     .example("header_timeout = \"5s\"")
-    .elsewhere(&[
+    .foreign_names(&[
         "client_header_timeout",
         "RequestReadTimeout",
         "read_header",
@@ -39,7 +39,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Limits(field!(header_size))])
     .example("header_size = \"32KiB\"")
-    .elsewhere(&[
+    .foreign_names(&[
         "large_client_header_buffers",
         "client_header_buffer_size",
         "LimitRequestFieldSize",
@@ -52,7 +52,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Limits(field!(header_fields))])
     .example("header_fields = 64")
-    .elsewhere(&["LimitRequestFields"]),
+    .foreign_names(&["LimitRequestFields"]),
     Key::new(
         "target_size",
         &[Section::Limits],
@@ -65,7 +65,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Limits(field!(target_size))])
     .example("target_size = \"4KiB\"")
-    .elsewhere(&["LimitRequestLine"]),
+    .foreign_names(&["LimitRequestLine"]),
     Key::new(
         "body_size",
         &[Section::Limits, Section::SiteLimits],
@@ -75,7 +75,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Limits(field!(body_size)), Target::Settings(field!(body_size))])
     .example("body_size = \"10MiB\"")
-    .elsewhere(&[
+    .foreign_names(&[
         "client_max_body_size",
         "LimitRequestBody",
         "limit-request-body",
@@ -99,7 +99,7 @@ pub(super) const KEYS: &[Key] = &[
         Target::Settings(field!(body_memory)),
     ])
     .example("body_memory = \"256KiB\"")
-    .elsewhere(&["client_body_buffer_size", "tune.bufsize"]),
+    .foreign_names(&["client_body_buffer_size", "tune.bufsize"]),
     Key::new(
         "body_idle",
         &[Section::Limits],
@@ -111,12 +111,13 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Limits(field!(body_idle))])
     .example("body_idle = \"10s\"")
-    .elsewhere(&["client_body_timeout", "read_body"]),
+    .foreign_names(&["client_body_timeout", "read_body"]),
     Key::new(
         "body_rate",
         &[Section::Limits],
         Kind::Rate { min: 0, max: 1 << 40 },
-        "Minimum average rate of a request body. A slower client gets 408. `0`: no minimum; `body_idle` still applies.",
+        "Minimum average rate of a request body, over periods of `body_idle`. A slower client gets 408. `0`: no \
+         minimum; `body_idle` still applies.",
     )
     .sets(&[Target::Limits(field!(body_rate))])
     .example("body_rate = \"1KiB/s\""),
@@ -132,7 +133,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Limits(field!(send_stall))])
     .example("send_stall = \"30s\"")
-    .elsewhere(&["send_timeout", "write"]),
+    .foreign_names(&["send_timeout", "write"]),
     Key::new(
         "answer_timeout",
         &[Section::Limits, Section::SiteLimits],
@@ -149,7 +150,7 @@ pub(super) const KEYS: &[Key] = &[
         Target::Settings(field!(answer_timeout)),
     ])
     .example("answer_timeout = \"30s\"")
-    .elsewhere(&["Timeout"]),
+    .foreign_names(&["Timeout"]),
     Key::new(
         "keep_alive",
         &[Section::Limits],
@@ -161,7 +162,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Limits(field!(keep_alive))])
     .example("keep_alive = \"15s\"")
-    .elsewhere(&[
+    .foreign_names(&[
         "keepalive_timeout",
         "KeepAliveTimeout",
         "idle",
@@ -178,7 +179,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Limits(field!(connection_age))])
     .example("connection_age = \"10m\"")
-    .elsewhere(&["keepalive_time"]),
+    .foreign_names(&["keepalive_time"]),
     Key::new(
         "connections",
         &[Section::Limits],
@@ -193,7 +194,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Limits(field!(connections))])
     .example("connections = 20000")
-    .elsewhere(&["max-connections", "server.max-connections", "MaxClients"]),
+    .foreign_names(&["max-connections", "server.max-connections", "MaxClients"]),
     Key::new(
         "shutdown",
         &[Section::Limits],
@@ -205,5 +206,5 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Limits(field!(shutdown))])
     .example("shutdown = \"30s\"")
-    .elsewhere(&["worker_shutdown_timeout", "GracefulShutdownTimeout", "grace_period"]),
+    .foreign_names(&["worker_shutdown_timeout", "GracefulShutdownTimeout", "grace_period"]),
 ];

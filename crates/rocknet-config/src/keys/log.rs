@@ -23,7 +23,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Log(field!(level))])
     .example("level = \"warn\"")
-    .elsewhere(&["LogLevel", "log_level"]),
+    .foreign_names(&["LogLevel", "log_level"]),
     Key::new(
         "errors",
         &[Section::Log],
@@ -35,7 +35,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Log(bound!(render | log, _ | log_target(&log.errors)))])
     .example("errors = \"/var/log/rocknet/error.log\"")
-    .elsewhere(&["error_log", "ErrorLog", "error-log", "server.errorlog"]),
+    .foreign_names(&["error_log", "ErrorLog", "error-log", "server.errorlog"]),
     Key::new(
         "access",
         &[Section::Log, Section::SiteLog],
@@ -45,7 +45,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::AccessLog(bound!(render | log, _ | log_target(&log.target)))])
     .example("access = \"/var/log/rocknet/access.log\"")
-    .elsewhere(&["access_log", "CustomLog", "access-log", "accesslog.filename", "output"]),
+    .foreign_names(&["access_log", "CustomLog", "access-log", "accesslog.filename", "output"]),
     Key::new(
         "format",
         &[Section::Log, Section::SiteLog],
@@ -54,7 +54,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::AccessLog(field!(format))])
     .example("format = \"json\"")
-    .elsewhere(&["log_format", "LogFormat"]),
+    .foreign_names(&["log_format", "LogFormat"]),
     Key::new(
         "rotate",
         &[Section::Log],

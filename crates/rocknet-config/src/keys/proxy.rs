@@ -32,7 +32,7 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .example("proxy = \"http://127.0.0.1:3000\"")
-    .elsewhere(&[
+    .foreign_names(&[
         "proxy_pass",
         "ProxyPass",
         "reverse_proxy",
@@ -47,7 +47,7 @@ pub(super) const KEYS: &[Key] = &[
          runs; a name that cannot be resolved at start does not prevent the start.",
     )
     .example("to = [\"http://10.0.0.2:3000\", { url = \"http://10.0.0.3:3000\", weight = 3 }]")
-    .elsewhere(&["upstream", "upstreams", "servers"]),
+    .foreign_names(&["upstream", "upstreams", "servers"]),
     Key::new(
         "connect",
         &[Section::Proxy],
@@ -59,7 +59,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Proxy(field!(connect))])
     .example("connect = \"1s\"")
-    .elsewhere(&["proxy_connect_timeout", "dial_timeout", "connect_timeout"]),
+    .foreign_names(&["proxy_connect_timeout", "dial_timeout", "connect_timeout"]),
     Key::new(
         "first_byte",
         &[Section::Proxy],
@@ -71,7 +71,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Proxy(field!(first_byte))])
     .example("first_byte = \"10s\"")
-    .elsewhere(&["proxy_read_timeout", "response_header_timeout", "ProxyTimeout"]),
+    .foreign_names(&["proxy_read_timeout", "response_header_timeout", "ProxyTimeout"]),
     Key::new(
         "idle",
         &[Section::Proxy],
@@ -91,9 +91,9 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Choice(Balance::WORDS),
             Kind::Text("\"header:\" and the name of a header field: the same server for the same value of the field"),
         ]),
-        "Policy that selects one of several servers for a request. With a policy by key (`ip_hash`, `uri`, `header:`), \
-         adding or removing a server moves only the keys that this server gains or loses. Requests without the key are \
-         balanced by `random_two`.",
+        "Policy that selects one of several servers for a request. The policies `ip_hash`, `uri` and `header:` hash a \
+         value of the request: adding or removing a server moves only the values that this server gains or loses. \
+         Requests without the value are balanced by `random_two`.",
     )
     .sets(&[Target::Proxy(bound!(
         render | proxy,
@@ -103,7 +103,7 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .example("balance = \"least_conn\"")
-    .elsewhere(&["lb_policy", "lbmethod", "policy", "hash", "load_balance"]),
+    .foreign_names(&["lb_policy", "lbmethod", "policy", "hash", "load_balance"]),
     Key::new(
         "sticky",
         &[Section::Proxy],
@@ -116,7 +116,7 @@ pub(super) const KEYS: &[Key] = &[
         _ | Rendered::or_off(proxy.sticky.as_deref().map(Rendered::text))
     ))])
     .example("sticky = true")
-    .elsewhere(&["stickysession", "cookie"]),
+    .foreign_names(&["stickysession", "cookie"]),
     Key::new(
         "health",
         &[Section::Proxy],
@@ -138,7 +138,7 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .example("health = \"/healthz\"")
-    .elsewhere(&["health_uri", "health_check", "option httpchk"]),
+    .foreign_names(&["health_uri", "health_check", "option httpchk"]),
     Key::new(
         "fails",
         &[Section::Proxy],
@@ -149,7 +149,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Proxy(field!(fails))])
     .example("fails = 1")
-    .elsewhere(&["max_fails"]),
+    .foreign_names(&["max_fails"]),
     Key::new(
         "fail_time",
         &[Section::Proxy],
@@ -161,7 +161,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Proxy(field!(fail_time))])
     .example("fail_time = \"30s\"")
-    .elsewhere(&["fail_timeout", "fail_duration"]),
+    .foreign_names(&["fail_timeout", "fail_duration"]),
     Key::new(
         "connections",
         &[Section::Proxy],
@@ -173,7 +173,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Proxy(field!(connections))])
     .example("connections = 100")
-    .elsewhere(&["max_conns", "maxconn", "max_requests"]),
+    .foreign_names(&["max_conns", "maxconn", "max_requests"]),
     Key::new(
         "queue",
         &[Section::Proxy],

@@ -35,7 +35,7 @@ pub(super) const KEYS: &[Key] = &[
         "[[site.\"example.com\".rule]]\npath = \"/blog/*\"\nheader = { \"Accept-Language\" = \"de*\" }\nrewrite = \
          \"/de/blog/{*}\"",
     )
-    .elsewhere(&[
+    .foreign_names(&[
         "rewrite",
         "RewriteRule",
         "RewriteCond",
@@ -73,7 +73,7 @@ pub(super) const KEYS: &[Key] = &[
          and case is ignored. `\"*\"`: the field is present; `\"\"`: it is absent.",
     )
     .example("header = { \"User-Agent\" = \"*bot*\", Authorization = \"\" }")
-    .elsewhere(&["headers"]),
+    .foreign_names(&["headers"]),
     key(
         "query",
         Kind::Map {
@@ -104,11 +104,11 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "respond",
         Kind::Integer { min: 200, max: 599 },
-        "Status of a response from the rule itself. Without `body`, an error has its page of `errors`, or a default \
-         page.",
+        "Status of a response from the rule itself. Without `body`, an error status has its page of `errors`, or the \
+         built-in error page.",
     )
     .example("respond = 410")
-    .elsewhere(&["return", "deny"]),
+    .foreign_names(&["return", "deny"]),
     key("body", Kind::Text("text"), "Response body of `respond`, as plain text.").example("body = \"Back at noon.\""),
     key(
         "status",

@@ -58,11 +58,11 @@ pub(super) const KEYS: &[Key] = &[
         "state",
         &[Section::Server],
         Kind::Text("folder"),
-        "Folder for certificates, the keys of this machine's own CA and other files that RockNet creates. Without the \
-         key: /var/lib/rocknet for root, else `rocknet` in $XDG_STATE_HOME or ~/.local/state.",
+        "Folder for certificates, the keys of this machine's own CA and other files that RockNet creates. \
+         Default: /var/lib/rocknet for root, else `rocknet` in $XDG_STATE_HOME or ~/.local/state.",
     )
     .example("state = \"/var/lib/rocknet\"")
-    .elsewhere(&["storage", "data_dir"]),
+    .foreign_names(&["storage", "data_dir"]),
     Key::new(
         "qlog",
         &[Section::Server],
@@ -73,7 +73,7 @@ pub(super) const KEYS: &[Key] = &[
          the next start. The files are not deleted.",
     )
     .example("qlog = \"/var/tmp/qlog\"")
-    .elsewhere(&["quic_qlog", "qlog_dir", "qlog_path"]),
+    .foreign_names(&["quic_qlog", "qlog_dir", "qlog_path"]),
     Key::new(
         "workers",
         &[Section::Server],
@@ -100,7 +100,7 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .example("workers = 4")
-    .elsewhere(&[
+    .foreign_names(&[
         "worker_processes",
         "num-threads",
         "threads",
@@ -120,11 +120,10 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Server],
         Kind::Text("user name"),
         "User that the server switches to after opening its ports, if it is started as root. It owns the private \
-         keys, so use it for nothing else. Without the key: `rocknet` if the system has that user; else RockNet stays \
-         root.",
+         keys, so use it for nothing else. Default: `rocknet` if the system has that user; else RockNet stays root.",
     )
     .example("user = \"rocknet\"")
-    .elsewhere(&["User", "server.username", "run-as"]),
+    .foreign_names(&["User", "server.username", "run-as"]),
     Key::new(
         "script_user",
         &[Section::Server],
@@ -165,7 +164,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .empty()
     .example("trusted_proxies = [\"10.0.0.0/8\", \"192.0.2.7\"]")
-    .elsewhere(&["set_real_ip_from", "RemoteIPTrustedProxy", "RemoteIPInternalProxy"]),
+    .foreign_names(&["set_real_ip_from", "RemoteIPTrustedProxy", "RemoteIPInternalProxy"]),
     Key::new(
         "trusted_field",
         &[Section::Server],
@@ -175,7 +174,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Server(field!(trusted_field))])
     .example("trusted_field = \"forwarded\"")
-    .elsewhere(&["real_ip_header", "RemoteIPHeader", "client_ip_headers"]),
+    .foreign_names(&["real_ip_header", "RemoteIPHeader", "client_ip_headers"]),
     Key::new(
         "proxy_protocol",
         &[Section::Server],
@@ -186,7 +185,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .empty()
     .example("proxy_protocol = [\"10.0.0.2\", \"10.0.1.0/24\"]")
-    .elsewhere(&["RemoteIPProxyProtocol", "accept-proxy", "proxy_protocol_timeout"]),
+    .foreign_names(&["RemoteIPProxyProtocol", "accept-proxy", "proxy_protocol_timeout"]),
     Key::new(
         "blocking_threads",
         &[Section::Server],
@@ -198,7 +197,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Server(field!(blocking_threads))])
     .example("blocking_threads = 8")
-    .elsewhere(&["thread_pool"]),
+    .foreign_names(&["thread_pool"]),
     Key::new(
         "events",
         &[Section::Server],
@@ -206,7 +205,7 @@ pub(super) const KEYS: &[Key] = &[
         "Event loop of each worker. Change the defaults only if a measurement shows a benefit.",
     )
     .example("events = { batch = 1024, wait = \"1s\", connections = 1024 }")
-    .elsewhere(&["worker_connections"]),
+    .foreign_names(&["worker_connections"]),
     Key::new(
         "batch",
         &[Section::Events],
@@ -249,7 +248,7 @@ pub(super) const KEYS: &[Key] = &[
          closed. It must exist and be writable by the server's user. Without the key: $TMPDIR, else /var/tmp.",
     )
     .example("folder = \"/var/spool/rocknet\"")
-    .elsewhere(&["client_body_temp_path", "server.upload-dirs", "TempDir"]),
+    .foreign_names(&["client_body_temp_path", "server.upload-dirs", "TempDir"]),
     Key::new(
         "memory",
         &[Section::Spool],

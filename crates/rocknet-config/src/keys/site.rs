@@ -26,7 +26,7 @@ pub(super) const KEYS: &[Key] = &[
         [_, aliases @ ..] => Rendered::Value(list(aliases.iter().map(host))),
     }))])
     .example("aliases = [\"www.example.com\", \"*.example.com\"]")
-    .elsewhere(&["server_name", "ServerAlias", "ServerName", "hosts", "domains"]),
+    .foreign_names(&["server_name", "ServerAlias", "ServerName", "hosts", "domains"]),
     Key::new(
         "listen",
         &[Section::Site],
@@ -48,7 +48,7 @@ pub(super) const KEYS: &[Key] = &[
     .group(SettingGroup::Site)
     .sets(&[Target::Site(bound!(render |site, _| Rendered::Value(list(site.listen.iter().map(listen)))))])
     .example("listen = [80, 443, \"http://127.0.0.1:8080\", \"unix:/run/rocknet/site.sock\"]")
-    .elsewhere(&["port", "ports", "bind", "Listen", "server.port", "address"]),
+    .foreign_names(&["port", "ports", "bind", "Listen", "server.port", "address"]),
     Key::new(
         "user",
         &[Section::Site],
@@ -59,7 +59,7 @@ pub(super) const KEYS: &[Key] = &[
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(render |settings, kind| settings.user.render(kind)))])
     .example("user = \"alice\"")
-    .elsewhere(&["SuexecUserGroup", "AssignUserID"]),
+    .foreign_names(&["SuexecUserGroup", "AssignUserID"]),
     Key::new(
         "root",
         BOTH,
@@ -73,7 +73,9 @@ pub(super) const KEYS: &[Key] = &[
         render |settings, _| settings.root.as_deref().map_or(Rendered::Unset, Rendered::path)
     ))])
     .example("root = \"/var/www/example\"")
-    .elsewhere(&["document_root", "DocumentRoot", "docroot", "path", "dir", "directory", "file.dir", "server.document-root"]),
+    .foreign_names(&[
+        "document_root", "DocumentRoot", "docroot", "path", "dir", "directory", "file.dir", "server.document-root",
+    ]),
     Key::new(
         "index",
         BOTH,
@@ -87,7 +89,7 @@ pub(super) const KEYS: &[Key] = &[
         render |settings, _| Rendered::texts(&settings.index)
     ))])
     .example("index = [\"home.html\"]")
-    .elsewhere(&["DirectoryIndex", "index-file.names", "file.index"]),
+    .foreign_names(&["DirectoryIndex", "index-file.names", "file.index"]),
     Key::new(
         "browse",
         BOTH,
@@ -97,7 +99,7 @@ pub(super) const KEYS: &[Key] = &[
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(field!(browse))])
     .example("browse = true")
-    .elsewhere(&["autoindex", "dirlisting", "file.dirlisting", "dir-listing.activate", "Indexes", "list"]),
+    .foreign_names(&["autoindex", "dirlisting", "file.dirlisting", "dir-listing.activate", "Indexes", "list"]),
     Key::new(
         "fallback",
         BOTH,
@@ -116,7 +118,7 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .example("fallback = \"/index.html\"")
-    .elsewhere(&["FallbackResource", "spa"]),
+    .foreign_names(&["FallbackResource", "spa"]),
     Key::new(
         "try",
         BOTH,
@@ -130,7 +132,7 @@ pub(super) const KEYS: &[Key] = &[
         render |settings, _| Rendered::texts(&settings.try_paths)
     ))])
     .example("try = [\"{path}\", \"{path}.html\", \"/index.html\"]")
-    .elsewhere(&["try_files", "try-files"]),
+    .foreign_names(&["try_files", "try-files"]),
     Key::new(
         "compress",
         BOTH,
@@ -146,7 +148,7 @@ pub(super) const KEYS: &[Key] = &[
     .group(SettingGroup::Filters)
     .sets(&[Target::Settings(field!(compress))])
     .example("compress = false")
-    .elsewhere(&["gzip", "brotli", "encode", "deflate", "mod_deflate", "gzip_static"]),
+    .foreign_names(&["gzip", "brotli", "encode", "deflate", "mod_deflate", "gzip_static"]),
     Key::new(
         "php",
         BOTH,
@@ -167,7 +169,7 @@ pub(super) const KEYS: &[Key] = &[
         render |settings, _| Rendered::or_off(settings.php.as_ref().map(|php| Rendered::text(&php.to_string())))
     ))])
     .example("php = \"auto\"")
-    .elsewhere(&["php_fastcgi", "fastcgi_pass", "php-fpm", "ProxyPassMatch"]),
+    .foreign_names(&["php_fastcgi", "fastcgi_pass", "php-fpm", "ProxyPassMatch"]),
     Key::new(
         "internal",
         BOTH,
@@ -178,7 +180,7 @@ pub(super) const KEYS: &[Key] = &[
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(field!(internal))])
     .example("internal = true")
-    .elsewhere(&["X-Sendfile", "XSendFile", "XSendFilePath", "x-sendfile-docroot"]),
+    .foreign_names(&["X-Sendfile", "XSendFile", "XSendFilePath", "x-sendfile-docroot"]),
     Key::new(
         "headers",
         BOTH,
@@ -194,7 +196,7 @@ pub(super) const KEYS: &[Key] = &[
         render |settings, _| Rendered::entries(&settings.headers, ToString::to_string, |value| quoted(value))
     ))])
     .example("headers = { \"X-Frame-Options\" = \"DENY\", \"Cache-Control\" = \"max-age=3600\" }")
-    .elsewhere(&["add_header", "header", "Header", "response_headers", "setenv.add-response-header"]),
+    .foreign_names(&["add_header", "header", "Header", "response_headers", "setenv.add-response-header"]),
     Key::new(
         "push",
         BOTH,
@@ -210,7 +212,9 @@ pub(super) const KEYS: &[Key] = &[
         render |settings, _| Rendered::entries(&settings.push, pattern, |files| list(files.iter().map(|file| quoted(file))))
     ))])
     .example("push = { \"/\" = [\"/style.css\", \"/app.js\"], \"/blog/*\" = \"/blog.css\" }")
-    .elsewhere(&["http2_push", "http2_push_preload", "http2-push-preload", "H2Push", "H2PushResource", "early_hints"]),
+    .foreign_names(&[
+        "http2_push", "http2_push_preload", "http2-push-preload", "H2Push", "H2PushResource", "early_hints",
+    ]),
     Key::new(
         "errors",
         BOTH,
@@ -223,7 +227,7 @@ pub(super) const KEYS: &[Key] = &[
         render |settings, _| Rendered::entries(&settings.errors, ToString::to_string, |page| quoted(page))
     ))])
     .example("errors = { 404 = \"/404.html\", 503 = \"/sorry.html\" }")
-    .elsewhere(&["error_page", "ErrorDocument", "error-doc", "handle_errors", "server.error-handler"]),
+    .foreign_names(&["error_page", "ErrorDocument", "error-doc", "handle_errors", "server.error-handler"]),
     Key::new(
         "redirects",
         BOTH,
@@ -243,9 +247,11 @@ pub(super) const KEYS: &[Key] = &[
         )
     ))])
     .example("redirects = { \"/old\" = \"/new\", \"/blog/*\" = \"/news/{*}\", \"/tmp\" = { to = \"/now\", status = 302 } }")
-    .elsewhere(&["rewrite", "Redirect", "redir", "RewriteRule", "RedirectMatch", "redirect", "return", "url.redirect"]),
+    .foreign_names(&[
+        "rewrite", "Redirect", "redir", "RewriteRule", "RedirectMatch", "redirect", "return", "url.redirect",
+    ]),
     Key::new("to", &[Section::Redirect], Kind::Text("target"), "Target: a path, or a URL with http:// or https://.")
-        .elsewhere(&["target", "url", "location"]),
+        .foreign_names(&["target", "url", "location"]),
     Key::new(
         "status",
         &[Section::Redirect],
@@ -254,7 +260,7 @@ pub(super) const KEYS: &[Key] = &[
          keep the method.",
     )
     .default(|| Redirect::STATUS.to_string())
-    .elsewhere(&["code"]),
+    .foreign_names(&["code"]),
     Key::new(
         "symlinks",
         BOTH,
@@ -264,7 +270,7 @@ pub(super) const KEYS: &[Key] = &[
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(field!(symlinks))])
     .example("symlinks = \"owner\"")
-    .elsewhere(&["disable_symlinks", "FollowSymLinks", "server.follow-symlink"]),
+    .foreign_names(&["disable_symlinks", "FollowSymLinks", "server.follow-symlink"]),
     Key::new(
         "priority",
         BOTH,
@@ -311,9 +317,9 @@ pub(super) const KEYS: &[Key] = &[
         "Parts of the site with settings of their own, each a table under its pattern. The most specific matching \
          pattern takes effect, in any order of the file: an exact path (`/hello`), then the longest prefix \
          (`/api/*`), then a pattern with `*` elsewhere (`*.zip`, `/users/*/photo`), where `*` is any run of \
-         characters without `/`. A route inherits the settings of its site: maps are merged, everything else is \
-         replaced.",
+         characters without `/`. A pattern that begins with `*` matches the end of a path, in any folder. A route \
+         inherits the settings of its site: maps are merged, everything else is replaced.",
     )
     .example("[site.\"example.com\".route.\"/downloads/*\"]\nbrowse = true\npriority = \"low\"")
-    .elsewhere(&["location", "Location", "handle", "paths", "Directory"]),
+    .foreign_names(&["location", "Location", "handle", "paths", "Directory"]),
 ];

@@ -69,7 +69,7 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .example("tls = { cert = \"/etc/ssl/example.pem\", key = \"/etc/ssl/example.key\", min = \"1.3\" }")
-    .elsewhere(&["ssl", "https", "SSLEngine", "certificate"]),
+    .foreign_names(&["ssl", "https", "SSLEngine", "certificate"]),
     Key::new(
         "cert",
         &[Section::SiteTls],
@@ -79,7 +79,7 @@ pub(super) const KEYS: &[Key] = &[
          and the old certificate stays in use.",
     )
     .example("cert = [\"ecdsa.pem\", \"rsa.pem\"]\nkey = [\"ecdsa.key\", \"rsa.key\"]")
-    .elsewhere(&[
+    .foreign_names(&[
         "ssl_certificate",
         "SSLCertificateFile",
         "certificate-file",
@@ -92,7 +92,7 @@ pub(super) const KEYS: &[Key] = &[
         "Private key in PKCS#8, PKCS#1 or SEC1; a list in the order of `cert`. Without it the key is read from the \
          file of the certificate. A key file that every user of the machine can read is refused.",
     )
-    .elsewhere(&[
+    .foreign_names(&[
         "ssl_certificate_key",
         "SSLCertificateKeyFile",
         "key-file",
@@ -111,7 +111,7 @@ pub(super) const KEYS: &[Key] = &[
             _ => Rendered::Unset,
         }
     ))])
-    .elsewhere(&["ssl_stapling_file", "SSLStaplingForceURL"]),
+    .foreign_names(&["ssl_stapling_file", "SSLStaplingForceURL"]),
     Key::new(
         "issuer",
         &[Section::SiteTls],
@@ -122,7 +122,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("min", BOTH, Kind::Choice(TlsVersion::WORDS), "Minimum version of TLS.")
         .sets(&[Target::Tls(field!(min)), Target::SiteTls(field!(min))])
         .example("min = \"1.3\"")
-        .elsewhere(&["ssl_protocols", "SSLProtocol", "minimum-version", "protocols"]),
+        .foreign_names(&["ssl_protocols", "SSLProtocol", "minimum-version", "protocols"]),
     Key::new(
         "redirect",
         BOTH,
@@ -132,7 +132,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Tls(field!(redirect)), Target::SiteTls(field!(redirect))])
     .example("redirect = false")
-    .elsewhere(&["auto_https", "HTTPSRedirect", "https_redirect"]),
+    .foreign_names(&["auto_https", "HTTPSRedirect", "https_redirect"]),
     Key::new(
         "early_data",
         BOTH,
@@ -145,7 +145,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Tls(field!(early_data)), Target::SiteTls(field!(early_data))])
     .example("early_data = true")
-    .elsewhere(&["ssl_early_data", "allow_0rtt", "0rtt"]),
+    .foreign_names(&["ssl_early_data", "allow_0rtt", "0rtt"]),
     Key::new(
         "hsts",
         BOTH,
@@ -160,7 +160,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Tls(field!(hsts)), Target::SiteTls(field!(hsts))])
     .example("hsts = \"365d\"")
-    .elsewhere(&["strict_transport_security", "Strict-Transport-Security"]),
+    .foreign_names(&["strict_transport_security", "Strict-Transport-Security"]),
     Key::new(
         "client_ca",
         &[Section::SiteTls],
@@ -175,7 +175,7 @@ pub(super) const KEYS: &[Key] = &[
             Some(client) => Rendered::paths(&client.ca),
         }
     ))])
-    .elsewhere(&[
+    .foreign_names(&[
         "ssl_client_certificate",
         "SSLCACertificateFile",
         "client_auth",
@@ -196,7 +196,7 @@ pub(super) const KEYS: &[Key] = &[
             Some(_) => Rendered::text(ClientCertificate::Optional.word()),
         }
     ))])
-    .elsewhere(&["ssl_verify_client", "SSLVerifyClient"]),
+    .foreign_names(&["ssl_verify_client", "SSLVerifyClient"]),
 ];
 
 /// Renders the origin of a site's certificate, in the short form if there is one.

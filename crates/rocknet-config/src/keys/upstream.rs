@@ -102,7 +102,7 @@ pub(super) const KEYS: &[Key] = &[
         kind | (server.role == UpstreamRole::Drain).render(kind)
     ))])
     .example("drain = true")
-    .elsewhere(&["down"]),
+    .foreign_names(&["down"]),
     Key::new(
         "backup",
         &[Section::Upstream],

@@ -44,7 +44,7 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .example("resolve = \"30s\"")
-    .elsewhere(&["resolver", "dynamic", "resolvers"]),
+    .foreign_names(&["resolver", "dynamic", "resolvers"]),
     Key::new(
         "strip",
         &[Section::Proxy],
@@ -54,7 +54,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Proxy(bound!(render | proxy, kind | proxy.strip.render(kind)))])
     .example("strip = \"/api\"")
-    .elsewhere(&["strip_prefix", "uri strip_prefix", "handle_path"]),
+    .foreign_names(&["strip_prefix", "uri strip_prefix", "handle_path"]),
     Key::new(
         "http2",
         &[Section::Proxy],
@@ -74,7 +74,7 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .example("to = \"https://grpc.internal\"\nhttp2 = true")
-    .elsewhere(&["proxy_http_version", "versions", "grpc_pass"]),
+    .foreign_names(&["proxy_http_version", "versions", "grpc_pass"]),
     Key::new(
         "ca",
         &[Section::Proxy],
@@ -87,7 +87,7 @@ pub(super) const KEYS: &[Key] = &[
         _ | Rendered::some_paths(&proxy.tls.ca)
     ))])
     .example("ca = \"internal-ca.pem\"")
-    .elsewhere(&[
+    .foreign_names(&[
         "proxy_ssl_trusted_certificate",
         "tls_trust_pool",
         "ca-file",
@@ -105,7 +105,7 @@ pub(super) const KEYS: &[Key] = &[
         kind | proxy.tls.server_name.render(kind)
     ))])
     .example("server_name = \"app.internal\"")
-    .elsewhere(&["proxy_ssl_name", "tls_server_name", "sni"]),
+    .foreign_names(&["proxy_ssl_name", "tls_server_name", "sni"]),
     Key::new(
         "verify",
         &[Section::Proxy],
@@ -118,7 +118,7 @@ pub(super) const KEYS: &[Key] = &[
         kind | proxy.tls.verify.render(kind)
     ))])
     .example("verify = false")
-    .elsewhere(&["proxy_ssl_verify", "tls_insecure_skip_verify", "SSLProxyVerify"]),
+    .foreign_names(&["proxy_ssl_verify", "tls_insecure_skip_verify", "SSLProxyVerify"]),
     Key::new(
         "cert",
         &[Section::Proxy],
@@ -130,7 +130,7 @@ pub(super) const KEYS: &[Key] = &[
         _ | Rendered::some_paths(proxy.tls.client.iter().map(|it| &it.0))
     ))])
     .example("cert = \"rocknet.pem\"")
-    .elsewhere(&[
+    .foreign_names(&[
         "proxy_ssl_certificate",
         "tls_client_auth",
         "SSLProxyMachineCertificateFile",
@@ -146,5 +146,5 @@ pub(super) const KEYS: &[Key] = &[
         _ | Rendered::some_paths(proxy.tls.client.iter().map(|it| &it.1))
     ))])
     .example("cert = \"rocknet.pem\"\nkey = \"rocknet.key\"")
-    .elsewhere(&["proxy_ssl_certificate_key"]),
+    .foreign_names(&["proxy_ssl_certificate_key"]),
 ];

@@ -88,14 +88,14 @@ pub enum Dns {
     Hook {
         /// Path of the program.
         program: PathBuf,
-        /// Time after a change until all servers of the zone have the new record.
+        /// Time to wait after a change, so that all servers of the zone have the record.
         wait: Duration,
     },
     /// Sends a dynamic update to a server of the zone (RFC 2136).
     Update {
         /// Zone that is changed.
         zone: DnsZone,
-        /// Time after a change until all servers of the zone have the new record.
+        /// Time to wait after a change, so that all servers of the zone have the record.
         wait: Duration,
     },
 }

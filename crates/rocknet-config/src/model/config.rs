@@ -43,10 +43,11 @@ impl Config {
         Config::one_site(Mode::Dev, listen, settings)
     }
 
-    /// Returns the configuration of a new installation: one site without a root, which serves the default page.
+    /// Returns the configuration of a new installation: one site in `dev` mode, without a root, which
+    /// serves the welcome page.
     pub fn welcome(listen: Listen) -> Config {
         let settings = Settings {
-            default_page: true,
+            welcome_page: true,
             ..Settings::default()
         };
         Config::one_site(Mode::Dev, listen, settings)

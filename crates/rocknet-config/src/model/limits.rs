@@ -26,7 +26,8 @@ with_defaults! {
         pub body_memory: u64 = 64 * 1024,
         /// Timeout for the next bytes of a request body. After it, the client gets 408.
         pub body_idle: Duration = Duration::from_secs(30),
-        /// Minimum average rate of a request body, in bytes per second; 0: no minimum. A slower client gets 408.
+        /// Minimum average rate of a request body over periods of `body_idle`, in bytes per second; 0: no minimum. A
+        /// slower client gets 408.
         pub body_rate: u64 = 500,
         /// Timeout for the client to accept a byte of the response. It is also the period over which the client must
         /// accept at least `body_rate` on average. Otherwise the connection is closed.

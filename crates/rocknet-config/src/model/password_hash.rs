@@ -2,24 +2,24 @@
 
 use std::fmt;
 
-/// Maximum cost of bcrypt: about one second of a core. Each step doubles the time, so a cost of 31 would take a day and
-/// a half.
+/// Maximum cost of bcrypt: about one second of CPU time. Each step doubles the time, so a cost of 31 would take a day
+/// and a half.
 pub const MAX_BCRYPT_COST: u32 = 14;
 
-/// Maximum rounds of SHA-crypt: about one second of a core with a long password. The default of SHA-crypt is 5,000.
+/// Maximum rounds of SHA-crypt: about one second of CPU time with a long password. The default of SHA-crypt is 5,000.
 pub const MAX_SHA_ROUNDS: u32 = 500_000;
 
-/// Maximum memory of one argon2 verification, in KiB. Each thread of the blocking pool may use this much at the same
+/// Maximum memory of one Argon2 verification, in KiB. Each thread of the blocking pool may use this much at the same
 /// time.
 pub const MAX_ARGON2_MEMORY: u32 = 256 * 1024;
 
-/// Maximum work of one argon2 verification, in KiB times passes: about one second of a core.
+/// Maximum work of one Argon2 verification, in KiB times passes: about one second of CPU time.
 pub const MAX_ARGON2_WORK: u64 = 1024 * 1024;
 
-/// Maximum number of lanes of argon2. RFC 9106 recommends 4.
+/// Maximum number of lanes of Argon2. RFC 9106 recommends 4.
 const MAX_ARGON2_LANES: u32 = 16;
 
-/// Maximum length of a hash, in bytes. The longest argon2 hash within the bounds has about 210.
+/// Maximum length of a hash, in bytes. The longest Argon2 hash within the bounds has about 210.
 const MAX_TEXT_BYTES: usize = 512;
 
 /// Hash of a password. The text is well-formed, and its verification stays within the bounds of this module.
@@ -29,7 +29,7 @@ pub struct PasswordHash {
     scheme: HashScheme,
 }
 
-/// Function that created a hash, with its parameters.
+/// Scheme of a hash: the function that created it, with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HashScheme {
     /// Argon2 (RFC 9106).
@@ -211,13 +211,13 @@ fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashError> {
     };
     let number = |text: &str, name: &str| text.strip_prefix(name).and_then(decimal).ok_or(malformed);
     let (memory, passes, lanes) = (number(memory, "m=")?, number(passes, "t=")?, number(lanes, "p=")?);
-    let fits = |text, least, most| base64_bytes(text).is_some_and(|bytes| (least..=most).contains(&bytes));
+    let has_length = |text, least, most| base64_bytes(text).is_some_and(|bytes| (least..=most).contains(&bytes));
     // The usual programs create digests of whole 4-byte words. RFC 9106 allows other lengths, but here such a length
     // most likely means that the digest was truncated.
     let is_cut = base64_bytes(hash).is_none_or(|bytes| bytes % 4 != 0);
     // RFC 9106 §3.1 requires at least 8 KiB of memory for each lane.
-    if !fits(salt, 8, 64)
-        || !fits(hash, 16, 64)
+    if !has_length(salt, 8, 64)
+        || !has_length(hash, 16, 64)
         || is_cut
         || lanes == 0
         || passes == 0

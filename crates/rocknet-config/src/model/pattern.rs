@@ -8,7 +8,8 @@ pub enum Pattern {
     Exact(String),
     /// Prefix: `/api/*` is stored as `/api/` and matches every path that begins with it; `/*` is stored as `/`.
     Prefix(String),
-    /// Pattern with `*` elsewhere (`/users/*/photo`, `*.zip`). Each `*` matches any run of characters without `/`.
+    /// Pattern with `*` elsewhere (`/users/*/photo`, `*.zip`). Each `*` matches any run of characters without `/`. A
+    /// glob without a leading `/` is matched against the end of the path, from the beginning of any segment.
     Glob(String),
 }
 
@@ -34,31 +35,31 @@ impl Pattern {
 }
 
 fn glob_matches(glob: &[u8], path: &[u8]) -> bool {
-    // A pattern without a leading `/` begins with `*` and is matched against the end of the path. Its first star
-    // matches any part of a segment, so only the beginnings of segments need to be tried.
+    // A pattern without a leading `/` begins with `*` and is matched against the end of the path. Its first `*` can
+    // absorb the beginning of a segment, so starting in the middle of a segment adds no matches.
     let anchored = glob.first() == Some(&b'/');
     let later = path.iter().enumerate().filter(|(_, b)| **b == b'/' && !anchored);
     let starts = std::iter::once(0).chain(later.map(|(slash, _)| slash + 1));
-    starts.into_iter().any(|start| segment_matches(glob, &path[start..]))
+    starts.into_iter().any(|start| matches_whole(glob, &path[start..]))
 }
 
-/// Matches a glob with two cursors. After a mismatch, only the last star is extended by a character, up to the next
-/// `/`.
-fn segment_matches(glob: &[u8], path: &[u8]) -> bool {
+/// Returns true if a glob matches all of `rest`. After a mismatch, only the last `*` is extended by one byte, up to the
+/// next `/`.
+fn matches_whole(glob: &[u8], rest: &[u8]) -> bool {
     let (mut g, mut p) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
-    while p < path.len() {
+    while p < rest.len() {
         match glob.get(g) {
             Some(b'*') => {
                 retry = Some((g + 1, p));
                 g += 1;
             }
-            Some(b) if *b == path[p] => {
+            Some(b) if *b == rest[p] => {
                 g += 1;
                 p += 1;
             }
             _ => match retry {
-                Some((after, from)) if path[from] != b'/' => {
+                Some((after, from)) if rest[from] != b'/' => {
                     retry = Some((after, from + 1));
                     g = after;
                     p = from + 1;
@@ -106,7 +107,7 @@ mod tests {
         #[test]
         fn globs_match_from_the_beginning_of_a_segment(glob in "\\*[ab/*]{0,6}", path in "/[ab/]{0,8}") {
             let (glob, path) = (glob.as_bytes(), path.as_bytes());
-            let anywhere = (0..=path.len()).any(|start| segment_matches(glob, &path[start..]));
+            let anywhere = (0..=path.len()).any(|start| matches_whole(glob, &path[start..]));
             proptest::prop_assert_eq!(glob_matches(glob, path), anywhere);
         }
     }

@@ -35,7 +35,7 @@ choice! {
     /// I/O back end: the kernel interface that drives sockets.
     #[derive(Copy)]
     pub enum IoBackend {
-        Auto = "auto", "the fastest over all loads, which is epoll for now; the log names it, and whether io_uring is available";
+        Auto = "auto", "epoll at present, the fastest over all loads; the log states whether io_uring is available too";
         Epoll = "epoll", "readiness notification, on any Linux";
         IoUring = "io_uring", "completion notification, on Linux 6.1 and newer where the kernel and the container allow it";
     }

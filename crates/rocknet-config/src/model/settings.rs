@@ -22,7 +22,7 @@ choice! {
     #[derive(Copy)]
     pub enum Symlinks {
         Inside = "inside", "links whose targets are inside the root";
-        Owner = "owner", "links whose targets belong to the same user, wherever they are";
+        Owner = "owner", "links whose targets have the same owner as the link, wherever they are";
         All = "all", "all links; dangerous if untrusted users can create links";
     }
     default Inside
@@ -45,8 +45,8 @@ with_defaults! {
     pub struct Settings {
         /// Folder whose files are served; `None`: no files are served.
         pub root: Option<PathBuf> = None,
-        /// Serves the default page for `/` if nothing else matches. It is set only if there is no configuration file.
-        pub default_page: bool = false,
+        /// Serves the welcome page for `/` if nothing else matches. It is set only if there is no configuration file.
+        pub welcome_page: bool = false,
         /// Names of files that are served for a folder, tried in order.
         pub index: Vec<String> = Settings::default_index(false),
         /// Lists the files of folders without an index file.

@@ -2,7 +2,7 @@
 
 /// Header fields that cannot be configured, because they frame a message or apply to one connection only. The server
 /// sets those that it needs.
-const OWN: [&str; 8] = [
+const RESERVED: [&str; 8] = [
     "connection",
     "content-length",
     "keep-alive",
@@ -14,8 +14,8 @@ const OWN: [&str; 8] = [
 ];
 
 /// Returns true if only the server may set this field.
-pub(crate) fn is_own(name: &str) -> bool {
-    OWN.iter().any(|own| own.eq_ignore_ascii_case(name))
+pub(crate) fn is_reserved(name: &str) -> bool {
+    RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name))
 }
 
 /// Returns true if a text is a token (RFC 9110 §5.6.2) of bounded length. The names of fields and cookies are tokens.

@@ -7,8 +7,8 @@ use crate::file::Table;
 use crate::finding::Code;
 use crate::message::short;
 
-/// Variables that the server sets itself, because the variables frame a message or name the protocol.
-const OWN_VARIABLES: &[&str] = &["CONTENT_LENGTH", "SCGI", "GATEWAY_INTERFACE"];
+/// Variables that only the server sets, because they frame a message or name the protocol.
+const RESERVED_VARIABLES: &[&str] = &["CONTENT_LENGTH", "SCGI", "GATEWAY_INTERFACE"];
 
 /// Maximum lengths of a name and a value, in bytes. They are bounded because a variable is sent with every request.
 const MAX_NAME: usize = 128;
@@ -23,7 +23,7 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, St
         let (message, help) = if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_byte) {
             let message = format!("\"{}\" is not a valid variable name", short(name));
             (message, "names contain letters, digits and `_`: SCRIPT_FILENAME")
-        } else if OWN_VARIABLES.contains(&name) {
+        } else if RESERVED_VARIABLES.contains(&name) {
             (format!("`{name}` is set by the server"), "remove it")
         } else if written.value.len() > MAX_VALUE || written.value.contains(|c: char| c.is_control()) {
             let message = format!("the value of `{name}` is too long or has a control character");

@@ -65,7 +65,7 @@ pub(crate) fn target(from: &Pattern, text: &str) -> Result<(), ValueError> {
     Ok(())
 }
 
-/// Checks the syntax of a target. Unlike [`target`], accepts a target that leads back to the redirect.
+/// Checks the syntax of a target. Unlike [`target`], accepts a target that matches the pattern of its own redirect.
 pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> {
     let shown = short(text);
     let error = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
@@ -94,7 +94,7 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
             "begin a path with one `/`, another host with https://",
         );
     }
-    if let Some(name) = foreign_capture(text) {
+    if let Some(name) = foreign_placeholder(text) {
         let message = format!("\"{shown}\" contains `{name}`, which is not a placeholder");
         return Err((
             message,
@@ -148,9 +148,9 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
     Ok(())
 }
 
-/// Returns a variable of another server in a target, such as `$1`, `$uri`, `{uri}` or `{path}`. If the target contains
-/// `$`, only the name after the first `$` is examined.
-fn foreign_capture(text: &str) -> Option<&str> {
+/// Returns a placeholder in the syntax of another server, such as `$1`, `$uri`, `{uri}` or `{path}`; `None` if there is
+/// no such placeholder. If the target contains `$`, only the name after the first `$` is examined.
+fn foreign_placeholder(text: &str) -> Option<&str> {
     let end = |start: usize, taken: fn(&char) -> bool| {
         let length: usize = text[start..].chars().take_while(taken).map(char::len_utf8).sum();
         start + length

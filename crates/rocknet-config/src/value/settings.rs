@@ -142,7 +142,7 @@ pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings:
             check.error(Code::BadValue, entry.key, message, help);
             continue;
         }
-        if field::is_own(name) {
+        if field::is_reserved(name) {
             let message = format!(
                 "`{name}` can be set only by the server, because it frames messages or concerns one connection"
             );

@@ -69,7 +69,7 @@ fn authorities(check: &mut Check<'_>, node: &Node) -> Vec<std::path::PathBuf> {
     }
     let files: Vec<_> = items.iter().filter_map(|item| path::file(check, "ca", item)).collect();
     if files.iter().all(|path| is_file(check, path))
-        && let Some(error) = check.env.authorities_error(&files)
+        && let Some(error) = check.env.ca_certificates_error(&files)
     {
         let help = "name a PEM file that contains the certificates of the authorities";
         check.site_error(Code::Certificate, node.span, format!("`ca`: {error}"), help);

@@ -121,9 +121,9 @@ fn code_of(result: Result<(), Refused>) -> i32 {
     }
 }
 
-unsafe extern "C" fn read(request: *const abi::RawRequest, what: u32) -> RawText {
+unsafe extern "C" fn read(request: *const abi::RawRequest, property: u32) -> RawText {
     // SAFETY: libraries pass the pointer they received.
-    text(unsafe { call(request) }.and_then(|call| call.view.read(what)))
+    text(unsafe { call(request) }.and_then(|call| call.view.read(property)))
 }
 
 unsafe extern "C" fn field(request: *const abi::RawRequest, name: *const c_char, size: usize, nth: usize) -> RawText {

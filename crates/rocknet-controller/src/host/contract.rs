@@ -4,11 +4,12 @@ use crate::request::{Level, Refused};
 
 /// Readable parts of a request. They do not change during a call.
 pub trait RequestView {
-    /// Returns the property `what`, such as [`crate::abi::METHOD`]. `None` if it is absent or unknown.
-    fn read(&self, what: u32) -> Option<&[u8]>;
-    /// Returns the value of the `nth` header field of this name, ignoring case. Counts from 0.
+    /// Returns a property, such as [`crate::abi::METHOD`]; `None` if it is absent or unknown.
+    fn read(&self, property: u32) -> Option<&[u8]>;
+    /// Returns the value of the `nth` header field of this name, counted from 0 and ignoring case; `None` after the
+    /// last one.
     fn field(&self, name: &[u8], nth: usize) -> Option<&[u8]>;
-    /// Returns name and value of the header field at `index`, in the order of the request.
+    /// Returns name and value of the header field at `index`, in the order of the request; `None` after the last one.
     fn field_at(&self, index: usize) -> Option<(&[u8], &[u8])>;
     /// Returns the request body; empty for controllers that take it in pieces.
     fn content(&self) -> &[u8];

@@ -25,10 +25,11 @@ use crate::request::{Level, Refused};
 pub const MAX_FRAME: usize = 2 * 1024 * 1024;
 /// Maximum size of a body frame in bytes, large enough that the cost of a frame is small per byte.
 pub const MAX_BODY: usize = 64 * 1024;
+/// Size of the header of a frame in bytes: kind and size.
 const HEADER: usize = 5;
 /// Number of bytes to read if the size of the next frame is not known.
 const READ_SIZE: usize = 4 * 1024;
-/// Largest buffer in bytes that is kept while no frame is expected.
+/// Maximum size in bytes of a buffer that is kept while no frame is expected.
 const MAX_KEPT: usize = 64 * 1024;
 
 /// Message from the server to the process.
@@ -211,8 +212,8 @@ fn read_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 /// Encodes all parts of a request that a controller can read, except the body: the properties, then the header fields.
 pub fn encode_request(request: &dyn RequestView) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(REQUEST_SIZE);
-    for what in abi::FIRST_TEXT..=abi::LAST_TEXT {
-        let text = request.read(what);
+    for property in abi::FIRST_PROPERTY..=abi::LAST_PROPERTY {
+        let text = request.read(property);
         bytes.push(u8::from(text.is_some()));
         if let Some(text) = text {
             bytes.extend_from_slice(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
@@ -228,13 +229,13 @@ pub fn encode_request(request: &dyn RequestView) -> Vec<u8> {
 /// Usual size of an encoded request, in bytes.
 const REQUEST_SIZE: usize = 1024;
 /// Number of properties.
-const TEXTS: usize = (abi::LAST_TEXT - abi::FIRST_TEXT + 1) as usize;
+const PROPERTIES: usize = (abi::LAST_PROPERTY - abi::FIRST_PROPERTY + 1) as usize;
 
 /// Request as received by the process that runs the library.
 #[derive(Debug)]
 pub struct ReceivedRequest {
     bytes: Vec<u8>,
-    texts: [Option<Range<usize>>; TEXTS],
+    properties: [Option<Range<usize>>; PROPERTIES],
     fields: Vec<(Range<usize>, Range<usize>)>,
     content: Vec<u8>,
 }
@@ -251,12 +252,12 @@ impl ReceivedRequest {
             start..start + part.len()
         };
         let mut remaining = bytes;
-        let mut texts = [const { None }; TEXTS];
-        for text in &mut texts {
+        let mut properties = [const { None }; PROPERTIES];
+        for property in &mut properties {
             let (&is_present, after) = remaining.split_first().ok_or(InvalidFrame)?;
             remaining = after;
             if is_present == 1 {
-                *text = Some(range_of(read_text(&mut remaining).ok_or(InvalidFrame)?));
+                *property = Some(range_of(read_text(&mut remaining).ok_or(InvalidFrame)?));
             }
         }
         let mut fields = Vec::new();
@@ -265,7 +266,7 @@ impl ReceivedRequest {
             fields.push((range_of(name), range_of(value)));
         }
         Ok(ReceivedRequest {
-            texts,
+            properties,
             fields,
             bytes: bytes.to_vec(),
             content: Vec::new(),
@@ -280,9 +281,9 @@ impl ReceivedRequest {
 }
 
 impl RequestView for ReceivedRequest {
-    fn read(&self, what: u32) -> Option<&[u8]> {
-        let index = what.checked_sub(abi::FIRST_TEXT)?;
-        let range = self.texts.get(index as usize)?.clone()?;
+    fn read(&self, property: u32) -> Option<&[u8]> {
+        let index = property.checked_sub(abi::FIRST_PROPERTY)?;
+        let range = self.properties.get(index as usize)?.clone()?;
         Some(&self.bytes[range])
     }
 
@@ -334,7 +335,7 @@ impl FrameReader {
         self.end = (self.end + size).min(self.bytes.len());
     }
 
-    /// Frees the memory of a large frame. To be called when no frame is expected for a while.
+    /// Frees the memory of a large frame. Call it when no frame is expected for a while.
     pub fn shrink(&mut self) {
         if self.is_empty() && self.bytes.len() > MAX_KEPT {
             *self = FrameReader::default();
@@ -346,7 +347,7 @@ impl FrameReader {
         self.start == self.end
     }
 
-    /// Returns the kind of the next frame, and the range of its payload in `bytes`. Returns `None` if it is incomplete.
+    /// Returns the kind of the next frame, and the range of its payload in `bytes`; `None` if the frame is incomplete.
     fn next(&mut self) -> Result<Option<(u8, Range<usize>)>, InvalidFrame> {
         let Some((kind, size)) = self.header()? else {
             return Ok(None);

@@ -25,7 +25,8 @@ pub struct LoadedLibrary {
 
 // SAFETY: the contract permits calls of all functions in the tables on any thread, and no field changes.
 unsafe impl Send for LoadedLibrary {}
-// SAFETY: as above. `user` belongs to the library, and the contract states that calls for different requests overlap.
+// SAFETY: as above. `user` belongs to the library, and the contract states that calls for different requests may
+// overlap.
 unsafe impl Sync for LoadedLibrary {}
 
 /// Start of every table.

@@ -16,7 +16,7 @@ pub fn html(listing: &Listing<'_>) -> Vec<u8> {
     push(&mut out, STYLE);
     push(&mut out, "</style>\n<main>\n");
     push_breadcrumbs(&mut out, listing.path, &order_query);
-    push_sum(&mut out, &entries);
+    push_totals(&mut out, &entries);
     let has_parent = listing.path != "/";
     if entries.is_empty() && !listing.is_cut() {
         push_empty(&mut out, has_parent, &order_query);
@@ -72,7 +72,7 @@ fn push_up(out: &mut Vec<u8>, levels: usize) {
 }
 
 /// Appends the totals of the shown entries: `3 folders, 12 files, 4.2 MiB`.
-fn push_sum(out: &mut Vec<u8>, entries: &[&ListingEntry]) {
+fn push_totals(out: &mut Vec<u8>, entries: &[&ListingEntry]) {
     let count = |kind| entries.iter().filter(|entry| entry.kind == kind).count() as u64;
     let files = count(EntryKind::File);
     let mut parts = Vec::new();
@@ -223,7 +223,8 @@ fn icon(entry: &ListingEntry) -> &'static str {
     }
 }
 
-/// Returns the query that keeps the chosen order in links to other folders; empty for the default order.
+/// Returns the query that keeps the chosen order in links to other folders, escaped for HTML; empty for the default
+/// order.
 fn order_query_of(listing: &Listing<'_>) -> String {
     match (listing.sort, listing.order) {
         (SortKey::Name, SortOrder::Asc) => String::new(),
@@ -231,6 +232,7 @@ fn order_query_of(listing: &Listing<'_>) -> String {
     }
 }
 
+/// Returns the query for an order, escaped for HTML.
 fn query(sort: SortKey, order: SortOrder) -> String {
     format!("?sort={}&amp;order={}", sort.word(), order.word())
 }

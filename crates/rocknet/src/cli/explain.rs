@@ -150,7 +150,7 @@ fn certificate_problems(site: &Site) -> Vec<String> {
     if let Some(fault) = tls
         .client
         .as_ref()
-        .and_then(|client| ServerEnvironment::new().authorities_error(&client.ca))
+        .and_then(|client| ServerEnvironment::new().ca_certificates_error(&client.ca))
     {
         problems.push(format!("not served under TLS: {fault}"));
     }

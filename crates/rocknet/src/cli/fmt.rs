@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use rocknet_config::MAX_FILE_BYTES;
-use rocknet_config::environment::{Environment, System};
+use rocknet_config::environment::{Environment, ProcessEnvironment};
 
 use super::{ExitStatus, Failure, print, search};
 
@@ -30,7 +30,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     let file = options.file.named_or_found()?;
     let with_path = |error: io::Error| Failure::Failed(format!("{}: {error}", file.display()));
-    let text = System.read(&file).map_err(with_path)?;
+    let text = ProcessEnvironment.read(&file).map_err(with_path)?;
     let formatted = format(&text, &file)?;
     if formatted == text {
         return Ok(());

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use rocknet::certificates::local::{CaCertificate, CaKind, LocalCa};
 use rocknet::certificates::storage::FileStorage;
 use rocknet::trust::{Home, RootCertificate, Tools, TrustState, TrustStore, browser_stores, system_store};
-use rocknet_config::environment::System;
+use rocknet_config::environment::ProcessEnvironment;
 use rocknet_config::model::{CertificateSource, HostPattern, Mode, Site};
 use rocknet_config::{Config, Loaded, is_local_name};
 use serde_json::json;
@@ -110,7 +110,8 @@ pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
 pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
     match config.map(Path::to_path_buf).or_else(search::find) {
         Some(file) => {
-            let Loaded { config, .. } = rocknet_config::load(&file, &System).map_err(Failure::Configuration)?;
+            let Loaded { config, .. } =
+                rocknet_config::load(&file, &ProcessEnvironment).map_err(Failure::Configuration)?;
             Ok(rocknet::certificates::state_folder(&config))
         }
         None => Ok(rocknet::certificates::state_folder(&Config::default())),

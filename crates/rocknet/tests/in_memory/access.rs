@@ -9,7 +9,7 @@ use rocknet::blocking::Job;
 use rocknet::clock::TimeSource;
 use rocknet::registries::Registries;
 use rocknet::snapshot::Snapshot;
-use rocknet_config::System;
+use rocknet_config::ProcessEnvironment;
 use rocknet_config::model::Priority;
 
 use crate::proxied::Dials;
@@ -150,7 +150,7 @@ fn get_with_password() -> Vec<u8> {
 fn reload(server: &TestServer, site: &str) {
     let folder = server.folder();
     let text = format!("[server]\nworkers = 1\n{site}root = \"{}\"\n", folder.display());
-    let config = rocknet_config::parse(&text, &folder.join("rocknet.toml"), &System)
+    let config = rocknet_config::parse(&text, &folder.join("rocknet.toml"), &ProcessEnvironment)
         .unwrap_or_else(|report| panic!("{report:?}"))
         .config;
     let shared = &server.worker.shared;

@@ -26,7 +26,7 @@ use rocknet::snapshot::{Mount, Snapshot, quic_addresses};
 use rocknet::spool;
 use rocknet::tunnel::{Scratch, Splice, Tunnel};
 use rocknet::worker::{OpenConnection, Shared, Worker};
-use rocknet_config::System;
+use rocknet_config::ProcessEnvironment;
 use rocknet_config::model::Pattern;
 use rocknet_io::link::Link;
 use rocknet_io::sim::{self, SimLink, SimPeer};
@@ -236,7 +236,7 @@ impl TestServer {
             "[server]\nworkers = 1\n{before}{site}root = \"{}\"\n",
             folder.path().display()
         );
-        let config = rocknet_config::parse(&text, &folder.path().join("rocknet.toml"), &System)
+        let config = rocknet_config::parse(&text, &folder.path().join("rocknet.toml"), &ProcessEnvironment)
             .unwrap_or_else(|report| panic!("{report:?}"))
             .config;
         let mount = |path: &str, handler: Arc<dyn Handler>| Mount {

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::bench::content::Site;
     use crate::bench::variant::{KeyKind, Version};
-    use rocknet_config::System;
+    use rocknet_config::ProcessEnvironment;
 
     #[test]
     fn the_servers_parser_accepts_every_variant() {
@@ -246,7 +246,7 @@ mod tests {
                 upstreams: &[9001, 9002][..variant.upstreams() as usize],
             };
             let text = configuration(&deployment).expect("a configuration");
-            let loaded = rocknet_config::parse(&text, &scratch.join("rocknet.toml"), &System);
+            let loaded = rocknet_config::parse(&text, &scratch.join("rocknet.toml"), &ProcessEnvironment);
             let loaded = loaded.unwrap_or_else(|report| panic!("{variant:?}: {report:?}\n{text}"));
             assert_eq!(loaded.config.sites.len(), sites, "{variant:?}");
         }

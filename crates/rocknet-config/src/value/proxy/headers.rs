@@ -6,7 +6,7 @@ use crate::context::Check;
 use crate::file::Table;
 use crate::finding::Code;
 use crate::message::short;
-use crate::value::field::{is_own, is_token};
+use crate::value::field::{is_reserved, is_token};
 
 /// Reads header fields of requests. Fields that frame a message are refused.
 pub(super) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
@@ -18,7 +18,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, St
                 "is not a header field name",
                 "use letters, digits and `-`: \"X-Api-Key\"",
             )
-        } else if is_own(name) {
+        } else if is_reserved(name) {
             (
                 "can be set only by the server, because it frames messages or concerns one connection",
                 "remove it",

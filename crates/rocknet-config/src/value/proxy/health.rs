@@ -10,8 +10,8 @@ use crate::finding::Code;
 use crate::message::short;
 use crate::model::Health;
 
-/// Reads `health`. `given`: header fields that the proxy sets in requests, which checks inherit.
-pub(super) fn build(check: &mut Check<'_>, node: &Node, given: &BTreeMap<String, String>) -> Option<Health> {
+/// Reads `health`. `proxy_fields`: header fields that the proxy sets in requests, which checks inherit.
+pub(super) fn build(check: &mut Check<'_>, node: &Node, proxy_fields: &BTreeMap<String, String>) -> Option<Health> {
     let (path, table) = match &node.value {
         Value::Table(table) => match table.node("path") {
             Some(path) => (path, Some(table)),
@@ -32,11 +32,11 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, given: &BTreeMap<String,
     }
     let own = table.map(|table| headers::build(check, table)).unwrap_or_default();
     let is_own = |name: &str| own.keys().any(|own| own.eq_ignore_ascii_case(name));
-    let given = given.iter().filter(|(name, _)| !is_own(name));
+    let inherited = proxy_fields.iter().filter(|(name, _)| !is_own(name));
     let base = Health::of(text.clone());
     let mut health = Health {
         // An empty value removes a field of the client, and checks have no client.
-        headers: given
+        headers: inherited
             .chain(&own)
             .filter(|(_, value)| !value.is_empty())
             .map(|(name, value)| (name.clone(), value.clone()))

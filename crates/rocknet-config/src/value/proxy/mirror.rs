@@ -9,6 +9,7 @@ use crate::message::short;
 use crate::model::Mirror;
 use crate::value::typed;
 
+/// Reads `mirror`; `None` if it is invalid.
 pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
     let (to, table) = match &node.value {
         Value::Table(table) => match table.node("to") {

@@ -157,11 +157,11 @@ fn invalid_frames_are_errors_and_incomplete_frames_are_not() {
 struct TestRequest;
 
 impl RequestView for TestRequest {
-    fn read(&self, what: u32) -> Option<&[u8]> {
-        match what {
+    fn read(&self, property: u32) -> Option<&[u8]> {
+        match property {
             abi::METHOD => Some(b"GET"),
             abi::QUERY => Some(b""),
-            abi::LAST_TEXT => Some(b"last"),
+            abi::LAST_PROPERTY => Some(b"last"),
             _ => None,
         }
     }
@@ -184,8 +184,8 @@ impl RequestView for TestRequest {
 fn a_request_survives_a_round_trip_and_an_incomplete_field_does_not_parse() {
     let bytes = encode_request(&TestRequest);
     let received = ReceivedRequest::read(&bytes).unwrap().with_content(b"content");
-    for what in 0..abi::LAST_TEXT + 3 {
-        assert_eq!(received.read(what), TestRequest.read(what), "{what}");
+    for property in 0..abi::LAST_PROPERTY + 3 {
+        assert_eq!(received.read(property), TestRequest.read(property), "{property}");
     }
     for index in 0..4 {
         assert_eq!(received.field_at(index), TestRequest.field_at(index));

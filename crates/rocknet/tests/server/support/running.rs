@@ -8,7 +8,7 @@ use rocknet::handler::controller::isolated;
 use rocknet::server::{Server, StartError};
 use rocknet::snapshot::Mount;
 use rocknet_config::model::{Config, Pattern};
-use rocknet_config::{Report, System, parse};
+use rocknet_config::{ProcessEnvironment, Report, parse};
 use rocknet_io::socket::Address;
 
 use super::version::{Http3Access, is_secure};
@@ -151,7 +151,11 @@ fn read(folder: &Folder, text: &str, http3: Option<&Http3Access>) -> Result<Conf
     let text = configured.as_deref().unwrap_or(text);
     let server = if text.contains("[server]") { "" } else { SERVER };
     let log = if text.contains("[log]") { "" } else { LOG };
-    let loaded = parse(&format!("{server}{log}{text}"), &folder.path("rocknet.toml"), &System)?;
+    let loaded = parse(
+        &format!("{server}{log}{text}"),
+        &folder.path("rocknet.toml"),
+        &ProcessEnvironment,
+    )?;
     let mut config = loaded.config;
     // The default folder belongs to the machine.
     config.server.state.get_or_insert_with(|| folder.path("state"));
