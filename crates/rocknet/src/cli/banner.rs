@@ -90,7 +90,7 @@ fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
         (None, SiteKind::Redirect) => "redirects".to_owned(),
         (None, SiteKind::Routes) => "routes".to_owned(),
         (None, SiteKind::Nothing) => "nothing".to_owned(),
-        (None, SiteKind::Files | SiteKind::Welcome) => "default page".to_owned(),
+        (None, SiteKind::Files | SiteKind::Welcome) => "welcome page".to_owned(),
     };
     let mut lines: Vec<_> = site
         .urls
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(
             shown,
             "\n  http://example.com/     →  /var/\u{fffd}www\n  http://a.test/\n  \
-             http://localhost:8081/  →  default page\n  unix:/run/x             →  redirects\n  \
+             http://localhost:8081/  →  welcome page\n  unix:/run/x             →  redirects\n  \
              https://b.test/         →  ERROR: no certificate\n\nA note.\n\n"
         );
         assert!(start_block(&sites, &[], true).contains("\x1b[36mhttp://example.com/\x1b[0m"));

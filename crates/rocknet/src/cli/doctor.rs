@@ -59,7 +59,7 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
     let Some(file) = file else {
         checks.push(Check::fair(
             SUBJECT,
-            "no configuration exists yet: `rocknet serve DIR` works without one, `rocknet run` serves the default page",
+            "no configuration exists yet: `rocknet serve DIR` works without one, `rocknet run` serves the welcome page",
         ));
         return Some(Config::default());
     };

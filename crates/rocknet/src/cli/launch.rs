@@ -26,8 +26,8 @@ pub enum ConfigSource {
     File(PathBuf),
     /// A folder, served by `rocknet serve`.
     ServedFolder,
-    /// The default page, without a configuration.
-    DefaultPage,
+    /// The welcome page, without a configuration.
+    WelcomePage,
 }
 
 // A doc comment here would become the description of the command.

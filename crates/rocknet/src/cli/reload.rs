@@ -59,7 +59,7 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
         ConfigSource::ServedFolder => {
             return output.report_failure("nothing to reload: `rocknet serve` has no configuration");
         }
-        ConfigSource::DefaultPage => {
+        ConfigSource::WelcomePage => {
             let what = match super::search::find() {
                 Some(file) => format!(
                     "this server has no configuration; stop it and start again to serve {}",

@@ -1,4 +1,4 @@
-//! `rocknet run`: serves a configuration, or the default page without one.
+//! `rocknet run`: serves a configuration, or the welcome page without one.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::{Failure, running, search, serve};
 
 /// Serve a configuration
 ///
-/// Looks for ./rocknet.toml, then for /etc/rocknet/rocknet.toml. If neither exists, it serves the default page on
+/// Looks for ./rocknet.toml, then for /etc/rocknet/rocknet.toml. If neither exists, it serves the welcome page on
 /// 127.0.0.1:8080, or on the next free port.
 #[derive(Debug, clap::Args)]
 pub struct Options {
@@ -67,7 +67,7 @@ fn welcome(console: bool) -> Result<(), Failure> {
         ));
         let options = LaunchOptions {
             warnings: Vec::new(),
-            source: ConfigSource::DefaultPage,
+            source: ConfigSource::WelcomePage,
             notes,
             console,
             open: false,

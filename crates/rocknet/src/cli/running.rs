@@ -66,7 +66,7 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
     // `rocknet serve` serves a folder of the current user, which another account may not be able to read.
     let user = match options.source {
         ConfigSource::File(_) => accounts::server_account(&config),
-        ConfigSource::ServedFolder | ConfigSource::DefaultPage => config.server.user.clone(),
+        ConfigSource::ServedFolder | ConfigSource::WelcomePage => config.server.user.clone(),
     };
     let scripts = accounts::AccountPlan::from_config(&config);
     let state = StateFolder {
@@ -157,7 +157,7 @@ impl RunningServer {
         }
         let file = match &self.options.source {
             ConfigSource::File(file) => Some(file.as_path()),
-            ConfigSource::ServedFolder | ConfigSource::DefaultPage => None,
+            ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
         };
         notes.extend(trust::hint(&self.server.snapshot().config, file));
         print(banner::start_block(sites, &notes, shows_colour(StandardStream::Output)));

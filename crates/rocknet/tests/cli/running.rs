@@ -192,7 +192,7 @@ fn a_server_without_a_configuration_uses_the_next_free_port() {
     let page = dir.serve(&["run"]);
     assert_ne!(page.authority(), folder.authority());
     assert!(
-        page.banner.contains("default page") && page.banner.contains("rocknet serve FOLDER"),
+        page.banner.contains("welcome page") && page.banner.contains("rocknet serve FOLDER"),
         "{}",
         page.banner
     );
