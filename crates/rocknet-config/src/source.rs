@@ -5,8 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::finding::Location;
 
-/// Maximum size of a configuration file in bytes. Fifty thousand sites of two lines each need less than a quarter of this size, and offsets
-/// fit in 32 bits.
+/// Maximum size of a configuration file in bytes. Fifty thousand sites of two lines each need less than a quarter of
+/// this size, and offsets fit in 32 bits.
 pub const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Maximum number of files in one configuration: enough for one file per site at large hosting providers.

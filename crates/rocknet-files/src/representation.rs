@@ -54,7 +54,8 @@ fn full(variant: &Variant) -> Choice<'_> {
 }
 
 fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
-    let ranged = request.method == Method::Get && request.fields.contains(KnownField::Range) && asset.status == Status::OK;
+    let ranged =
+        request.method == Method::Get && request.fields.contains(KnownField::Range) && asset.status == Status::OK;
     let variant = match negotiated_variant(asset, request, ranged) {
         Ok(variant) => variant,
         Err(coding) => return not_encoded(asset, request, coding),

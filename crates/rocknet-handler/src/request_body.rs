@@ -110,8 +110,8 @@ impl RequestBody {
         }
     }
 
-    /// Returns true if the body is known to have no more bytes. For a body in the spool, returns true only if its length
-    /// is 0, and not after a longer body was read completely.
+    /// Returns true if the body is known to have no more bytes. For a body in the spool, returns true only if its
+    /// length is 0, and not after a longer body was read completely.
     pub fn is_empty(&self) -> bool {
         if let Some(length) = self.spooled_length() {
             return length == 0;

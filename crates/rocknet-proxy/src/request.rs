@@ -231,7 +231,11 @@ impl<'p> UpstreamRequest<'p> {
             own(KnownField::Cookie, b"Cookie", &cookie),
             own(KnownField::XForwardedFor, b"X-Forwarded-For", &self.forwarded.client),
             own(KnownField::XForwardedProto, b"X-Forwarded-Proto", &self.forwarded.proto),
-            own(KnownField::XForwardedHost, b"X-Forwarded-Host", self.forwarded.host(request)),
+            own(
+                KnownField::XForwardedHost,
+                b"X-Forwarded-Host",
+                self.forwarded.host(request),
+            ),
             own(KnownField::Forwarded, b"Forwarded", &self.forwarded.forwarded),
             own(KnownField::Via, b"Via", via(request.version)),
         ];

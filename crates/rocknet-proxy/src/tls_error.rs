@@ -44,7 +44,7 @@ pub fn reason(error: &io::Error) -> String {
         Error::AlertReceived(alert) if is_about_client_certificate(*alert) => {
             "the upstream requires a client certificate that it trusts".to_owned()
         }
-        Error::AlertReceived(AlertDescription::UnrecognizedName) => {
+        Error::AlertReceived(AlertDescription::UnrecognisedName) => {
             "the upstream does not know the server name".to_owned()
         }
         Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
@@ -76,7 +76,7 @@ pub fn hint(error: &io::Error, upstream: &str) -> String {
         Some(Error::AlertReceived(alert)) if is_about_client_certificate(*alert) => {
             "Set `cert` and `key` of the proxy."
         }
-        Some(Error::AlertReceived(AlertDescription::UnrecognizedName)) => {
+        Some(Error::AlertReceived(AlertDescription::UnrecognisedName)) => {
             "Set `server_name` of the proxy to a name that the upstream knows."
         }
         Some(Error::AlertReceived(AlertDescription::NoApplicationProtocol)) => {

@@ -37,9 +37,7 @@ impl PendingTrace {
     pub(crate) fn new() -> (PendingTrace, Option<QlogStream>) {
         let trace = PendingTrace(Arc::new(Mutex::new(State::Pending(Vec::new()))));
         let mut config = QlogConfig::default();
-        config
-            .writer(Box::new(trace.clone()))
-            .title(Some("RockNet".to_owned()));
+        config.writer(Box::new(trace.clone())).title(Some("RockNet".to_owned()));
         (trace, config.into_stream())
     }
 

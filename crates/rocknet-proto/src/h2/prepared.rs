@@ -88,7 +88,7 @@ mod tests {
         let head = PreparedHead::new(Status::OK, Some(13), fields).expect("valid fields");
         let mut out = Vec::new();
         head.write(b"Sun, 06 Nov 1994 08:49:37 GMT", &mut out);
-        assert_eq!(out.len(), head.length());
+        assert_eq!(out.len(), head.encoded_len());
         assert_eq!(out[0], 0x88);
         assert!(out.ends_with(b"\x0f\x12\x1dSun, 06 Nov 1994 08:49:37 GMT"));
     }

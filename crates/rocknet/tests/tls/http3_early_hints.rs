@@ -31,9 +31,9 @@ impl Handler for Later {
 /// Reads a variable-length integer (RFC 9000 §16), and returns it with the rest.
 fn integer(bytes: &[u8]) -> (usize, &[u8]) {
     let size = 1 << (bytes[0] >> 6);
-    let value = bytes[1..size]
-        .iter()
-        .fold(usize::from(bytes[0] & 0x3f), |value, byte| value << 8 | usize::from(*byte));
+    let value = bytes[1..size].iter().fold(usize::from(bytes[0] & 0x3f), |value, byte| {
+        value << 8 | usize::from(*byte)
+    });
     (value, &bytes[size..])
 }
 
