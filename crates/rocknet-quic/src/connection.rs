@@ -93,8 +93,7 @@ impl Connection {
     /// that follows it. A more urgent stream overtakes only bytes that were not written yet, so more of them would
     /// delay it (compare `TCP_NOTSENT_LOWAT`).
     fn update_send_window(&mut self) {
-        let window = self.inner.congestion_state().window().saturating_mul(2);
-        let window = window.clamp(*SEND_WINDOW.start(), *SEND_WINDOW.end());
+        let window = send_window(self.inner.congestion_state().window());
         self.inner.set_send_window(window);
     }
 
@@ -271,6 +270,15 @@ impl Connection {
         write(&mut self.inner, stream, chunks)
     }
 
+    /// Writes bytes as [`write`](Self::write) does, but without the limit for the data of all streams together. For the
+    /// few bytes of control streams, which must not wait until the client has received a response.
+    pub fn write_control(&mut self, stream: StreamId, chunks: &mut [Bytes]) -> Option<usize> {
+        self.inner.set_send_window(*SEND_WINDOW.end());
+        let written = write(&mut self.inner, stream, chunks);
+        self.update_send_window();
+        written
+    }
+
     /// Ends a stream after the bytes that were written.
     pub fn finish(&mut self, stream: StreamId) {
         // An error is ignored, because a stream that is gone need not be ended.
@@ -294,6 +302,13 @@ impl Connection {
     pub fn set_priority(&mut self, stream: StreamId, priority: i32) {
         let _ = self.inner.send_stream(stream).set_priority(priority);
     }
+}
+
+/// Returns the limit for bytes that are not acknowledged, by the congestion window.
+pub(crate) fn send_window(congestion_window: u64) -> u64 {
+    congestion_window
+        .saturating_mul(2)
+        .clamp(*SEND_WINDOW.start(), *SEND_WINDOW.end())
 }
 
 impl Drop for Connection {

@@ -7,6 +7,8 @@ use quinn_proto::{Connection, ConnectionError, Dir, Event, StreamEvent};
 use rocknet_proto::h3::{Config, ConnectionEvent, Critical, PreparedHead, ServerConnection, StreamId};
 use rocknet_proto::{DecodedHead, Limits, Status};
 
+use crate::config::SEND_WINDOW;
+use crate::connection::send_window;
 use crate::stream::{ReadOutcome, read, stream_id, write};
 
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
@@ -54,6 +56,7 @@ impl Server {
     }
 
     pub fn run(&mut self, quic: &mut Connection) {
+        quic.set_send_window(send_window(quic.congestion_state().window()));
         while let Some(event) = quic.poll() {
             match event {
                 Event::Connected => self.own = CRITICAL.iter().filter_map(|_| quic.streams().open(Dir::Uni)).collect(),
@@ -82,6 +85,7 @@ impl Server {
                 }
             }
         }
+        quic.set_send_window(*SEND_WINDOW.end());
         for (stream, critical) in self.own.iter().zip(CRITICAL) {
             let bytes = Bytes::from(self.engine.take_output(critical));
             let length = bytes.len();

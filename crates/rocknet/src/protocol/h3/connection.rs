@@ -278,7 +278,7 @@ impl Connection {
                 };
             }
             if !unsent.is_empty() {
-                self.quic.write(*stream, std::slice::from_mut(unsent));
+                self.quic.write_control(*stream, std::slice::from_mut(unsent));
             }
             is_excessive |= unsent.len() > UNSENT_BOUND;
         }
