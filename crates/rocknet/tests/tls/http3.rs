@@ -12,6 +12,9 @@ use super::support::{DEADLINE, Folder, Running};
 /// Size of a body that exceeds the windows of a connection.
 const LARGE: usize = 5 << 20;
 
+/// Size of a small body, above the size of one that is written at once.
+const SMALL: usize = 40_000;
+
 /// Returns a configuration with one site; `keys` are further keys of the site.
 fn text(keys: &str) -> String {
     format!(
@@ -91,23 +94,36 @@ fn many_requests_share_a_connection() {
 fn responses_of_one_urgency_take_turns() {
     let authority = Authority::new("root");
     let large = "0123456789abcdef".repeat(LARGE / 16);
-    let server = start(
-        &authority,
-        &[("www/a.txt", &large), ("www/b.txt", &large), ("www/c.txt", &large)],
-        "",
-    );
-    let client = open(&authority, &server);
+    let files = [
+        ("www/a.txt", &*large),
+        ("www/b.txt", &large),
+        ("www/c.txt", &large),
+        ("www/small.txt", &large[..SMALL]),
+    ];
+    let server = start(&authority, &files, "");
+    // A small window, so that no datagram is lost on its way: the end of a response would be late otherwise.
+    let mut transport = quinn::TransportConfig::default();
+    transport.receive_window(quinn::VarInt::from_u32(64 * 1024));
+    let client = TlsClient::new(authority.roots(), "a.test");
+    let client = Http3Client::open_with(&client, server.address(), transport).expect("a connection");
     let urls = ["https://a.test/a.txt", "https://a.test/b.txt", "https://a.test/c.txt"];
     let received = client.received_with_first(urls.map(get).into());
     assert!(received.iter().all(|bytes| *bytes > LARGE / 2), "{received:?}");
     // RFC 9218 §4.2: without `i`, the responses are sent one after the other.
     let one_by_one = urls.map(|url| with_priority(url, "u=3"));
     let received = client.received_with_first(one_by_one.into());
-    assert!(received[1..].iter().all(|bytes| *bytes < LARGE / 2), "{received:?}");
+    assert!(received[1..].iter().all(|bytes| *bytes < LARGE / 8), "{received:?}");
     // A response of each kind: neither holds back the other.
     let mixed = [with_priority(urls[0], "u=3"), with_priority(urls[1], "u=3, i")];
     let received = client.received_with_first(mixed.into());
     assert!(received.iter().all(|bytes| *bytes > LARGE / 2), "{received:?}");
+    // A more urgent response overtakes one that was requested before it.
+    let overtaking = [
+        with_priority(urls[0], "u=3"),
+        with_priority("https://a.test/small.txt", "u=0"),
+    ];
+    let received = client.received_with_first(overtaking.into());
+    assert!(received[0] < LARGE / 8 && received[1] == SMALL, "{received:?}");
 }
 
 fn with_priority(url: &str, priority: &str) -> http::Request<()> {

@@ -84,8 +84,8 @@ impl Connection {
                 Translated::Ignored if self.discard(id, length) => continue,
                 Translated::Ignored => return,
                 Translated::Malformed => {
-                    self.client_reset(worker, id);
-                    return self.quic.stop_receiving(quic_id(id), ErrorCode::MessageError.number());
+                    self.quic.stop_receiving(quic_id(id), ErrorCode::MessageError.number());
+                    return self.reset(worker, id, ErrorCode::MessageError);
                 }
             };
             if is_last {
@@ -264,10 +264,15 @@ impl Connection {
             // The response has ended before its request, and is on its way to the client (RFC 9114 §4.1).
             return;
         }
-        let reset = self.engine.client_reset(id, worker.clock.uptime_ms());
+        self.reset(worker, id, ErrorCode::RequestCancelled);
+    }
+
+    /// Resets the response on a stream, and counts it as caused by the client.
+    fn reset(&mut self, worker: &Rc<Worker>, id: StreamId, code: ErrorCode) {
+        let counted = self.engine.client_reset(id, worker.clock.uptime_ms());
         self.cut(worker, id);
-        self.quic.reset(quic_id(id), ErrorCode::RequestCancelled.number());
-        if let Err(error) = reset {
+        self.quic.reset(quic_id(id), code.number());
+        if let Err(error) = counted {
             self.fail(error);
         }
     }
