@@ -336,7 +336,9 @@ fn scripts_get_the_length_of_the_body() {
         client.send(request("POST /a.php", &["Transfer-Encoding: chunked"]) + &chunk + "0\r\n\r\n");
         let response = client.response();
         assert_eq!(response.status, 200, "{size}: {response:?}");
-        assert!(response.text().contains(&format!("CONTENT_LENGTH={size}\n")), "{size}");
+        let text = response.text();
+        let start: String = text.chars().take(2000).collect();
+        assert!(text.contains(&format!("CONTENT_LENGTH={size}\n")), "{size}: {start}");
     }
     let mut client = server.connect();
     client.send(request("POST /a.php", &["Content-Length: 5", "Expect: 100-continue"]));
