@@ -53,7 +53,7 @@ pub enum Code {
     Dangerous,
 }
 
-/// Position in a file, with an excerpt of the line.
+/// Position in a file, with an excerpt of the line. The default, with line and column 0, stands for an unknown file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Location {
     /// Path of the file.
@@ -163,7 +163,7 @@ impl Location {
         writeln!(f, "{:gutter$}{dim}-->{off} {file}:{}:{}", "", self.line, self.column)?;
         writeln!(f, "{:gutter$} {dim}|{off}", "")?;
         writeln!(f, "{dim}{:gutter$} |{off} {}", self.line, self.excerpt)?;
-        let before = (self.column - 1).saturating_sub(self.skipped);
+        let before = self.column.saturating_sub(1).saturating_sub(self.skipped);
         let room = self.excerpt.chars().count().saturating_sub(before).max(1);
         let carets = "^".repeat(self.width.min(room));
         let gap = if note.is_empty() { "" } else { " " };

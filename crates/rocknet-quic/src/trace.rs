@@ -84,9 +84,12 @@ impl Write for PendingTrace {
 mod tests {
     use super::*;
 
+    /// Name and records of a trace.
+    type Recorded = (String, Vec<u8>);
+
     /// Traces whose records are kept in memory.
     #[derive(Default, Clone)]
-    struct Memory(Arc<Mutex<Vec<(String, Vec<u8>)>>>);
+    struct Memory(Arc<Mutex<Vec<Recorded>>>);
 
     struct MemoryTrace(Memory, usize);
 

@@ -62,7 +62,7 @@ pub struct ActiveListener {
 
 struct WorkerHandle {
     commands: UnboundedSender<WorkerCommand>,
-    /// Thread of the worker. Its result is true if the worker stopped without cutting a connection.
+    /// Thread of the worker. Its result is true if the worker has stopped without cutting a connection.
     thread: JoinHandle<bool>,
 }
 
@@ -100,7 +100,7 @@ impl ActiveListener {
                 shared: shared.clone(),
                 counters: metrics.register(),
                 snapshot: Arc::clone(snapshot),
-                batch: snapshot.config.server.events.batch,
+                max_events: snapshot.config.server.events.batch,
             };
             let thread = thread::Builder::new()
                 .name(format!("rn-{label}-{number}"))
@@ -199,18 +199,23 @@ struct WorkerSlot {
     shared: Shared,
     counters: Arc<crate::metrics::WorkerCounters>,
     snapshot: Arc<Snapshot>,
-    batch: usize,
+    /// Maximum number of events per call to the kernel (`events.batch`). A reload does not change it.
+    max_events: usize,
 }
 
 impl WorkerSlot {
-    /// Runs workers, one after the other, until one is stopped. Returns true if that worker cut no connection, or if it
-    /// failed while it was stopping.
+    /// Runs workers, one after the other, until one is stopped. Returns true if that worker cut no connection. A worker
+    /// that fails while it is stopping has cut its connections.
     fn supervise(mut self, mut commands: UnboundedReceiver<WorkerCommand>) -> bool {
         loop {
             match catch_unwind(AssertUnwindSafe(|| self.run(&mut commands))) {
                 Ok(LoopExit::Stopped { clean }) => return clean,
                 Ok(LoopExit::Failed(error)) => {
                     tracing::error!(address = %self.address, "a worker failed and is restarted: {error}");
+                }
+                Err(_) if self.listener.is_none() => {
+                    tracing::error!(address = %self.address, "a worker panicked while it was stopping");
+                    return false;
                 }
                 Err(_) => tracing::error!(address = %self.address, "a worker panicked and is restarted"),
             }
@@ -227,7 +232,7 @@ impl WorkerSlot {
 
     fn runtime(&self) -> io::Result<Runtime> {
         if self.shared.backend == Backend::Ring {
-            match Runtime::with_io_uring(self.batch) {
+            match Runtime::with_io_uring(self.max_events) {
                 Ok(runtime) => return Ok(runtime),
                 // io_uring worked when the server started, so a resource has run out since.
                 Err(error) => {
@@ -235,13 +240,13 @@ impl WorkerSlot {
                 }
             }
         }
-        Runtime::new(self.batch)
+        Runtime::new(self.max_events)
     }
 
     async fn serve(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
         // The previous worker failed while it was stopping, so no other worker is started.
         let Some(listener) = &self.listener else {
-            return LoopExit::Stopped { clean: true };
+            return LoopExit::Stopped { clean: false };
         };
         let acceptor = match listener.try_clone().and_then(Acceptor::new) {
             Ok(acceptor) => acceptor,
@@ -301,7 +306,7 @@ impl WorkerSlot {
     }
 }
 
-/// Joins `threads` within `timeout`. Returns true if all have ended in time and none has cut a connection.
+/// Joins `threads` within `timeout`. Returns true if all have ended in time, and none has cut a connection or panicked.
 pub fn join_within(threads: Vec<JoinHandle<bool>>, timeout: Duration) -> bool {
     let (done, all_done) = mpsc::channel();
     thread::spawn(move || {

@@ -107,10 +107,12 @@ pub(super) fn build(
     (listeners, true)
 }
 
-/// Port of HTTP without TLS.
+/// The only TCP port without TLS if `listen` gives no scheme, in every mode: a written 8080 uses TLS, unlike the default
+/// port of `dev` mode.
 const CLEAR_PORT: u16 = 80;
 
 /// Reads one listener. `address`: IP address that is the name of the site. A bare port belongs to this address.
+/// Returns `None` after a finding. The check of the keys has already reported wrong types and ports out of range.
 fn listener(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<(Listen, ListenScheme)> {
     let span = item.span;
     let written = match &item.value {

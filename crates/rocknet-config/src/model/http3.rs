@@ -10,7 +10,8 @@ with_defaults! {
     pub struct Http3 {
         /// True if HTTPS listeners also serve HTTP/3, on the UDP port of the same number.
         pub enabled: bool = true,
-        /// Time for which clients may use the announced port without another response (`ma` of RFC 7838 §3.1).
+        /// Lifetime of the announcement in `Alt-Svc` (`ma`, RFC 7838 §3.1): for this time after a response, clients may
+        /// connect to the HTTP/3 port.
         pub max_age: Duration = Duration::from_secs(86_400),
         /// True if `hq-interop` (HTTP/0.9 over QUIC) is accepted too, for tests with other implementations.
         pub hq_interop: bool = false,

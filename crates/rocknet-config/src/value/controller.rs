@@ -19,6 +19,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Controller> {
             return None;
         }
         Value::Text(written) => written,
+        // Off, or of a wrong type, which the check of the keys has reported.
         _ => return None,
     };
     let Some((library, name)) = written.value.rsplit_once(':') else {

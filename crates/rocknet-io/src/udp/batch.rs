@@ -10,18 +10,19 @@ pub(super) const MAX_BATCHES: usize = 8;
 /// Size in bytes of the buffer for each batch. The kernel coalesces at most this many bytes.
 pub(super) const BUFFER_SIZE: usize = 64 * 1024;
 
-/// Metadata of a batch of datagrams received from one peer.
+/// Metadata of a batch of datagrams received from one peer. A datagram that was truncated, or whose source is not an IP
+/// address, is replaced by an empty batch, so that batches and buffers stay in the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvMeta {
-    /// Address of the peer. An empty batch that replaces a datagram without a source has 0.0.0.0 and port 0.
+    /// Address of the peer; 0.0.0.0 and port 0 if it is not an IP address.
     pub source: SocketAddr,
     /// The local address to which the datagrams were sent, if known.
     pub destination: Option<IpAddr>,
     /// Congestion mark.
     pub ecn: Ecn,
-    /// Total length of the datagrams in bytes.
+    /// Total length of the datagrams in bytes; 0 for an empty batch.
     pub length: usize,
-    /// Length of each datagram except the last, which may be shorter.
+    /// Length in bytes of each datagram except the last, which may be shorter; may be 0 if `length` is 0.
     pub segment: usize,
 }
 

@@ -202,9 +202,9 @@ impl Caller {
         let Self { connection, out, .. } = self;
         connection.release(stream, u32::MAX, out);
         if self.timing == H2ResponseTiming::AfterHead {
-            let head = PreparedHead::new(Status::OK, Some(size), []);
-            let sending = head.map(|head| connection.respond_prepared(stream, &head, DATE, size, out));
-            if let Ok(Ok(BodyDelivery::Now)) = sending {
+            let head = PreparedHead::new(Status::OK, Some(size), []).expect("a head without fields is valid");
+            let delivery = connection.respond_prepared(stream, &head, DATE, size, out);
+            if delivery.expect("the stream may be responded to") == BodyDelivery::Now {
                 out.resize(out.len() + size as usize, b'x');
             }
         } else {
@@ -355,7 +355,8 @@ pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
             _ => (0..next().unwrap_or(0) % 8).map(|_| next().unwrap_or(0)).collect(),
         };
         // Frame types: 0 DATA, 1 HEADERS, 2 PRIORITY, 3 RST_STREAM, 4 SETTINGS, 6 PING, 8 WINDOW_UPDATE,
-        // 16 PRIORITY_UPDATE.
+        // 16 PRIORITY_UPDATE. Any other choice is 11 modulo 12, an unknown type: PUSH_PROMISE (5), GOAWAY (7) and
+        // CONTINUATION (9) are not generated.
         let (kind, stream) = match choice % 12 {
             0..=2 => (1, stream | 1),
             3 | 4 => (0, stream),

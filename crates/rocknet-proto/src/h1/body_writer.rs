@@ -81,6 +81,8 @@ impl BodyWriter {
         Ok(())
     }
 
+    /// Ends the body without trailers. Does not detect a body shorter than announced: the caller checks
+    /// [`is_short`](Self::is_short).
     pub(crate) fn finish(&self, out: &mut Vec<u8>) {
         if self.kind == BodyKind::Chunked {
             out.extend_from_slice(LAST_CHUNK);
@@ -88,7 +90,7 @@ impl BodyWriter {
     }
 
     /// Ends the body with trailers; they are dropped if the body is not chunked, because only chunked bodies have
-    /// trailers.
+    /// trailers. As [`finish`](Self::finish), does not detect a short body.
     pub(crate) fn finish_with_trailers<'a>(
         &self,
         trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,

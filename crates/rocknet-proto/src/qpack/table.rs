@@ -64,7 +64,8 @@ impl Table {
         &self.fields
     }
 
-    /// Inserts a field, or returns false if it is larger than the capacity.
+    /// Inserts a field and evicts the oldest entries as needed, even those that are still referred to: an encoder calls
+    /// [`has_room`](Self::has_room) first. Returns false, without a change, if the field is larger than the capacity.
     pub(super) fn insert(&mut self, name: &[u8], value: &[u8], hash: u32, class: NameClass, value_valid: bool) -> bool {
         if name.len() + value.len() + ENTRY_OVERHEAD > self.capacity() {
             return false;

@@ -16,7 +16,7 @@ use crate::log::throttle::Cause;
 use crate::worker::Worker;
 
 /// Returns the client and the local address that the header names. `sender` is the load balancer, and `local` the local
-/// address of its connection. If a valid header names no client, returns `sender` and `local`. Returns `None` if there
+/// address of its connection, or `None` if no site is selected by address. If a valid header names no client, returns `sender` and `local`. Returns `None` if there
 /// is no valid header; the connection is then closed.
 pub async fn read(
     worker: &Rc<Worker>,
@@ -49,7 +49,7 @@ pub async fn read(
                 address: source.ip(),
                 port: source.port(),
             };
-            // The local address matters only if sites listen on single addresses.
+            // Without `local`, no site is selected by address, so the destination is not needed either.
             (client, local.map(|_| destination.ip().to_canonical()))
         }
     })

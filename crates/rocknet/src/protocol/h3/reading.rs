@@ -70,7 +70,7 @@ impl Connection {
 
     /// Reads a request stream until the handler lags behind or nothing more has arrived.
     fn read_request(&mut self, worker: &Rc<Worker>, id: StreamId) {
-        while !self.is_paused(id) {
+        while !self.pause_if_full(id) {
             let (bytes, fin) = match self.quic.read(quic_id(id)) {
                 ReadOutcome::Bytes { bytes, is_last } => (bytes, is_last),
                 ReadOutcome::End => (Bytes::new(), true),
@@ -134,7 +134,10 @@ impl Connection {
         false
     }
 
-    fn is_paused(&mut self, id: StreamId) -> bool {
+    /// Returns true if a stream must not be read now: its field section waits for the dynamic table, or the handler lags
+    /// behind. In the second case the stream is marked, so that reading resumes once the handler has taken the bytes.
+    fn pause_if_full(&mut self, id: StreamId) -> bool {
+        // After the response has ended, the rest of the request is read in any case, and discarded.
         if self.engine.is_open(id) && self.blocked.iter().any(|(blocked, ..)| *blocked == id) {
             return true;
         }
