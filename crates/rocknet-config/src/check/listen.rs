@@ -107,8 +107,8 @@ pub(super) fn build(
     (listeners, true)
 }
 
-/// The only TCP port without TLS if `listen` gives no scheme, in every mode: a written 8080 uses TLS, unlike the default
-/// port of `dev` mode.
+/// The only TCP port without TLS if `listen` gives no scheme, in every mode: a written 8080 uses TLS, unlike the
+/// default port of `dev` mode.
 const CLEAR_PORT: u16 = 80;
 
 /// Reads one listener. `address`: IP address that is the name of the site. A bare port belongs to this address.

@@ -15,8 +15,8 @@ pub(super) fn read_resident(file: BorrowedFd<'_>, offset: u64, buffer: &mut [u8]
 
 /// Appends bytes of the file from `offset` that are in the page cache, at most as many as fit into the spare capacity
 /// of `content`. Appends nothing at the end of the file. Fails with `AGAIN` if the first byte is not in the page cache,
-/// and with `OPNOTSUPP` if the file system cannot tell. The capacity is not zeroed first, because zeroing cost 17 µs per MiB sent, which is a twentieth of the
-/// total.
+/// and with `OPNOTSUPP` if the file system cannot tell. The capacity is not zeroed first, because zeroing cost 17 µs
+/// per MiB sent, which is a twentieth of the total.
 #[allow(unsafe_code)]
 pub(super) fn append_resident(file: BorrowedFd<'_>, offset: u64, content: &mut Vec<u8>) -> Result<(), Errno> {
     let offset = libc::off_t::try_from(offset).map_err(|_| Errno::INVAL)?;

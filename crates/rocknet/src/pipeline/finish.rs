@@ -1,5 +1,5 @@
-//! Applies the phases after the handler to responses that are already complete. A response that has to wait for an error
-//! page or a filter becomes pending.
+//! Applies the phases after the handler to responses that are already complete. A response that has to wait for an
+//! error page or a filter becomes pending.
 
 use std::rc::Rc;
 use std::time::Duration;

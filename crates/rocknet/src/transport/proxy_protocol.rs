@@ -16,8 +16,8 @@ use crate::log::throttle::Cause;
 use crate::worker::Worker;
 
 /// Returns the client and the local address that the header names. `sender` is the load balancer, and `local` the local
-/// address of its connection, or `None` if no site is selected by address. If a valid header names no client, returns `sender` and `local`. Returns `None` if there
-/// is no valid header; the connection is then closed.
+/// address of its connection, or `None` if no site is selected by address. If a valid header names no client, returns
+/// `sender` and `local`. Returns `None` if there is no valid header; the connection is then closed.
 pub async fn read(
     worker: &Rc<Worker>,
     link: &mut Stream,

@@ -134,8 +134,9 @@ impl Connection {
         false
     }
 
-    /// Returns true if a stream must not be read now: its field section waits for the dynamic table, or the handler lags
-    /// behind. In the second case the stream is marked, so that reading resumes once the handler has taken the bytes.
+    /// Returns true if a stream must not be read now: its field section waits for the dynamic table, or the handler
+    /// lags behind. In the second case the stream is marked, so that reading resumes once the handler has taken the
+    /// bytes.
     fn pause_if_full(&mut self, id: StreamId) -> bool {
         // After the response has ended, the rest of the request is read in any case, and discarded.
         if self.engine.is_open(id) && self.blocked.iter().any(|(blocked, ..)| *blocked == id) {
