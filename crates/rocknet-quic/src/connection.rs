@@ -89,9 +89,8 @@ impl Connection {
         self.update_send_window();
     }
 
-    /// Limits the bytes of streams that are kept to twice the congestion window: one window that is in flight, and one
-    /// that follows it. A more urgent stream overtakes only bytes that were not written yet, so more of them would
-    /// delay it (compare `TCP_NOTSENT_LOWAT`).
+    /// Limits the bytes of streams that are kept, so that the order of writing decides the order of sending (compare
+    /// `TCP_NOTSENT_LOWAT`).
     fn update_send_window(&mut self) {
         let window = send_window(self.inner.congestion_state().window());
         self.inner.set_send_window(window);
@@ -304,10 +303,14 @@ impl Connection {
     }
 }
 
-/// Returns the limit for bytes that are not acknowledged, by the congestion window.
+/// Number of congestion windows of bytes that are kept: one in flight, one to be sent, and one that was received after a
+/// lost datagram. `quinn-proto` keeps the last one until the datagram has been sent again and acknowledged.
+const WINDOWS_KEPT: u64 = 3;
+
+/// Returns the limit for bytes that are kept, by the congestion window.
 pub(crate) fn send_window(congestion_window: u64) -> u64 {
     congestion_window
-        .saturating_mul(2)
+        .saturating_mul(WINDOWS_KEPT)
         .clamp(*SEND_WINDOW.start(), *SEND_WINDOW.end())
 }
 
