@@ -24,6 +24,7 @@ use crate::model::Config;
 pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     keys::check(check, root);
     let (server, limits, log, cache) = server::build(check, root);
+    let admin = server::admin(check, root.table("admin"));
     let tls = tls::build(check, root.table("tls"));
     let context = site::SiteContext {
         user: server.user.as_deref(),
@@ -38,6 +39,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
         limits,
         log,
         cache,
+        admin,
         tls,
         sites: Vec::new(),
         files: check.sources.paths(),

@@ -2,6 +2,7 @@
 //! Schema.
 
 mod access;
+mod admin;
 pub(crate) mod acme;
 mod application;
 mod cache;
@@ -10,7 +11,6 @@ mod controller;
 mod forwarding;
 mod http3;
 mod key;
-mod later;
 mod limits;
 mod log;
 mod proxy;
@@ -52,7 +52,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         cgi::KEYS,
         controller::KEYS,
         access::KEYS,
-        later::KEYS,
+        admin::KEYS,
     ]
     .into_iter()
     .flatten()

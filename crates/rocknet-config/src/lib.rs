@@ -105,6 +105,12 @@ pub fn check(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     read_configuration(env, Purpose::Check, |reader| reader.file(path))
 }
 
+/// Reads a file as [`load`] does, and returns the configuration even if it has errors: a value with an error has its
+/// default, or is missing. For commands that need few values of a file that is being edited.
+pub fn load_despite_errors(path: &Path, env: &dyn Environment) -> Config {
+    read_all(env, Purpose::Start, |reader| reader.file(path)).0
+}
+
 /// Reads a text as [`load`] reads a file. `name`: absolute path of the file that the text represents. Relative paths in
 /// the text are relative to the folder of that file.
 ///
@@ -133,6 +139,22 @@ fn read_configuration(
     purpose: Purpose,
     read: impl FnOnce(&mut Reader<'_>) -> file::Table,
 ) -> Result<Loaded, Report> {
+    let (config, report, is_refused) = read_all(env, purpose, read);
+    if is_refused {
+        return Err(report);
+    }
+    Ok(Loaded {
+        config,
+        warnings: report.findings,
+    })
+}
+
+/// Returns the configuration, the report, and true if the configuration must not be used.
+fn read_all(
+    env: &dyn Environment,
+    purpose: Purpose,
+    read: impl FnOnce(&mut Reader<'_>) -> file::Table,
+) -> (Config, Report, bool) {
     let mut reader = Reader {
         env,
         sources: Sources::default(),
@@ -169,11 +191,5 @@ fn read_configuration(
         let location = finding.location.as_ref();
         location.map(|l| (sources.order(&l.file), l.line, l.column))
     });
-    if refused {
-        return Err(report);
-    }
-    Ok(Loaded {
-        config,
-        warnings: report.findings,
-    })
+    (config, report, refused)
 }

@@ -2,6 +2,7 @@
 
 mod access;
 mod acme;
+mod admin;
 mod application;
 mod auth;
 mod cgi;
@@ -27,6 +28,7 @@ mod with_defaults;
 pub use access::{Access, ClientRange, PRIVATE_NETWORKS};
 pub(crate) use acme::KnownCa;
 pub use acme::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
+pub use admin::{Admin, ControlSocket};
 pub use application::{Application, Protocol};
 pub use auth::{Auth, DEFAULT_REALM, MAX_USER_BYTES, is_user_name};
 pub use cgi::{Cgi, MAX_PROGRAMS};

@@ -1,10 +1,10 @@
-//! Messages exchanged with a running RockNet server: commands and reports, for the command line, the GUI and the
-//! dashboard.
+//! Messages exchanged with a running RockNet server, and the client that exchanges them. The command line uses them, and
+//! every other program that controls a server.
 //!
-//! The crate contains only messages. It uses no sockets and no clock, and depends on no other part of the server. A
-//! client sends a [`Command`] and receives a [`Status`] or a list of [`SiteSummary`]. These types implement the serde
-//! traits for transport and `Display` for terminals. Unknown fields of a report are ignored, and missing fields get
-//! their default. A server and its clients may therefore have different versions.
+//! A program sends a [`Request`](api::Request) with a [`Client`] and receives a [`Status`], a list of [`SiteSummary`] or
+//! another reply. A user types a [`Command`] at the terminal of the server. Replies implement the serde traits for
+//! transport and `Display` for terminals. Unknown fields of a reply are ignored, and missing fields get their default.
+//! A server and its clients may therefore have different versions.
 //!
 //! ```
 //! use rocknet_control::Command;
@@ -15,12 +15,15 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod api;
+pub mod client;
 pub mod command;
 pub mod site;
 pub mod status;
 
 mod text;
 
+pub use client::{Client, ClientError};
 pub use command::{Command, UnknownCommand};
 pub use site::{SiteKind, SiteList, SiteSummary};
 pub use status::{Cache, Mode, Responses, SiteDurations, Status};

@@ -86,6 +86,8 @@ pub enum Section {
     Rotate,
     /// `[cache]`.
     Cache,
+    /// `[admin]`.
+    Admin,
     /// `[site."NAME"]`.
     Site,
     /// `limits` of a site or route.
@@ -134,6 +136,7 @@ impl Section {
         Section::Log,
         Section::Rotate,
         Section::Cache,
+        Section::Admin,
         Section::Site,
         Section::SiteLimits,
         Section::SiteLog,
@@ -165,6 +168,7 @@ impl Section {
             Section::Log => "[log]",
             Section::Rotate => "`rotate` of [log]",
             Section::Cache => "[cache]",
+            Section::Admin => "[admin]",
             Section::Site => "[site.\"example.com\"]",
             Section::SiteLimits => "`limits` of a site or route",
             Section::SiteLog => "`log` of a site",

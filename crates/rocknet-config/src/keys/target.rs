@@ -2,7 +2,7 @@
 
 use crate::binding::{Binding, Kind};
 use crate::model::{
-    AccessLog, Application, Cache, Cgi, Events, Health, Host, Http3, Limits, Log, Mirror, Protocol, Proxy, Rotate,
+    AccessLog, Admin, Application, Cache, Cgi, Events, Health, Host, Http3, Limits, Log, Mirror, Protocol, Proxy, Rotate,
     Server, Settings, Site, SiteTls, Spool, Tls, Upstream, UpstreamRole, WeightedUpstream,
 };
 
@@ -57,6 +57,7 @@ models! {
     AccessLog: Some(AccessLog::default()),
     Rotate: Some(Rotate::default()),
     Cache: Some(Cache::default()),
+    Admin: Some(Admin::default()),
     Tls: Some(Tls::default()),
     Site: None,
     SiteTls: None,

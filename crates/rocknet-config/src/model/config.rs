@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::admin::Admin;
 use super::http3::Http3;
 use super::limits::Limits;
 use super::log::{AccessLog, Log};
-use super::server::{Cache, Mode, Server};
+use super::server::{Cache, Mode, Server, Workers};
 use super::settings::Settings;
 use super::site::{Listen, Site};
 use super::source_span::SourceSpan;
@@ -23,6 +24,8 @@ pub struct Config {
     pub log: Log,
     /// File cache.
     pub cache: Cache,
+    /// Control API.
+    pub admin: Admin,
     /// TLS settings of all sites that use TLS.
     pub tls: Tls,
     /// Sites in the order of their names, so that equal files give equal configurations.
@@ -51,6 +54,16 @@ impl Config {
             ..Settings::default()
         };
         Config::one_site(Mode::Dev, listen, settings)
+    }
+
+    /// Returns the configuration of a server whose responses come only from handlers that the program mounts: one site
+    /// without a root, and one worker.
+    pub fn for_handlers(listen: Listen) -> Config {
+        let mut config = Config::one_site(Mode::Prod, listen, Settings::default());
+        config.server.workers = Workers::Count(1);
+        config.server.blocking_threads = 1;
+        config.cache.memory = 0;
+        config
     }
 
     fn one_site(mode: Mode, listen: Listen, settings: Settings) -> Config {

@@ -86,6 +86,7 @@ pub fn markdown() -> String {
         &[Section::Log, Section::Rotate],
     );
     write_section(&mut page, "`[cache]`: the file cache", "", &[Section::Cache]);
+    write_section(&mut page, "`[admin]`: control of the running server", "", &[Section::Admin]);
     write_section(
         &mut page,
         "`[tls]`: encryption",
@@ -165,6 +166,7 @@ fn qualified(section: Section, key: &Key) -> String {
         Section::Log => format!("log.{}", key.name),
         Section::Rotate => format!("log.rotate.{}", key.name),
         Section::Cache => format!("cache.{}", key.name),
+        Section::Admin => format!("admin.{}", key.name),
         Section::Tls | Section::SiteTls => format!("tls.{}", key.name),
         Section::Ca => format!("tls.ca.{}", key.name),
         Section::TlsDns => format!("tls.dns.{}", key.name),

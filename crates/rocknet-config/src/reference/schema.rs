@@ -126,6 +126,7 @@ fn name(section: Section) -> &'static str {
         Section::Log => "log",
         Section::Rotate => "rotate",
         Section::Cache => "cache",
+        Section::Admin => "admin",
         Section::Site => "site",
         Section::SiteLimits => "site_limits",
         Section::SiteLog => "site_log",

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::choice::Choice;
+use crate::choice::{Choice, Word};
 use crate::context::Check;
 use crate::environment::FileKind;
 use crate::file::{Node, Value};
@@ -82,28 +82,42 @@ pub(crate) fn folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Pa
 
 /// Reads the destination of a log: a word or a file.
 pub(crate) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Option<LogTarget> {
-    let text = node.as_text()?;
-    let words = if key == "errors" {
-        LogTarget::WORDS
+    let (words, example) = if key == "errors" {
+        (LogTarget::WORDS, "logs/error.log")
     } else {
-        LogTarget::ACCESS
+        (LogTarget::ACCESS, "logs/access.log")
     };
-    if words.iter().any(|word| word.text == text) {
-        return LogTarget::of(text);
+    match word_or_file(check, key, node, words, example)? {
+        WordOrFile::Word(word) => LogTarget::of(word),
+        WordOrFile::File(file) => Some(LogTarget::File(file)),
     }
-    // A word without `/` and `.` is far more often a mistyped "stdout" than a file name.
+}
+
+/// Value of a key that takes a word or the path of a file.
+pub(crate) enum WordOrFile {
+    Word(&'static str),
+    File(PathBuf),
+}
+
+/// Reads a word or the path of a file. `example`: a path that the error message suggests.
+pub(crate) fn word_or_file(
+    check: &mut Check<'_>,
+    key: &str,
+    node: &Node,
+    words: &'static [Word],
+    example: &str,
+) -> Option<WordOrFile> {
+    let text = node.as_text()?;
+    if let Some(word) = words.iter().find(|word| word.text == text) {
+        return Some(WordOrFile::Word(word.text));
+    }
+    // A word without `/` and `.` is far more often a mistyped word such as "stdout" than a file name.
     if !text.contains(['/', '.']) {
         let message = format!("`{key}` cannot be \"{}\"", short(typed::as_written(node)));
         let words: Vec<_> = words.iter().map(|word| word.text).collect();
         let help = match nearest(text, words.iter().copied()) {
             Some(meant) => format!("did you mean \"{meant}\"?"),
-            None => {
-                let file = if key == "errors" { "error" } else { "access" };
-                format!(
-                    "write \"{}\" or a file such as \"logs/{file}.log\"",
-                    words.join("\", \"")
-                )
-            }
+            None => format!("write \"{}\" or a file such as \"{example}\"", words.join("\", \"")),
         };
         check.error(Code::BadValue, node.span, message, help);
         return None;
@@ -118,7 +132,7 @@ pub(crate) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Optio
         );
         return None;
     }
-    Some(LogTarget::File(check.resolve(node.span, text)))
+    Some(WordOrFile::File(check.resolve(node.span, text)))
 }
 
 /// Returns `None` and reports the error if a text is empty or cannot be the path that was meant.

@@ -4,12 +4,16 @@ use std::io;
 use std::thread;
 
 use rocknet::server::Server;
+use rocknet::log::ErrorLog;
+use rocknet_config::model;
 use rocknet_control::Command;
+use rocknet_control::api::{ApiError, Done, Level, LogLevel, Reply, Request};
 use rocknet_io::terminal::{StandardStream, is_terminal};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender};
 
+use super::control::ControlRequest;
 use super::launch::ConfigSource;
 use super::reload::{self, StartSettings};
 use super::{ExitStatus, Failure, print, print_error, print_warning};
@@ -25,6 +29,8 @@ pub enum Event {
     Stop,
     /// A typed line.
     Line(ConsoleLine),
+    /// A request of the control API.
+    Control(ControlRequest),
     /// The server has stopped; true if no connection was cut.
     Stopped(bool),
 }
@@ -37,6 +43,8 @@ pub struct MainLoop {
     pub source: ConfigSource,
     /// Settings at start. A reload reports which changed settings need a restart.
     pub start_settings: StartSettings,
+    /// Level of the error log.
+    pub error_log: Option<ErrorLog>,
     /// True if commands can be typed.
     pub has_console: bool,
 }
@@ -82,17 +90,57 @@ impl MainLoop {
                     tracing::info!("log files were reopened");
                 }
                 (Event::Line(ConsoleLine::Command(Command::Reload)), Some(server)) => {
-                    if let Some(done) = reload::reload(server, &self.source, &self.start_settings) {
+                    if let Ok(done) = reload::reload(server, &self.source, &self.start_settings) {
                         print(format_args!("{done}\n"));
                     }
                 }
                 (Event::Line(ConsoleLine::Command(command)), Some(server)) => print(console::render(command, server)),
                 (Event::Line(ConsoleLine::Unknown(unknown)), _) => print(format_args!("{unknown}\n")),
+                (Event::Control(request), Some(_)) if request.request == Request::Stop => {
+                    request.reply(Ok(done("stopping after the responses in progress")));
+                    if let Some(server) = server.take() {
+                        self.stop(server)?;
+                    }
+                }
+                (Event::Control(request), Some(server)) => {
+                    let reply = self.reply(request.request, server);
+                    request.reply(reply);
+                }
+                (Event::Control(request), None) => request.reply(Err(ApiError::new(503, "the server is stopping"))),
                 // The server is stopping already.
                 (_, None) => {}
             }
         }
         Ok(())
+    }
+
+    /// Carries out a request of the control API.
+    fn reply(&self, request: Request, server: &Server) -> Result<Reply, ApiError> {
+        match request {
+            Request::Status => Ok(Reply::Status(Box::new(server.status()))),
+            Request::Sites => Ok(Reply::Sites(server.sites())),
+            Request::Reload => reload::reload(server, &self.source, &self.start_settings)
+                .map(|message| done(&message))
+                .map_err(|error| ApiError::new(422, error)),
+            // `run` handles it, because it takes the server.
+            Request::Stop => Err(ApiError::new(503, "the server is stopping")),
+            Request::LogLevel => self.log_level(None),
+            Request::SetLogLevel(level) => self.log_level(Some(level)),
+        }
+    }
+
+    /// Changes the level of the error log if one is given, and returns the current one.
+    fn log_level(&self, level: Option<Level>) -> Result<Reply, ApiError> {
+        let log = self
+            .error_log
+            .as_ref()
+            .ok_or_else(|| ApiError::new(500, "the server has no error log"))?;
+        if let Some(level) = level {
+            log.set_level(to_model(level));
+            tracing::info!("the log level is {level} until the next reload");
+        }
+        let level = from_model(log.level());
+        Ok(Reply::LogLevel(LogLevel { level }))
     }
 
     /// Stops on a separate thread, so that a second signal takes effect immediately.
@@ -124,6 +172,32 @@ impl MainLoop {
     /// terminal fails.
     fn terminal_is_closed(&self) -> bool {
         self.start_settings.at_terminal && !is_terminal(StandardStream::Input)
+    }
+}
+
+fn done(message: &str) -> Reply {
+    Reply::Done(Done {
+        message: message.to_owned(),
+    })
+}
+
+fn to_model(level: Level) -> model::Level {
+    match level {
+        Level::Error => model::Level::Error,
+        Level::Warn => model::Level::Warn,
+        Level::Info => model::Level::Info,
+        Level::Debug => model::Level::Debug,
+        Level::Trace => model::Level::Trace,
+    }
+}
+
+fn from_model(level: model::Level) -> Level {
+    match level {
+        model::Level::Error => Level::Error,
+        model::Level::Warn => Level::Warn,
+        model::Level::Info => Level::Info,
+        model::Level::Debug => Level::Debug,
+        model::Level::Trace => Level::Trace,
     }
 }
 

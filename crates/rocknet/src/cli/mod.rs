@@ -3,6 +3,7 @@
 mod banner;
 pub mod check;
 pub mod completions;
+mod control;
 pub mod doctor;
 mod exit;
 pub mod explain;
@@ -13,6 +14,7 @@ mod main_loop;
 pub mod man;
 mod output;
 mod reload;
+pub mod remote;
 pub mod run;
 mod running;
 mod search;
@@ -36,6 +38,11 @@ pub struct Arguments {
 pub enum Command {
     Run(run::Options),
     Serve(serve::Options),
+    Status(remote::StatusOptions),
+    Sites(remote::SitesOptions),
+    Reload(remote::ReloadOptions),
+    Stop(remote::StopOptions),
+    LogLevel(remote::LogLevelOptions),
     Check(check::Options),
     Fmt(fmt::Options),
     Explain(explain::Options),

@@ -50,14 +50,17 @@ impl StartSettings {
     }
 }
 
-/// Reads, checks and replaces the configuration. Returns a message for the operator. On failure, reports the error
-/// itself and returns `None`.
-pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSettings) -> Option<String> {
+/// Reads, checks and replaces the configuration. Returns a message for the operator.
+///
+/// # Errors
+///
+/// Returns the message about the error, which was logged and shown already. The old configuration remains in use.
+pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSettings) -> Result<String, String> {
     let output = ReloadOutput::new(&server.snapshot().config);
     let file = match source {
         ConfigSource::File(file) => file,
         ConfigSource::ServedFolder => {
-            return output.report_failure("nothing to reload: `rocknet serve` has no configuration");
+            return Err(output.report_failure("nothing to reload: `rocknet serve` has no configuration"));
         }
         ConfigSource::WelcomePage => {
             let what = match super::search::find() {
@@ -67,31 +70,33 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
                 ),
                 None => "nothing to reload: there is no configuration; write rocknet.toml and start again".to_owned(),
             };
-            return output.report_failure(&what);
+            return Err(output.report_failure(&what));
         }
     };
     let Loaded { config, warnings } =
         match rocknet_config::check(file, &ServerEnvironment::with_manager(server.certificates())) {
             Ok(loaded) => loaded,
             Err(report) => {
-                server.reload_failed(report.to_string());
+                let findings = report.to_string();
+                server.reload_failed(findings.clone());
                 output.show(&report);
                 let errors = match report.errors() {
                     1 => "1 error".to_owned(),
                     errors => format!("{errors} errors"),
                 };
-                return output.report_failure(&format!(
+                let summary = output.report_failure(&format!(
                     "{} is not reloaded, nothing has changed: {errors}",
                     file.display()
                 ));
+                return Err(format!("{findings}{summary}"));
             }
         };
     let needs_restart = start_settings.needs_restart(&config);
     if let Err(error) = server.reload(config) {
-        return output.report_failure(&format!(
+        return Err(output.report_failure(&format!(
             "{} is not reloaded, nothing has changed: {error}",
             file.display()
-        ));
+        )));
     }
     if !warnings.is_empty() {
         output.show(&Report {
@@ -108,7 +113,7 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
     let sites = server.snapshot().sites.len();
     let done = format!("{} is reloaded, sites: {sites}", file.display());
     tracing::info!("{done}");
-    Some(done)
+    Ok(done)
 }
 
 /// Writes findings to the log.
@@ -158,12 +163,13 @@ impl ReloadOutput {
         }
     }
 
-    fn report_failure(&self, message: &str) -> Option<String> {
+    /// Logs and shows an error, and returns its message.
+    fn report_failure(&self, message: &str) -> String {
         tracing::error!("{message}");
         if self.is_terminal && !self.shows_log {
             print_error(message);
         }
-        None
+        message.to_owned()
     }
 
     fn warn(&self, message: &str) {

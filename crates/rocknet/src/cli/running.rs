@@ -11,7 +11,7 @@ use rocknet::certificates::state_folder;
 use rocknet::certificates::storage::FileStorage;
 use rocknet::gateway::accounts;
 use rocknet::gateway::php;
-use rocknet::log::{Logger, init_errors};
+use rocknet::log::{ErrorLog, Logger, init_errors};
 use rocknet::report::MAX_FOLDERS_CHECKED;
 use rocknet::server::{Server, StartError, StartHooks};
 use rocknet_config::model::{Log, LogTarget};
@@ -23,6 +23,7 @@ use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use super::control;
 use super::launch::{ConfigSource, LaunchOptions};
 use super::main_loop::{Event, MAX_EVENTS, MainLoop, catch_signals, read_commands};
 use super::reload::{self, StartSettings};
@@ -43,6 +44,9 @@ pub struct RunningServer {
     server: Server,
     options: LaunchOptions,
     start_settings: StartSettings,
+    error_log: Option<ErrorLog>,
+    /// Server of the control API.
+    control: Option<Server>,
     has_console: bool,
 }
 
@@ -77,9 +81,25 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         user: user.as_deref(),
         state: &state,
         scripts: &scripts,
+        error_log: None,
+    };
+    // Of a server without a configuration, only the environment can name the socket: several may run at a time.
+    let socket = match options.source {
+        ConfigSource::File(_) => control::socket(&config, &state.folder),
+        ConfigSource::ServedFolder | ConfigSource::WelcomePage => control::socket_of_environment().flatten(),
     };
     let server = Server::start(config, Vec::new(), &mut hooks).map_err(NotStarted::Start)?;
     tracing::debug!("{}", server.backend());
+    let error_log = hooks.error_log;
+    let control = socket.and_then(|socket| {
+        let started = control::start(&socket, sender.clone());
+        started
+            .inspect_err(|error| {
+                let path = socket.display();
+                tracing::warn!("commands such as `rocknet status` are not available: the control socket {path}: {error}");
+            })
+            .ok()
+    });
     let has_console = options.console || is_terminal(StandardStream::Input);
     Ok(RunningServer {
         runtime,
@@ -88,6 +108,8 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         server,
         options,
         start_settings,
+        error_log,
+        control,
         has_console,
     })
 }
@@ -98,6 +120,8 @@ struct ProgramStart<'a> {
     user: Option<&'a str>,
     state: &'a StateFolder,
     scripts: &'a accounts::AccountPlan,
+    /// Set once the logs are open.
+    error_log: Option<ErrorLog>,
 }
 
 impl StartHooks for ProgramStart<'_> {
@@ -106,7 +130,7 @@ impl StartHooks for ProgramStart<'_> {
     }
 
     fn log_opened(&mut self, log: &Log, logger: &Logger) {
-        let _ = init_errors(log, logger);
+        self.error_log = Some(init_errors(log, logger));
     }
 }
 
@@ -130,16 +154,23 @@ impl RunningServer {
             server,
             options,
             start_settings,
+            error_log,
+            control,
             has_console,
         } = self;
         let main_loop = MainLoop {
             sender,
             source: options.source,
             start_settings,
+            error_log,
             has_console,
         };
         let registries = Arc::clone(server.registries());
         let served = runtime.block_on(main_loop.run(server, events));
+        if let Some(control) = control {
+            // The reply to a stop is sent before this ends. Other requests fail, because the main loop has ended.
+            control.stop();
+        }
         // CGI programs are stopped even after an immediate stop, because their child processes do not end with this
         // process.
         registries.programs.stop(Instant::now() + CGI_STOP_TIMEOUT);

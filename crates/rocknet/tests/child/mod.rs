@@ -135,6 +135,7 @@ impl Server {
             .args(["run", "--console", "-c"])
             .arg(folder.join("rocknet.toml"));
         command
+            .env("ROCKNET_SOCKET", "off")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(fs::File::create(&errors).expect("a file"));

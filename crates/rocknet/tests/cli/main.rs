@@ -3,6 +3,7 @@
 mod accounts;
 mod certificates;
 mod commands;
+mod control;
 mod error_log;
 mod http3;
 mod isolated;

@@ -56,6 +56,7 @@ impl ProgramFolder {
             .args(arguments)
             .current_dir(self.path())
             .env("HOME", self.path())
+            .env("ROCKNET_SOCKET", self.path().join("control.sock"))
             .env_remove("SUDO_USER")
             .env_remove("ROCKNET_LOG")
             .env_remove("NO_COLOR");
@@ -66,9 +67,17 @@ impl ProgramFolder {
         self.run_with(arguments, "")
     }
 
+    /// Like [`ProgramFolder::run`], but starts `program` with the command line as its last arguments.
+    pub fn run_by(&self, program: &[&str], arguments: &[&str]) -> ProgramOutput {
+        ProgramFolder::finished(self.command_by(program, arguments), "")
+    }
+
     /// Runs the program until it exits, with `input` on standard input.
     pub fn run_with(&self, arguments: &[&str], input: &str) -> ProgramOutput {
-        let mut command = self.command(arguments);
+        ProgramFolder::finished(self.command(arguments), input)
+    }
+
+    fn finished(mut command: Command, input: &str) -> ProgramOutput {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -97,6 +106,10 @@ impl ProgramFolder {
 
     /// Like [`ProgramFolder::serve`], but starts `program` with the command line of the server as its last arguments.
     pub fn serve_by(&self, program: &[&str], arguments: &[&str]) -> Server {
+        ProgramFolder::started(self.command_by(program, arguments))
+    }
+
+    fn command_by(&self, program: &[&str], arguments: &[&str]) -> Command {
         let itself = self.command(arguments);
         let mut command = Command::new(program[0]);
         command
@@ -110,7 +123,7 @@ impl ProgramFolder {
             };
         }
         command.current_dir(self.path());
-        ProgramFolder::started(command)
+        command
     }
 
     fn started(mut command: Command) -> Server {

@@ -1,0 +1,27 @@
+//! Control API of a running server: a handler that passes requests to the program and returns its replies as JSON.
+//!
+//! ```text
+//! request ─▶ guard.rs: host, origin, media type ─▶ endpoints of rocknet-control ─▶ Control::execute ─▶ reply as JSON
+//! ```
+//! The requests and replies are those of `rocknet-control`. The program implements [`Control`].
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod guard;
+mod handler;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use rocknet_control::api::{ApiError, Reply, Request};
+
+pub use handler::AdminHandler;
+
+/// Future of the reply to a request.
+pub type ReplyFuture = Pin<Box<dyn Future<Output = Result<Reply, ApiError>>>>;
+
+/// Executes requests: the program that runs the server.
+pub trait Control: Send + Sync + 'static {
+    /// Executes a request. The future is dropped if the client disconnects.
+    fn execute(&self, request: Request) -> ReplyFuture;
+}

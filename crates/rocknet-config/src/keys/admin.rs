@@ -1,0 +1,44 @@
+//! Keys of `[admin]`.
+
+use super::target::Target;
+use super::{Availability, Key, Kind, Section};
+use crate::binding::{Rendered, bound};
+use crate::choice::Choice;
+use crate::model::ControlSocket;
+
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "admin",
+        &[Section::Top],
+        Kind::Table(Section::Admin),
+        "Control of the running server by programs and by commands such as `rocknet status`.",
+    )
+    .foreign_names(&["stats", "api"]),
+    Key::new(
+        "socket",
+        &[Section::Admin],
+        Kind::Either(&[
+            Kind::Choice(ControlSocket::WORDS),
+            Kind::Text("file name, with `/` or `.` in it"),
+        ]),
+        "Unix socket of the control API. The user of the server and the members of its group may connect; this is the \
+         only access control. The environment variable ROCKNET_SOCKET overrides it, and `rocknet status` and similar \
+         commands read the same variable and key. A change takes effect after a restart.",
+    )
+    .sets(&[Target::Admin(bound!(
+        render | admin,
+        _ | match &admin.socket {
+            ControlSocket::File(path) => Rendered::text(&path.to_string_lossy()),
+            word => Rendered::text(word.word()),
+        }
+    ))])
+    .example("socket = \"/run/rocknet/control.sock\"")
+    .foreign_names(&["stats socket"]),
+    Key::new(
+        "listen",
+        &[Section::Admin],
+        Kind::Any,
+        "Address of the dashboard.",
+    )
+    .available(Availability::Later("the dashboard")),
+];

@@ -1,0 +1,240 @@
+//! Client of a running server, over its control socket.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rocknet_proto::h1::{ClientConnection, ClientEvent, Length, RequestLine};
+use rocknet_proto::{Field, Limits, ResponseIndex};
+use serde::de::DeserializeOwned;
+
+use crate::api::{ApiError, JSON, Request};
+
+/// Maximum wait for a reply. A reload of a large configuration takes seconds.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Maximum size of a reply in bytes: the sites of a server with 50,000 of them.
+const MAX_REPLY: usize = 32 << 20;
+
+/// Connection to a server.
+#[derive(Debug)]
+pub struct Client {
+    stream: UnixStream,
+    engine: ClientConnection,
+    /// Bytes that follow the last reply.
+    unread: Vec<u8>,
+}
+
+/// Reason why a server could not be queried.
+#[derive(Debug)]
+pub enum ClientError {
+    /// Nothing listens at the socket.
+    NotRunning(PathBuf),
+    /// The user has no access to the socket.
+    NoAccess(PathBuf),
+    /// The connection has failed.
+    Io(io::Error),
+    /// The reply is not what a server sends.
+    Invalid(String),
+    /// The server has rejected the request, or has failed to carry it out.
+    Api(ApiError),
+}
+
+impl Client {
+    /// Connects to the control socket of a server.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::NotRunning`], [`ClientError::NoAccess`], or an error of the operating system.
+    pub fn connect(socket: &Path) -> Result<Client, ClientError> {
+        let stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ClientError::NotRunning(socket.to_owned()),
+            io::ErrorKind::PermissionDenied => ClientError::NoAccess(socket.to_owned()),
+            _ => ClientError::Io(error),
+        })?;
+        stream.set_read_timeout(Some(REPLY_TIMEOUT)).map_err(ClientError::Io)?;
+        stream.set_write_timeout(Some(REPLY_TIMEOUT)).map_err(ClientError::Io)?;
+        Ok(Client {
+            stream,
+            engine: ClientConnection::new(),
+            unread: Vec::new(),
+        })
+    }
+
+    /// Sends a request and receives its reply. `T` is the type that [`Request`] names for it.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Api`] if the server has rejected the request; other errors if the connection fails. After such an
+    /// error, the connection cannot be used again.
+    pub fn call<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ClientError> {
+        let (endpoint, body) = (request.endpoint(), request.body());
+        let line = RequestLine {
+            method: endpoint.method.name().as_bytes(),
+            target: endpoint.path.as_bytes(),
+            host: b"localhost",
+            length: body.as_ref().map_or(Length::None, |body| Length::Exact(body.len() as u64)),
+            upgrade: None,
+            close: false,
+        };
+        let invalid = |error: &dyn fmt::Display| ClientError::Invalid(error.to_string());
+        let mut out = Vec::new();
+        let content_type = body.as_ref().map(|_| Field::new(b"Content-Type", JSON.as_bytes()));
+        self.engine
+            .encode_request(&mut out, &line, content_type)
+            .map_err(|error| invalid(&error))?;
+        if let Some(body) = &body {
+            self.engine
+                .encode_data(body.as_bytes(), &mut out)
+                .map_err(|error| invalid(&error))?;
+            self.engine.finish([], &mut out).map_err(|error| invalid(&error))?;
+        }
+        self.stream.write_all(&out).map_err(ClientError::Io)?;
+        let (status, reply) = self.receive()?;
+        if (200..300).contains(&status) {
+            return serde_json::from_slice(&reply).map_err(|error| invalid(&error));
+        }
+        let error = serde_json::from_slice(&reply).unwrap_or_else(|_| ApiError::new(status, format!("status {status}")));
+        Err(ClientError::Api(ApiError { status, ..error }))
+    }
+
+    /// Receives the status and the body of a reply.
+    fn receive(&mut self) -> Result<(u16, Vec<u8>), ClientError> {
+        let (limits, mut index) = (Limits::default(), ResponseIndex::default());
+        let (mut status, mut body) = (0, Vec::new());
+        loop {
+            let event = self
+                .engine
+                .receive(&limits, &self.unread, &mut index)
+                .map_err(|error| ClientError::Invalid(error.reason().to_owned()))?;
+            match event {
+                ClientEvent::Interim { consumed } => drop(self.unread.drain(..consumed)),
+                ClientEvent::Response { consumed, body: framing } => {
+                    self.unread.drain(..consumed);
+                    status = index.status.code();
+                    if framing == rocknet_proto::h1::ResponseBodyFraming::None {
+                        return Ok((status, body));
+                    }
+                }
+                ClientEvent::Data { start, end } => {
+                    body.extend_from_slice(&self.unread[start..end]);
+                    self.unread.drain(..end);
+                    if body.len() > MAX_REPLY {
+                        return Err(ClientError::Invalid("the reply is too large".to_owned()));
+                    }
+                }
+                ClientEvent::End { consumed } => {
+                    self.unread.drain(..consumed);
+                    return Ok((status, body));
+                }
+                ClientEvent::Switched { .. } | ClientEvent::Blocked => {
+                    return Err(ClientError::Invalid("the server has switched protocols".to_owned()));
+                }
+                ClientEvent::More { consumed } => {
+                    self.unread.drain(..consumed);
+                    let mut buffer = [0; 16 * 1024];
+                    match self.stream.read(&mut buffer).map_err(ClientError::Io)? {
+                        0 if self.engine.closed() == Ok(true) => return Ok((status, body)),
+                        0 => return Err(ClientError::Io(io::ErrorKind::UnexpectedEof.into())),
+                        count => self.unread.extend_from_slice(&buffer[..count]),
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClientError::NotRunning(socket) => {
+                write!(f, "no server is running: nothing listens at {}", socket.display())
+            }
+            ClientError::NoAccess(socket) => write!(
+                f,
+                "no access to {}: run the command as the user of the server, or as a member of its group",
+                socket.display()
+            ),
+            ClientError::Io(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                f.write_str("the server did not reply in time")
+            }
+            ClientError::Io(error) => write!(f, "the connection to the server has failed: {error}"),
+            ClientError::Invalid(what) => write!(f, "the reply of the server is not valid: {what}"),
+            ClientError::Api(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+    use std::thread;
+
+    use super::*;
+    use crate::api::{Done, Level, LogLevel};
+
+    /// Serves the given responses, one for each request, and returns the received bytes.
+    fn serve(listener: UnixListener, responses: Vec<&'static str>) -> thread::JoinHandle<String> {
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let mut all = String::new();
+            for response in responses {
+                let mut buffer = [0; 4096];
+                let count = stream.read(&mut buffer).expect("a request");
+                all += &String::from_utf8_lossy(&buffer[..count]);
+                stream.write_all(response.as_bytes()).expect("written");
+            }
+            all
+        })
+    }
+
+    #[test]
+    fn requests_are_sent_and_replies_received() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("s");
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let server = serve(
+            listener,
+            vec![
+                "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"level\":\"debug\"}",
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"mes\r\nb\r\nsage\":\"a\" }\r\n0\r\n\r\n",
+                "HTTP/1.1 422 Unprocessable Content\r\nContent-Length: 13\r\n\r\n{\"error\":\"b\"}",
+                "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nno, ",
+            ],
+        );
+        let mut client = Client::connect(&socket).expect("a server");
+        let level: LogLevel = client.call(&Request::SetLogLevel(Level::Debug)).expect("a level");
+        assert_eq!(level.level, Level::Debug);
+        let done: Done = client.call(&Request::Reload).expect("a message");
+        assert_eq!(done.message, "a");
+        for expected in ["b", "status 503"] {
+            let error = client.call::<Done>(&Request::Reload).expect_err("a rejection");
+            assert_eq!(error.to_string(), expected);
+        }
+        let requests = server.join().expect("no panic");
+        assert!(requests.starts_with("PUT /api/log-level HTTP/1.1\r\nHost: localhost\r\n"), "{requests}");
+        assert!(requests.contains("\r\n\r\n{\"level\":\"debug\"}POST /api/reload HTTP/1.1\r\n"), "{requests}");
+    }
+
+    #[test]
+    fn a_missing_server_is_reported() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("s");
+        let missing = Client::connect(&socket).expect_err("no server").to_string();
+        assert!(missing.starts_with("no server is running: nothing listens at /"), "{missing}");
+        // The socket of a server that was killed.
+        drop(UnixListener::bind(&socket).expect("a socket"));
+        assert_eq!(Client::connect(&socket).expect_err("no server").to_string(), missing);
+        // A server that ends while it replies.
+        let socket = folder.path().join("t");
+        let server = serve(UnixListener::bind(&socket).expect("a socket"), vec!["HTTP/1.1 200 OK\r\n"]);
+        let mut client = Client::connect(&socket).expect("a server");
+        let error = client.call::<Done>(&Request::Stop).expect_err("an incomplete reply").to_string();
+        assert!(error.starts_with("the connection to the server has failed: "), "{error}");
+        server.join().expect("no panic");
+    }
+}

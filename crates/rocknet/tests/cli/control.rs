@@ -1,0 +1,185 @@
+//! Commands that control a running server, and the control API behind them.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use crate::program::{ProgramFolder, ProgramOutput};
+
+const SITE: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
+
+fn home() -> ProgramFolder {
+    ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", SITE)])
+}
+
+#[track_caller]
+fn success(output: ProgramOutput) -> String {
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
+    output.out
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn a_running_server_is_queried_and_controlled() {
+    let dir = home();
+    let server = dir.serve(&["run"]);
+    server.get("/");
+    let status = success(dir.run(&["status"]));
+    assert!(
+        status.contains(&format!("process {}\n", server.id())) && status.contains("\nrequests     1\n"),
+        "{status}"
+    );
+    // Requests of the API are in no counter.
+    let status = json(&success(dir.run(&["status", "--json"])));
+    assert_eq!(status["requests"], 1);
+    assert_eq!(status["connections_total"], 1);
+
+    let sites = success(dir.run(&["sites"]));
+    assert!(sites.starts_with("default  files  http://127.0.0.1:"), "{sites}");
+    let sites = json(&success(dir.run(&["sites", "--json"])));
+    assert_eq!((sites[0]["name"].as_str(), sites.as_array().map(Vec::len)), (Some("default"), Some(1)));
+
+    assert_eq!(success(dir.run(&["log-level"])), "info\n");
+    assert_eq!(success(dir.run(&["log-level", "debug"])), "debug\n");
+    assert_eq!(success(dir.run(&["log-level"])), "debug\n");
+    let loud = dir.run(&["log-level", "loud"]);
+    assert_eq!(loud.code, Some(2));
+    assert!(loud.err.contains("the levels are error, warn, info, debug, trace"), "{}", loud.err);
+
+    dir.write("rocknet.toml", &format!("{SITE}headers = {{ \"X-New\" = \"1\" }}\n"));
+    let done = success(dir.run(&["reload"]));
+    assert!(done.ends_with("rocknet.toml is reloaded, sites: 1\n"), "{done}");
+    assert!(server.get("/").contains("X-New: 1"));
+    assert_eq!(success(dir.run(&["log-level"])), "info\n");
+
+    assert_eq!(success(dir.run(&["stop"])), "stopping after the responses in progress\n");
+    assert_eq!(server.wait(), Some(0));
+    assert!(!dir.path().join("control.sock").exists());
+}
+
+#[test]
+fn an_invalid_configuration_is_refused_and_does_not_hinder_other_commands() {
+    let dir = home();
+    let server = dir.serve(&["run"]);
+    dir.write("rocknet.toml", &format!("{SITE}rot = 1\n"));
+    let refused = dir.run(&["reload"]);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""));
+    assert!(
+        refused.err.contains("rocknet.toml:4:1: ") && refused.err.contains("unknown key `rot`"),
+        "{}",
+        refused.err
+    );
+    assert!(refused.err.contains("is not reloaded, nothing has changed: 1 error"), "{}", refused.err);
+    let status = success(dir.run(&["status"]));
+    assert!(status.contains("the last reload changed nothing:\n"), "{status}");
+    assert!(server.get("/").contains("home"));
+}
+
+#[test]
+fn the_socket_is_found_by_the_configuration_and_by_the_option() {
+    let dir = ProgramFolder::new(&[("www/index.html", "home")]);
+    let socket = dir.path().join("run/other.sock");
+    dir.write("rocknet.toml", &format!("[admin]\nsocket = \"run/other.sock\"\n{SITE}"));
+    let server = dir.serve_by(&["env", "-u", "ROCKNET_SOCKET"], &["run"]);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&socket), mode(socket.parent().unwrap())), (0o660, 0o700));
+    let id = server.id();
+    let shows = |output: ProgramOutput| assert!(success(output).contains(&format!("process {id}\n")));
+    shows(dir.run(&["status", "--socket", socket.to_str().unwrap()]));
+    shows(dir.run_by(&["env", "-u", "ROCKNET_SOCKET"], &["status"]));
+    shows(dir.run_by(&["env", "-u", "ROCKNET_SOCKET"], &["status", "-c", "rocknet.toml"]));
+    // The variable takes precedence.
+    let missing = dir.run(&["status"]);
+    assert_eq!(missing.code, Some(1));
+    assert!(missing.err.contains("no server is running: nothing listens at "), "{}", missing.err);
+    dir.write("rocknet.toml", &format!("[admin]\nsocket = \"off\"\n{SITE}"));
+    let off = dir.run_by(&["env", "-u", "ROCKNET_SOCKET"], &["status"]);
+    assert!(off.err.contains("the control socket is switched off"), "{}", off.err);
+}
+
+#[test]
+fn a_second_server_with_the_same_socket_serves_without_it() {
+    let dir = home();
+    let first = dir.serve(&["run"]);
+    let second = dir.serve(&["run"]);
+    second.logged("commands such as `rocknet status` are not available: the control socket ");
+    assert!(second.get("/").contains("home"));
+    let status = success(dir.run(&["status"]));
+    assert!(status.contains(&format!("process {}\n", first.id())), "{status}");
+    second.signal(Signal::TERM);
+    assert_eq!(second.wait(), Some(0));
+    success(dir.run(&["status"]));
+}
+
+#[test]
+fn the_socket_of_a_killed_server_is_replaced() {
+    let dir = home();
+    let first = dir.serve(&["run"]);
+    first.signal(Signal::KILL);
+    first.wait();
+    assert!(dir.path().join("control.sock").exists());
+    assert!(dir.run(&["status"]).err.contains("no server is running"));
+    let second = dir.serve(&["run"]);
+    assert!(success(dir.run(&["status"])).contains(&format!("process {}\n", second.id())));
+}
+
+/// Sends a request to the control socket, and returns the whole response.
+fn exchange(dir: &ProgramFolder, request: &str) -> String {
+    let mut stream = UnixStream::connect(dir.path().join("control.sock")).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
+}
+
+#[test]
+fn every_endpoint_rejects_what_is_not_for_it() {
+    use rocknet_control::api::ENDPOINTS;
+
+    let dir = home();
+    let _server = dir.serve(&["run"]);
+    let send = |method: &str, path: &str, host: &str, fields: &str, body: &str| {
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n{fields}\r\n{body}"
+        );
+        let response = exchange(&dir, &request);
+        let status: u16 = response[9..12].parse().unwrap();
+        (status, response)
+    };
+    for endpoint in ENDPOINTS {
+        let (method, path) = (endpoint.method.name(), endpoint.path);
+        for (host, fields, body, expected) in [
+            ("a.test", "", "", 403),
+            ("localhost.a.test:7625", "", "", 403),
+            ("localhost", "Origin: http://a.test\r\n", "", 403),
+            ("localhost", "Sec-Fetch-Site: cross-site\r\n", "", 403),
+            ("localhost", "Content-Type: text/plain\r\n", "{}", 415),
+            ("localhost", "Content-Type: application/json\r\n", "no JSON", 400),
+        ] {
+            let (status, response) = send(method, path, host, fields, body);
+            assert_eq!(status, expected, "{method} {path} {host} {fields}: {response}");
+            assert!(response.contains("\r\nContent-Type: application/json\r\n"), "{response}");
+            let (_, text) = response.split_once("\r\n\r\n").unwrap();
+            assert!(json(text)["error"].is_string(), "{text}");
+        }
+        let (status, response) = send("DELETE", path, "localhost", "", "");
+        assert_eq!(status, 405, "{path}: {response}");
+        assert!(response.contains("\r\nAllow: ") && response.contains(method), "{response}");
+    }
+    for path in ["/", "/api", "/api/", "/api/status/", "/api/STATUS", "/metrics"] {
+        assert_eq!(send("GET", path, "localhost", "", "").0, 404, "{path}");
+    }
+    let large = "1".repeat(100_000);
+    let (status, _) = send("PUT", "/api/log-level", "localhost", "Content-Type: application/json\r\n", &large);
+    assert_eq!(status, 413);
+    // The server has not been stopped by any of these requests.
+    assert!(success(dir.run(&["status"])).contains("RockNet"));
+}
