@@ -91,7 +91,12 @@ async fn read(body: &mut RequestBody) -> Result<Vec<u8>, ApiError> {
     loop {
         match body.chunk().await {
             Ok(Some(chunk)) if all.len() + chunk.len() <= MAX_REQUEST_BODY => all.extend_from_slice(&chunk),
-            Ok(Some(_)) => return Err(ApiError::new(413, format!("the body is larger than {MAX_REQUEST_BODY} bytes"))),
+            Ok(Some(_)) => {
+                return Err(ApiError::new(
+                    413,
+                    format!("the body is larger than {MAX_REQUEST_BODY} bytes"),
+                ));
+            }
             Ok(None) => return Ok(all),
             Err(error) => {
                 let status = error.status();

@@ -2,8 +2,8 @@
 //! Schema.
 
 mod access;
-mod admin;
 pub(crate) mod acme;
+mod admin;
 mod application;
 mod cache;
 mod cgi;

@@ -110,8 +110,11 @@ pub struct ApiError {
     /// Status code of HTTP. It is not part of the body.
     #[serde(skip)]
     pub status: u16,
-    /// Text for the operator, which may have several lines.
+    /// Text for the operator: one line.
     pub error: String,
+    /// Details of several lines, such as the findings in a configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
 }
 
 impl ApiError {
@@ -120,6 +123,7 @@ impl ApiError {
         ApiError {
             status,
             error: error.into(),
+            details: None,
         }
     }
 }
@@ -191,12 +195,18 @@ impl Endpoint {
     }
 }
 
-const STATUS: Endpoint = Endpoint::new(Method::Get, "/api/status", "State and counters of the server.", |body| {
-    without_body(body, Request::Status)
-});
-const SITES: Endpoint = Endpoint::new(Method::Get, "/api/sites", "Sites with their URLs and handlers.", |body| {
-    without_body(body, Request::Sites)
-});
+const STATUS: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/status",
+    "State and counters of the server.",
+    |body| without_body(body, Request::Status),
+);
+const SITES: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/sites",
+    "Sites with their URLs and handlers.",
+    |body| without_body(body, Request::Sites),
+);
 const RELOAD: Endpoint = Endpoint::new(
     Method::Post,
     "/api/reload",

@@ -75,7 +75,9 @@ impl Client {
             method: endpoint.method.name().as_bytes(),
             target: endpoint.path.as_bytes(),
             host: b"localhost",
-            length: body.as_ref().map_or(Length::None, |body| Length::Exact(body.len() as u64)),
+            length: body
+                .as_ref()
+                .map_or(Length::None, |body| Length::Exact(body.len() as u64)),
             upgrade: None,
             close: false,
         };
@@ -96,7 +98,8 @@ impl Client {
         if (200..300).contains(&status) {
             return serde_json::from_slice(&reply).map_err(|error| invalid(&error));
         }
-        let error = serde_json::from_slice(&reply).unwrap_or_else(|_| ApiError::new(status, format!("status {status}")));
+        let error =
+            serde_json::from_slice(&reply).unwrap_or_else(|_| ApiError::new(status, format!("status {status}")));
         Err(ClientError::Api(ApiError { status, ..error }))
     }
 
@@ -111,7 +114,10 @@ impl Client {
                 .map_err(|error| ClientError::Invalid(error.reason().to_owned()))?;
             match event {
                 ClientEvent::Interim { consumed } => drop(self.unread.drain(..consumed)),
-                ClientEvent::Response { consumed, body: framing } => {
+                ClientEvent::Response {
+                    consumed,
+                    body: framing,
+                } => {
                     self.unread.drain(..consumed);
                     status = index.status.code();
                     if framing == rocknet_proto::h1::ResponseBodyFraming::None {
@@ -216,8 +222,14 @@ mod tests {
             assert_eq!(error.to_string(), expected);
         }
         let requests = server.join().expect("no panic");
-        assert!(requests.starts_with("PUT /api/log-level HTTP/1.1\r\nHost: localhost\r\n"), "{requests}");
-        assert!(requests.contains("\r\n\r\n{\"level\":\"debug\"}POST /api/reload HTTP/1.1\r\n"), "{requests}");
+        assert!(
+            requests.starts_with("PUT /api/log-level HTTP/1.1\r\nHost: localhost\r\n"),
+            "{requests}"
+        );
+        assert!(
+            requests.contains("\r\n\r\n{\"level\":\"debug\"}POST /api/reload HTTP/1.1\r\n"),
+            "{requests}"
+        );
     }
 
     #[test]
@@ -225,16 +237,28 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("s");
         let missing = Client::connect(&socket).expect_err("no server").to_string();
-        assert!(missing.starts_with("no server is running: nothing listens at /"), "{missing}");
+        assert!(
+            missing.starts_with("no server is running: nothing listens at /"),
+            "{missing}"
+        );
         // The socket of a server that was killed.
         drop(UnixListener::bind(&socket).expect("a socket"));
         assert_eq!(Client::connect(&socket).expect_err("no server").to_string(), missing);
         // A server that ends while it replies.
         let socket = folder.path().join("t");
-        let server = serve(UnixListener::bind(&socket).expect("a socket"), vec!["HTTP/1.1 200 OK\r\n"]);
+        let server = serve(
+            UnixListener::bind(&socket).expect("a socket"),
+            vec!["HTTP/1.1 200 OK\r\n"],
+        );
         let mut client = Client::connect(&socket).expect("a server");
-        let error = client.call::<Done>(&Request::Stop).expect_err("an incomplete reply").to_string();
-        assert!(error.starts_with("the connection to the server has failed: "), "{error}");
+        let error = client
+            .call::<Done>(&Request::Stop)
+            .expect_err("an incomplete reply")
+            .to_string();
+        assert!(
+            error.starts_with("the connection to the server has failed: "),
+            "{error}"
+        );
         server.join().expect("no panic");
     }
 }

@@ -1,11 +1,13 @@
 //! Checks `[server]`, `[limits]`, `[log]` and `[cache]`.
 
 use crate::binding::{self, Section};
+use crate::choice::Choice;
 use crate::context::Check;
 use crate::file::{Node, Table};
 use crate::finding::Code;
-use crate::choice::Choice;
-use crate::model::{AccessLog, Admin, Cache, Config, ControlSocket, Events, Http3, Limits, Log, LogTarget, Server, Spool};
+use crate::model::{
+    AccessLog, Admin, Cache, Config, ControlSocket, Events, Http3, Limits, Log, LogTarget, Server, Spool,
+};
 use crate::units;
 use crate::value::path::{self, WordOrFile};
 use crate::value::{http3, network};
@@ -93,7 +95,8 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
 /// Returns the settings of `[admin]`.
 pub(super) fn admin(check: &mut Check<'_>, table: Option<&Table>) -> Admin {
     let socket = table.and_then(|table| table.node("socket"));
-    let socket = socket.and_then(|node| path::word_or_file(check, "socket", node, ControlSocket::WORDS, "/run/rocknet/control.sock"));
+    let socket = socket
+        .and_then(|node| path::word_or_file(check, "socket", node, ControlSocket::WORDS, "/run/rocknet/control.sock"));
     let mut admin = Admin {
         socket: socket.map_or_else(ControlSocket::default, |found| match found {
             WordOrFile::Word(word) => ControlSocket::of(word).unwrap_or_default(),

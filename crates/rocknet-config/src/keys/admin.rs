@@ -34,11 +34,6 @@ pub(super) const KEYS: &[Key] = &[
     ))])
     .example("socket = \"/run/rocknet/control.sock\"")
     .foreign_names(&["stats socket"]),
-    Key::new(
-        "listen",
-        &[Section::Admin],
-        Kind::Any,
-        "Address of the dashboard.",
-    )
-    .available(Availability::Later("the dashboard")),
+    Key::new("listen", &[Section::Admin], Kind::Any, "Address of the dashboard.")
+        .available(Availability::Later("the dashboard")),
 ];

@@ -2,8 +2,8 @@
 
 use crate::binding::{Binding, Kind};
 use crate::model::{
-    AccessLog, Admin, Application, Cache, Cgi, Events, Health, Host, Http3, Limits, Log, Mirror, Protocol, Proxy, Rotate,
-    Server, Settings, Site, SiteTls, Spool, Tls, Upstream, UpstreamRole, WeightedUpstream,
+    AccessLog, Admin, Application, Cache, Cgi, Events, Health, Host, Http3, Limits, Log, Mirror, Protocol, Proxy,
+    Rotate, Server, Settings, Site, SiteTls, Spool, Tls, Upstream, UpstreamRole, WeightedUpstream,
 };
 
 /// Part of the model that keys are bound to.

@@ -86,7 +86,12 @@ pub fn markdown() -> String {
         &[Section::Log, Section::Rotate],
     );
     write_section(&mut page, "`[cache]`: the file cache", "", &[Section::Cache]);
-    write_section(&mut page, "`[admin]`: control of the running server", "", &[Section::Admin]);
+    write_section(
+        &mut page,
+        "`[admin]`: control of the running server",
+        "",
+        &[Section::Admin],
+    );
     write_section(
         &mut page,
         "`[tls]`: encryption",

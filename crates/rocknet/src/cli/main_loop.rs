@@ -3,8 +3,8 @@
 use std::io;
 use std::thread;
 
-use rocknet::server::Server;
 use rocknet::log::ErrorLog;
+use rocknet::server::Server;
 use rocknet_config::model;
 use rocknet_control::Command;
 use rocknet_control::api::{ApiError, Done, Level, LogLevel, Reply, Request};
@@ -121,7 +121,10 @@ impl MainLoop {
             Request::Sites => Ok(Reply::Sites(server.sites())),
             Request::Reload => reload::reload(server, &self.source, &self.start_settings)
                 .map(|message| done(&message))
-                .map_err(|error| ApiError::new(422, error)),
+                .map_err(|error| ApiError {
+                    details: error.findings,
+                    ..ApiError::new(422, error.message)
+                }),
             // `run` handles it, because it takes the server.
             Request::Stop => Err(ApiError::new(503, "the server is stopping")),
             Request::LogLevel => self.log_level(None),

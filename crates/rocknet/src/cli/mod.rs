@@ -22,7 +22,7 @@ pub mod serve;
 pub mod trust;
 
 pub use exit::{ExitStatus, Failure};
-pub use output::{print, print_error, print_report, print_warning};
+pub use output::{print, print_details, print_error, print_report, print_warning};
 
 /// A web server: one line of TOML to host a site, at the speed limit of the kernel.
 #[derive(clap::Parser)]

@@ -32,6 +32,11 @@ pub fn print_report(report: &Report) {
     );
 }
 
+/// Prints the details of an error on standard error, before the error.
+pub fn print_details(details: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", details.trim_end());
+}
+
 fn note(word: &str, style: &str, message: impl Display) {
     let (on, off) = if shows_colour(StandardStream::Error) {
         (style, "\x1b[0m")

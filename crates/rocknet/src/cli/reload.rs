@@ -50,17 +50,24 @@ impl StartSettings {
     }
 }
 
+/// Reason why a configuration was not reloaded.
+pub struct ReloadError {
+    pub message: String,
+    /// Findings in the configuration, as text of several lines.
+    pub findings: Option<String>,
+}
+
 /// Reads, checks and replaces the configuration. Returns a message for the operator.
 ///
 /// # Errors
 ///
-/// Returns the message about the error, which was logged and shown already. The old configuration remains in use.
-pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSettings) -> Result<String, String> {
+/// The error was logged and shown already. The old configuration remains in use.
+pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSettings) -> Result<String, ReloadError> {
     let output = ReloadOutput::new(&server.snapshot().config);
     let file = match source {
         ConfigSource::File(file) => file,
         ConfigSource::ServedFolder => {
-            return Err(output.report_failure("nothing to reload: `rocknet serve` has no configuration"));
+            return Err(output.failed("nothing to reload: `rocknet serve` has no configuration"));
         }
         ConfigSource::WelcomePage => {
             let what = match super::search::find() {
@@ -70,7 +77,7 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
                 ),
                 None => "nothing to reload: there is no configuration; write rocknet.toml and start again".to_owned(),
             };
-            return Err(output.report_failure(&what));
+            return Err(output.failed(&what));
         }
     };
     let Loaded { config, warnings } =
@@ -84,16 +91,19 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
                     1 => "1 error".to_owned(),
                     errors => format!("{errors} errors"),
                 };
-                let summary = output.report_failure(&format!(
+                let error = output.failed(&format!(
                     "{} is not reloaded, nothing has changed: {errors}",
                     file.display()
                 ));
-                return Err(format!("{findings}{summary}"));
+                return Err(ReloadError {
+                    findings: Some(findings),
+                    ..error
+                });
             }
         };
     let needs_restart = start_settings.needs_restart(&config);
     if let Err(error) = server.reload(config) {
-        return Err(output.report_failure(&format!(
+        return Err(output.failed(&format!(
             "{} is not reloaded, nothing has changed: {error}",
             file.display()
         )));
@@ -163,13 +173,16 @@ impl ReloadOutput {
         }
     }
 
-    /// Logs and shows an error, and returns its message.
-    fn report_failure(&self, message: &str) -> String {
+    /// Logs and shows an error, and returns it.
+    fn failed(&self, message: &str) -> ReloadError {
         tracing::error!("{message}");
         if self.is_terminal && !self.shows_log {
             print_error(message);
         }
-        message.to_owned()
+        ReloadError {
+            message: message.to_owned(),
+            findings: None,
+        }
     }
 
     fn warn(&self, message: &str) {

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use rocknet::certificates::{ServerEnvironment, state_folder};
 use rocknet_config::Config;
-use rocknet_control::api::{Done, Level, LogLevel, Request};
-use rocknet_control::{Client, SiteList, SiteSummary, Status};
+use rocknet_control::api::{ApiError, Done, Level, LogLevel, Request};
+use rocknet_control::{Client, ClientError, SiteList, SiteSummary, Status};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Failure, control, print, search};
+use super::{Failure, control, print, print_details, search};
 
 /// The server that a command addresses.
 #[derive(Debug, clap::Args)]
@@ -92,12 +92,22 @@ impl Target {
             None => Config::default(),
         };
         control::socket(&config, &state_folder(&config)).ok_or_else(|| {
-            Failure::Failed("the control socket is switched off: `admin.socket` or ROCKNET_SOCKET is \"off\"".to_owned())
+            Failure::Failed(
+                "the control socket is switched off: `admin.socket` or ROCKNET_SOCKET is \"off\"".to_owned(),
+            )
         })
     }
 
     fn call<T: DeserializeOwned>(&self, request: &Request) -> Result<T, Failure> {
-        let failed = |error: rocknet_control::ClientError| Failure::Failed(error.to_string());
+        let failed = |error: ClientError| {
+            if let ClientError::Api(ApiError {
+                details: Some(details), ..
+            }) = &error
+            {
+                print_details(details);
+            }
+            Failure::Failed(error.to_string())
+        };
         let mut client = Client::connect(&self.socket()?).map_err(failed)?;
         client.call(request).map_err(failed)
     }

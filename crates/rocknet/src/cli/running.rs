@@ -96,7 +96,9 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         started
             .inspect_err(|error| {
                 let path = socket.display();
-                tracing::warn!("commands such as `rocknet status` are not available: the control socket {path}: {error}");
+                tracing::warn!(
+                    "commands such as `rocknet status` are not available: the control socket {path}: {error}"
+                );
             })
             .ok()
     });

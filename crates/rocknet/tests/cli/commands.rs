@@ -50,7 +50,7 @@ fn exit_codes_report_the_outcome() {
     check("fmt nowhere.toml", 1, "", "nowhere.toml");
 
     check("dance", 2, "", "Usage");
-    check("status", 2, "", "Usage");
+    check("stats", 2, "", "Usage");
     check("serve --listen nowhere", 2, "", "write PORT");
     check("explain ftp://a/", 2, "", "http://");
     check("completions klingon", 2, "", "klingon");

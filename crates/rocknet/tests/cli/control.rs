@@ -44,14 +44,21 @@ fn a_running_server_is_queried_and_controlled() {
     let sites = success(dir.run(&["sites"]));
     assert!(sites.starts_with("default  files  http://127.0.0.1:"), "{sites}");
     let sites = json(&success(dir.run(&["sites", "--json"])));
-    assert_eq!((sites[0]["name"].as_str(), sites.as_array().map(Vec::len)), (Some("default"), Some(1)));
+    assert_eq!(
+        (sites[0]["name"].as_str(), sites.as_array().map(Vec::len)),
+        (Some("default"), Some(1))
+    );
 
     assert_eq!(success(dir.run(&["log-level"])), "info\n");
     assert_eq!(success(dir.run(&["log-level", "debug"])), "debug\n");
     assert_eq!(success(dir.run(&["log-level"])), "debug\n");
     let loud = dir.run(&["log-level", "loud"]);
     assert_eq!(loud.code, Some(2));
-    assert!(loud.err.contains("the levels are error, warn, info, debug, trace"), "{}", loud.err);
+    assert!(
+        loud.err.contains("the levels are error, warn, info, debug, trace"),
+        "{}",
+        loud.err
+    );
 
     dir.write("rocknet.toml", &format!("{SITE}headers = {{ \"X-New\" = \"1\" }}\n"));
     let done = success(dir.run(&["reload"]));
@@ -59,7 +66,10 @@ fn a_running_server_is_queried_and_controlled() {
     assert!(server.get("/").contains("X-New: 1"));
     assert_eq!(success(dir.run(&["log-level"])), "info\n");
 
-    assert_eq!(success(dir.run(&["stop"])), "stopping after the responses in progress\n");
+    assert_eq!(
+        success(dir.run(&["stop"])),
+        "stopping after the responses in progress\n"
+    );
     assert_eq!(server.wait(), Some(0));
     assert!(!dir.path().join("control.sock").exists());
 }
@@ -72,11 +82,15 @@ fn an_invalid_configuration_is_refused_and_does_not_hinder_other_commands() {
     let refused = dir.run(&["reload"]);
     assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""));
     assert!(
-        refused.err.contains("rocknet.toml:4:1: ") && refused.err.contains("unknown key `rot`"),
+        refused.err.starts_with("error: unknown key `rot` in ") && refused.err.contains("rocknet.toml:4:1\n"),
         "{}",
         refused.err
     );
-    assert!(refused.err.contains("is not reloaded, nothing has changed: 1 error"), "{}", refused.err);
+    assert!(
+        refused.err.contains("is not reloaded, nothing has changed: 1 error"),
+        "{}",
+        refused.err
+    );
     let status = success(dir.run(&["status"]));
     assert!(status.contains("the last reload changed nothing:\n"), "{status}");
     assert!(server.get("/").contains("home"));
@@ -98,7 +112,11 @@ fn the_socket_is_found_by_the_configuration_and_by_the_option() {
     // The variable takes precedence.
     let missing = dir.run(&["status"]);
     assert_eq!(missing.code, Some(1));
-    assert!(missing.err.contains("no server is running: nothing listens at "), "{}", missing.err);
+    assert!(
+        missing.err.contains("no server is running: nothing listens at "),
+        "{}",
+        missing.err
+    );
     dir.write("rocknet.toml", &format!("[admin]\nsocket = \"off\"\n{SITE}"));
     let off = dir.run_by(&["env", "-u", "ROCKNET_SOCKET"], &["status"]);
     assert!(off.err.contains("the control socket is switched off"), "{}", off.err);
@@ -166,19 +184,31 @@ fn every_endpoint_rejects_what_is_not_for_it() {
         ] {
             let (status, response) = send(method, path, host, fields, body);
             assert_eq!(status, expected, "{method} {path} {host} {fields}: {response}");
-            assert!(response.contains("\r\nContent-Type: application/json\r\n"), "{response}");
+            assert!(
+                response.contains("\r\nContent-Type: application/json\r\n"),
+                "{response}"
+            );
             let (_, text) = response.split_once("\r\n\r\n").unwrap();
             assert!(json(text)["error"].is_string(), "{text}");
         }
         let (status, response) = send("DELETE", path, "localhost", "", "");
         assert_eq!(status, 405, "{path}: {response}");
-        assert!(response.contains("\r\nAllow: ") && response.contains(method), "{response}");
+        assert!(
+            response.contains("\r\nAllow: ") && response.contains(method),
+            "{response}"
+        );
     }
     for path in ["/", "/api", "/api/", "/api/status/", "/api/STATUS", "/metrics"] {
         assert_eq!(send("GET", path, "localhost", "", "").0, 404, "{path}");
     }
     let large = "1".repeat(100_000);
-    let (status, _) = send("PUT", "/api/log-level", "localhost", "Content-Type: application/json\r\n", &large);
+    let (status, _) = send(
+        "PUT",
+        "/api/log-level",
+        "localhost",
+        "Content-Type: application/json\r\n",
+        &large,
+    );
     assert_eq!(status, 413);
     // The server has not been stopped by any of these requests.
     assert!(success(dir.run(&["status"])).contains("RockNet"));
