@@ -1,8 +1,8 @@
-//! Messages exchanged with a running RockNet server, and the client that exchanges them. The command line uses them, and
-//! every other program that controls a server.
+//! Messages exchanged with a running RockNet server, and the client that exchanges them. The command line uses them,
+//! and every other program that controls a server.
 //!
-//! A program sends a [`Request`](api::Request) with a [`Client`] and receives a [`Status`], a list of [`SiteSummary`] or
-//! another reply. A user types a [`Command`] at the terminal of the server. Replies implement the serde traits for
+//! A program sends a [`Request`](api::Request) with a [`Client`] and receives a [`Status`], a list of [`SiteSummary`]
+//! or another reply. A user types a [`Command`] at the terminal of the server. Replies implement the serde traits for
 //! transport and `Display` for terminals. Unknown fields of a reply are ignored, and missing fields get their default.
 //! A server and its clients may therefore have different versions.
 //!

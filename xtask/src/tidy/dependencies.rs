@@ -6,7 +6,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("rocknet-io", &[]),
     ("rocknet-config", &[]),
     ("rocknet-controller", &[]),
-    ("rocknet-control", &["rocknet-config"]),
+    ("rocknet-control", &["rocknet-proto"]),
     ("rocknet-access", &["rocknet-config"]),
     ("rocknet-blocking", &["rocknet-config", "rocknet-io"]),
     ("rocknet-log", &["rocknet-config", "rocknet-io"]),
@@ -71,6 +71,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "rocknet-io",
             "rocknet-config",
             "rocknet-access",
+            "rocknet-admin",
             "rocknet-control",
             "rocknet-controller",
             "rocknet-blocking",
@@ -84,6 +85,10 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "rocknet-proxy",
             "rocknet-routing",
         ],
+    ),
+    (
+        "rocknet-admin",
+        &["rocknet-control", "rocknet-handler", "rocknet-proto"],
     ),
     ("rocknet-gui", &["rocknet-config", "rocknet-control"]),
 ];

@@ -15,10 +15,10 @@ use rocknet::snapshot::Mount;
 use rocknet_admin::{AdminHandler, Control, ReplyFuture};
 use rocknet_config::Config;
 use rocknet_config::model::{ControlSocket, Listen, Pattern};
-use rocknet_control::api::{ApiError, Reply, Request};
-use tokio::sync::{mpsc, oneshot};
+use rocknet_control::api::{ApiError, Request};
+use tokio::sync::mpsc;
 
-use super::main_loop::Event;
+use super::event::{ControlRequest, Event};
 
 /// Name of the socket in the state folder.
 const SOCKET_NAME: &str = "control.sock";
@@ -44,19 +44,6 @@ pub fn socket_of_environment() -> Option<Option<PathBuf>> {
     Some((value != "off").then(|| value.into()))
 }
 
-/// Request of the API, for the main loop.
-pub struct ControlRequest {
-    pub request: Request,
-    reply: oneshot::Sender<Result<Reply, ApiError>>,
-}
-
-impl ControlRequest {
-    /// Sends the reply. The client may have disconnected.
-    pub fn reply(self, reply: Result<Reply, ApiError>) {
-        let _ = self.reply.send(reply);
-    }
-}
-
 /// Passes requests to the main loop.
 struct MainLoopControl(mpsc::Sender<Event>);
 
@@ -64,8 +51,7 @@ impl Control for MainLoopControl {
     fn execute(&self, request: Request) -> ReplyFuture {
         let events = self.0.clone();
         Box::pin(async move {
-            let (reply, replied) = oneshot::channel();
-            let event = Event::Control(ControlRequest { request, reply });
+            let (event, replied) = ControlRequest::event(request);
             let is_sent = events.send(event).await.is_ok();
             let ended = || ApiError::new(503, "the server has stopped");
             if !is_sent {

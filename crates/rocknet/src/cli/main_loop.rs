@@ -13,27 +13,11 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use super::control::ControlRequest;
+use super::event::Event;
 use super::launch::ConfigSource;
 use super::reload::{self, StartSettings};
 use super::{ExitStatus, Failure, print, print_error, print_warning};
 use crate::console::{self, ConsoleLine};
-
-/// An event of the main loop.
-pub enum Event {
-    /// SIGHUP: read the configuration again.
-    Reload,
-    /// SIGUSR1: reopen the log files.
-    Reopen,
-    /// SIGTERM or SIGINT.
-    Stop,
-    /// A typed line.
-    Line(ConsoleLine),
-    /// A request of the control API.
-    Control(ControlRequest),
-    /// The server has stopped; true if no connection was cut.
-    Stopped(bool),
-}
 
 /// State of the main loop.
 pub struct MainLoop {

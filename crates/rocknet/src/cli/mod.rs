@@ -5,6 +5,7 @@ pub mod check;
 pub mod completions;
 mod control;
 pub mod doctor;
+mod event;
 mod exit;
 pub mod explain;
 pub mod fmt;

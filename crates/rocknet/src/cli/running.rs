@@ -24,8 +24,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::control;
+use super::event::Event;
 use super::launch::{ConfigSource, LaunchOptions};
-use super::main_loop::{Event, MAX_EVENTS, MainLoop, catch_signals, read_commands};
+use super::main_loop::{MAX_EVENTS, MainLoop, catch_signals, read_commands};
 use super::reload::{self, StartSettings};
 use super::search::resolved;
 use super::{Failure, banner, print, print_report, print_warning, trust};

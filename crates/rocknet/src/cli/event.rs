@@ -1,0 +1,41 @@
+//! Events of the main loop: signals, typed lines, and requests of the control API.
+
+use rocknet_control::api::{ApiError, Reply, Request};
+use tokio::sync::oneshot;
+
+use crate::console::ConsoleLine;
+
+/// An event of the main loop.
+pub enum Event {
+    /// SIGHUP: read the configuration again.
+    Reload,
+    /// SIGUSR1: reopen the log files.
+    Reopen,
+    /// SIGTERM or SIGINT.
+    Stop,
+    /// A typed line.
+    Line(ConsoleLine),
+    /// A request of the control API.
+    Control(ControlRequest),
+    /// The server has stopped; true if no connection was cut.
+    Stopped(bool),
+}
+
+/// Request of the control API, whose client waits for the reply.
+pub struct ControlRequest {
+    pub request: Request,
+    reply: oneshot::Sender<Result<Reply, ApiError>>,
+}
+
+impl ControlRequest {
+    /// Creates the event of a request, and returns it with the receiver of the reply.
+    pub fn event(request: Request) -> (Event, oneshot::Receiver<Result<Reply, ApiError>>) {
+        let (reply, replied) = oneshot::channel();
+        (Event::Control(ControlRequest { request, reply }), replied)
+    }
+
+    /// Sends the reply. The client may have disconnected.
+    pub fn reply(self, reply: Result<Reply, ApiError>) {
+        let _ = self.reply.send(reply);
+    }
+}
