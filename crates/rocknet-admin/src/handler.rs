@@ -2,39 +2,53 @@
 
 use std::sync::Arc;
 
-use rocknet_control::api::{ApiError, ENDPOINTS, Endpoint, JSON, MAX_REQUEST_BODY, Reply};
-use rocknet_handler::exchange::{Exchange, RequestBody};
+use rocknet_control::api::{ApiError, ENDPOINTS, Endpoint, JSON, MAX_REQUEST_BODY, Method, OPEN_METRICS, Reply};
+use rocknet_handler::exchange::{Client, Exchange, RequestBody};
 use rocknet_handler::response::{ErrorPage, Response};
 use rocknet_handler::{Handler, HandlerFuture, respond_with};
-use rocknet_proto::Status;
+use rocknet_proto::{KnownField, Status};
 
+use crate::tokens::{Failures, Permission, Tokens};
 use crate::{Control, guard};
 
 /// Responds to the requests of the API.
 pub struct AdminHandler<C> {
-    control: Arc<C>,
+    shared: Arc<Shared<C>>,
+}
+
+struct Shared<C> {
+    control: C,
+    tokens: Option<Tokens>,
+    failures: Failures,
 }
 
 impl<C: Control> AdminHandler<C> {
-    /// Creates the handler. `control` executes the requests.
-    pub fn new(control: C) -> AdminHandler<C> {
+    /// Creates the handler. `control` executes the requests. `tokens` admit requests that arrive over TCP; without
+    /// them, only requests over a Unix socket are admitted.
+    pub fn new(control: C, tokens: Option<Tokens>) -> AdminHandler<C> {
         AdminHandler {
-            control: Arc::new(control),
+            shared: Arc::new(Shared {
+                control,
+                tokens,
+                failures: Failures::default(),
+            }),
         }
     }
 }
 
 impl<C: Control> Handler for AdminHandler<C> {
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
-        let control = Arc::clone(&self.control);
+        let shared = Arc::clone(&self.shared);
         respond_with(async move {
-            match reply(&*control, exchange).await {
+            match shared.reply(exchange).await {
+                Ok(Reply::Metrics(text)) => with_type(Status::OK, OPEN_METRICS, text.into_bytes()),
                 Ok(reply) => json(Status::OK, &reply),
                 Err(Rejected { error, allow }) => {
                     let status = Status::new(error.status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
                     let response = json(status, &error);
                     match allow {
                         Some(allow) => response.with("Allow", allow),
+                        None if status.code() == 401 => response.with("WWW-Authenticate", "Bearer"),
                         None => response,
                     }
                 }
@@ -59,14 +73,34 @@ impl From<ApiError> for Rejected {
     }
 }
 
-async fn reply(control: &impl Control, mut exchange: Exchange) -> Result<Reply, Rejected> {
-    let request = exchange.request.view();
-    let method = exchange.request.view().method.as_str().unwrap_or_default();
-    guard::check(&request, !exchange.body.is_empty())?;
-    let endpoint = find(method, &exchange.path)?;
-    let body = read(&mut exchange.body).await?;
-    let request = endpoint.parse(&body)?;
-    Ok(control.execute(request).await?)
+impl<C: Control> Shared<C> {
+    async fn reply(&self, mut exchange: Exchange) -> Result<Reply, Rejected> {
+        let request = exchange.request.view();
+        let method = exchange.request.view().method.as_str().unwrap_or_default();
+        guard::check(&request, !exchange.body.is_empty())?;
+        let permission = self.permission(&exchange)?;
+        let endpoint = find(method, &exchange.path)?;
+        if permission == Permission::Read && endpoint.method != Method::Get {
+            return Err(ApiError::new(403, "this token does not permit changes").into());
+        }
+        let body = read(&mut exchange.body).await?;
+        let request = endpoint.parse(&body)?;
+        Ok(self.control.execute(request).await?)
+    }
+
+    /// Returns the permission of the client. A client of the Unix socket has every permission, because the file system
+    /// has admitted it.
+    fn permission(&self, exchange: &Exchange) -> Result<Permission, ApiError> {
+        if exchange.peer == Client::Local {
+            return Ok(Permission::Full);
+        }
+        let authorization = exchange.request.view().fields.get(KnownField::Authorization);
+        let tokens = self.tokens.as_ref();
+        tokens
+            .zip(authorization)
+            .and_then(|(tokens, value)| tokens.permission(value))
+            .ok_or_else(|| self.failures.count(exchange.services.clock.uptime_ms()))
+    }
 }
 
 fn find(method: &str, path: &str) -> Result<&'static Endpoint, Rejected> {
@@ -107,9 +141,12 @@ async fn read(body: &mut RequestBody) -> Result<Vec<u8>, ApiError> {
 }
 
 fn json(status: Status, value: &impl serde::Serialize) -> Response {
-    let body = serde_json::to_vec(value).unwrap_or_default();
+    with_type(status, JSON, serde_json::to_vec(value).unwrap_or_default())
+}
+
+fn with_type(status: Status, media_type: &str, body: Vec<u8>) -> Response {
     let mut response = Response::new(status)
-        .with("Content-Type", JSON)
+        .with("Content-Type", media_type)
         .with("Cache-Control", "no-store")
         .with("X-Content-Type-Options", "nosniff")
         .body(body);

@@ -1,7 +1,7 @@
 //! Control API of a running server: a handler that passes requests to the program and returns its replies as JSON.
 //!
 //! ```text
-//! request ─▶ guard.rs: host, origin, media type ─▶ endpoints of rocknet-control ─▶ Control::execute ─▶ reply as JSON
+//! request ─▶ guard.rs: host, origin, media type ─▶ tokens.rs, except on a Unix socket ─▶ endpoints of rocknet-control ─▶ Control::execute ─▶ reply as JSON
 //! ```
 //! The requests and replies are those of `rocknet-control`. The program implements [`Control`].
 #![deny(missing_docs)]
@@ -9,6 +9,7 @@
 
 mod guard;
 mod handler;
+mod tokens;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,6 +17,7 @@ use std::pin::Pin;
 use rocknet_control::api::{ApiError, Reply, Request};
 
 pub use handler::AdminHandler;
+pub use tokens::Tokens;
 
 /// Future of the reply to a request.
 pub type ReplyFuture = Pin<Box<dyn Future<Output = Result<Reply, ApiError>>>>;

@@ -13,7 +13,10 @@ use crate::status::Status;
 /// Maximum size in bytes of the body of a request.
 pub const MAX_REQUEST_BODY: usize = 64 * 1024;
 
-/// Media type of all bodies.
+/// Media type of the metrics (OpenMetrics 1.0).
+pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Media type of all other bodies.
 pub const JSON: &str = "application/json";
 
 /// Request to a running server.
@@ -27,6 +30,8 @@ pub enum Request {
     Reload,
     /// Finishes the requests in progress and ends the server; the reply is [`Done`].
     Stop,
+    /// Queries the metrics; the reply is text in the format of OpenMetrics.
+    Metrics,
     /// Queries the level of the error log; the reply is a [`LogLevel`].
     LogLevel,
     /// Changes the level of the error log until the next reload; the reply is the new [`LogLevel`].
@@ -43,6 +48,8 @@ pub enum Reply {
     Sites(Vec<SiteSummary>),
     /// Message about a completed or accepted instruction.
     Done(Done),
+    /// Metrics as text. They are not sent as JSON.
+    Metrics(String),
     /// Level of the error log.
     LogLevel(LogLevel),
 }
@@ -163,7 +170,7 @@ impl Method {
 pub struct Endpoint {
     /// Method.
     pub method: Method,
-    /// Path, which begins with `/api/`.
+    /// Path.
     pub path: &'static str,
     /// Description in one line.
     pub summary: &'static str,
@@ -232,8 +239,15 @@ const SET_LOG_LEVEL: Endpoint = Endpoint::new(
     },
 );
 
+const METRICS: Endpoint = Endpoint::new(
+    Method::Get,
+    "/metrics",
+    "Metrics in the format of OpenMetrics.",
+    |body| without_body(body, Request::Metrics),
+);
+
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 6] = [&STATUS, &SITES, &RELOAD, &STOP, &LOG_LEVEL, &SET_LOG_LEVEL];
+pub const ENDPOINTS: [&Endpoint; 7] = [&STATUS, &SITES, &RELOAD, &STOP, &METRICS, &LOG_LEVEL, &SET_LOG_LEVEL];
 
 impl Request {
     /// Returns the endpoint of the request.
@@ -243,6 +257,7 @@ impl Request {
             Request::Sites => &SITES,
             Request::Reload => &RELOAD,
             Request::Stop => &STOP,
+            Request::Metrics => &METRICS,
             Request::LogLevel => &LOG_LEVEL,
             Request::SetLogLevel(_) => &SET_LOG_LEVEL,
         }
@@ -252,7 +267,12 @@ impl Request {
     pub fn body(&self) -> Option<String> {
         match *self {
             Request::SetLogLevel(level) => serde_json::to_string(&LogLevel { level }).ok(),
-            Request::Status | Request::Sites | Request::Reload | Request::Stop | Request::LogLevel => None,
+            Request::Status
+            | Request::Sites
+            | Request::Reload
+            | Request::Stop
+            | Request::Metrics
+            | Request::LogLevel => None,
         }
     }
 }
@@ -280,6 +300,7 @@ mod tests {
             Request::Sites,
             Request::Reload,
             Request::Stop,
+            Request::Metrics,
             Request::LogLevel,
             Request::SetLogLevel(Level::Debug),
         ];

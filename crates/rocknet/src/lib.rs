@@ -7,6 +7,7 @@
 pub mod accept_loop;
 pub mod backend;
 pub mod endpoint;
+pub mod exposition;
 pub mod filter;
 pub mod guard;
 pub mod handler;

@@ -16,6 +16,7 @@ use crate::backend::BackendChoice;
 use crate::blocking::Pool;
 use crate::certificates::{CertificateManager, state_folder};
 use crate::clock::uptime_ms;
+use crate::exposition;
 use crate::files::cache::{FileCache, most_open_files};
 use crate::files::open_folder::most_open_folders;
 use crate::gateway::accounts;
@@ -216,6 +217,11 @@ impl Server {
             http3_ports,
             ..report::status(&state.snapshot, &bound, &self.metrics, self.shared.cache.status())
         }
+    }
+
+    /// Returns the metrics in the text format of OpenMetrics.
+    pub fn metrics(&self) -> String {
+        exposition::render(&self.status(), &self.metrics.durations())
     }
 
     /// Returns the sites with their URLs and handlers.

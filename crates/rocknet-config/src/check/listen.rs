@@ -1,7 +1,7 @@
 //! Checks the listeners of a site: ports, addresses with ports, Unix sockets.
 
 use std::collections::HashSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::context::Check;
 use crate::file::{Node, Text, Value};
@@ -141,6 +141,34 @@ fn listener(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Opti
         tcp(check, written, bind_address, address, span)?
     };
     Some((listen, scheme))
+}
+
+/// Reads an address of this machine that other machines cannot reach. A bare port is a port of 127.0.0.1.
+pub(super) fn loopback(check: &mut Check<'_>, node: &Node) -> Option<SocketAddr> {
+    const HELP: &str = "write a port, \"127.0.0.1:7625\" or \"[::1]:7625\"";
+    match listener(check, node, Some(Ipv4Addr::LOCALHOST.into()))? {
+        (
+            Listen::Tcp {
+                address: Some(ip),
+                port,
+            },
+            ListenScheme::Unspecified | ListenScheme::Http,
+        ) if ip.is_loopback() => Some(SocketAddr::new(ip, port)),
+        (Listen::Tcp { .. }, ListenScheme::Https) => {
+            check.error(Code::BadValue, node.span, "`listen` of [admin] has no TLS", HELP);
+            None
+        }
+        (Listen::Tcp { .. }, _) => {
+            let message = "`listen` of [admin] takes an address that other machines cannot reach";
+            check.error(Code::Dangerous, node.span, message, HELP);
+            None
+        }
+        (Listen::Unix(_), _) => {
+            let message = "`listen` of [admin] takes no Unix socket";
+            check.error(Code::BadValue, node.span, message, "use `socket`");
+            None
+        }
+    }
 }
 
 fn tcp(

@@ -1,5 +1,6 @@
 //! Checks `[server]`, `[limits]`, `[log]` and `[cache]`.
 
+use super::listen;
 use crate::binding::{self, Section};
 use crate::choice::Choice;
 use crate::context::Check;
@@ -97,7 +98,9 @@ pub(super) fn admin(check: &mut Check<'_>, table: Option<&Table>) -> Admin {
     let socket = table.and_then(|table| table.node("socket"));
     let socket = socket
         .and_then(|node| path::word_or_file(check, "socket", node, ControlSocket::WORDS, "/run/rocknet/control.sock"));
+    let listen = table.and_then(|table| table.node("listen"));
     let mut admin = Admin {
+        listen: listen.and_then(|node| listen::loopback(check, node)),
         socket: socket.map_or_else(ControlSocket::default, |found| match found {
             WordOrFile::Word(word) => ControlSocket::of(word).unwrap_or_default(),
             WordOrFile::File(file) => ControlSocket::File(file),

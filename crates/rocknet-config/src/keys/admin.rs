@@ -34,6 +34,30 @@ pub(super) const KEYS: &[Key] = &[
     ))])
     .example("socket = \"/run/rocknet/control.sock\"")
     .foreign_names(&["stats socket"]),
-    Key::new("listen", &[Section::Admin], Kind::Any, "Address of the dashboard.")
-        .available(Availability::Later("the dashboard")),
+    Key::new(
+        "listen",
+        &[Section::Admin],
+        Kind::Either(&[
+            Kind::Integer { min: 1, max: 65_535 },
+            Kind::Text("address of this machine with a port, `127.0.0.1:PORT` or `[::1]:PORT`"),
+        ]),
+        "Address on which the control API is also served, for programs that cannot use a Unix socket, such as Prometheus. \
+         Requests need a token from the folder `admin` of the state folder: `token`, or `read-token` for requests that \
+         change nothing. A change takes effect after a restart.",
+    )
+    .sets(&[Target::Admin(bound!(
+        render | admin,
+        _ | match &admin.listen {
+            Some(address) => Rendered::text(&address.to_string()),
+            None => Rendered::Unset,
+        }
+    ))])
+    .example("listen = \"127.0.0.1:7625\""),
+    Key::new(
+        "password",
+        &[Section::Admin],
+        Kind::Any,
+        "Password for control from other machines.",
+    )
+    .available(Availability::Later("control from other machines")),
 ];

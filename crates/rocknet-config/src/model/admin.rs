@@ -1,5 +1,6 @@
 //! Settings of the control API.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::with_defaults::with_defaults;
@@ -22,7 +23,9 @@ with_defaults! {
     /// Settings of `[admin]`.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Admin {
-        /// Socket.
+        /// Unix socket.
         pub socket: ControlSocket = ControlSocket::default(),
+        /// Address of this machine, on which requests need a token; `None`: no address.
+        pub listen: Option<SocketAddr> = None,
     }
 }

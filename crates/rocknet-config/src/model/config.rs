@@ -43,7 +43,7 @@ impl Config {
             browse: true,
             ..Settings::default()
         };
-        Config::one_site(Mode::Dev, listen, settings)
+        Config::one_site(Mode::Dev, vec![listen], settings)
     }
 
     /// Returns the configuration of a new installation: one site in `dev` mode, without a root, which
@@ -53,12 +53,12 @@ impl Config {
             welcome_page: true,
             ..Settings::default()
         };
-        Config::one_site(Mode::Dev, listen, settings)
+        Config::one_site(Mode::Dev, vec![listen], settings)
     }
 
     /// Returns the configuration of a server whose responses come only from handlers that the program mounts: one site
     /// without a root, and one worker.
-    pub fn for_handlers(listen: Listen) -> Config {
+    pub fn for_handlers(listen: Vec<Listen>) -> Config {
         let mut config = Config::one_site(Mode::Prod, listen, Settings::default());
         config.server.workers = Workers::Count(1);
         config.server.blocking_threads = 1;
@@ -66,16 +66,16 @@ impl Config {
         config
     }
 
-    fn one_site(mode: Mode, listen: Listen, settings: Settings) -> Config {
+    fn one_site(mode: Mode, listen: Vec<Listen>, settings: Settings) -> Config {
         let limits = Limits::default();
-        let name = match &listen {
-            Listen::Tcp { port, .. } => format!(":{port}"),
-            Listen::Unix(_) => "default".to_owned(),
+        let name = match &listen[..] {
+            [Listen::Tcp { port, .. }] => format!(":{port}"),
+            _ => "default".to_owned(),
         };
         let site = Site {
             name,
             names: Vec::new(),
-            listen: vec![listen],
+            listen,
             secure: Vec::new(),
             tls: None,
             http3: Http3::default(),

@@ -111,6 +111,7 @@ impl MainLoop {
                 }),
             // `run` handles it, because it takes the server.
             Request::Stop => Err(ApiError::new(503, "the server is stopping")),
+            Request::Metrics => Ok(Reply::Metrics(server.metrics())),
             Request::LogLevel => self.log_level(None),
             Request::SetLogLevel(level) => self.log_level(Some(level)),
         }

@@ -23,7 +23,7 @@ use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::control;
+use super::control::{self, ControlAddresses};
 use super::event::Event;
 use super::launch::{ConfigSource, LaunchOptions};
 use super::main_loop::{MAX_EVENTS, MainLoop, catch_signals, read_commands};
@@ -84,24 +84,16 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         scripts: &scripts,
         error_log: None,
     };
-    // Of a server without a configuration, only the environment can name the socket: several may run at a time.
-    let socket = match options.source {
-        ConfigSource::File(_) => control::socket(&config, &state.folder),
-        ConfigSource::ServedFolder | ConfigSource::WelcomePage => control::socket_of_environment().flatten(),
+    let addresses = match options.source {
+        ConfigSource::File(_) => ControlAddresses::new(&config, &state.folder),
+        ConfigSource::ServedFolder | ConfigSource::WelcomePage => ControlAddresses::of_environment(&state.folder),
     };
     let server = Server::start(config, Vec::new(), &mut hooks).map_err(NotStarted::Start)?;
     tracing::debug!("{}", server.backend());
     let error_log = hooks.error_log;
-    let control = socket.and_then(|socket| {
-        let started = control::start(&socket, sender.clone());
-        started
-            .inspect_err(|error| {
-                let path = socket.display();
-                tracing::warn!(
-                    "commands such as `rocknet status` are not available: the control socket {path}: {error}"
-                );
-            })
-            .ok()
+    let control = control::start(&addresses, sender.clone()).unwrap_or_else(|error| {
+        tracing::warn!("commands such as `rocknet status` are not available: the control socket {addresses}: {error}");
+        None
     });
     let has_console = options.console || is_terminal(StandardStream::Input);
     Ok(RunningServer {

@@ -47,6 +47,14 @@ impl Histogram {
         self.0.iter().map(Counter::get).sum()
     }
 
+    /// Returns the number of responses that took less than `1 << bits` microseconds. `bits`: at least 3. No bucket
+    /// contains durations on both sides of a power of two, so the number is exact.
+    pub fn count_below_power(&self, bits: u32) -> u64 {
+        let above = bits.saturating_sub(PART_BITS).min(MAX_BITS - PART_BITS);
+        let buckets = PARTS + above as usize * PARTS;
+        self.0[..buckets].iter().map(Counter::get).sum()
+    }
+
     /// Returns the duration in microseconds that `percent` of the responses did not exceed, rounded up to the end of
     /// its bucket; 0 without responses.
     pub fn quantile(&self, percent: u64) -> u64 {
@@ -165,6 +173,20 @@ mod tests {
         (0..99).for_each(|_| histogram.add(7));
         histogram.add(100_000);
         assert_eq!((histogram.quantile(99), histogram.quantile(100)), (7, 106_495));
+    }
+
+    #[test]
+    fn durations_below_a_power_of_two_are_counted_exactly() {
+        for bits in 3..=MAX_BITS {
+            let histogram = Histogram::default();
+            let bound = 1_u64 << bits;
+            for duration in [0, bound / 2, bound - 1, bound, bound + 1, u64::MAX] {
+                histogram.add(duration);
+            }
+            // Durations above the last bound share its bucket.
+            let expected = if bits == MAX_BITS { 6 } else { 3 };
+            assert_eq!(histogram.count_below_power(bits), expected, "{bits}");
+        }
     }
 
     #[test]

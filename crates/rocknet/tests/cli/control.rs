@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -157,6 +158,109 @@ fn exchange(dir: &ProgramFolder, request: &str) -> String {
     response
 }
 
+/// Sends a request to an address, and returns the status and the whole response.
+fn fetch(address: &str, request: &str, token: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!("{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    let head = match token {
+        "" => head,
+        token => format!("{head}Authorization: Bearer {token}\r\n"),
+    };
+    stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    (response[9..12].parse().unwrap(), response)
+}
+
+#[test]
+fn requests_over_tcp_need_a_token() {
+    let dir = ProgramFolder::new(&[("www/index.html", "home")]);
+    let text = format!("[server]\nstate = \"state\"\n[admin]\nlisten = \"127.0.0.1:0\"\n{SITE}");
+    dir.write("rocknet.toml", &text);
+    let mut tokens = Vec::new();
+    // The tokens survive a restart.
+    for _ in 0..2 {
+        let server = dir.serve(&["run"]);
+        let line = server.logged("the control API listens at http://");
+        let (_, rest) = line.split_once("http://").unwrap();
+        let address = rest.trim_end_matches(['/', '\x1b', '[', '0', 'm']);
+        let address = address.split('/').next().unwrap();
+        let read = ["token", "read-token"].map(|name| dir.read(&format!("state/admin/{name}")).trim().to_owned());
+        let [full, read_only] = &read;
+        assert_eq!((full.len(), read_only.len()), (64, 64));
+        assert_ne!(full, read_only);
+        let mode = fs::metadata(dir.path().join("state/admin/token"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+        for (request, token, expected) in [
+            ("GET /api/status", "", 401),
+            ("GET /metrics", "", 401),
+            ("GET /nothing", "", 401),
+            ("GET /api/status", "0000", 401),
+            ("GET /api/status", full, 200),
+            ("GET /api/status", read_only, 200),
+            ("GET /metrics", read_only, 200),
+            ("POST /api/reload", read_only, 403),
+            ("POST /api/stop", read_only, 403),
+            ("POST /api/reload", full, 200),
+        ] {
+            let (status, response) = fetch(address, request, token);
+            assert_eq!(status, expected, "{request} {token}: {response}");
+            assert_eq!(
+                response.contains("\r\nWWW-Authenticate: Bearer\r\n"),
+                expected == 401,
+                "{response}"
+            );
+        }
+        let wrong = (0..30)
+            .map(|_| fetch(address, "GET /api/status", "0000").0)
+            .collect::<Vec<_>>();
+        assert_eq!((wrong[0], wrong[29]), (401, 429));
+        assert_eq!(fetch(address, "GET /api/status", full).0, 200);
+        tokens.push(read);
+        server.signal(Signal::TERM);
+        assert_eq!(server.wait(), Some(0));
+    }
+    assert_eq!(tokens[0], tokens[1]);
+    for (listen, message) in [
+        ("\"0.0.0.0:7625\"", "takes an address that other machines cannot reach"),
+        ("\"[::]:7625\"", "takes an address that other machines cannot reach"),
+        ("\"https://127.0.0.1:7625\"", "has no TLS"),
+        ("\"unix:/run/x\"", "takes no Unix socket"),
+        ("0", "`listen`"),
+    ] {
+        dir.write("rocknet.toml", &format!("[admin]\nlisten = {listen}\n{SITE}"));
+        let output = dir.run(&["check"]);
+        assert_eq!(output.code, Some(78), "{listen}: {output:?}");
+        assert!(
+            output.err.contains(message) || output.out.contains(message),
+            "{listen}: {output:?}"
+        );
+    }
+}
+
+#[test]
+fn metrics_are_text() {
+    let dir = home();
+    let server = dir.serve(&["run"]);
+    server.get("/");
+    server.get("/missing");
+    let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let response = exchange(&dir, request);
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+    for line in [
+        "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n",
+        "\nrocknet_requests_total 2\n",
+        "\nrocknet_responses_total{class=\"4xx\"} 1\n",
+        "\nrocknet_response_duration_seconds_bucket{site=\"default\",le=\"+Inf\"} 2\n",
+        "\n# EOF\n",
+    ] {
+        assert!(response.contains(line), "{line:?} in {response}");
+    }
+}
+
 #[test]
 fn every_endpoint_rejects_what_is_not_for_it() {
     use rocknet_control::api::ENDPOINTS;
@@ -198,7 +302,7 @@ fn every_endpoint_rejects_what_is_not_for_it() {
             "{response}"
         );
     }
-    for path in ["/", "/api", "/api/", "/api/status/", "/api/STATUS", "/metrics"] {
+    for path in ["/", "/api", "/api/", "/api/status/", "/api/STATUS", "/metrics/"] {
         assert_eq!(send("GET", path, "localhost", "", "").0, 404, "{path}");
     }
     let large = "1".repeat(100_000);

@@ -1,0 +1,116 @@
+//! Tokens that clients without a Unix socket present, and the throttle of wrong ones.
+
+use std::sync::{Mutex, PoisonError};
+
+use rocknet_control::api::ApiError;
+use subtle::ConstantTimeEq;
+
+/// Maximum number of wrong tokens in [`WINDOW_MS`]. Tokens cannot be guessed; the bound keeps a misconfigured client from
+/// filling logs and time.
+const MAX_FAILURES: u32 = 20;
+/// Duration in milliseconds for which wrong tokens are counted.
+const WINDOW_MS: u64 = 60_000;
+
+/// The two tokens of a server.
+pub struct Tokens {
+    /// Admits every request.
+    pub full: String,
+    /// Admits requests that change nothing.
+    pub read: String,
+}
+
+/// Requests that a client may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permission {
+    /// Every request.
+    Full,
+    /// Requests that change nothing.
+    Read,
+}
+
+impl Tokens {
+    /// Returns the permission of the value of an Authorization field (RFC 6750 §2.1).
+    pub fn permission(&self, authorization: &[u8]) -> Option<Permission> {
+        let (scheme, token) = authorization.split_at_checked(7)?;
+        if !scheme.eq_ignore_ascii_case(b"bearer ") {
+            return None;
+        }
+        let is = |known: &str| bool::from(known.as_bytes().ct_eq(token)) && !known.is_empty();
+        if is(&self.full) {
+            Some(Permission::Full)
+        } else if is(&self.read) {
+            Some(Permission::Read)
+        } else {
+            None
+        }
+    }
+}
+
+/// Counts wrong tokens of all clients together.
+#[derive(Default)]
+pub struct Failures(Mutex<Window>);
+
+#[derive(Default)]
+struct Window {
+    began_ms: u64,
+    count: u32,
+}
+
+impl Failures {
+    /// Counts a wrong token, and returns the error to send: 401, or 429 above the limit. A valid token is always
+    /// accepted.
+    pub fn count(&self, now_ms: u64) -> ApiError {
+        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if now_ms.saturating_sub(window.began_ms) >= WINDOW_MS {
+            *window = Window {
+                began_ms: now_ms,
+                count: 0,
+            };
+        }
+        window.count = window.count.saturating_add(1);
+        if window.count > MAX_FAILURES {
+            ApiError::new(429, "too many requests with a wrong token; wait a minute")
+        } else {
+            ApiError::new(401, "the request needs a token: `Authorization: Bearer TOKEN`")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_give_permissions() {
+        let tokens = Tokens {
+            full: "aaaa".into(),
+            read: "bbbb".into(),
+        };
+        for (value, expected) in [
+            ("Bearer aaaa", Some(Permission::Full)),
+            ("bearer bbbb", Some(Permission::Read)),
+            ("Bearer aaab", None),
+            ("Bearer aaaaa", None),
+            ("Bearer  aaaa", None),
+            ("Bearer ", None),
+            ("Basic aaaa", None),
+            ("", None),
+        ] {
+            assert_eq!(tokens.permission(value.as_bytes()), expected, "{value:?}");
+        }
+        let none = Tokens {
+            full: String::new(),
+            read: String::new(),
+        };
+        assert_eq!(none.permission(b"Bearer "), None);
+    }
+
+    #[test]
+    fn wrong_tokens_are_throttled() {
+        let failures = Failures::default();
+        let count = |now| failures.count(now).status;
+        assert!((0..MAX_FAILURES).all(|at| count(at.into()) == 401));
+        assert_eq!(count(WINDOW_MS - 1), 429);
+        assert_eq!(count(WINDOW_MS + 100), 401);
+    }
+}
