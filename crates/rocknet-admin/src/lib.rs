@@ -1,7 +1,8 @@
 //! Control API of a running server: a handler that passes requests to the program and returns its replies as JSON.
 //!
 //! ```text
-//! request ─▶ guard.rs: host, origin, media type ─▶ tokens.rs, except on a Unix socket ─▶ endpoints of rocknet-control ─▶ Control::execute ─▶ reply as JSON
+//! request ─▶ guard.rs: host, origin, media type ─▶ tokens.rs, except on a Unix socket
+//!         ─▶ endpoints of rocknet-control ─▶ Control::execute ─▶ reply as JSON
 //! ```
 //! The requests and replies are those of `rocknet-control`. The program implements [`Control`].
 #![deny(missing_docs)]

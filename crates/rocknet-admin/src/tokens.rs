@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use rocknet_control::api::ApiError;
 use subtle::ConstantTimeEq;
 
-/// Maximum number of wrong tokens in [`WINDOW_MS`]. Tokens cannot be guessed; the bound keeps a misconfigured client from
-/// filling logs and time.
+/// Maximum number of wrong tokens in [`WINDOW_MS`]. Tokens cannot be guessed; the bound keeps a misconfigured client
+/// from filling logs and time.
 const MAX_FAILURES: u32 = 20;
 /// Duration in milliseconds for which wrong tokens are counted.
 const WINDOW_MS: u64 = 60_000;

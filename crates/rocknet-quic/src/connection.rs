@@ -303,8 +303,8 @@ impl Connection {
     }
 }
 
-/// Number of congestion windows of bytes that are kept: one in flight, one to be sent, and one that was received after a
-/// lost datagram. `quinn-proto` keeps the last one until the datagram has been sent again and acknowledged.
+/// Number of congestion windows of bytes that are kept: one in flight, one to be sent, and one that was received after
+/// a lost datagram. `quinn-proto` keeps the last one until the datagram has been sent again and acknowledged.
 const WINDOWS_KEPT: u64 = 3;
 
 /// Returns the limit for bytes that are kept, by the congestion window.
