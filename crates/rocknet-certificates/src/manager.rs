@@ -228,6 +228,9 @@ fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPatter
     }
 }
 
+/// State folder of servers that root starts.
+pub const SYSTEM_STATE_FOLDER: &str = "/var/lib/rocknet";
+
 /// Returns the state folder: `server.state`, or the default for the account of this process.
 ///
 /// Call this function once, before the process drops root privileges, and pass the result on. Afterwards the process
@@ -237,7 +240,7 @@ pub fn state_folder(config: &Config) -> PathBuf {
         let base = std::env::var_os(variable).filter(|value| !value.is_empty())?;
         Some(PathBuf::from(base).join(path))
     };
-    let system = || PathBuf::from("/var/lib/rocknet");
+    let system = || PathBuf::from(SYSTEM_STATE_FOLDER);
     config.server.state.clone().unwrap_or_else(|| {
         if rocknet_io::privileges::is_root() {
             return system();

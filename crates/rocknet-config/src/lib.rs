@@ -107,8 +107,16 @@ pub fn check(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
 
 /// Reads a file as [`load`] does, and returns the configuration even if it has errors: a value with an error has its
 /// default, or is missing. For commands that need few values of a file that is being edited.
-pub fn load_despite_errors(path: &Path, env: &dyn Environment) -> Config {
-    read_all(env, Purpose::Start, |reader| reader.file(path)).0
+///
+/// # Errors
+///
+/// Returns the report if the file cannot be read.
+pub fn load_despite_errors(path: &Path, env: &dyn Environment) -> Result<Config, Report> {
+    let (config, report, _) = read_all(env, Purpose::Start, |reader| reader.file(path));
+    if config.files.is_empty() {
+        return Err(report);
+    }
+    Ok(config)
 }
 
 /// Reads a text as [`load`] reads a file. `name`: absolute path of the file that the text represents. Relative paths in

@@ -12,8 +12,9 @@ use serde::de::DeserializeOwned;
 
 use crate::api::{ApiError, JSON, Request};
 
-/// Maximum wait for a reply. A reload of a large configuration takes seconds.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum wait for a reply, longer than the server waits for its own handler. A reload of a large configuration takes
+/// seconds.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Maximum size of a reply in bytes: the sites of a server with 50,000 of them.
 const MAX_REPLY: usize = 32 << 20;
@@ -164,7 +165,7 @@ impl fmt::Display for ClientError {
                 socket.display()
             ),
             ClientError::Io(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                f.write_str("the server did not reply in time")
+                f.write_str("the server did not reply in time; it may still carry out the request")
             }
             ClientError::Io(error) => write!(f, "the connection to the server has failed: {error}"),
             ClientError::Invalid(what) => write!(f, "the reply of the server is not valid: {what}"),

@@ -1,6 +1,7 @@
 //! State of a running server, for the command `status` and for charts.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,9 @@ pub struct Status {
     pub uptime_s: u64,
     /// Mode of the server.
     pub mode: Mode,
+    /// Absolute path of the configuration file; `None` for a server without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_file: Option<PathBuf>,
     /// Listening addresses as URLs or socket paths, ordered by port.
     pub listeners: Vec<String>,
     /// Number of workers of all listeners.
@@ -244,6 +248,7 @@ mod tests {
             pid: 4711,
             uptime_s: 93_784,
             mode: Mode::Dev,
+            config_file: Some("/etc/rocknet/rocknet.toml".into()),
             listeners: vec!["http://0.0.0.0:80".into(), "http://[::]:80".into()],
             workers: 8,
             connections_open: 12,

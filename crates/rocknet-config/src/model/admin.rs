@@ -9,7 +9,7 @@ use crate::choice::choice;
 choice! {
     /// Unix socket of the control API.
     pub enum ControlSocket {
-        Auto = "auto", "`control.sock` in the state folder";
+        Auto = "auto", "`admin/control.sock` in the state folder";
         Off = "off", "no socket: the server is controlled by signals only";
     }
     with {

@@ -1,12 +1,13 @@
 //! The whole configuration, read from files or built in memory.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::admin::Admin;
 use super::http3::Http3;
 use super::limits::Limits;
-use super::log::{AccessLog, Log};
-use super::server::{Cache, Mode, Server, Workers};
+use super::log::{AccessLog, Log, LogTarget};
+use super::server::{Cache, IoBackend, Mode, Server, Workers};
 use super::settings::Settings;
 use super::site::{Listen, Site};
 use super::source_span::SourceSpan;
@@ -56,13 +57,17 @@ impl Config {
         Config::one_site(Mode::Dev, vec![listen], settings)
     }
 
-    /// Returns the configuration of a server whose responses come only from handlers that the program mounts: one site
-    /// without a root, and one worker.
+    /// Returns the configuration of a small server whose responses come only from handlers that the program mounts: one
+    /// site without a root, one worker, few connections, and no log.
     pub fn for_handlers(listen: Vec<Listen>) -> Config {
         let mut config = Config::one_site(Mode::Prod, listen, Settings::default());
         config.server.workers = Workers::Count(1);
         config.server.blocking_threads = 1;
+        config.server.backend = IoBackend::Epoll;
         config.cache.memory = 0;
+        config.log.errors = LogTarget::Off;
+        config.limits.connections = Some(64);
+        config.limits.shutdown = Duration::from_secs(1);
         config
     }
 

@@ -7,27 +7,36 @@
 use std::fs::DirBuilder;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use aws_lc_rs::rand;
 use rocknet::certificates::storage::{Access, FileStorage, Storage};
+use rocknet::certificates::{SYSTEM_STATE_FOLDER, state_folder};
 use rocknet::server::{Server, StartError};
 use rocknet::snapshot::Mount;
 use rocknet_admin::{AdminHandler, Control, ReplyFuture, Tokens};
 use rocknet_config::Config;
 use rocknet_config::model::{ControlSocket, Listen, Pattern};
 use rocknet_control::api::{ApiError, Request};
+use rocknet_io::privileges::User;
 use tokio::sync::mpsc;
 
+use super::Failure;
 use super::event::{ControlRequest, Event};
 
 /// Name of the socket in the state folder.
-const SOCKET_NAME: &str = "control.sock";
+const SOCKET_NAME: &str = "admin/control.sock";
 
 /// Environment variable with the path of the socket, for servers and for commands. `off`: no socket.
 const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
+
+/// Attempts to lock a token, and the pause between them. The other server holds the lock for one write.
+const LOCK_ATTEMPTS: u32 = 50;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Random bytes of a token, which is written in hexadecimal digits.
 const TOKEN_BYTES: usize = 32;
@@ -42,6 +51,24 @@ pub fn socket(config: &Config, state: &Path) -> Option<PathBuf> {
         ControlSocket::Auto => Some(state.join(SOCKET_NAME)),
         ControlSocket::File(path) => Some(path.clone()),
     }
+}
+
+/// Returns the sockets at which the server of a configuration may listen, the most likely first.
+///
+/// # Errors
+///
+/// Fails if the socket is switched off.
+pub fn sockets(config: &Config) -> Result<Vec<PathBuf>, Failure> {
+    let own = state_folder(config);
+    let Some(first) = socket(config, &own) else {
+        let message = "the control socket is switched off: `admin.socket` or ROCKNET_SOCKET is \"off\"";
+        return Err(Failure::Failed(message.to_owned()));
+    };
+    let is_default = first == own.join(SOCKET_NAME) && config.server.state.is_none();
+    // A server that was started by another account uses the folder of the system, or of that account.
+    let system = is_default.then(|| Path::new(SYSTEM_STATE_FOLDER).join(SOCKET_NAME));
+    let system = system.filter(|system| *system != first);
+    Ok(std::iter::once(first).chain(system).collect())
 }
 
 /// Returns the value of the environment variable if it is set. The inner `None` switches the socket off.
@@ -97,58 +124,69 @@ impl ControlAddresses {
     }
 }
 
-impl std::fmt::Display for ControlAddresses {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let socket = self.socket.as_ref().map(|socket| socket.display().to_string());
-        let listen = self.listen.map(|address| address.to_string());
-        f.write_str(&socket.into_iter().chain(listen).collect::<Vec<_>>().join(", "))
+/// Starts the API at each of the addresses that can be used. An address that another server uses, or that cannot be
+/// created, is logged as a warning. The folder of the socket and the tokens are created if they do not exist.
+pub fn start(addresses: &ControlAddresses, events: &mpsc::Sender<Event>) -> Vec<Server> {
+    let socket = addresses
+        .socket
+        .as_ref()
+        .map(|socket| (socket.display().to_string(), start_socket(socket, events)));
+    let listen = addresses
+        .listen
+        .map(|address| (address.to_string(), start_tcp(address, &addresses.state, events)));
+    let mut servers = Vec::new();
+    for (address, started) in socket.into_iter().chain(listen) {
+        match started {
+            Ok(server) => servers.push(server),
+            Err(error) => tracing::warn!("the control API is not available at {address}: {error}"),
+        }
     }
+    servers
 }
 
-/// Starts the API; `None` if it has no address. The folder of the socket and the tokens are created if they do not
-/// exist.
-///
-/// # Errors
-///
-/// Fails if another server uses an address, or if the socket or a token cannot be created.
-pub fn start(addresses: &ControlAddresses, events: mpsc::Sender<Event>) -> Result<Option<Server>, StartError> {
-    let mut listen = Vec::new();
-    if let Some(socket) = &addresses.socket {
-        create_folder(socket).map_err(StartError::Io)?;
-        listen.push(Listen::Unix(socket.clone()));
+fn start_socket(socket: &Path, events: &mpsc::Sender<Event>) -> Result<Server, StartError> {
+    create_folder(socket).map_err(StartError::Io)?;
+    start_at(Listen::Unix(socket.to_owned()), None, events)
+}
+
+fn start_tcp(address: SocketAddr, state: &Path, events: &mpsc::Sender<Event>) -> Result<Server, StartError> {
+    let tokens = Tokens {
+        full: token(state, "admin/token").map_err(StartError::Io)?,
+        read: token(state, "admin/read-token").map_err(StartError::Io)?,
+    };
+    let listen = Listen::Tcp {
+        address: Some(address.ip()),
+        port: address.port(),
+    };
+    let server = start_at(listen, Some(tokens), events)?;
+    for (_, address, _) in server.listeners() {
+        tracing::info!("the control API listens at http://{address}/");
     }
-    let mut tokens = None;
-    if let Some(address) = addresses.listen {
-        tokens = Some(Tokens {
-            full: token(&addresses.state, "admin/token").map_err(StartError::Io)?,
-            read: token(&addresses.state, "admin/read-token").map_err(StartError::Io)?,
-        });
-        listen.push(Listen::Tcp {
-            address: Some(address.ip()),
-            port: address.port(),
-        });
-    }
-    if listen.is_empty() {
-        return Ok(None);
-    }
-    let config = Config::for_handlers(listen);
+    Ok(server)
+}
+
+fn start_at(listen: Listen, tokens: Option<Tokens>, events: &mpsc::Sender<Event>) -> Result<Server, StartError> {
+    let config = Config::for_handlers(vec![listen]);
     let mount = Mount {
         site: config.sites[0].name.clone(),
         pattern: Pattern::Prefix("/".to_owned()),
-        handler: Arc::new(AdminHandler::new(MainLoopControl(events), tokens)),
+        handler: Arc::new(AdminHandler::new(MainLoopControl(events.clone()), tokens)),
     };
-    let server = Server::start(config, vec![mount], &mut ())?;
-    for (_, address, _) in server.listeners() {
-        if address.port().is_some() {
-            tracing::info!("the control API listens at http://{address}/");
-        }
-    }
-    Ok(Some(server))
+    Server::start(config, vec![mount], &mut ())
 }
 
 /// Reads a token from the state folder, and creates it first if it does not exist.
 fn token(state: &Path, name: &str) -> io::Result<String> {
     let storage = FileStorage::new(state);
+    // Another server with the same state folder may create the token at the same time.
+    let mut lock = storage.lock(name)?;
+    for _ in 0..LOCK_ATTEMPTS {
+        if lock.is_some() {
+            break;
+        }
+        thread::sleep(LOCK_PAUSE);
+        lock = storage.lock(name)?;
+    }
     if let Some(found) = storage.read(name)? {
         let token = String::from_utf8_lossy(&found).trim().to_owned();
         if token.len() < 2 * TOKEN_BYTES {
@@ -165,9 +203,26 @@ fn token(state: &Path, name: &str) -> io::Result<String> {
     Ok(token)
 }
 
+/// Creates the folder of the socket if it does not exist. In the state folder, it is for the server's user only;
+/// elsewhere, its group may enter too.
 fn create_folder(socket: &Path) -> io::Result<()> {
     match socket.parent() {
-        Some(folder) if !folder.exists() => DirBuilder::new().recursive(true).mode(0o700).create(folder),
+        Some(folder) if !folder.exists() => {
+            let mode = if socket.ends_with(SOCKET_NAME) { 0o700 } else { 0o750 };
+            DirBuilder::new().recursive(true).mode(mode).create(folder)
+        }
         _ => Ok(()),
+    }
+}
+
+/// Creates the folder of a socket that the configuration names, and gives it to the account that the server becomes. To
+/// be called as root. An error is reported later, when the socket is bound.
+pub fn prepare_folder(config: &Config, user: &User) {
+    if let ControlSocket::File(socket) = &config.admin.socket
+        && let Some(folder) = socket.parent()
+        && !folder.exists()
+        && create_folder(socket).is_ok()
+    {
+        let _ = chown(folder, Some(user.uid), Some(user.gid));
     }
 }

@@ -6,8 +6,8 @@ use std::thread;
 use rocknet::log::ErrorLog;
 use rocknet::server::Server;
 use rocknet_config::model;
-use rocknet_control::Command;
 use rocknet_control::api::{ApiError, Done, Level, LogLevel, Reply, Request};
+use rocknet_control::{Command, Status};
 use rocknet_io::terminal::{StandardStream, is_terminal};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -101,7 +101,13 @@ impl MainLoop {
     /// Carries out a request of the control API.
     fn reply(&self, request: Request, server: &Server) -> Result<Reply, ApiError> {
         match request {
-            Request::Status => Ok(Reply::Status(Box::new(server.status()))),
+            Request::Status => Ok(Reply::Status(Box::new(Status {
+                config_file: match &self.source {
+                    ConfigSource::File(file) => Some(file.clone()),
+                    ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
+                },
+                ..server.status()
+            }))),
             Request::Sites => Ok(Reply::Sites(server.sites())),
             Request::Reload => reload::reload(server, &self.source, &self.start_settings)
                 .map(|message| done(&message))

@@ -13,6 +13,7 @@ use super::{print_error, print_report, print_warning};
 /// Settings that are read at start only, so that changing them needs a restart.
 pub struct StartSettings {
     server: model::Server,
+    admin: model::Admin,
     /// True if `user` is set but was ignored, because the process did not start as root.
     pub user_ignored: bool,
     /// True if `script_user` is set but was ignored for the same reason.
@@ -27,6 +28,7 @@ impl StartSettings {
     pub fn new(config: &Config) -> StartSettings {
         StartSettings {
             server: config.server.clone(),
+            admin: config.admin.clone(),
             user_ignored: config.server.user.is_some() && !privileges::is_root(),
             script_user_ignored: config.server.script_user.is_some() && !privileges::is_root(),
             at_terminal: is_terminal(StandardStream::Input),
@@ -43,6 +45,7 @@ impl StartSettings {
             ("server.user", old.user != now.user),
             ("server.state", old.state != now.state),
             ("server.backend", old.backend != now.backend),
+            ("admin", self.admin != new.admin),
         ]
         .into_iter()
         .filter_map(|(key, changed)| changed.then_some(key))
@@ -216,6 +219,7 @@ mod tests {
         check(|new| new.server.user = Some("x".into()), &["server.user"]);
         check(|new| new.server.state = Some("/x".into()), &["server.state"]);
         check(|new| new.server.backend = model::IoBackend::Epoll, &["server.backend"]);
+        check(|new| new.admin.socket = model::ControlSocket::Off, &["admin"]);
         check(|new| new.limits.connections = Some(7), &[]);
     }
 }

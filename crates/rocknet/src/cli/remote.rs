@@ -1,8 +1,10 @@
 //! Commands that query or instruct a running server through its control socket.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rocknet::certificates::{ServerEnvironment, state_folder};
+use rocknet::certificates::ServerEnvironment;
 use rocknet_config::Config;
 use rocknet_control::api::{ApiError, Done, Level, LogLevel, Request};
 use rocknet_control::{Client, ClientError, SiteList, SiteSummary, Status};
@@ -79,27 +81,64 @@ fn parse_level(name: &str) -> Result<Level, String> {
     })
 }
 
+/// Connection to the server of a command.
+struct Connected {
+    client: Client,
+    socket: PathBuf,
+}
+
 impl Target {
-    /// Returns the path of the control socket. A configuration with errors is read as far as possible, because the
-    /// running server may use an earlier one.
-    fn socket(&self) -> Result<PathBuf, Failure> {
+    /// Connects to the server. A configuration with errors is read as far as possible, because the running server may
+    /// use an earlier version of it.
+    fn connect(&self) -> Result<Connected, Failure> {
         if let Some(socket) = &self.socket {
-            return Ok(socket.clone());
+            return connect(vec![socket.clone()]);
         }
         let file = self.config.clone().or_else(search::find);
-        let config = match file {
-            Some(file) => rocknet_config::load_despite_errors(&file, &ServerEnvironment::new()),
+        let config = match &file {
+            Some(file) => {
+                rocknet_config::load_despite_errors(file, &ServerEnvironment::new()).map_err(Failure::Configuration)?
+            }
             None => Config::default(),
         };
-        control::socket(&config, &state_folder(&config)).ok_or_else(|| {
-            Failure::Failed(
-                "the control socket is switched off: `admin.socket` or ROCKNET_SOCKET is \"off\"".to_owned(),
-            )
-        })
+        let mut connected = connect(control::sockets(&config)?)?;
+        // Another server may use the state folder. A command must not stop it in place of the one that was meant.
+        if let Some(file) = file {
+            let meant = search::absolute(&file);
+            let status: Status = connected.call(&Request::Status)?;
+            if let Some(served) = status.config_file.filter(|served| *served != meant) {
+                return Err(Failure::Failed(format!(
+                    "the server at {} serves {}, not {}: name it with -c, or the other one with --socket",
+                    connected.socket.display(),
+                    served.display(),
+                    meant.display()
+                )));
+            }
+        }
+        Ok(connected)
     }
 
     fn call<T: DeserializeOwned>(&self, request: &Request) -> Result<T, Failure> {
-        let failed = |error: ClientError| {
+        self.connect()?.call(request)
+    }
+}
+
+/// Connects to the first of these sockets at which a server listens.
+fn connect(sockets: Vec<PathBuf>) -> Result<Connected, Failure> {
+    let mut first_error = None;
+    for socket in sockets {
+        match Client::connect(&socket) {
+            Ok(client) => return Ok(Connected { client, socket }),
+            Err(error) => drop(first_error.get_or_insert(error)),
+        }
+    }
+    let text = first_error.map(|error| error.to_string());
+    Err(Failure::Failed(text.unwrap_or_default()))
+}
+
+impl Connected {
+    fn call<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, Failure> {
+        self.client.call(request).map_err(|error| {
             if let ClientError::Api(ApiError {
                 details: Some(details), ..
             }) = &error
@@ -107,11 +146,25 @@ impl Target {
                 print_details(details);
             }
             Failure::Failed(error.to_string())
-        };
-        let mut client = Client::connect(&self.socket()?).map_err(failed)?;
-        client.call(request).map_err(failed)
+        })
     }
 }
+
+/// Waits until nothing listens at the socket any more. Returns false after [`STOP_TIMEOUT`].
+fn wait_for_end(socket: &Path) -> bool {
+    let deadline = Instant::now() + STOP_TIMEOUT;
+    while Instant::now() < deadline {
+        if let Err(ClientError::NotRunning(_)) = Client::connect(socket) {
+            return true;
+        }
+        thread::sleep(STOP_POLL_INTERVAL);
+    }
+    false
+}
+
+/// Maximum wait of `rocknet stop`, and the interval at which it looks for the end.
+const STOP_TIMEOUT: Duration = Duration::from_secs(600);
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub fn status(options: &StatusOptions) -> Result<(), Failure> {
     let status: Status = options.target.call(&Request::Status)?;
@@ -132,23 +185,32 @@ pub fn sites(options: &SitesOptions) -> Result<(), Failure> {
 }
 
 pub fn reload(options: &ReloadOptions) -> Result<(), Failure> {
-    print_done(&options.target, &Request::Reload)
+    let Done { message } = options.target.call(&Request::Reload)?;
+    print(format_args!("{message}\n"));
+    Ok(())
 }
 
 pub fn stop(options: &StopOptions) -> Result<(), Failure> {
-    print_done(&options.target, &Request::Stop)
+    let mut connected = options.target.connect()?;
+    let Done { message } = connected.call(&Request::Stop)?;
+    print(format_args!("{message}\n"));
+    // The connection would otherwise be one that the server has to close.
+    let Connected { socket, client } = connected;
+    drop(client);
+    if wait_for_end(&socket) {
+        print("stopped\n");
+        return Ok(());
+    }
+    Err(Failure::Failed(format!(
+        "the server has not stopped within {} s",
+        STOP_TIMEOUT.as_secs()
+    )))
 }
 
 pub fn log_level(options: &LogLevelOptions) -> Result<(), Failure> {
     let request = options.level.map_or(Request::LogLevel, Request::SetLogLevel);
     let LogLevel { level } = options.target.call(&request)?;
     print(format_args!("{level}\n"));
-    Ok(())
-}
-
-fn print_done(target: &Target, request: &Request) -> Result<(), Failure> {
-    let Done { message } = target.call(request)?;
-    print(format_args!("{message}\n"));
     Ok(())
 }
 

@@ -46,8 +46,8 @@ pub struct RunningServer {
     options: LaunchOptions,
     start_settings: StartSettings,
     error_log: Option<ErrorLog>,
-    /// Server of the control API.
-    control: Option<Server>,
+    /// Servers of the control API.
+    control: Vec<Server>,
     has_console: bool,
 }
 
@@ -78,10 +78,12 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         folder: state_folder(&config),
         is_needed: config.sites.iter().any(|site| site.tls.is_some()) || php::is_wanted(&config),
     };
+    let start_config = config.clone();
     let mut hooks = ProgramStart {
         user: user.as_deref(),
         state: &state,
         scripts: &scripts,
+        config: &start_config,
         error_log: None,
     };
     let addresses = match options.source {
@@ -91,10 +93,7 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
     let server = Server::start(config, Vec::new(), &mut hooks).map_err(NotStarted::Start)?;
     tracing::debug!("{}", server.backend());
     let error_log = hooks.error_log;
-    let control = control::start(&addresses, sender.clone()).unwrap_or_else(|error| {
-        tracing::warn!("commands such as `rocknet status` are not available: the control socket {addresses}: {error}");
-        None
-    });
+    let control = control::start(&addresses, &sender);
     let has_console = options.console || is_terminal(StandardStream::Input);
     Ok(RunningServer {
         runtime,
@@ -115,13 +114,14 @@ struct ProgramStart<'a> {
     user: Option<&'a str>,
     state: &'a StateFolder,
     scripts: &'a accounts::AccountPlan,
+    config: &'a Config,
     /// Set once the logs are open.
     error_log: Option<ErrorLog>,
 }
 
 impl StartHooks for ProgramStart<'_> {
     fn before_threads(&mut self) -> Result<(), String> {
-        become_user(self.user, self.state, self.scripts)
+        become_user(self.user, self.state, self.scripts, self.config)
     }
 
     fn log_opened(&mut self, log: &Log, logger: &Logger) {
@@ -162,9 +162,12 @@ impl RunningServer {
         };
         let registries = Arc::clone(server.registries());
         let served = runtime.block_on(main_loop.run(server, events));
-        if let Some(control) = control {
-            // The reply to a stop is sent before this ends. Other requests fail, because the main loop has ended.
-            control.stop();
+        // An immediate stop does not wait for clients of the API. Requests that are left get 503, because the main loop
+        // has ended.
+        if served.is_ok() {
+            for server in control {
+                server.stop();
+            }
         }
         // CGI programs are stopped even after an immediate stop, because their child processes do not end with this
         // process.
@@ -261,7 +264,12 @@ struct StateFolder {
 }
 
 /// Switches to `user` if the process runs as root and a user is given. The state folder then belongs to that user.
-fn become_user(user: Option<&str>, state: &StateFolder, scripts: &accounts::AccountPlan) -> Result<(), String> {
+fn become_user(
+    user: Option<&str>,
+    state: &StateFolder,
+    scripts: &accounts::AccountPlan,
+    config: &Config,
+) -> Result<(), String> {
     let Some(user) = user.filter(|_| privileges::is_root()) else {
         return Ok(());
     };
@@ -272,6 +280,7 @@ fn become_user(user: Option<&str>, state: &StateFolder, scripts: &accounts::Acco
     {
         return Err(format!("the state folder {}: {error}", state.folder.display()));
     }
+    control::prepare_folder(config, &user);
     // The helper that starts scripts is created before privileges are dropped, because it needs root privileges.
     accounts::prepare(scripts, &user).map_err(|error| format!("scripts cannot run: {error}"))?;
     privileges::drop_to(&user).map_err(|error| error.to_string())

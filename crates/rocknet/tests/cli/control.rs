@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -69,7 +69,7 @@ fn a_running_server_is_queried_and_controlled() {
 
     assert_eq!(
         success(dir.run(&["stop"])),
-        "stopping after the responses in progress\n"
+        "stopping after the responses in progress\nstopped\n"
     );
     assert_eq!(server.wait(), Some(0));
     assert!(!dir.path().join("control.sock").exists());
@@ -104,7 +104,7 @@ fn the_socket_is_found_by_the_configuration_and_by_the_option() {
     dir.write("rocknet.toml", &format!("[admin]\nsocket = \"run/other.sock\"\n{SITE}"));
     let server = dir.serve_by(&["env", "-u", "ROCKNET_SOCKET"], &["run"]);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&socket), mode(socket.parent().unwrap())), (0o660, 0o700));
+    assert_eq!((mode(&socket), mode(socket.parent().unwrap())), (0o660, 0o750));
     let id = server.id();
     let shows = |output: ProgramOutput| assert!(success(output).contains(&format!("process {id}\n")));
     shows(dir.run(&["status", "--socket", socket.to_str().unwrap()]));
@@ -128,12 +128,52 @@ fn a_second_server_with_the_same_socket_serves_without_it() {
     let dir = home();
     let first = dir.serve(&["run"]);
     let second = dir.serve(&["run"]);
-    second.logged("commands such as `rocknet status` are not available: the control socket ");
+    second.logged("the control API is not available at ");
     assert!(second.get("/").contains("home"));
     let status = success(dir.run(&["status"]));
     assert!(status.contains(&format!("process {}\n", first.id())), "{status}");
     second.signal(Signal::TERM);
     assert_eq!(second.wait(), Some(0));
+    success(dir.run(&["status"]));
+}
+
+#[test]
+fn a_command_does_not_address_another_server() {
+    let dir = home();
+    dir.write("other.toml", SITE);
+    let server = dir.serve(&["run"]);
+    for command in ["stop", "reload", "status"] {
+        let refused = dir.run(&[command, "-c", "other.toml"]);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.err.contains("rocknet.toml, not /"), "{}", refused.err);
+        let missing = dir.run(&[command, "-c", "missing.toml"]);
+        assert_eq!(missing.code, Some(78), "{missing:?}");
+        assert!(missing.err.contains("missing.toml"), "{}", missing.err);
+    }
+    let status = json(&success(dir.run(&["status", "--json"])));
+    let file = dir.path().canonicalize().unwrap().join("rocknet.toml");
+    assert_eq!(status["config_file"], file.to_str().unwrap());
+    assert!(server.get("/").contains("home"));
+}
+
+#[test]
+fn a_reload_reports_that_the_addresses_of_the_api_stay() {
+    let dir = home();
+    let server = dir.serve(&["run"]);
+    dir.write("rocknet.toml", &format!("[admin]\nsocket = \"off\"\n{SITE}"));
+    success(dir.run(&["reload"]));
+    server.logged("admin: the new value takes effect after a restart");
+}
+
+#[test]
+fn an_address_that_is_in_use_does_not_affect_the_socket() {
+    let dir = ProgramFolder::new(&[("www/index.html", "home")]);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let text = format!("[server]\nstate = \"state\"\n[admin]\nlisten = \"{address}\"\n{SITE}");
+    dir.write("rocknet.toml", &text);
+    let server = dir.serve(&["run"]);
+    server.logged(&format!("the control API is not available at {address}: "));
     success(dir.run(&["status"]));
 }
 

@@ -4,7 +4,8 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rocknet::blocking::Pool;
 use rocknet::files::cache::FileCache;
@@ -76,12 +77,19 @@ fn content(entry: &Entry) -> &[u8] {
     }
 }
 
-/// Maximum number of attempts to drop pages, because the kernel keeps pages that are in use.
-const DROP_ATTEMPTS: usize = 100;
+/// Time for attempts to drop pages, because the kernel keeps pages that are in use.
+const DROP_TIME: Duration = Duration::from_secs(5);
 
 /// Drops a file from the page cache. Returns false if the file system keeps the pages or cannot report whether it does.
 fn drop_pages(path: &Path) -> bool {
-    (0..DROP_ATTEMPTS).any(|_| try_to_drop_pages(path))
+    let began = Instant::now();
+    while !try_to_drop_pages(path) {
+        if began.elapsed() > DROP_TIME {
+            return false;
+        }
+        thread::yield_now();
+    }
+    true
 }
 
 fn try_to_drop_pages(path: &Path) -> bool {

@@ -215,7 +215,7 @@ fn an_unknown_name_is_refused_without_a_default_site() {
             .err()
             .expect("a refusal")
             .to_string();
-        assert!(error.contains("UnrecognizedName"), "{name}: {error}");
+        assert!(error.contains("UnrecognisedName"), "{name}: {error}");
     }
     let server = start(&authority, true);
     let error = TlsClient::new(authority.roots(), "unknown.test")
