@@ -20,6 +20,8 @@ const QPACK_ENCODER_STREAM_ERROR: u32 = 0x201;
 
 /// Number of steps of a flood, far above every limit. It ends earlier if the server closes the connection.
 const STEPS: u32 = 20_000;
+/// Number of floods of one kind, of which one client at least has to get the error code.
+const ATTEMPTS: usize = 10;
 /// Number of concurrent attackers, large enough to make the memory for one of them measurable.
 const ATTACKERS: usize = 10;
 /// Maximum growth of the server's memory in KiB for all attackers together: 3 MiB for each.
@@ -226,8 +228,11 @@ fn a_flood_closes_only_its_own_connection() {
         found
     };
     let mut before = server.warm();
-    let codes = FLOODS.iter().filter_map(|(flood, code)| attack(*flood, *code));
-    assert!(codes.count() > FLOODS.len() / 2, "most clients get the reason");
+    for (flood, code) in FLOODS {
+        // A client that still sends may lose the reason, because its receive buffer is full.
+        let gets_reason = (0..ATTEMPTS).any(|_| attack(*flood, *code).is_some());
+        assert!(gets_reason, "{flood:?}: no client got the reason");
+    }
     before = before.max(server.server.memory());
     for (flood, code) in FLOODS {
         target.beside(|| {
