@@ -4,7 +4,8 @@
 //! A program sends a [`Request`](api::Request) with a [`Client`] and receives a [`Status`], a list of [`SiteSummary`]
 //! or another reply. A user types a [`Command`] at the terminal of the server. Replies implement the serde traits for
 //! transport and `Display` for terminals. Unknown fields of a reply are ignored, and missing fields get their default.
-//! A server and its clients may therefore have different versions.
+//! A server and its clients may therefore have different versions. The client needs Unix sockets; on other systems,
+//! only the messages are available.
 //!
 //! ```
 //! use rocknet_control::Command;
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+#[cfg(unix)]
 pub mod client;
 pub mod command;
 pub mod site;
@@ -23,6 +25,7 @@ pub mod status;
 
 mod text;
 
+#[cfg(unix)]
 pub use client::{Client, ClientError};
 pub use command::{Command, UnknownCommand};
 pub use site::{SiteKind, SiteList, SiteSummary};
