@@ -54,10 +54,11 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
             related: Vec::new(),
         });
     }
-    passwords::warn_in_clear(check, &config.server, &sites);
+    passwords::warn_without_tls(check, &config.server, &sites);
     conflict::check(check, &sites);
     config.sites = sites.into_iter().map(|checked| checked.site).collect();
     config.sites.sort_by(|a, b| a.name.cmp(&b.name));
-    server::spool_disk(check, root, &mut config);
+    // Needs the sites: the spool must hold the largest request body that any of them accepts.
+    server::fit_spool_disk(check, root, &mut config);
     config
 }

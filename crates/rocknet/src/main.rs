@@ -1,5 +1,5 @@
-//! The program `rocknet`: parses the command line, runs the command, and returns its exit code. Each command has a file
-//! in `cli`.
+//! The program `rocknet`: parses the command line, runs the command, and returns its exit code. The commands are in
+//! `cli`, those for a running server in `cli::remote`.
 #![forbid(unsafe_code)]
 
 mod cli;

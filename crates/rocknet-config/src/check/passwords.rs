@@ -7,7 +7,7 @@ use crate::model::{Listen, Mode, Server};
 
 /// Warns of sites that receive passwords without TLS, because others in the network can read the passwords. A site that
 /// uses TLS with `redirect` is not reported. Passwords over loopback or a Unix socket do not leave the machine.
-pub(super) fn warn_in_clear(check: &mut Check<'_>, server: &Server, sites: &[CheckedSite]) {
+pub(super) fn warn_without_tls(check: &mut Check<'_>, server: &Server, sites: &[CheckedSite]) {
     // In `dev` mode the server is not public. A trusted proxy is assumed to terminate TLS, in a network that the
     // operator controls.
     if server.mode == Mode::Dev || !server.trusted_proxies.is_empty() {

@@ -121,7 +121,7 @@ fn spool(check: &mut Check<'_>, table: Option<&Table>) -> Spool {
 }
 
 /// Checks that `disk` is at least the largest `body_size`. Without the key, the default is raised to that size.
-pub(super) fn spool_disk(check: &mut Check<'_>, root: &Table, config: &mut Config) {
+pub(super) fn fit_spool_disk(check: &mut Check<'_>, root: &Table, config: &mut Config) {
     let largest = config.sites.iter().flat_map(|site| {
         let routes = site.routes.iter().map(|route| &route.settings);
         routes.chain([&site.settings]).map(|settings| settings.body_size)

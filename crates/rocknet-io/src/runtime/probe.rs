@@ -61,7 +61,7 @@ fn reason(error: &io::Error) -> String {
         Some(Errno::NOMEM) => "the limit of locked memory is too low for io_uring: raise it (ulimit -l, LimitMEMLOCK)",
         Some(Errno::INVAL | Errno::OPNOTSUPP) => "this kernel is too old: io_uring needs Linux 6.1",
         _ if error.kind() == io::ErrorKind::NotFound => {
-            "io_uring needs /proc/self/fd, which is missing or does not list the event loop"
+            "io_uring needs /proc/self/fd, which is missing or does not list the epoll descriptor of the event loop"
         }
         _ => return format!("a test of io_uring failed: {error}"),
     };

@@ -21,7 +21,8 @@ impl FieldSink for FieldCollector {
     }
 
     fn field(&mut self, _: NameClass, _: bool, start: usize, value: usize) {
-        // Fields after the limit are dropped, because the decoder does not decode them completely.
+        // Fields after the limit are dropped: a decoder passes a full sink only those that enter the dynamic table, so
+        // the list would have gaps.
         if !self.is_full() {
             let field = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
             self.fields.push(field);

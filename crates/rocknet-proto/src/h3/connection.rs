@@ -366,7 +366,7 @@ impl ServerConnection {
     }
 
     /// Returns whether the client has opened a request stream.
-    pub fn has_requests(&self) -> bool {
+    pub fn has_had_requests(&self) -> bool {
         self.next_stream > 0
     }
 

@@ -83,7 +83,7 @@ impl<L: Link> Connection<L> {
             // A part of the body of a held request was received before.
             exchange.received(stream.body.as_ref().map_or(0, BodyReceiver::held));
             if let Stage::Waiting(pending) = &exchange.stage {
-                self.prepare_page(pending, request, &exchange.context, &mut stream, output);
+                self.prepare_page_push(pending, request, &exchange.context, &mut stream, output);
             }
         }
         self.advance(worker, flow, written.promised, stream, output);
@@ -98,7 +98,8 @@ impl<L: Link> Connection<L> {
         body: RequestBody,
         output: &'a mut SendQueue,
     ) -> (H2Responder<'a>, &'a mut ConnectionInfo) {
-        let (scheme, bound) = (self.scheme(), self.send_budget.round(false));
+        let urgent_pending = false;
+        let (scheme, bound) = (self.scheme(), self.send_budget.round_bytes(urgent_pending));
         let (engine, pushes) = (&mut self.engine, &mut self.pushes);
         let responder = H2Responder::new(engine, pushes, scheme, output, worker, stream, bound, body);
         (responder, &mut self.core.info)

@@ -29,7 +29,7 @@ impl<L: Link> Connection<L> {
             u64::MAX
         };
         self.is_urgent_pending = self.send_budget.is_limited() && self.is_urgent_response_pending();
-        let bound = self.send_budget.round(self.is_urgent_pending);
+        let bound = self.send_budget.round_bytes(self.is_urgent_pending);
         while output.len() < bound {
             let max_length = frame.min(bound - output.len());
             let Some(grant) = self.engine.next_data(max_length, output.buffer()) else {

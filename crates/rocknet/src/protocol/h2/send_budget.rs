@@ -91,7 +91,7 @@ impl Default for SendBudget {
 impl SendBudget {
     /// Returns the number of bytes to render in the next round: fewer if `urgent_pending`, because a more urgent
     /// response may become ready at any moment.
-    pub fn round(&self, urgent_pending: bool) -> u64 {
+    pub fn round_bytes(&self, urgent_pending: bool) -> u64 {
         if urgent_pending && self.is_limited() {
             MIN_LIMIT
         } else {
@@ -221,8 +221,8 @@ mod tests {
             let mut budget = SendBudget::default();
             drain(&mut budget, steps, bytes, time);
             assert_eq!(budget.limit, expected, "{bytes} in {time:?}");
-            assert_eq!(budget.round(false), expected.min(OUTPUT_BOUND));
-            assert_eq!(budget.round(true) == MIN_LIMIT, expected < UNLIMITED);
+            assert_eq!(budget.round_bytes(false), expected.min(OUTPUT_BOUND));
+            assert_eq!(budget.round_bytes(true) == MIN_LIMIT, expected < UNLIMITED);
         }
     }
 
@@ -276,15 +276,15 @@ mod tests {
     fn rounds_grow_if_the_link_takes_them_completely() {
         let mut budget = SendBudget::default();
         let mut rounds = 0;
-        while budget.round(false) < OUTPUT_BOUND {
-            budget.took_round(budget.round(false) - 1);
-            budget.took_round(budget.round(false));
+        while budget.round_bytes(false) < OUTPUT_BOUND {
+            budget.took_round(budget.round_bytes(false) - 1);
+            budget.took_round(budget.round_bytes(false));
             rounds += 1;
             assert!(rounds <= 8);
         }
         assert_eq!(rounds, 8);
         budget.filled(Instant::now());
-        assert_eq!(budget.round(false), INITIAL_LIMIT);
+        assert_eq!(budget.round_bytes(false), INITIAL_LIMIT);
     }
 
     #[test]

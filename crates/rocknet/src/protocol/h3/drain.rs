@@ -31,8 +31,8 @@ impl Connection {
     pub(super) fn advance_drain(&mut self, worker: &Worker, config: &WorkerConfig) -> bool {
         let now = worker.wheel.now();
         if self.drain_began.is_none() {
-            // With a maximum age of 0, a connection serves its first requests.
-            let begins = worker.is_stopping() || self.engine.has_requests() && worker.is_old(self.born, config);
+            // A connection is old only after its first request, so that it serves some even with a maximum age of 0.
+            let begins = worker.is_stopping() || self.engine.has_had_requests() && worker.is_old(self.born, config);
             if begins {
                 self.drain_began = Some(now);
                 self.engine.begin_drain();
@@ -61,17 +61,17 @@ impl Connection {
         self.unacknowledged_since = self.open.worker().wheel.now();
     }
 
-    /// Returns true if that wait may continue: the client has acknowledged something since the last call, and could not
-    /// have taken everything at the minimum rate. An acknowledgement alone proves no progress, because it can be a
-    /// repetition.
+    /// Returns true if that wait may continue: the client has acknowledged something since the last call, and the wait
+    /// is shorter than a client at the minimum rate needs for a whole send window. An acknowledgement alone proves no
+    /// progress, because it can be a repetition.
     pub(super) fn may_await_acknowledgements(&mut self, config: &WorkerConfig) -> bool {
         let waited = self.open.worker().wheel.now().since(self.unacknowledged_since);
         self.has_acknowledged() && waited < send_window_ticks(config)
     }
 
     /// Returns true if the orderly end may take longer: the linger time has not passed since the first GOAWAY, or since
-    /// the client last acknowledged something. In the second case, the client has the time that it needs for everything
-    /// at the minimum rate.
+    /// the client last acknowledged something. The second case ends at the latest when a client at the minimum rate
+    /// would have taken a whole send window since the first GOAWAY.
     pub(super) fn lingers(&mut self, config: &WorkerConfig) -> bool {
         let now = self.open.worker().wheel.now();
         if self.has_acknowledged() {
