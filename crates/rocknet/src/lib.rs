@@ -7,6 +7,7 @@
 pub mod accept_loop;
 pub mod backend;
 pub mod bind;
+pub mod capacity;
 pub mod endpoint;
 pub mod exposition;
 pub mod filter;
