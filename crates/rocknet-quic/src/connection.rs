@@ -114,6 +114,8 @@ impl Connection {
     /// Sends datagrams, and sets the timer. Returns false if the socket is full, or if other tasks have to run first;
     /// the task is woken in both cases.
     pub fn flush(&mut self, context: &Context<'_>) -> bool {
+        // Replies of the endpoint, such as new connection IDs, are in the datagrams that are sent next.
+        self.pass_endpoint_events();
         let is_flushed = self.send(context.waker());
         self.pass_endpoint_events();
         if !self.inner.is_drained()
