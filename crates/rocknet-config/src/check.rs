@@ -5,6 +5,7 @@ mod acme;
 mod application;
 mod conflict;
 mod foreign;
+mod http3;
 mod keys;
 mod listen;
 mod passwords;
@@ -31,7 +32,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
         mode: server.mode,
         log: &log,
         tls: &tls,
-        http3: server.http3,
+        http3: &server.http3,
     };
     let sites = site::build(check, root, &context);
     let mut config = Config {
@@ -55,6 +56,8 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
         });
     }
     passwords::warn_without_tls(check, &config.server, &sites);
+    let http3 = root.table("server").and_then(|table| table.node("http3"));
+    http3::check_server(check, http3, &config.server.http3, &sites);
     conflict::check(check, &sites);
     config.sites = sites.into_iter().map(|checked| checked.site).collect();
     config.sites.sort_by(|a, b| a.name.cmp(&b.name));

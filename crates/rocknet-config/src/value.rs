@@ -7,7 +7,6 @@ pub(crate) mod cgi;
 pub(crate) mod controller;
 pub(crate) mod field;
 pub(crate) mod host;
-pub(crate) mod http3;
 pub(crate) mod network;
 pub(crate) mod params;
 pub(crate) mod path;

@@ -26,6 +26,7 @@ pub fn of_site(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool)
 /// Returns the value of `Alt-Svc`. It is `clear` if the site has no HTTP/3, because clients may remember that it had.
 /// `None` if no port can be announced, although HTTP/3 is served.
 fn alt_svc(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool) -> Option<String> {
+    let serves_http3 = |listen: &model::Listen| site.serves_http3(listen) && serves_quic(listen);
     // The proxy in front of a Unix socket decides what it announces.
     if !site
         .secure
@@ -34,20 +35,17 @@ fn alt_svc(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool) -> 
     {
         return None;
     }
-    if !site.http3.enabled || !site.secure.iter().any(&serves_quic) {
+    if !site.secure.iter().any(serves_http3) {
         return Some(CLEAR.to_owned());
     }
-    let port = announced_port(site, serves_quic)?;
+    let port = announced_port(site, serves_http3)?;
     Some(format!("h3=\":{port}\"; ma={}", site.http3.max_age.as_secs()))
 }
 
 /// Returns the first port at which each address with TLS of the site serves HTTP/3. One port is announced, because the
 /// same responses are sent at all listeners. `None` if there is no such port, or if the kernel chooses it.
-fn announced_port(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool) -> Option<u16> {
-    let serves = |address: Option<IpAddr>, port: u16| {
-        let listen = model::Listen::Tcp { address, port };
-        site.secure.contains(&listen) && serves_quic(&listen)
-    };
+fn announced_port(site: &model::Site, serves_http3: impl Fn(&model::Listen) -> bool) -> Option<u16> {
+    let serves = |address: Option<IpAddr>, port: u16| serves_http3(&model::Listen::Tcp { address, port });
     let mut ports = site.secure.iter().filter_map(|listen| match listen {
         model::Listen::Tcp { port, .. } => Some(*port).filter(|port| *port != 0),
         model::Listen::Unix(_) => None,
@@ -128,6 +126,20 @@ mod tests {
         assert_eq!(fields("false", "\"127.0.0.1:8443\"", ""), ["Alt-Svc: clear", hsts]);
         assert_eq!(fields("true", "\"127.0.0.1:9443\"", ""), ["Alt-Svc: clear", hsts]);
         assert_eq!(fields("false", "\"https://unix:/s.sock\"", ""), [hsts]);
+    }
+
+    #[test]
+    fn a_listener_without_http3_is_not_announced() {
+        let hsts = "Strict-Transport-Security: max-age=60";
+        let at_443 = "Alt-Svc: h3=\":443\"; ma=86400";
+        for (except, listen, expected) in [
+            ("8443", "[8443, 443]", at_443),
+            ("\"127.0.0.1:8443\"", "[\"127.0.0.1:8443\", 443]", at_443),
+            ("[443, 8443]", "[8443, 443]", "Alt-Svc: clear"),
+        ] {
+            let http3 = format!("{{ except = {except} }}");
+            assert_eq!(fields(&http3, listen, ""), [expected, hsts], "{except}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Sites of one listening address: by host name, and by the address of the machine.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
@@ -14,6 +15,7 @@ pub struct SiteTable {
     by_ip: Vec<(IpAddr, HostTable<u32>)>,
     /// First site of the listening address, in the order of names.
     first: Option<u32>,
+    http3: BTreeSet<u32>,
 }
 
 impl SiteTable {
@@ -23,7 +25,13 @@ impl SiteTable {
             hosts: sites.map_or_else(HostTable::new, |sites| sites.any.clone()),
             by_ip: sites.map_or_else(Vec::new, |sites| sites.by_ip.clone().into_iter().collect()),
             first: sites.and_then(ListenerSites::first),
+            http3: sites.map_or_else(BTreeSet::new, |sites| sites.http3_sites.clone()),
         }
+    }
+
+    /// Returns true if a site is served by HTTP/3 at this listening address.
+    pub fn serves_http3(&self, site: u32) -> bool {
+        self.http3.contains(&site)
     }
 
     /// Returns true if the site of a request depends on the address of the machine that the connection reached.

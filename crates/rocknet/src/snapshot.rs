@@ -91,6 +91,9 @@ impl Snapshot {
                 listener.sites.insert(number);
                 // The configuration check ensures that either all sites of a socket use TLS, or none of them.
                 listener.secure |= site.secure.contains(listen);
+                if site.serves_http3(listen) {
+                    listener.http3_sites.insert(number);
+                }
                 let table = match ip {
                     Some(ip) => listener.by_ip.entry(ip).or_default(),
                     None => &mut listener.any,
@@ -193,9 +196,10 @@ pub fn addresses(config: &Config) -> Vec<Address> {
 /// Returns the addresses whose UDP ports are also bound, for HTTP/3: the addresses with TLS of the sites that have it.
 pub fn quic_addresses(config: &Config) -> BTreeSet<Address> {
     let wildcards = wildcard_ports(config);
-    let sites = config.sites.iter().filter(|site| site.http3.enabled);
-    sites
-        .flat_map(|site| &site.secure)
+    config
+        .sites
+        .iter()
+        .flat_map(|site| site.secure.iter().filter(|listen| site.http3.is_enabled_at(listen)))
         .filter(|listen| matches!(listen, Listen::Tcp { .. }))
         .map(|listen| bind_address(listen, &wildcards).0)
         .collect()
@@ -219,6 +223,8 @@ pub struct ListenerSites {
     pub by_ip: BTreeMap<IpAddr, HostTable<u32>>,
     /// True if connections use TLS.
     pub secure: bool,
+    /// Indexes of the sites that are served by HTTP/3 at the socket's UDP port.
+    pub http3_sites: BTreeSet<u32>,
     /// Indexes of all sites of the socket.
     pub sites: BTreeSet<u32>,
 }

@@ -1,22 +1,82 @@
-//! Parses `http3`: a switch, or a table of settings, which switches HTTP/3 on.
+//! Checks `http3`: a switch, or a table of settings, which switches HTTP/3 on.
 
 use crate::binding::{self, Section};
+use crate::check::listen;
+use crate::check::site::CheckedSite;
 use crate::context::Check;
 use crate::file::{Node, Value};
-use crate::model::Http3;
+use crate::finding::Code;
+use crate::model::{Http3, Listen};
+use crate::value::typed;
 
 /// Reads `http3` of the server or of a site. Keys that are not written keep their `inherited` value.
-pub(crate) fn build(check: &mut Check<'_>, node: Option<&Node>, inherited: Http3) -> Http3 {
-    let Some(node) = node else { return inherited };
-    let mut http3 = inherited;
+pub(super) fn build(check: &mut Check<'_>, node: Option<&Node>, inherited: &Http3) -> Http3 {
+    let mut http3 = inherited.clone();
+    let Some(node) = node else { return http3 };
     match &node.value {
         Value::Boolean(enabled) => http3.enabled = *enabled,
         Value::Table(table) => {
             http3.enabled = true;
             binding::read(check, Section::Http3, Some(table), &mut http3);
+            if let Some(except) = table.node("except") {
+                let elements = typed::elements(except).iter();
+                http3.except = elements
+                    .filter_map(|element| listen::without_scheme(check, element))
+                    .collect();
+            }
         }
         // The check of kinds reports any other value.
         _ => {}
     }
     http3
+}
+
+/// Reads `http3` of a site. `secure`: the listeners of the site with TLS; `None` if they are unknown because `tls` is
+/// invalid.
+pub(super) fn of_site(
+    check: &mut Check<'_>,
+    node: Option<&Node>,
+    inherited: &Http3,
+    secure: Option<&[Listen]>,
+) -> Http3 {
+    let built = build(check, node, inherited);
+    let (Some(node), Some(secure)) = (node, secure) else {
+        return built;
+    };
+    if built.enabled && secure.is_empty() {
+        let message = "`http3` has no effect: the site has no listener with TLS";
+        let help = "remove it, or write tls = \"auto\" beside it";
+        check.warning(Code::Useless, node.span, message, help);
+    } else {
+        warn_of_unused(check, node, &built.except, secure);
+    }
+    built
+}
+
+/// Reports exceptions in `[server]` that stand for no HTTPS listener of any site.
+pub(super) fn check_server(check: &mut Check<'_>, node: Option<&Node>, http3: &Http3, sites: &[CheckedSite]) {
+    let Some(node) = node else { return };
+    if sites.iter().all(|site| site.tls_is_known) {
+        let secure: Vec<Listen> = sites.iter().flat_map(|site| site.site.secure.clone()).collect();
+        warn_of_unused(check, node, &http3.except, &secure);
+    }
+}
+
+/// Reports elements of `except` that stand for no listener. `node`: the value of `http3`.
+fn warn_of_unused(check: &mut Check<'_>, node: &Node, except: &[Listen], secure: &[Listen]) {
+    let Some(written) = node.as_table().and_then(|table| table.node("except")) else {
+        return;
+    };
+    let elements = typed::elements(written);
+    // If an element is invalid, the lists do not correspond, and an error has been reported.
+    if elements.len() != except.len() {
+        return;
+    }
+    for (listen, element) in except.iter().zip(elements) {
+        if !secure.iter().any(|other| listen.includes(other)) {
+            let message = "the exception from `http3` has no effect: there is no such listener with TLS";
+            let help = "write a port or an address as in `listen`, without https://";
+            check.warning(Code::Useless, element.span, message, help);
+        }
+    }
 }

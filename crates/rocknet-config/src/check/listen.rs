@@ -143,6 +143,23 @@ fn listener(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Opti
     Some((listen, scheme))
 }
 
+/// Reads one element of a list of listeners that are named by port or address alone.
+pub(super) fn without_scheme(check: &mut Check<'_>, item: &Node) -> Option<Listen> {
+    match listener(check, item, None)? {
+        (listen @ Listen::Tcp { .. }, ListenScheme::Unspecified) => Some(listen),
+        (Listen::Unix(_), _) => {
+            let message = "a Unix socket has no HTTP/3";
+            check.error(Code::BadValue, item.span, message, "remove it");
+            None
+        }
+        (Listen::Tcp { .. }, _) => {
+            let message = "a listener is named here without a scheme";
+            check.error(Code::BadValue, item.span, message, "write a port or \"IP:port\"");
+            None
+        }
+    }
+}
+
 /// Reads an address of this machine that other machines cannot reach. A bare port is a port of 127.0.0.1.
 pub(super) fn loopback(check: &mut Check<'_>, node: &Node) -> Option<SocketAddr> {
     const HELP: &str = "write a port, \"127.0.0.1:7625\" or \"[::1]:7625\"";

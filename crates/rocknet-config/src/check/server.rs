@@ -1,6 +1,6 @@
 //! Checks `[server]`, `[limits]`, `[log]` and `[cache]`.
 
-use super::listen;
+use super::{http3, listen};
 use crate::binding::{self, Section};
 use crate::choice::Choice;
 use crate::context::Check;
@@ -10,8 +10,8 @@ use crate::model::{
     AccessLog, Admin, Cache, Config, ControlSocket, Events, Http3, Limits, Log, LogTarget, Server, Spool,
 };
 use crate::units;
+use crate::value::network;
 use crate::value::path::{self, WordOrFile};
-use crate::value::{http3, network};
 
 /// Returns the settings of `[server]`, `[limits]`, `[log]` and `[cache]`.
 pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log, Cache) {
@@ -85,7 +85,7 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
             .map(|node| network::build(check, node))
             .unwrap_or_default(),
         events,
-        http3: http3::build(check, table.and_then(|table| table.node("http3")), Http3::default()),
+        http3: http3::build(check, table.and_then(|table| table.node("http3")), &Http3::default()),
         spool: spool(check, table.and_then(|table| table.table("spool"))),
         ..Server::default()
     };

@@ -2,15 +2,15 @@
 
 use crate::binding;
 use crate::check::listen::SiteListener;
-use crate::check::{access as client_access, application, listen, rule, server, settings, tls};
+use crate::check::{access as client_access, application, http3, listen, rule, server, settings, tls};
 use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
 use crate::keys::{self, Section};
-use crate::model::{AccessLog, HostPattern, Http3, Log, Mode, Route, Settings, Site, Tls};
+use crate::model::{AccessLog, HostPattern, Http3, Listen, Log, Mode, Route, Settings, Site, Tls};
 use crate::source::Span;
 use crate::value::host::{self, SiteName};
-use crate::value::{http3, path, pattern, typed};
+use crate::value::{path, pattern, typed};
 
 /// Maximum number of aliases of one site. Public authorities issue no certificate with so many names: Let's Encrypt
 /// accepts 100.
@@ -33,7 +33,7 @@ pub(super) struct SiteContext<'c> {
     pub mode: Mode,
     pub log: &'c Log,
     pub tls: &'c Tls,
-    pub http3: Http3,
+    pub http3: &'c Http3,
 }
 
 /// Returns the sites whose names are valid. Errors in names and settings are reported to `check`.
@@ -154,18 +154,20 @@ fn site(
             help,
         );
     }
-    let is_cleartext = !listen.iter().any(|listener| listener.secure);
+    let secure: Vec<Listen> = listen
+        .iter()
+        .filter(|listener| listener.secure)
+        .map(|listener| listener.listen.clone())
+        .collect();
+    let http3_node = table.node("http3");
+    let http3 = http3::of_site(check, http3_node, context.http3, tls_is_known.then_some(&secure));
     let site = Site {
         name: name.to_owned(),
         names: names.iter().map(|(name, _)| name.clone()).collect(),
         listen: listen.iter().map(|listener| listener.listen.clone()).collect(),
-        secure: listen
-            .iter()
-            .filter(|listener| listener.secure)
-            .map(|listener| listener.listen.clone())
-            .collect(),
+        secure,
         tls,
-        http3: http3(check, table.node("http3"), context.http3, tls_is_known && is_cleartext),
+        http3,
         listen_given,
         access: access(check, table.node("log"), &context.log.access),
         settings,
@@ -180,21 +182,6 @@ fn site(
         tls_is_known,
         header: entry.key,
     }
-}
-
-/// Reads `http3` of a site. `is_cleartext`: true if no listener of the site uses TLS.
-fn http3(check: &mut Check<'_>, node: Option<&Node>, inherited: Http3, is_cleartext: bool) -> Http3 {
-    let built = http3::build(check, node, inherited);
-    if let Some(node) = node.filter(|_| built.enabled && is_cleartext) {
-        let message = "`http3` has no effect: the site has no listener with TLS";
-        check.warning(
-            Code::Useless,
-            node.span,
-            message,
-            "remove it, or write tls = \"auto\" beside it",
-        );
-    }
-    built
 }
 
 /// Reads the host names of a site. The list is empty if the site is for every name.

@@ -2,7 +2,7 @@
 
 use super::target::Target;
 use super::{Key, Kind, Section};
-use crate::binding::{Rendered, SettingGroup, SettingRows, bound, field};
+use crate::binding::{Rendered, SettingGroup, SettingRows, bound, field, list, listen};
 use crate::model::Http3;
 
 /// One second.
@@ -22,13 +22,13 @@ pub(super) const KEYS: &[Key] = &[
     .group(SettingGroup::Site)
     .sets(&[
         Target::Server(bound!(
-            render |server, _| rendered(server.http3),
-            nested |server, rows| nested_keys(server.http3, rows)
+            render |server, _| rendered(&server.http3),
+            nested |server, rows| nested_keys(&server.http3, rows)
         )),
         Target::Site(bound!(
-            render |site, _| if site.secure.is_empty() { Rendered::Unset } else { rendered(site.http3) },
+            render |site, _| if site.secure.is_empty() { Rendered::Unset } else { rendered(&site.http3) },
             nested |site, rows| if !site.secure.is_empty() {
-                nested_keys(site.http3, rows);
+                nested_keys(&site.http3, rows);
             }
         )),
     ])
@@ -56,14 +56,30 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Http3(field!(hq_interop))])
     .example("hq_interop = true")
     .foreign_names(&["http3_hq"]),
+    Key::new(
+        "except",
+        &[Section::Http3],
+        Kind::Several(&Kind::Either(&[
+            Kind::Integer { min: 1, max: 65_535 },
+            Kind::Text("\"IP:port\" or \"[IPv6]:port\""),
+        ])),
+        "Listeners that stay without HTTP/3: ports (at every address), or addresses with ports, as in `listen`. Their UDP \
+         ports are not opened.",
+    )
+    .empty()
+    .sets(&[Target::Http3(bound!(render |http3, _| match &http3.except[..] {
+        [] => Rendered::Unset,
+        except => Rendered::Value(list(except.iter().map(listen))),
+    }))])
+    .example("except = [8443]"),
 ];
 
-fn rendered(http3: Http3) -> Rendered {
+fn rendered(http3: &Http3) -> Rendered {
     Rendered::Value(http3.enabled.to_string())
 }
 
-fn nested_keys(http3: Http3, rows: &mut SettingRows<'_>) {
+fn nested_keys(http3: &Http3, rows: &mut SettingRows<'_>) {
     if http3.enabled {
-        rows.table(Section::Http3, "http3", &http3);
+        rows.table(Section::Http3, "http3", http3);
     }
 }

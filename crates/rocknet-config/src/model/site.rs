@@ -43,6 +43,13 @@ pub struct Site {
     pub span: SourceSpan,
 }
 
+impl Site {
+    /// Returns true if the site is served by HTTP/3 at a listener.
+    pub fn serves_http3(&self, listen: &Listen) -> bool {
+        self.secure.contains(listen) && self.http3.is_enabled_at(listen)
+    }
+}
+
 /// Address that a site listens on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Listen {
@@ -55,6 +62,17 @@ pub enum Listen {
     },
     /// Path of a Unix socket.
     Unix(PathBuf),
+}
+
+impl Listen {
+    /// Returns true if `other` is this listener, or a listener at one of its addresses: a port without an address stands
+    /// for every address.
+    pub fn includes(&self, other: &Listen) -> bool {
+        match (self, other) {
+            (Listen::Tcp { address: None, port }, Listen::Tcp { port: other, .. }) => port == other,
+            _ => self == other,
+        }
+    }
 }
 
 /// Settings for the paths of a site that match a pattern.

@@ -108,11 +108,9 @@ impl SelectConfig for SiteSelector {
     fn select(&self, hello: &ClientHello<'_>, local: Option<IpAddr>) -> Option<SelectedConfig> {
         let name = hello.server_name().map(str::to_ascii_lowercase);
         let (site, is_own) = self.sites.site_of_server_name(local, name.as_deref())?;
-        self.snapshot
-            .config
-            .sites
-            .get(site as usize)
-            .filter(|site| site.http3.enabled)?;
+        if !self.sites.serves_http3(site) {
+            return None;
+        }
         let secure = self.snapshot.sites.get(site as usize)?.secure.as_ref()?;
         let name = name.as_deref().filter(|_| is_own);
         let config = secure.quic_config(&self.certificates.store, name)?;

@@ -1,5 +1,7 @@
 //! The key `http3`: HTTP/3 switched on and off, for the server and for single sites.
 
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+
 use super::certs::{Authority, Kind};
 use super::client::TlsClient;
 use super::http3_client::{Http3Client, connect};
@@ -47,7 +49,7 @@ fn a_reload_switches_http3_on_and_off() {
     let authority = Authority::new("root");
     let (on, off) = (text("", ""), text("http3 = false\n", ""));
     let server = start(&authority, &off);
-    assert!(std::net::UdpSocket::bind(server.address()).is_ok(), "the port is free");
+    assert!(UdpSocket::bind(server.address()).is_ok(), "the port is free");
     assert_eq!(alt_svc(&authority, &server, "a.test").as_deref(), Some("clear"));
 
     let secret = server.folder.path("state/quic/secret");
@@ -90,18 +92,51 @@ fn a_site_overrides_the_server() {
     }
 }
 
-#[test]
-fn a_site_is_served_without_http3_if_its_udp_port_is_taken() {
-    let authority = Authority::new("root");
-    // The TCP port of the same number has to be free.
-    let (taken, address) = std::iter::repeat_with(|| {
-        let taken = std::net::UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
+/// Binds a UDP port whose TCP port is free.
+fn taken_udp_port() -> (UdpSocket, SocketAddr) {
+    std::iter::repeat_with(|| {
+        let taken = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
         let address = taken.local_addr().expect("an address");
         (taken, address)
     })
     .take(100)
-    .find(|(_, address)| std::net::TcpListener::bind(address).is_ok())
-    .expect("a port that is free for TCP");
+    .find(|(_, address)| TcpListener::bind(address).is_ok())
+    .expect("a port that is free for TCP")
+}
+
+#[test]
+fn one_listener_of_a_site_has_no_http3() {
+    let authority = Authority::new("root");
+    let (free, excepted) = taken_udp_port();
+    drop(free);
+    let listen = format!("listen = [\"https://127.0.0.1:0\", \"https://{excepted}\"]");
+    let of_every_site =
+        |server: &str, own: &str| text(server, own).replace("listen = \"https://127.0.0.1:0\"", &listen);
+    let port = excepted.port();
+
+    let server = start(
+        &authority,
+        &of_every_site(&format!("http3 = {{ except = {port} }}\n"), ""),
+    );
+    let other = server.addresses().into_iter().find(|address| *address != excepted);
+    let other = other.expect("two listeners");
+    assert!(connect(&TlsClient::new(authority.roots(), "a.test"), other).is_ok());
+    assert!(UdpSocket::bind(excepted).is_ok(), "the UDP port is free");
+    let mut client = TlsClient::new(authority.roots(), "a.test").client(excepted);
+    client.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    assert_eq!(client.response().body, b"home");
+
+    // Another site keeps the UDP port open.
+    let of_one_site = of_every_site("", &format!("http3 = {{ except = \"{excepted}\" }}\n"));
+    server.reload(&of_one_site).expect("a valid configuration");
+    let accepted = ["a.test", "b.test"].map(|name| connect(&TlsClient::new(authority.roots(), name), excepted).is_ok());
+    assert_eq!(accepted, [false, true]);
+}
+
+#[test]
+fn a_site_is_served_without_http3_if_its_udp_port_is_taken() {
+    let authority = Authority::new("root");
+    let (taken, address) = taken_udp_port();
     let text = text("", "").replace("127.0.0.1:0", &address.to_string());
     let server = start(&authority, &text);
     assert_eq!(alt_svc(&authority, &server, "a.test").as_deref(), Some("clear"));
