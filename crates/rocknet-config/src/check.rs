@@ -57,7 +57,10 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     }
     passwords::warn_without_tls(check, &config.server, &sites);
     let http3 = root.table("server").and_then(|table| table.node("http3"));
-    http3::check_server(check, http3, &config.server.http3, &sites);
+    if sites.iter().all(|site| site.tls_is_known) {
+        let secure: Vec<_> = sites.iter().flat_map(|site| site.site.secure.clone()).collect();
+        http3::check_server(check, http3, &config.server.http3, &secure);
+    }
     conflict::check(check, &sites);
     config.sites = sites.into_iter().map(|checked| checked.site).collect();
     config.sites.sort_by(|a, b| a.name.cmp(&b.name));

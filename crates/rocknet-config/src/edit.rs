@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
+use toml_edit::{DocumentMut, Item, Key, Table, TableLike, Value};
 
 use crate::finding::{Code, Finding, Report, Severity};
 use crate::source::Sources;
@@ -23,6 +23,8 @@ pub enum EditError {
     NotATable(String),
     /// The path ends at this table, not at a value that can be replaced.
     IsATable(String),
+    /// This text is not a dotted key.
+    NotAKey(String),
     /// This text is not a TOML value.
     NotAValue(String),
     /// The configuration already has a site with this name.
@@ -35,6 +37,12 @@ impl fmt::Display for EditError {
             EditError::BadPath => write!(f, "the path is empty or has more than {MAX_KEY_PARTS} parts"),
             EditError::NotATable(key) => write!(f, "`{key}` is not a table and cannot contain keys"),
             EditError::IsATable(key) => write!(f, "`{key}` is a table; name a key in it, or remove it first"),
+            EditError::NotAKey(text) => {
+                write!(
+                    f,
+                    "{text} is not a key; names with dots need quotes: site.\"example.com\".root"
+                )
+            }
             EditError::NotAValue(text) => write!(f, "{text} is not a TOML value; strings need quotes"),
             EditError::SiteExists(name) => write!(f, "site \"{name}\" already exists"),
         }
@@ -46,6 +54,21 @@ impl std::error::Error for EditError {}
 /// Returns a string as a quoted TOML value.
 pub fn text(value: &str) -> String {
     Value::from(value).to_string()
+}
+
+/// Splits a dotted key, such as `site."example.com".root`, into its parts.
+///
+/// # Errors
+///
+/// [`EditError::NotAKey`] if the text is not a dotted key of TOML.
+pub fn key_path(text: &str) -> Result<Vec<String>, EditError> {
+    let parts = Key::parse(text.trim()).map_err(|_| EditError::NotAKey(text.to_owned()))?;
+    Ok(parts.iter().map(|key| key.get().to_owned()).collect())
+}
+
+/// Returns true if a text is a TOML value.
+pub fn is_value(text: &str) -> bool {
+    text.trim().parse::<Value>().is_ok()
 }
 
 impl Editor {
@@ -274,6 +297,20 @@ mod tests {
         let loaded = crate::parse(&editor.to_string(), std::path::Path::new("/r.toml"), &environment).unwrap();
         let names: Vec<_> = loaded.config.sites.iter().map(|site| site.name.as_str()).collect();
         assert_eq!(names, ["b.test", "c.test"]);
+    }
+
+    #[test]
+    fn dotted_keys_are_split() {
+        for (text, expected) in [
+            ("server.workers", &["server", "workers"][..]),
+            ("site.\"a.test\".root", &["site", "a.test", "root"]),
+            (" site . ':80' ", &["site", ":80"]),
+        ] {
+            assert_eq!(key_path(text).unwrap(), expected);
+        }
+        for text in ["", ".", "a..b", "a b", "a.\"b"] {
+            assert_eq!(key_path(text), Err(EditError::NotAKey(text.into())), "{text:?}");
+        }
     }
 
     #[test]

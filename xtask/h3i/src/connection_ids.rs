@@ -1,5 +1,5 @@
-//! A client that retires each connection ID of the server as soon as it has another one. Each RETIRE_CONNECTION_ID frame
-//! (RFC 9000 §19.16) makes the server issue a new ID, so a server that kept the old ones would run out of memory.
+//! A client that retires each connection ID of the server as soon as it has another one. Each RETIRE_CONNECTION_ID
+//! frame (RFC 9000 §19.16) makes the server issue a new ID, so a server that kept the old ones would run out of memory.
 
 use h3i::quiche::{self, Config, Connection, ConnectionId, RecvInfo, h3};
 use std::io::ErrorKind;

@@ -2,7 +2,6 @@
 
 use crate::binding::{self, Section};
 use crate::check::listen;
-use crate::check::site::CheckedSite;
 use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
@@ -53,16 +52,15 @@ pub(super) fn of_site(
     built
 }
 
-/// Reports exceptions in `[server]` that stand for no HTTPS listener of any site.
-pub(super) fn check_server(check: &mut Check<'_>, node: Option<&Node>, http3: &Http3, sites: &[CheckedSite]) {
-    let Some(node) = node else { return };
-    if sites.iter().all(|site| site.tls_is_known) {
-        let secure: Vec<Listen> = sites.iter().flat_map(|site| site.site.secure.clone()).collect();
-        warn_of_unused(check, node, &http3.except, &secure);
+/// Reports exceptions in `[server]` that stand for no HTTPS listener of any site. `secure`: the listeners of all sites
+/// with TLS.
+pub(super) fn check_server(check: &mut Check<'_>, node: Option<&Node>, http3: &Http3, secure: &[Listen]) {
+    if let Some(node) = node {
+        warn_of_unused(check, node, &http3.except, secure);
     }
 }
 
-/// Reports elements of `except` that stand for no listener. `node`: the value of `http3`.
+/// Reports elements of `except` that stand for none of the listeners in `secure`. `node`: the value of `http3`.
 fn warn_of_unused(check: &mut Check<'_>, node: &Node, except: &[Listen], secure: &[Listen]) {
     let Some(written) = node.as_table().and_then(|table| table.node("except")) else {
         return;

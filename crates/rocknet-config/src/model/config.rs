@@ -6,10 +6,11 @@ use std::time::Duration;
 use super::admin::Admin;
 use super::http3::Http3;
 use super::limits::Limits;
+use super::listen::Listen;
 use super::log::{AccessLog, Log, LogTarget};
 use super::server::{Cache, IoBackend, Mode, Server, Workers};
 use super::settings::Settings;
-use super::site::{Listen, Site};
+use super::site::Site;
 use super::source_span::SourceSpan;
 use super::tls::Tls;
 

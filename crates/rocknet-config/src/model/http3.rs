@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::site::Listen;
+use super::listen::Listen;
 use super::with_defaults::with_defaults;
 
 with_defaults! {

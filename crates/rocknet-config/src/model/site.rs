@@ -1,9 +1,7 @@
 //! Sites, their listeners and their routes.
 
-use std::net::IpAddr;
-use std::path::PathBuf;
-
 use super::http3::Http3;
+use super::listen::Listen;
 use super::log::AccessLog;
 use super::pattern::{HostPattern, Pattern};
 use super::rule::Rule;
@@ -47,31 +45,6 @@ impl Site {
     /// Returns true if the site is served by HTTP/3 at a listener.
     pub fn serves_http3(&self, listen: &Listen) -> bool {
         self.secure.contains(listen) && self.http3.is_enabled_at(listen)
-    }
-}
-
-/// Address that a site listens on.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Listen {
-    /// TCP port.
-    Tcp {
-        /// Address; `None`: every IPv4 and IPv6 address of the machine.
-        address: Option<IpAddr>,
-        /// Port; 0: the kernel chooses one.
-        port: u16,
-    },
-    /// Path of a Unix socket.
-    Unix(PathBuf),
-}
-
-impl Listen {
-    /// Returns true if `other` is this listener, or a listener at one of its addresses: a port without an address stands
-    /// for every address.
-    pub fn includes(&self, other: &Listen) -> bool {
-        match (self, other) {
-            (Listen::Tcp { address: None, port }, Listen::Tcp { port: other, .. }) => port == other,
-            _ => self == other,
-        }
     }
 }
 
