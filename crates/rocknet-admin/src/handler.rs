@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use rocknet_control::api::{ApiError, ENDPOINTS, Endpoint, JSON, MAX_REQUEST_BODY, Method, OPEN_METRICS, Reply};
+use rocknet_control::api::{ApiError, ENDPOINTS, Endpoint, JSON, MAX_REQUEST_BODY, OPEN_METRICS, Permission, Reply};
 use rocknet_handler::exchange::{Client, Exchange, RequestBody};
 use rocknet_handler::response::{ErrorPage, Response};
 use rocknet_handler::{Handler, HandlerFuture, respond_with};
 use rocknet_proto::{KnownField, Status};
 
-use crate::tokens::{Failures, Permission, Tokens};
+use crate::tokens::{Failures, Tokens};
 use crate::{Control, guard};
 
 /// Responds to the requests of the API.
@@ -80,8 +80,8 @@ impl<C: Control> Shared<C> {
         guard::check(&request, !exchange.body.is_empty())?;
         let permission = self.permission(&exchange)?;
         let endpoint = find(method, &exchange.path)?;
-        if permission == Permission::Read && endpoint.method != Method::Get {
-            return Err(ApiError::new(403, "this token does not permit changes").into());
+        if permission < endpoint.permission {
+            return Err(ApiError::new(403, "this token does not permit this request").into());
         }
         let body = read(&mut exchange.body).await?;
         let request = endpoint.parse(&body)?;

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use rocknet_control::api::ApiError;
+use rocknet_control::api::{ApiError, Permission};
 use subtle::ConstantTimeEq;
 
 /// Maximum number of wrong tokens in [`WINDOW_MS`]. Tokens cannot be guessed; the bound keeps a misconfigured client
@@ -17,15 +17,6 @@ pub struct Tokens {
     pub full: String,
     /// Admits requests that change nothing.
     pub read: String,
-}
-
-/// Requests that a client may send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Permission {
-    /// Every request.
-    Full,
-    /// Requests that change nothing.
-    Read,
 }
 
 impl Tokens {

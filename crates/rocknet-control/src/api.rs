@@ -7,11 +7,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
 use crate::site::SiteSummary;
 use crate::status::Status;
 
-/// Maximum size in bytes of the body of a request.
-pub const MAX_REQUEST_BODY: usize = 64 * 1024;
+/// Maximum size in bytes of the body of a request: a configuration of the maximum size, in which JSON escapes half of
+/// the characters.
+pub const MAX_REQUEST_BODY: usize = 512 * 1024;
 
 /// Media type of the metrics (OpenMetrics 1.0).
 pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -20,7 +22,7 @@ pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; cha
 pub const JSON: &str = "application/json";
 
 /// Request to a running server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// Queries the state of the server; the reply is a [`Status`].
     Status,
@@ -36,6 +38,18 @@ pub enum Request {
     LogLevel,
     /// Changes the level of the error log until the next reload; the reply is the new [`LogLevel`].
     SetLogLevel(Level),
+    /// Reads the configuration file; the reply is a [`ConfigText`].
+    Config,
+    /// Checks a text as the configuration; the reply is [`Checked`]. Nothing is changed.
+    CheckConfig(Candidate),
+    /// Replaces the text of the configuration file and loads it; the reply is [`Saved`].
+    ReplaceConfig(Replacement),
+    /// Edits the configuration file and loads it; the reply is [`Saved`].
+    EditConfig(Edits),
+    /// Queries the changes of the configuration file by this API, the latest first; the reply is a list of [`Change`].
+    ConfigHistory,
+    /// Restores an earlier text of the configuration file and loads it; the reply is [`Saved`].
+    UndoConfig(Undo),
 }
 
 /// Reply to a request that succeeded.
@@ -52,6 +66,14 @@ pub enum Reply {
     Metrics(String),
     /// Level of the error log.
     LogLevel(LogLevel),
+    /// Configuration file.
+    Config(Box<ConfigText>),
+    /// Result of a check.
+    Checked(Checked),
+    /// Result of a change of the configuration.
+    Saved(Saved),
+    /// Changes of the configuration, the latest first.
+    ConfigHistory(Vec<Change>),
 }
 
 /// Message about an instruction that was carried out, or that was accepted.
@@ -165,6 +187,15 @@ impl Method {
     }
 }
 
+/// Permission of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Permission {
+    /// Permits requests that change nothing and whose replies contain no secrets.
+    Read,
+    /// Permits every request.
+    Full,
+}
+
 /// Method and path of a kind of request.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -174,6 +205,8 @@ pub struct Endpoint {
     pub path: &'static str,
     /// Description in one line.
     pub summary: &'static str,
+    /// Permission that the client needs.
+    pub permission: Permission,
     parse: fn(&[u8]) -> Result<Request, ApiError>,
 }
 
@@ -188,7 +221,19 @@ impl Endpoint {
             method,
             path,
             summary,
+            permission: match method {
+                Method::Get => Permission::Read,
+                Method::Post | Method::Put => Permission::Full,
+            },
             parse,
+        }
+    }
+
+    /// Requires full permission, because the reply may contain secrets.
+    const fn secret(self) -> Endpoint {
+        Endpoint {
+            permission: Permission::Full,
+            ..self
         }
     }
 
@@ -246,8 +291,61 @@ const METRICS: Endpoint = Endpoint::new(
     |body| without_body(body, Request::Metrics),
 );
 
+const CONFIG: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/config",
+    "Text of the configuration file with its revision.",
+    |body| without_body(body, Request::Config),
+)
+.secret();
+const REPLACE_CONFIG: Endpoint = Endpoint::new(
+    Method::Put,
+    "/api/config",
+    "Checks, writes and loads a new text; nothing changes if it cannot be used.",
+    |body| from_json(body).map(Request::ReplaceConfig),
+);
+const CHECK_CONFIG: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/config/check",
+    "Checks a text as the configuration, without a change.",
+    |body| from_json(body).map(Request::CheckConfig),
+);
+const EDIT_CONFIG: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/config/edit",
+    "Edits the configuration file and loads it; comments and order are kept.",
+    |body| from_json(body).map(Request::EditConfig),
+);
+const CONFIG_HISTORY: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/config/history",
+    "Changes of the configuration file by this API, the latest first, each with its diff.",
+    |body| without_body(body, Request::ConfigHistory),
+)
+.secret();
+const UNDO_CONFIG: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/config/undo",
+    "Restores the text of the configuration file before a change, and loads it.",
+    |body| from_json(body).map(Request::UndoConfig),
+);
+
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 7] = [&STATUS, &SITES, &RELOAD, &STOP, &METRICS, &LOG_LEVEL, &SET_LOG_LEVEL];
+pub const ENDPOINTS: [&Endpoint; 13] = [
+    &STATUS,
+    &SITES,
+    &RELOAD,
+    &STOP,
+    &METRICS,
+    &LOG_LEVEL,
+    &SET_LOG_LEVEL,
+    &CONFIG,
+    &REPLACE_CONFIG,
+    &CHECK_CONFIG,
+    &EDIT_CONFIG,
+    &CONFIG_HISTORY,
+    &UNDO_CONFIG,
+];
 
 impl Request {
     /// Returns the endpoint of the request.
@@ -260,19 +358,31 @@ impl Request {
             Request::Metrics => &METRICS,
             Request::LogLevel => &LOG_LEVEL,
             Request::SetLogLevel(_) => &SET_LOG_LEVEL,
+            Request::Config => &CONFIG,
+            Request::CheckConfig(_) => &CHECK_CONFIG,
+            Request::ReplaceConfig(_) => &REPLACE_CONFIG,
+            Request::EditConfig(_) => &EDIT_CONFIG,
+            Request::ConfigHistory => &CONFIG_HISTORY,
+            Request::UndoConfig(_) => &UNDO_CONFIG,
         }
     }
 
     /// Returns the body of the request as JSON, or `None` if the request has no body.
     pub fn body(&self) -> Option<String> {
-        match *self {
-            Request::SetLogLevel(level) => serde_json::to_string(&LogLevel { level }).ok(),
+        match self {
+            Request::SetLogLevel(level) => to_json(&LogLevel { level: *level }),
+            Request::CheckConfig(candidate) => to_json(candidate),
+            Request::ReplaceConfig(replacement) => to_json(replacement),
+            Request::EditConfig(edits) => to_json(edits),
+            Request::UndoConfig(undo) => to_json(undo),
             Request::Status
             | Request::Sites
             | Request::Reload
             | Request::Stop
             | Request::Metrics
-            | Request::LogLevel => None,
+            | Request::LogLevel
+            | Request::Config
+            | Request::ConfigHistory => None,
         }
     }
 }
@@ -285,6 +395,10 @@ fn without_body(body: &[u8], request: Request) -> Result<Request, ApiError> {
     }
 }
 
+fn to_json(value: &impl Serialize) -> Option<String> {
+    serde_json::to_string(value).ok()
+}
+
 fn from_json<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, ApiError> {
     serde_json::from_slice(body).map_err(|error| ApiError::new(400, format!("the body is not valid: {error}")))
 }
@@ -292,6 +406,7 @@ fn from_json<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Edit;
 
     #[test]
     fn every_request_is_parsed_by_its_endpoint() {
@@ -303,7 +418,30 @@ mod tests {
             Request::Metrics,
             Request::LogLevel,
             Request::SetLogLevel(Level::Debug),
+            Request::Config,
+            Request::CheckConfig(Candidate { text: "a".into() }),
+            Request::ReplaceConfig(Replacement {
+                text: "a".into(),
+                revision: "b".into(),
+            }),
+            Request::EditConfig(Edits {
+                edits: vec![
+                    Edit::Set {
+                        path: vec!["a".into()],
+                        value: "1".into(),
+                    },
+                    Edit::Remove { path: vec!["a".into()] },
+                    Edit::AddSite {
+                        name: "a".into(),
+                        root: "b".into(),
+                    },
+                ],
+                revision: None,
+            }),
+            Request::ConfigHistory,
+            Request::UndoConfig(Undo::default()),
         ];
+        assert_eq!(requests.len(), ENDPOINTS.len());
         for request in requests {
             let endpoint = request.endpoint();
             let body = request.body().unwrap_or_default();
@@ -313,7 +451,6 @@ mod tests {
                 .filter(|other| other.path == endpoint.path && other.method == endpoint.method);
             assert_eq!(listed.count(), 1, "{}", endpoint.path);
         }
-        assert_eq!(requests.len(), ENDPOINTS.len());
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod api;
 #[cfg(unix)]
 pub mod client;
 pub mod command;
+pub mod config;
 pub mod site;
 pub mod status;
 

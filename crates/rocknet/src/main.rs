@@ -60,6 +60,7 @@ fn main() -> ExitCode {
         Some(Command::Reload(options)) => cli::remote::reload(&options),
         Some(Command::Stop(options)) => cli::remote::stop(&options),
         Some(Command::LogLevel(options)) => cli::remote::log_level(&options),
+        Some(Command::Config(options)) => cli::config::run(&options),
         Some(Command::Check(options)) => cli::check::run(&options),
         Some(Command::Fmt(options)) => cli::fmt::run(&options),
         Some(Command::Explain(options)) => cli::explain::run(&options),

@@ -1,21 +1,25 @@
 //! The main loop of a server in the foreground: handles signals and typed commands until the server has stopped.
 
+use std::cell::RefCell;
 use std::io;
+use std::path::PathBuf;
 use std::thread;
 
 use rocknet::log::ErrorLog;
 use rocknet::server::Server;
 use rocknet_config::model;
 use rocknet_control::api::{ApiError, Done, Level, LogLevel, Reply, Request};
+use rocknet_control::config::Saved;
 use rocknet_control::{Command, Status};
 use rocknet_io::terminal::{StandardStream, is_terminal};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender};
 
+use super::config_api::{self, ConfigApi};
 use super::event::Event;
 use super::launch::ConfigSource;
-use super::reload::{self, StartSettings};
+use super::reload::{self, ReloadError, StartSettings};
 use super::{ExitStatus, Failure, print, print_error, print_warning};
 use crate::console::{self, ConsoleLine};
 
@@ -25,6 +29,10 @@ pub struct MainLoop {
     pub sender: Sender<Event>,
     /// Origin of the configuration, which a reload reads again.
     pub source: ConfigSource,
+    /// State folder of the server, which contains the history of the configuration.
+    pub state: PathBuf,
+    /// Revision of the configuration file that the server has loaded.
+    pub loaded_revision: RefCell<Option<String>>,
     /// Settings at start. A reload reports which changed settings need a restart.
     pub start_settings: StartSettings,
     /// Level of the error log.
@@ -67,27 +75,27 @@ impl MainLoop {
                 }
                 (Event::Reload, Some(server)) => {
                     // `reload` reports errors itself. The message about success is for typed commands only.
-                    let _ = reload::reload(server, &self.source, &self.start_settings);
+                    let _ = self.reload(server);
                 }
                 (Event::Reopen, Some(server)) => {
                     server.logger().reopen();
                     tracing::info!("log files were reopened");
                 }
                 (Event::Line(ConsoleLine::Command(Command::Reload)), Some(server)) => {
-                    if let Ok(done) = reload::reload(server, &self.source, &self.start_settings) {
+                    if let Ok(done) = self.reload(server) {
                         print(format_args!("{done}\n"));
                     }
                 }
                 (Event::Line(ConsoleLine::Command(command)), Some(server)) => print(console::render(command, server)),
                 (Event::Line(ConsoleLine::Unknown(unknown)), _) => print(format_args!("{unknown}\n")),
-                (Event::Control(request), Some(_)) if request.request == Request::Stop => {
+                (Event::Control(request), Some(_)) if matches!(request.request, Request::Stop) => {
                     request.reply(Ok(done("stopping after the responses in progress")));
                     if let Some(server) = server.take() {
                         self.stop(server)?;
                     }
                 }
                 (Event::Control(request), Some(server)) => {
-                    let reply = self.reply(request.request, server);
+                    let reply = self.reply(&request.request, server);
                     request.reply(reply);
                 }
                 (Event::Control(request), None) => request.reply(Err(ApiError::new(503, "the server is stopping"))),
@@ -99,7 +107,7 @@ impl MainLoop {
     }
 
     /// Carries out a request of the control API.
-    fn reply(&self, request: Request, server: &Server) -> Result<Reply, ApiError> {
+    fn reply(&self, request: &Request, server: &Server) -> Result<Reply, ApiError> {
         match request {
             Request::Status => Ok(Reply::Status(Box::new(Status {
                 config_file: match &self.source {
@@ -109,7 +117,8 @@ impl MainLoop {
                 ..server.status()
             }))),
             Request::Sites => Ok(Reply::Sites(server.sites())),
-            Request::Reload => reload::reload(server, &self.source, &self.start_settings)
+            Request::Reload => self
+                .reload(server)
                 .map(|message| done(&message))
                 .map_err(|error| ApiError {
                     details: error.findings,
@@ -119,8 +128,38 @@ impl MainLoop {
             Request::Stop => Err(ApiError::new(503, "the server is stopping")),
             Request::Metrics => Ok(Reply::Metrics(server.metrics())),
             Request::LogLevel => self.log_level(None),
-            Request::SetLogLevel(level) => self.log_level(Some(level)),
+            Request::SetLogLevel(level) => self.log_level(Some(*level)),
+            Request::Config => {
+                let loaded = self.loaded_revision.borrow();
+                let text = self.config(server)?.text(loaded.as_deref())?;
+                Ok(Reply::Config(Box::new(text)))
+            }
+            Request::CheckConfig(candidate) => Ok(Reply::Checked(self.config(server)?.check(candidate))),
+            Request::ReplaceConfig(replacement) => self.saved(self.config(server)?.replace(replacement)),
+            Request::EditConfig(edits) => self.saved(self.config(server)?.edit(edits)),
+            Request::ConfigHistory => self.config(server)?.changes().map(Reply::ConfigHistory),
+            Request::UndoConfig(undo) => self.saved(self.config(server)?.undo(undo)),
         }
+    }
+
+    fn config<'s>(&'s self, server: &'s Server) -> Result<ConfigApi<'s>, ApiError> {
+        ConfigApi::new(server, &self.source, &self.start_settings, &self.state)
+    }
+
+    /// Records the revision of a change that the server has loaded.
+    fn saved(&self, saved: Result<Saved, ApiError>) -> Result<Reply, ApiError> {
+        let saved = saved?;
+        self.loaded_revision.replace(Some(saved.revision.clone()));
+        Ok(Reply::Saved(saved))
+    }
+
+    fn reload(&self, server: &Server) -> Result<String, ReloadError> {
+        // If the file is changed while it is being loaded, this revision is too old. Clients then see the new text as
+        // not loaded, which another reload corrects.
+        let revision = config_api::current_revision(&self.source);
+        let done = reload::reload(server, &self.source, &self.start_settings)?;
+        self.loaded_revision.replace(revision);
+        Ok(done)
     }
 
     /// Changes the level of the error log if one is given, and returns the current one.

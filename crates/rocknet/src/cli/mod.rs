@@ -3,6 +3,8 @@
 mod banner;
 pub mod check;
 pub mod completions;
+pub mod config;
+mod config_api;
 mod control;
 pub mod doctor;
 mod event;
@@ -44,6 +46,7 @@ pub enum Command {
     Reload(remote::ReloadOptions),
     Stop(remote::StopOptions),
     LogLevel(remote::LogLevelOptions),
+    Config(config::Options),
     Check(check::Options),
     Fmt(fmt::Options),
     Explain(explain::Options),

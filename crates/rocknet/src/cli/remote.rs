@@ -17,10 +17,10 @@ use super::{Failure, control, print, print_details, search};
 #[derive(Debug, clap::Args)]
 pub struct Target {
     /// The configuration of the server, which says where its control socket is
-    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    #[arg(short, long, global = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: Option<PathBuf>,
     /// The control socket; by default the one of the configuration
-    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    #[arg(long, global = true, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     socket: Option<PathBuf>,
 }
 
@@ -118,7 +118,7 @@ impl Target {
         Ok(connected)
     }
 
-    fn call<T: DeserializeOwned>(&self, request: &Request) -> Result<T, Failure> {
+    pub fn call<T: DeserializeOwned>(&self, request: &Request) -> Result<T, Failure> {
         self.connect()?.call(request)
     }
 }
@@ -214,7 +214,8 @@ pub fn log_level(options: &LogLevelOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+/// Prints a value as JSON.
+pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Failure::Failed(error.to_string()))?;
     print(format_args!("{text}\n"));
     Ok(())

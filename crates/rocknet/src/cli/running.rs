@@ -1,5 +1,6 @@
 //! Start of a server in the foreground: signals, privileges and the start-up block.
 
+use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -23,6 +24,7 @@ use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use super::config_api;
 use super::control::{self, ControlAddresses};
 use super::event::Event;
 use super::launch::{ConfigSource, LaunchOptions};
@@ -45,6 +47,9 @@ pub struct RunningServer {
     server: Server,
     options: LaunchOptions,
     start_settings: StartSettings,
+    state: PathBuf,
+    /// Revision of the configuration file at start.
+    loaded_revision: Option<String>,
     error_log: Option<ErrorLog>,
     /// Servers of the control API.
     control: Vec<Server>,
@@ -68,6 +73,7 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
     catch_signals(&runtime, &sender).map_err(NotStarted::Io)?;
 
     let start_settings = StartSettings::new(&config);
+    let loaded_revision = config_api::current_revision(&options.source);
     // `rocknet serve` serves a folder of the current user, which another account may not be able to read.
     let user = match options.source {
         ConfigSource::File(_) => accounts::server_account(&config),
@@ -102,6 +108,8 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         server,
         options,
         start_settings,
+        state: state.folder,
+        loaded_revision,
         error_log,
         control,
         has_console,
@@ -149,6 +157,8 @@ impl RunningServer {
             server,
             options,
             start_settings,
+            state,
+            loaded_revision,
             error_log,
             control,
             has_console,
@@ -156,6 +166,8 @@ impl RunningServer {
         let main_loop = MainLoop {
             sender,
             source: options.source,
+            state,
+            loaded_revision: RefCell::new(loaded_revision),
             start_settings,
             error_log,
             has_console,

@@ -303,7 +303,7 @@ fn metrics_are_text() {
 
 #[test]
 fn every_endpoint_rejects_what_is_not_for_it() {
-    use rocknet_control::api::ENDPOINTS;
+    use rocknet_control::api::{ENDPOINTS, MAX_REQUEST_BODY};
 
     let dir = home();
     let _server = dir.serve(&["run"]);
@@ -345,7 +345,7 @@ fn every_endpoint_rejects_what_is_not_for_it() {
     for path in ["/", "/api", "/api/", "/api/status/", "/api/STATUS", "/metrics/"] {
         assert_eq!(send("GET", path, "localhost", "", "").0, 404, "{path}");
     }
-    let large = "1".repeat(100_000);
+    let large = "1".repeat(MAX_REQUEST_BODY + 1);
     let (status, _) = send(
         "PUT",
         "/api/log-level",

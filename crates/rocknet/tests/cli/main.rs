@@ -3,6 +3,7 @@
 mod accounts;
 mod certificates;
 mod commands;
+mod config;
 mod control;
 mod error_log;
 mod http3;

@@ -1,0 +1,171 @@
+//! Messages about the configuration file: its text, checks, edits and earlier versions.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Maximum size in bytes of a configuration file that programs can replace or edit. Larger ones are edited by hand.
+pub const MAX_TEXT: usize = 256 * 1024;
+
+/// The configuration file of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigText {
+    /// Absolute path of the file.
+    pub file: PathBuf,
+    /// Text of the file, without the files that it includes.
+    pub text: String,
+    /// Revision of the text. Texts that differ have different revisions.
+    pub revision: String,
+    /// True if the server has loaded exactly this text. False after an edit by another program, until the next reload.
+    pub is_loaded: bool,
+}
+
+/// Text to check as the configuration of a server, without a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Candidate {
+    /// Text of the configuration file. Relative paths in it are relative to the folder of the server's file.
+    pub text: String,
+}
+
+/// Result of a check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checked {
+    /// True if the server would accept the text. Warnings do not prevent that.
+    pub is_valid: bool,
+    /// Errors and warnings, in the order of the text.
+    pub findings: Vec<Finding>,
+}
+
+/// An error or a warning about a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// True for an error, false for a warning.
+    pub is_error: bool,
+    /// Kind of the finding, such as `unknown-key`.
+    pub code: String,
+    /// Description of the problem.
+    pub message: String,
+    /// Remedy: the text to write, or the action to take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// Path of the file; `None` if the finding has no position.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Line, counted from 1; 0 without a position.
+    #[serde(default)]
+    pub line: usize,
+    /// Column in characters, counted from 1; 0 without a position.
+    #[serde(default)]
+    pub column: usize,
+}
+
+/// New text of the configuration file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replacement {
+    /// New text.
+    pub text: String,
+    /// Revision of the text that it replaces. If the file has another revision, it stays as it is.
+    pub revision: String,
+}
+
+/// Edits of the configuration file, which are applied together or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edits {
+    /// Edits in the order in which they are applied.
+    pub edits: Vec<Edit>,
+    /// Revision of the text that they apply to; `None`: the edits apply to any text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+}
+
+/// Edit of a configuration file. Comments, order and spacing of everything else are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Edit {
+    /// Sets a key. Missing tables are created.
+    Set {
+        /// Path of the key, such as `["site", "example.com", "root"]`.
+        path: Vec<String>,
+        /// Value in TOML; a string needs its quotes.
+        value: String,
+    },
+    /// Removes a key or a table, which must exist.
+    Remove {
+        /// Path of the key or table.
+        path: Vec<String>,
+    },
+    /// Adds a site that serves a folder.
+    AddSite {
+        /// Name, such as `example.com` or `:8081`.
+        name: String,
+        /// Folder, relative to the folder of the configuration file.
+        root: String,
+    },
+}
+
+impl fmt::Display for Edit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Edit::Set { path, .. } => write!(f, "set {}", path.join(".")),
+            Edit::Remove { path } => write!(f, "remove {}", path.join(".")),
+            Edit::AddSite { name, .. } => write!(f, "add site {name}"),
+        }
+    }
+}
+
+/// Result of a change that was written to the file and loaded by the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    /// Text for the operator, without a newline at the end.
+    pub message: String,
+    /// Revision of the new text.
+    pub revision: String,
+    /// Warnings about the new text.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+}
+
+/// A change of the configuration file by the control API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Number of the change. Later changes have larger numbers.
+    pub id: u64,
+    /// Time of the change, in seconds since the beginning of 1970.
+    pub unix_time: u64,
+    /// Description in one line.
+    pub what: String,
+    /// Difference between the texts before and after the change, as a unified diff. Empty if the text after it is
+    /// unknown, because the file was edited by hand before the next change.
+    pub diff: String,
+}
+
+/// Request to restore the text before a change.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Undo {
+    /// Number of the change; `None`: the last one.
+    pub id: Option<u64>,
+    /// Revision of the text that is replaced. Without it, the file must be as the last change has left it.
+    pub revision: Option<String>,
+}
+
+/// List of changes for a terminal, each with its diff.
+#[derive(Debug)]
+pub struct ChangeList<'c>(pub &'c [Change]);
+
+impl fmt::Display for ChangeList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return writeln!(f, "no changes");
+        }
+        for change in self.0 {
+            writeln!(f, "{}  {}", change.id, crate::text::sanitized(&change.what, 200))?;
+            f.write_str(&crate::text::indented(&change.diff, 4))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,150 @@
+//! `rocknet config`: shows and edits the configuration of a running server.
+
+use rocknet_config::edit;
+use rocknet_control::api::Request;
+use rocknet_control::config::{Change, ChangeList, ConfigText, Edit, Edits, Saved, Undo};
+
+use super::remote::{Target, print_json};
+use super::{Failure, print, print_warning};
+
+/// Show or edit the configuration of the running server
+///
+/// An edit is checked, written to the file and loaded. If the server cannot use it, nothing changes. Comments, order
+/// and spacing of the file are kept.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    target: Target,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Print the configuration file
+    Show,
+    /// Set a key
+    Set {
+        /// The key, such as 'site."example.com".root'
+        key: String,
+        /// The value in TOML; other text is taken as a string
+        value: String,
+    },
+    /// Remove a key or a table
+    Unset {
+        /// The key, such as 'site."example.com".redirects'
+        key: String,
+    },
+    /// Add a site that serves a folder
+    AddSite {
+        /// Its name, such as example.com or :8081
+        name: String,
+        /// The folder
+        root: String,
+    },
+    /// Remove a site from the configuration; its files stay
+    RemoveSite {
+        /// Its name
+        name: String,
+    },
+    /// List the changes that were made by these commands, the dashboard and other programs
+    History,
+    /// Restore the text before a change
+    Undo {
+        /// The number of the change; by default the last one
+        id: Option<u64>,
+    },
+}
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    match &options.action {
+        Action::Show => show(options),
+        Action::History => history(options),
+        Action::Undo { id } => undo(options, *id),
+        action => {
+            let edit = edit(action)?;
+            change(
+                options,
+                &Request::EditConfig(Edits {
+                    edits: vec![edit],
+                    revision: None,
+                }),
+            )
+        }
+    }
+}
+
+/// Returns the edit of an action that edits.
+fn edit(action: &Action) -> Result<Edit, Failure> {
+    let path = |key: &str| edit::key_path(key).map_err(|error| Failure::Failed(error.to_string()));
+    Ok(match action {
+        Action::Set { key, value } => Edit::Set {
+            path: path(key)?,
+            value: if edit::is_value(value) {
+                value.clone()
+            } else {
+                edit::text(value)
+            },
+        },
+        Action::Unset { key } => Edit::Remove { path: path(key)? },
+        Action::AddSite { name, root } => Edit::AddSite {
+            name: name.clone(),
+            root: root.clone(),
+        },
+        Action::RemoveSite { name } => Edit::Remove {
+            path: vec!["site".to_owned(), name.clone()],
+        },
+        Action::Show | Action::History | Action::Undo { .. } => {
+            return Err(Failure::Failed("this action edits nothing".to_owned()));
+        }
+    })
+}
+
+fn show(options: &Options) -> Result<(), Failure> {
+    let config: ConfigText = options.target.call(&Request::Config)?;
+    if options.json {
+        return print_json(&config);
+    }
+    print(&config.text);
+    if !config.is_loaded {
+        print_warning(format_args!(
+            "{} was edited and is not loaded yet: `rocknet reload`",
+            config.file.display()
+        ));
+    }
+    Ok(())
+}
+
+fn history(options: &Options) -> Result<(), Failure> {
+    let changes: Vec<Change> = options.target.call(&Request::ConfigHistory)?;
+    if options.json {
+        return print_json(&changes);
+    }
+    print(ChangeList(&changes));
+    Ok(())
+}
+
+/// Restores the text before a change. The text of an earlier change than the last one replaces what the file contains
+/// now, so its revision is queried first.
+fn undo(options: &Options, id: Option<u64>) -> Result<(), Failure> {
+    let revision = match id {
+        Some(_) => Some(options.target.call::<ConfigText>(&Request::Config)?.revision),
+        None => None,
+    };
+    change(options, &Request::UndoConfig(Undo { id, revision }))
+}
+
+fn change(options: &Options, request: &Request) -> Result<(), Failure> {
+    let saved: Saved = options.target.call(request)?;
+    if options.json {
+        return print_json(&saved);
+    }
+    print(format_args!("{}\n", saved.message));
+    for finding in &saved.findings {
+        print_warning(format_args!("line {}: {}", finding.line, finding.message));
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! The configuration file: reads its text and replaces it atomically.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use rocknet_control::config::MAX_TEXT;
+
+/// Bytes of the digest of a text that form its revision.
+const REVISION_BYTES: usize = 16;
+
+/// Returns the revision of a text.
+pub fn revision(text: &str) -> String {
+    let digest = digest(&SHA256, text.as_bytes());
+    digest.as_ref()[..REVISION_BYTES]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// Reads the text of a configuration file.
+///
+/// # Errors
+///
+/// Returns the error of the file system, or `InvalidData` for a text that is not UTF-8 or is larger than [`MAX_TEXT`].
+pub fn read(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    let limit = MAX_TEXT as u64 + 1;
+    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_TEXT {
+        let message = format!("it is larger than {} KiB: edit it by hand", MAX_TEXT / 1024);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
+/// Replaces the text of a configuration file. After a crash, the file has either the old text or the new one. The file
+/// keeps its mode, and its owner if the process may give files to it. A symbolic link is followed and kept.
+///
+/// # Errors
+///
+/// Returns the error of the file system. The file then has its old text, unless only the last step failed, which writes
+/// the folder to the disk.
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let path = path.canonicalize()?;
+    let old = fs::metadata(&path)?;
+    // A rename would succeed although the owner has made the file read-only.
+    OpenOptions::new().append(true).open(&path)?;
+    let new = NewFile::create(&path)?;
+    let mut file = &new.file;
+    file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o7777))?;
+    let written = file.metadata()?;
+    if (written.uid(), written.gid()) != (old.uid(), old.gid()) {
+        // Only root may give files away. Otherwise the new file belongs to the user of the server, who may write the
+        // old one.
+        let _ = fchown(&new.file, Some(old.uid()), Some(old.gid()));
+    }
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    new.rename_to(&path)
+}
+
+/// File beside the configuration file that replaces it. Dropped before, it is removed.
+struct NewFile {
+    file: File,
+    path: Option<PathBuf>,
+}
+
+impl NewFile {
+    fn create(beside: &Path) -> io::Result<NewFile> {
+        let mut name = beside.file_name().unwrap_or_default().to_owned();
+        // Two processes that edit the same file use different names. The name does not match an `include` of `*.toml`.
+        name.push(format!(".{}.new", std::process::id()));
+        let path = beside.with_file_name(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        Ok(NewFile { file, path: Some(path) })
+    }
+
+    fn rename_to(mut self, target: &Path) -> io::Result<()> {
+        if let Some(path) = &self.path {
+            fs::rename(path, target)?;
+        }
+        self.path = None;
+        let folder = target.parent().unwrap_or(Path::new("/"));
+        File::open(folder)?.sync_all()
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_replaced_file_keeps_its_mode_and_its_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("a.toml"), folder.path().join("b.toml"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink(&file, &link).unwrap();
+        replace(&link, "new").unwrap();
+        assert_eq!(read(&file).unwrap(), "new");
+        assert!(link.is_symlink());
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        let names: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(names.len(), 2, "{names:?}");
+    }
+
+    #[test]
+    fn texts_that_cannot_be_edited_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.toml");
+        for (bytes, expected) in [
+            (vec![b'#'; MAX_TEXT + 1], "larger than 256 KiB"),
+            (vec![0xff], "not UTF-8"),
+        ] {
+            fs::write(&file, bytes).unwrap();
+            let error = read(&file).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        fs::write(&file, vec![b'#'; MAX_TEXT]).unwrap();
+        assert_eq!(read(&file).unwrap().len(), MAX_TEXT);
+        fs::remove_file(&file).unwrap();
+        assert_eq!(replace(&file, "x").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn revisions_differ_if_texts_do() {
+        assert_eq!(revision("a"), revision("a"));
+        assert_ne!(revision("a"), revision("b"));
+        assert_eq!(revision("").len(), 2 * REVISION_BYTES);
+    }
+}

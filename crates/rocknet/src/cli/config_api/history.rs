@@ -1,0 +1,208 @@
+//! Earlier texts of the configuration file, kept in the state folder.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rocknet::certificates::storage::{Access, FileStorage, Storage};
+use rocknet_control::config::Change;
+use serde::{Deserialize, Serialize};
+use similar::TextDiff;
+
+use super::file::revision;
+
+/// Folder of the history in the state folder.
+const FOLDER: &str = "admin/history";
+
+/// Maximum number of changes that are kept. Older ones are removed.
+const MAX_CHANGES: usize = 50;
+
+/// Lines around a difference that a diff also shows.
+const DIFF_CONTEXT: usize = 2;
+
+/// History of the changes that the control API has made.
+pub struct History {
+    storage: FileStorage,
+}
+
+/// A change, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredChange {
+    /// Configuration file.
+    pub file: PathBuf,
+    /// Time of the change, in seconds since the beginning of 1970.
+    pub unix_time: u64,
+    /// Description in one line.
+    pub what: String,
+    /// Text before the change.
+    pub before: String,
+    /// Revision of the text after the change.
+    pub after: String,
+}
+
+impl History {
+    /// Opens the history of a server. `state`: its state folder.
+    pub fn new(state: &Path) -> History {
+        History {
+            storage: FileStorage::new(state),
+        }
+    }
+
+    /// Records a change, and removes the oldest ones above the maximum.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the file system.
+    pub fn record(&self, file: &Path, what: &str, before: &str, after: &str) -> io::Result<()> {
+        let ids = self.ids()?;
+        let version = StoredChange {
+            file: file.to_owned(),
+            unix_time: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
+            what: what.to_owned(),
+            before: before.to_owned(),
+            after: revision(after),
+        };
+        let bytes = serde_json::to_vec(&version).map_err(io::Error::other)?;
+        let id = ids.last().map_or(1, |last| last + 1);
+        self.storage.write(&name(id), &bytes, Access::Owner)?;
+        for old in ids.iter().rev().skip(MAX_CHANGES - 1) {
+            self.storage.remove(&name(*old))?;
+        }
+        Ok(())
+    }
+
+    /// Returns a change of a file by its number, or the last one; `None` if there is no such change.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the file system, or `InvalidData` for a damaged file.
+    pub fn stored(&self, file: &Path, id: Option<u64>) -> io::Result<Option<(u64, StoredChange)>> {
+        for known in self.ids()?.into_iter().rev() {
+            if id.is_none_or(|id| id == known)
+                && let Some(version) = self.read(known)?
+                && version.file == file
+            {
+                return Ok(Some((known, version)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the changes of a file, the latest first. `current`: its present text.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the file system, or `InvalidData` for a damaged file.
+    pub fn changes(&self, file: &Path, current: &str) -> io::Result<Vec<Change>> {
+        let mut changes = Vec::new();
+        let mut next = current.to_owned();
+        for id in self.ids()?.into_iter().rev() {
+            let Some(version) = self.read(id)?.filter(|version| version.file == file) else {
+                continue;
+            };
+            // If the file was edited by hand after this change, the text between is unknown.
+            let diff = if revision(&next) == version.after {
+                diff(&version.before, &next)
+            } else {
+                String::new()
+            };
+            changes.push(Change {
+                id,
+                unix_time: version.unix_time,
+                what: version.what,
+                diff,
+            });
+            next = version.before;
+        }
+        Ok(changes)
+    }
+
+    fn read(&self, id: u64) -> io::Result<Option<StoredChange>> {
+        let Some(bytes) = self.storage.read(&name(id))? else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+            let path = self.storage.path().join(name(id));
+            io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
+        })
+    }
+
+    /// Returns the numbers of the changes, the oldest first.
+    fn ids(&self) -> io::Result<Vec<u64>> {
+        let names = self.storage.names(FOLDER)?;
+        let mut ids: Vec<u64> = names
+            .iter()
+            .filter_map(|name| name.strip_suffix(".json")?.parse().ok())
+            .collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+}
+
+fn name(id: u64) -> String {
+    format!("{FOLDER}/{id}.json")
+}
+
+/// Returns the difference between two texts as a unified diff.
+fn diff(before: &str, after: &str) -> String {
+    let diff = TextDiff::from_lines(before, after);
+    diff.unified_diff().context_radius(DIFF_CONTEXT).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_recorded_with_their_differences() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History::new(folder.path());
+        let file = Path::new("/etc/r.toml");
+        assert_eq!(history.changes(file, "a\n").unwrap(), []);
+        history.record(file, "first", "a\n", "b\n").unwrap();
+        history.record(Path::new("/other.toml"), "other", "x\n", "y\n").unwrap();
+        history.record(file, "second", "b\n", "c\n").unwrap();
+        let changes = history.changes(file, "c\n").unwrap();
+        let shown: Vec<_> = changes
+            .iter()
+            .map(|change| (change.id, change.what.as_str(), change.diff.as_str()))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                (3, "second", "@@ -1 +1 @@\n-b\n+c\n"),
+                (1, "first", "@@ -1 +1 @@\n-a\n+b\n")
+            ]
+        );
+        // The file was edited by hand after the last change.
+        let changes = history.changes(file, "d\n").unwrap();
+        assert_eq!((changes[0].diff.as_str(), changes[1].diff.is_empty()), ("", false));
+        let (id, version) = history.stored(file, None).unwrap().unwrap();
+        assert_eq!((id, version.before.as_str()), (3, "b\n"));
+        assert_eq!(history.stored(file, Some(1)).unwrap().unwrap().1.before, "a\n");
+        assert_eq!(history.stored(file, Some(2)).unwrap(), None);
+    }
+
+    #[test]
+    fn old_changes_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History::new(folder.path());
+        let file = Path::new("/r.toml");
+        for number in 0..MAX_CHANGES + 3 {
+            history.record(file, &number.to_string(), "a", "b").unwrap();
+        }
+        let ids = history.ids().unwrap();
+        assert_eq!((ids.len(), ids[0]), (MAX_CHANGES, 4));
+    }
+
+    #[test]
+    fn a_damaged_file_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History::new(folder.path());
+        history.storage.write(&name(1), b"{", Access::Owner).unwrap();
+        let error = history.changes(Path::new("/r.toml"), "").unwrap_err();
+        assert!(error.to_string().contains("admin/history/1.json: "), "{error}");
+    }
+}
