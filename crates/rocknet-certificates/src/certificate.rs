@@ -107,6 +107,11 @@ impl Certificate {
         &self.names
     }
 
+    /// Returns the issuer as a distinguished name in text form.
+    pub fn issuer(&self) -> String {
+        self.key.cert.first().and_then(|leaf| issuer(leaf)).unwrap_or_default()
+    }
+
     /// Returns the start of the validity period.
     pub fn not_before(&self) -> SystemTime {
         self.not_before
@@ -176,6 +181,12 @@ fn rank(algorithm: SignatureAlgorithm) -> u8 {
         SignatureAlgorithm::ED25519 | SignatureAlgorithm::ED448 => 1,
         _ => 2,
     }
+}
+
+/// Returns the issuer of a DER certificate; `None` if it cannot be parsed.
+fn issuer(der: &[u8]) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    Some(certificate.issuer().to_string())
 }
 
 /// Returns the subject of a DER certificate; `None` if it cannot be parsed.

@@ -8,7 +8,7 @@ use rustls::server::{ProducesTickets, ServerSessionMemoryCache};
 use rustls::{ProtocolVersion, ServerConfig};
 
 use super::files::FileSet;
-use super::{CertificateSet, CertificateStore, HQ_INTEROP, HTTP_3};
+use super::{Certificate, CertificateSet, CertificateStore, HQ_INTEROP, HTTP_3};
 
 /// A site that is served over TLS.
 pub struct SecureSite {
@@ -147,6 +147,25 @@ impl SecureSite {
             SiteCertificates::Issued { default_name } => store.find(default_name).is_some(),
         };
         has_set && self.config.is_ok()
+    }
+
+    /// Returns the certificates of the site: those of its files, or those that cover its `names`. A certificate of
+    /// several names is returned once.
+    pub fn certificates(&self, store: &CertificateStore, names: &[String]) -> Vec<Certificate> {
+        let mut sets: Vec<Arc<CertificateSet>> = Vec::new();
+        let found: Vec<_> = match &self.certificates {
+            SiteCertificates::Files(files) => files.set().into_iter().collect(),
+            SiteCertificates::Issued { default_name } => {
+                let all = std::iter::once(default_name).chain(names);
+                all.filter_map(|name| store.find(name)).collect()
+            }
+        };
+        for set in found {
+            if !sets.iter().any(|known| Arc::ptr_eq(known, &set)) {
+                sets.push(set);
+            }
+        }
+        sets.iter().flat_map(|set| set.certificates().to_vec()).collect()
     }
 
     /// Returns the error in the client authentication or the site's current files; `None` if there is no error.

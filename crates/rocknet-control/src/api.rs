@@ -7,9 +7,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::certificate::CertificateSummary;
 use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
 use crate::site::SiteSummary;
 use crate::status::Status;
+use crate::upstream::{UpstreamAddress, UpstreamSummary};
 
 /// Maximum size in bytes of the body of a request: a configuration of the maximum size, in which JSON escapes half of
 /// the characters.
@@ -50,6 +52,16 @@ pub enum Request {
     ConfigHistory,
     /// Restores an earlier text of the configuration file and loads it; the reply is [`Saved`].
     UndoConfig(Undo),
+    /// Queries the certificates; the reply is a list of [`CertificateSummary`].
+    Certificates,
+    /// Queries the upstreams; the reply is a list of [`UpstreamSummary`].
+    Upstreams,
+    /// Stops sending new clients to an upstream until the next start; the reply is [`Done`].
+    DrainUpstream(UpstreamAddress),
+    /// Ends the effect of [`Request::DrainUpstream`]; the reply is [`Done`].
+    EnableUpstream(UpstreamAddress),
+    /// Removes every file from the file cache; the reply is [`Done`].
+    PurgeFileCache,
 }
 
 /// Reply to a request that succeeded.
@@ -74,6 +86,10 @@ pub enum Reply {
     Saved(Saved),
     /// Changes of the configuration, the latest first.
     ConfigHistory(Vec<Change>),
+    /// Certificates, in the order of the sites.
+    Certificates(Vec<CertificateSummary>),
+    /// Upstreams, in the order of their addresses.
+    Upstreams(Vec<UpstreamSummary>),
 }
 
 /// Message about an instruction that was carried out, or that was accepted.
@@ -330,8 +346,39 @@ const UNDO_CONFIG: Endpoint = Endpoint::new(
     |body| from_json(body).map(Request::UndoConfig),
 );
 
+const CERTIFICATES: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/certificates",
+    "Certificates of the sites, with issuer and end of validity.",
+    |body| without_body(body, Request::Certificates),
+);
+const UPSTREAMS: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/upstreams",
+    "Upstreams with their states and requests in progress.",
+    |body| without_body(body, Request::Upstreams),
+);
+const DRAIN_UPSTREAM: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/upstreams/drain",
+    "Sends no new clients to an upstream until it is enabled or the server is started again.",
+    |body| from_json(body).map(Request::DrainUpstream),
+);
+const ENABLE_UPSTREAM: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/upstreams/enable",
+    "Sends new clients to a drained upstream again.",
+    |body| from_json(body).map(Request::EnableUpstream),
+);
+const PURGE_FILE_CACHE: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/cache/purge",
+    "Removes every file from the file cache.",
+    |body| without_body(body, Request::PurgeFileCache),
+);
+
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 13] = [
+pub const ENDPOINTS: [&Endpoint; 18] = [
     &STATUS,
     &SITES,
     &RELOAD,
@@ -345,6 +392,11 @@ pub const ENDPOINTS: [&Endpoint; 13] = [
     &EDIT_CONFIG,
     &CONFIG_HISTORY,
     &UNDO_CONFIG,
+    &CERTIFICATES,
+    &UPSTREAMS,
+    &DRAIN_UPSTREAM,
+    &ENABLE_UPSTREAM,
+    &PURGE_FILE_CACHE,
 ];
 
 impl Request {
@@ -364,6 +416,11 @@ impl Request {
             Request::EditConfig(_) => &EDIT_CONFIG,
             Request::ConfigHistory => &CONFIG_HISTORY,
             Request::UndoConfig(_) => &UNDO_CONFIG,
+            Request::Certificates => &CERTIFICATES,
+            Request::Upstreams => &UPSTREAMS,
+            Request::DrainUpstream(_) => &DRAIN_UPSTREAM,
+            Request::EnableUpstream(_) => &ENABLE_UPSTREAM,
+            Request::PurgeFileCache => &PURGE_FILE_CACHE,
         }
     }
 
@@ -375,6 +432,7 @@ impl Request {
             Request::ReplaceConfig(replacement) => to_json(replacement),
             Request::EditConfig(edits) => to_json(edits),
             Request::UndoConfig(undo) => to_json(undo),
+            Request::DrainUpstream(address) | Request::EnableUpstream(address) => to_json(address),
             Request::Status
             | Request::Sites
             | Request::Reload
@@ -382,7 +440,10 @@ impl Request {
             | Request::Metrics
             | Request::LogLevel
             | Request::Config
-            | Request::ConfigHistory => None,
+            | Request::ConfigHistory
+            | Request::Certificates
+            | Request::Upstreams
+            | Request::PurgeFileCache => None,
         }
     }
 }
@@ -440,6 +501,11 @@ mod tests {
             }),
             Request::ConfigHistory,
             Request::UndoConfig(Undo::default()),
+            Request::Certificates,
+            Request::Upstreams,
+            Request::DrainUpstream(UpstreamAddress { address: "a".into() }),
+            Request::EnableUpstream(UpstreamAddress { address: "a".into() }),
+            Request::PurgeFileCache,
         ];
         assert_eq!(requests.len(), ENDPOINTS.len());
         for request in requests {

@@ -17,17 +17,21 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod certificate;
 #[cfg(unix)]
 pub mod client;
 pub mod command;
 pub mod config;
 pub mod site;
 pub mod status;
+pub mod upstream;
 
 mod text;
 
+pub use certificate::{CertificateList, CertificateSummary};
 #[cfg(unix)]
 pub use client::{Client, ClientError};
 pub use command::{Command, UnknownCommand};
 pub use site::{SiteKind, SiteList, SiteSummary};
 pub use status::{Cache, Mode, Responses, SiteDurations, Status};
+pub use upstream::{UpstreamList, UpstreamState, UpstreamSummary};

@@ -71,7 +71,6 @@ use rocknet_proto::request::Request;
 use crate::error::ProxyError;
 use crate::h1_exchange::H1Exchange;
 use crate::proxy::{MAX_TRIES, Selection};
-use crate::upstream::Upstream;
 use rocknet_handler::exchange::{Client, Exchange, RequestBody};
 use rocknet_handler::response::{Response, UpstreamTiming};
 use rocknet_handler::route::Route;
@@ -84,6 +83,7 @@ pub use crate::proxy::Proxy;
 use crate::target::hides_dots;
 pub use crate::transport::Dialer;
 use crate::upgrade_request::UpgradeRequest;
+pub use crate::upstream::Upstream;
 pub use crate::upstreams::Upstreams;
 
 /// Response to forward, or an error response of the proxy itself.

@@ -219,7 +219,9 @@ impl Proxy {
         now_ms: u64,
         draw: impl Fn() -> u64,
     ) -> Result<Permit, ProxyError> {
-        if let [only] = &self.members[..] {
+        if let [only] = &self.members[..]
+            && !only.is_draining()
+        {
             // The breaker is not queried: with only one upstream, it could only replace one error with another.
             return match only.upstream.is_unhealthy() {
                 true => Err(ProxyError::NoHealthyUpstream),
@@ -231,7 +233,7 @@ impl Proxy {
         }
         let is_sticky = |member: &Member| selection.sticky == Some(member.upstream.name_hash);
         let healthy = self.members.iter().filter(|member| !member.upstream.is_unhealthy());
-        let usable = healthy.filter(|member| member.role != UpstreamRole::Drain || is_sticky(member));
+        let usable = healthy.filter(|member| !member.is_draining() || is_sticky(member));
         // The smallest rank is the best. An upstream that the breaker has paused is preferred to the one that this
         // request has just tried; the latter is used only if there is no other.
         let ranked = usable.map(|member| {
@@ -290,6 +292,7 @@ impl Proxy {
             let member = &self.members[index];
             let upstream = &member.upstream;
             let is_usable = member.role == UpstreamRole::Active
+                && !upstream.is_drained()
                 && !upstream.is_unhealthy()
                 && Some(upstream.id) != excluded
                 && upstream.is_available(now_ms)
@@ -380,6 +383,13 @@ fn server_name(model: &model::Proxy, upstream: &model::Upstream) -> Result<Serve
     ServerName::try_from(name.clone()).map_err(|_| format!("\"{name}\" cannot be the name in a certificate"))
 }
 
+impl Member {
+    /// Returns true if only clients that are bound to the upstream by a cookie use it.
+    fn is_draining(&self) -> bool {
+        self.role == UpstreamRole::Drain || self.upstream.is_drained()
+    }
+}
+
 /// Returns the members among which requests are balanced normally.
 fn active_members(members: &[Member]) -> impl Iterator<Item = &Member> {
     members.iter().filter(|member| member.role == UpstreamRole::Active)
@@ -387,7 +397,7 @@ fn active_members(members: &[Member]) -> impl Iterator<Item = &Member> {
 
 /// Returns the members that may get new clients: active upstreams and backups.
 fn non_draining_members(members: &[Member]) -> impl Iterator<Item = &Member> {
-    members.iter().filter(|member| member.role != UpstreamRole::Drain)
+    members.iter().filter(|member| !member.is_draining())
 }
 
 fn millis(time: Duration) -> u64 {

@@ -40,6 +40,8 @@ pub struct Upstream {
     pub(super) limit: ConcurrencyLimit,
     /// Set by health checks.
     is_unhealthy: AtomicBool,
+    /// Set by an operator.
+    is_drained: AtomicBool,
     /// True if `breaker` has recorded a failure. While this is false, `breaker` need not be locked.
     has_failures: AtomicBool,
     breaker: Mutex<Breaker>,
@@ -103,6 +105,7 @@ impl Upstream {
             next_address: AtomicUsize::new(0),
             limit: ConcurrencyLimit::new(id, time.clone()),
             is_unhealthy: AtomicBool::new(false),
+            is_drained: AtomicBool::new(false),
             has_failures: AtomicBool::new(false),
             breaker: Mutex::default(),
             recovered_ms: AtomicU64::new(0),
@@ -158,6 +161,23 @@ impl Upstream {
         }
         // Waiting requests may now use one more upstream. If all upstreams are unhealthy, the requests receive a permit
         // and then an error.
+        self.limit.grant_to_waiting();
+    }
+
+    /// Returns true if an operator has drained the upstream: only clients that are bound to it by a cookie use it.
+    pub fn is_drained(&self) -> bool {
+        self.is_drained.load(Ordering::SeqCst)
+    }
+
+    /// Returns the number of requests and tunnels in progress.
+    pub fn requests_in_flight(&self) -> u64 {
+        self.limit.load() as u64
+    }
+
+    /// Drains the upstream, or ends that.
+    pub fn set_drained(&self, is_drained: bool) {
+        self.is_drained.store(is_drained, Ordering::SeqCst);
+        // Waiting requests may now use one upstream more. If none is left, they receive a permit and then an error.
         self.limit.grant_to_waiting();
     }
 

@@ -66,12 +66,13 @@ impl UpstreamQueue {
     /// Returns a predicate for the requests that may now be sent to the upstream with this id, or `None` if no request
     /// may be sent to it.
     ///
-    /// A request is sent to an upstream only if the request excludes all better upstreams. A healthy upstream is better
-    /// than an unhealthy one. If both are equally healthy, an available upstream is better than a paused one. If that
-    /// is equal too, an active upstream is better than a backup.
+    /// A request is sent to an upstream only if the request excludes all better upstreams. An upstream that is
+    /// unhealthy or drained is worse than any other. If both are equally healthy, an available upstream is better than
+    /// a paused one. If that is equal too, an active upstream is better than a backup.
     fn eligible(&self, upstream_id: u32, now: Duration) -> Option<impl Fn(&Arc<WaitingRequest>) -> bool> {
         let rank = |(upstream, is_backup): &(Arc<Upstream>, bool)| {
-            (upstream.is_unhealthy(), !upstream.is_available(millis(now)), *is_backup)
+            let is_out = upstream.is_unhealthy() || upstream.is_drained();
+            (is_out, !upstream.is_available(millis(now)), *is_backup)
         };
         let own = self.upstreams.iter().find(|(other, _)| other.id == upstream_id);
         let own_rank = own.map(rank);

@@ -100,6 +100,19 @@ impl Upstreams {
         upstream
     }
 
+    /// Returns the upstreams that a configuration uses, in the order of their addresses.
+    pub fn in_use(&self) -> Vec<Arc<Upstream>> {
+        let mut all: Vec<_> = lock(&self.all).values().filter_map(Weak::upgrade).collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all
+    }
+
+    /// Drains the upstreams with an address, or ends that. Returns their number.
+    pub fn set_drained(&self, address: &str, is_drained: bool) -> usize {
+        let named = self.in_use().into_iter().filter(|upstream| &*upstream.name == address);
+        named.map(|upstream| upstream.set_drained(is_drained)).count()
+    }
+
     /// Returns the TLS configuration for handshakes.
     ///
     /// # Errors

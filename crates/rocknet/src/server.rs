@@ -223,6 +223,11 @@ impl Server {
         report::sites(&self.snapshot(), &self.listeners())
     }
 
+    /// Removes all files from the file cache.
+    pub fn purge_file_cache(&self) {
+        self.shared.cache.purge();
+    }
+
     /// Returns the I/O back end and the reason for it.
     pub fn backend(&self) -> &BackendChoice {
         &self.backend

@@ -235,6 +235,12 @@ impl FileCache {
         let _ = self.messages.send(Message::RetainTrees { trees });
     }
 
+    /// Removes all entries. Files that are being loaded are removed after the requests that wait for them.
+    pub fn purge(&self) {
+        let trees = HashSet::new();
+        let _ = self.messages.send(Message::RetainTrees { trees });
+    }
+
     /// Waits until all earlier inserts and messages are processed.
     pub async fn flush(&self) {
         let (done, processed) = oneshot::channel();

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::thread;
 
+use rocknet::inventory;
 use rocknet::log::ErrorLog;
 use rocknet::server::Server;
 use rocknet_config::model;
@@ -139,6 +140,14 @@ impl MainLoop {
             Request::EditConfig(edits) => self.saved(self.config(server)?.edit(edits)),
             Request::ConfigHistory => self.config(server)?.changes().map(Reply::ConfigHistory),
             Request::UndoConfig(undo) => self.saved(self.config(server)?.undo(undo)),
+            Request::Certificates => Ok(Reply::Certificates(inventory::certificates(server))),
+            Request::Upstreams => Ok(Reply::Upstreams(inventory::upstreams(server))),
+            Request::DrainUpstream(upstream) => set_drained(server, &upstream.address, true),
+            Request::EnableUpstream(upstream) => set_drained(server, &upstream.address, false),
+            Request::PurgeFileCache => {
+                server.purge_file_cache();
+                Ok(done("the file cache is empty"))
+            }
         }
     }
 
@@ -206,6 +215,16 @@ impl MainLoop {
     fn terminal_is_closed(&self) -> bool {
         self.start_settings.at_terminal && !is_terminal(StandardStream::Input)
     }
+}
+
+/// Drains the upstreams with an address, or ends that.
+fn set_drained(server: &Server, address: &str, is_drained: bool) -> Result<Reply, ApiError> {
+    if server.registries().upstreams.set_drained(address, is_drained) == 0 {
+        return Err(ApiError::new(404, "there is no upstream with this address"));
+    }
+    let what = if is_drained { "is drained" } else { "gets requests" };
+    tracing::info!(upstream = address, "{what} by request of an operator");
+    Ok(done(&format!("{address} {what}")))
 }
 
 fn done(message: &str) -> Reply {

@@ -7,7 +7,11 @@ use std::time::{Duration, Instant};
 use rocknet::certificates::ServerEnvironment;
 use rocknet_config::Config;
 use rocknet_control::api::{ApiError, Done, Level, LogLevel, Request};
-use rocknet_control::{Client, ClientError, SiteList, SiteSummary, Status};
+use rocknet_control::upstream::UpstreamAddress;
+use rocknet_control::{
+    CertificateList, CertificateSummary, Client, ClientError, SiteList, SiteSummary, Status, UpstreamList,
+    UpstreamSummary,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -70,6 +74,39 @@ pub struct LogLevelOptions {
     /// error, warn, info, debug or trace
     #[arg(value_parser = parse_level)]
     level: Option<Level>,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// List the certificates of the sites of the running server
+#[derive(Debug, clap::Args)]
+pub struct CertsOptions {
+    #[command(flatten)]
+    target: Target,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// List the upstreams of the running server, or drain one
+#[derive(Debug, clap::Args)]
+pub struct UpstreamsOptions {
+    /// Send no new clients to the upstream with this address, until it is enabled
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "enable")]
+    drain: Option<String>,
+    /// Send new clients to a drained upstream again
+    #[arg(long, value_name = "ADDRESS")]
+    enable: Option<String>,
+    #[command(flatten)]
+    target: Target,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Remove all files from the file cache of the running server
+#[derive(Debug, clap::Args)]
+pub struct PurgeOptions {
     #[command(flatten)]
     target: Target,
 }
@@ -211,6 +248,49 @@ pub fn log_level(options: &LogLevelOptions) -> Result<(), Failure> {
     let request = options.level.map_or(Request::LogLevel, Request::SetLogLevel);
     let LogLevel { level } = options.target.call(&request)?;
     print(format_args!("{level}\n"));
+    Ok(())
+}
+
+pub fn certs(options: &CertsOptions) -> Result<(), Failure> {
+    let certificates: Vec<CertificateSummary> = options.target.call(&Request::Certificates)?;
+    if options.json {
+        return print_json(&certificates);
+    }
+    print(CertificateList(&certificates));
+    Ok(())
+}
+
+pub fn upstreams(options: &UpstreamsOptions) -> Result<(), Failure> {
+    let named = |address: &String| UpstreamAddress {
+        address: address.clone(),
+    };
+    let drain = options
+        .drain
+        .as_ref()
+        .map(|address| Request::DrainUpstream(named(address)));
+    let enable = options
+        .enable
+        .as_ref()
+        .map(|address| Request::EnableUpstream(named(address)));
+    if let Some(request) = drain.or(enable) {
+        let done: Done = options.target.call(&request)?;
+        if options.json {
+            return print_json(&done);
+        }
+        print(format_args!("{}\n", done.message));
+        return Ok(());
+    }
+    let upstreams: Vec<UpstreamSummary> = options.target.call(&Request::Upstreams)?;
+    if options.json {
+        return print_json(&upstreams);
+    }
+    print(UpstreamList(&upstreams));
+    Ok(())
+}
+
+pub fn purge(options: &PurgeOptions) -> Result<(), Failure> {
+    let Done { message } = options.target.call(&Request::PurgeFileCache)?;
+    print(format_args!("{message}\n"));
     Ok(())
 }
 

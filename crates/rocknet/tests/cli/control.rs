@@ -357,3 +357,57 @@ fn every_endpoint_rejects_what_is_not_for_it() {
     // The server has not been stopped by any of these requests.
     assert!(success(dir.run(&["status"])).contains("RockNet"));
 }
+
+#[test]
+fn certificates_and_upstreams_are_listed() {
+    let dir = ProgramFolder::new(&[("www/index.html", "home")]);
+    let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", upstream.local_addr().unwrap());
+    let text = format!(
+        "[server]\nstate = \"state\"\n[site.\"a.test\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\ntls = \"local\"\n\
+         [site.\"b.test\"]\nlisten = \"127.0.0.1:0\"\nproxy = \"{url}\"\n"
+    );
+    dir.write("rocknet.toml", &text);
+    let _server = dir.serve(&["run"]);
+    let certificates = json(&success(dir.run(&["certs", "--json"])));
+    let certificate = &certificates[0];
+    assert_eq!(
+        (
+            certificate["site"].as_str(),
+            certificate["source"].as_str(),
+            certificate["names"][0].as_str()
+        ),
+        (Some("a.test"), Some("local"), Some("a.test")),
+        "{certificates}"
+    );
+    assert!(
+        certificate["issuer"].as_str().unwrap().contains("RockNet"),
+        "{certificates}"
+    );
+    assert!(certificate["days_left"].as_i64().unwrap() > 1, "{certificates}");
+    assert!(success(dir.run(&["certs"])).starts_with("a.test  local  a.test  "));
+
+    assert_eq!(success(dir.run(&["upstreams"])), format!("{url}  up  0 in progress\n"));
+    assert_eq!(
+        success(dir.run(&["upstreams", "--drain", &url])),
+        format!("{url} is drained\n")
+    );
+    // The state survives a reload.
+    success(dir.run(&["reload"]));
+    assert_eq!(
+        success(dir.run(&["upstreams"])),
+        format!("{url}  drained  0 in progress\n")
+    );
+    assert_eq!(
+        success(dir.run(&["upstreams", "--enable", &url])),
+        format!("{url} gets requests\n")
+    );
+    let unknown = dir.run(&["upstreams", "--drain", "http://a.test"]);
+    assert_eq!(unknown.code, Some(1));
+    assert!(
+        unknown.err.contains("there is no upstream with this address"),
+        "{}",
+        unknown.err
+    );
+    assert_eq!(success(dir.run(&["purge"])), "the file cache is empty\n");
+}

@@ -49,6 +49,7 @@ mod proxy_balance;
 mod proxy_buffers;
 mod proxy_checks;
 mod proxy_disconnects;
+mod proxy_drained;
 mod proxy_fanout;
 mod proxy_forwarded;
 mod proxy_hostile;

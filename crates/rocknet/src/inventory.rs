@@ -1,0 +1,101 @@
+//! Certificates and upstreams of a running server, for the control API.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rocknet_config::model::{self, CertificateSource, HostPattern};
+use rocknet_control::{CertificateSummary, UpstreamState, UpstreamSummary};
+
+use crate::certificates::{Certificate, CertificateStore, SecureSite};
+use crate::clock::uptime_ms;
+use crate::proxy::Upstream;
+use crate::server::Server;
+
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
+/// Returns the certificates of all sites with TLS, in the order of the sites. A site without a certificate has an entry
+/// without names.
+pub fn certificates(server: &Server) -> Vec<CertificateSummary> {
+    let (snapshot, store, now) = (server.snapshot(), &server.certificates().store, SystemTime::now());
+    let sites = snapshot.config.sites.iter().zip(&snapshot.sites);
+    sites
+        .filter_map(|(site, built)| Some((site, built.secure.as_ref()?)))
+        .flat_map(|(site, secure)| of_site(site, secure, store, now))
+        .collect()
+}
+
+fn of_site(
+    site: &model::Site,
+    secure: &SecureSite,
+    store: &CertificateStore,
+    now: SystemTime,
+) -> Vec<CertificateSummary> {
+    let source = match site.tls.as_ref().map(|tls| &tls.source) {
+        Some(CertificateSource::Files(_)) => "files",
+        Some(CertificateSource::Local) => "local",
+        Some(CertificateSource::Auto) | None => "acme",
+    };
+    let names: Vec<String> = site.names.iter().map(name).collect();
+    let certificates = secure.certificates(store, &names);
+    let fault = secure.error();
+    let base = CertificateSummary {
+        site: site.name.clone(),
+        source: source.to_owned(),
+        fault,
+        ..CertificateSummary::default()
+    };
+    if certificates.is_empty() {
+        let fault = base.fault.clone().unwrap_or_else(|| "it is not issued yet".to_owned());
+        return vec![CertificateSummary {
+            fault: Some(fault),
+            ..base
+        }];
+    }
+    let of = |certificate: &Certificate| {
+        let not_after = unix(certificate.not_after());
+        CertificateSummary {
+            names: certificate.names().to_vec(),
+            issuer: certificate.issuer(),
+            not_before: unix(certificate.not_before()),
+            not_after,
+            days_left: (signed(not_after) - signed(unix(now))).div_euclid(DAY),
+            ..base.clone()
+        }
+    };
+    certificates.iter().map(of).collect()
+}
+
+fn name(pattern: &HostPattern) -> String {
+    match pattern {
+        HostPattern::Exact(name) => name.clone(),
+        HostPattern::Wildcard(name) => format!("*.{name}"),
+    }
+}
+
+fn unix(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn signed(seconds: u64) -> i64 {
+    i64::try_from(seconds).unwrap_or(i64::MAX)
+}
+
+/// Returns the upstreams that the configuration uses, in the order of their addresses.
+pub fn upstreams(server: &Server) -> Vec<UpstreamSummary> {
+    let now_ms = uptime_ms();
+    let summary = |upstream: &Upstream| UpstreamSummary {
+        address: upstream.name.to_string(),
+        state: if upstream.is_drained() {
+            UpstreamState::Drained
+        } else if upstream.is_unhealthy() {
+            UpstreamState::Down
+        } else if upstream.is_available(now_ms) {
+            UpstreamState::Up
+        } else {
+            UpstreamState::Paused
+        },
+        in_flight: upstream.requests_in_flight(),
+    };
+    let upstreams = &server.registries().upstreams;
+    upstreams.in_use().iter().map(|upstream| summary(upstream)).collect()
+}
