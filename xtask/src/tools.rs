@@ -1,6 +1,6 @@
-//! Builds or installs test tools that have no Debian package, with Go or pip, once per target folder.
+//! Builds or installs test tools that have no Debian package, with Go, pip or cargo, once per target folder.
 
-use crate::command::{command, find, output};
+use crate::command::{cargo, command, find, output};
 use crate::{Failure, repository};
 use std::fs;
 use std::path::PathBuf;
@@ -39,6 +39,30 @@ const PEBBLE: [Tool; 2] = [
         "v2.10.1",
     ),
 ];
+
+/// Version of oha, a load generator that `cargo install` builds. It brings the `h3` crate and `quinn` for HTTP/3.
+pub const OHA: &str = "1.16.0";
+
+/// Returns the path of oha if it has been built.
+pub fn oha() -> Option<PathBuf> {
+    let path = repository::target().join("tools/oha/bin/oha");
+    Some(path).filter(|path| path.is_file())
+}
+
+/// Builds oha on first use. A failure is only printed.
+pub fn build_oha() {
+    if oha().is_some() {
+        return;
+    }
+    println!("building oha {OHA}");
+    let mut cargo = cargo();
+    cargo.args(["install", "oha", "--locked", "--quiet", "--no-default-features"]);
+    cargo.args(["--features", "rustls,http3", "--version", OHA, "--root"]);
+    cargo.arg(repository::target().join("tools/oha"));
+    if let Err(failure) = output(&mut cargo) {
+        println!("continuing without oha: {failure}");
+    }
+}
 
 /// Builds Pebble on first use. The ACME tests look for it in the target folder.
 pub fn pebble() -> Result<(), Failure> {

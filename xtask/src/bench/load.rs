@@ -9,6 +9,7 @@ use super::measure::Meter;
 use super::programs::h3::load_generator;
 use crate::Failure;
 use crate::command::{find, shown};
+use crate::tools::{OHA, oha};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -46,6 +47,12 @@ pub enum Load {
         streams: u32,
         /// Counts bytes instead of requests.
         bulk: bool,
+    },
+    /// Requests over HTTP/3 by oha, as a check of the load generator of this repository.
+    Oha {
+        connections: u32,
+        /// Concurrent streams on each connection.
+        streams: u32,
     },
     /// Handshakes of QUIC, each with one request over HTTP/3.
     H3Handshakes {
@@ -171,6 +178,7 @@ impl Load {
             Self::Ab { concurrent, .. } => *concurrent,
             Self::Echo { tunnels, .. } => *tunnels,
             Self::H3 { connections, .. } => *connections,
+            Self::Oha { connections, .. } => *connections,
             Self::H3Handshakes { .. } => HANDSHAKES,
             Self::Resume => 1,
         }
@@ -281,6 +289,17 @@ impl Load {
                 let time = Duration::from_secs(seconds.into());
                 echo(port.ok_or("a URL with a port")?, *tunnels, *size, time)
             }
+            Self::Oha { connections, streams } => {
+                let seconds = if quick { SECONDS_QUICK } else { SECONDS };
+                command.arg(oha().ok_or("oha is not built")?);
+                command.args(["-z", &format!("{seconds}s"), "--http-version", "3", "--insecure"]);
+                command.args(["-c", &connections.to_string(), "-p", &streams.to_string()]);
+                command.args(["--no-tui", "--output-format", "json", url]);
+                let counted = count(&mut command, output::oha)?;
+                // oha includes its wait for the ends of the connections.
+                let seconds = f64::from(seconds);
+                Ok(Count { seconds, ..counted })
+            }
             Self::H3 { .. } | Self::H3Handshakes { .. } => Err("HTTP/3 is only loaded with a meter".into()),
             Self::Resume => {
                 let (address, path) = url
@@ -329,6 +348,7 @@ pub fn versions() -> Vec<String> {
         let line = text.lines().next()?.replace("This is ApacheBench", "ab");
         Some(line.split([',', '<', '[', '(']).next()?.trim().to_owned())
     })
+    .chain(oha().map(|_| format!("oha {OHA}")))
     .chain(load_generator().map(|_| "h3-load of this checkout".to_owned()))
     .collect()
 }

@@ -46,7 +46,7 @@ pub use self::server::free_port;
 
 use crate::command::{cargo, run as run_command};
 use crate::packages::{self, Purpose};
-use crate::tools::CADDY;
+use crate::tools::{CADDY, build_oha};
 use crate::{Failure, repository};
 use cores::LOAD_CORE;
 use group::Group;
@@ -146,6 +146,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         }
         if chosen.iter().any(Selection::has_http3) {
             programs::h3::build()?;
+            build_oha();
         }
         build()?;
     }

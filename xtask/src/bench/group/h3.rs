@@ -35,6 +35,7 @@ const ROWS: &[Row] = &[
     load(RESPONSES, SMALL, ("h3-streams", "13 bytes, 16 connections of 32 streams", Load::h3(16, 32), Hello)),
     load(RESPONSES, SMALL, ("h3-single", "13 bytes, 64 connections of 1 stream", Load::h3(64, 1), Hello)),
     load(RESPONSES, SMALL, ("h3-connections-5k", "13 bytes, 5,000 connections of 1 stream", Load::h3(5_000, 1), Hello)),
+    load(RESPONSES, SMALL, ("h3-oha", "13 bytes, 16 connections of 32 streams, loaded by oha", OHA, Hello)),
     load(CONTENT, FILES, ("h3-file-1m", "1 MB file, 16 connections, cost per MiB", Load::h3_bulk(16), File(MIB))),
     load(CONTENT, FILES, ("h3-file-1g", "1 GB file, 4 connections, cost per MiB", Load::h3_bulk(4), File(GIB))),
     load(SHAKEN, SMALL, ("h3-full", "a full handshake for each request, 8 at once, ECDSA P-256", FULL, Hello)),
@@ -42,6 +43,12 @@ const ROWS: &[Row] = &[
     count(COUNTED, FILES, ("h3-idle", "Memory of 10,000 idle connections", counted::idle)),
     count(COUNTED, SMALL, ("h3-garbage", "Latency beside 100,000 garbage datagrams per second", garbage)),
 ];
+
+/// Another load generator, as a check of ours. After a load it waits for the idle timeout of its connections, 30 s.
+const OHA: Load = Load::Oha {
+    connections: 16,
+    streams: 32,
+};
 
 const US: &str = ROCKNET.name;
 

@@ -2,6 +2,8 @@
 
 use crate::Failure;
 use crate::bench::count::Count;
+use serde::Deserialize;
+use std::collections::HashMap;
 
 pub fn wrk(text: &str) -> Result<Count, Failure> {
     let mut count = Count::default();
@@ -79,6 +81,54 @@ pub fn h2load(text: &str) -> Result<Count, Failure> {
     })
 }
 
+/// Parses the JSON of oha.
+pub fn oha(text: &str) -> Result<Count, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Report {
+        summary: Summary,
+        latency_percentiles: HashMap<String, Option<f64>>,
+        status_code_distribution: HashMap<String, u64>,
+        error_distribution: HashMap<String, u64>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Summary {
+        /// Duration in seconds.
+        total: f64,
+        /// Bytes received.
+        total_data: u64,
+    }
+    /// Error of requests that were in progress at the end of the load.
+    const AT_THE_END: &str = "aborted due to deadline";
+    let report: Report = serde_json::from_str(text).map_err(|_| "counted nothing")?;
+    let responses: u64 = report.status_code_distribution.values().sum();
+    let successful = |(status, _): &(&String, &u64)| status.starts_with('2');
+    let successes: u64 = report
+        .status_code_distribution
+        .iter()
+        .filter(successful)
+        .map(|(_, count)| count)
+        .sum();
+    let errors = report
+        .error_distribution
+        .iter()
+        .filter(|(error, _)| *error != AT_THE_END);
+    Ok(Count {
+        requests: responses as f64,
+        mebibytes: report.summary.total_data as f64 / f64::from(1 << 20),
+        seconds: report.summary.total,
+        failures: errors.map(|(_, count)| count).sum(),
+        refused: responses - successes,
+        p99_ms: report
+            .latency_percentiles
+            .get("p99")
+            .copied()
+            .flatten()
+            .map(|seconds| seconds * 1e3),
+    })
+}
+
 /// Parses the output of OpenSSL's s_time: a letter per connection (`r` for a resumed session), then the number of
 /// connections.
 pub fn s_time(text: &str) -> Result<Count, Failure> {
@@ -135,6 +185,24 @@ fn mebibytes(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn oha_counts_responses_by_their_status() {
+        let text = r#"{"summary": {"successRate": 1.0, "total": 31.5, "totalData": 2097152, "requestsPerSec": 1.0},
+            "latencyPercentiles": {"p50": 0.001, "p99": 0.0025, "p99.99": null},
+            "statusCodeDistribution": {"200": 90, "204": 8, "503": 2},
+            "errorDistribution": {"aborted due to deadline": 16, "timed out": 3}}"#;
+        let expected = Count {
+            requests: 100.0,
+            mebibytes: 2.0,
+            seconds: 31.5,
+            failures: 3,
+            refused: 2,
+            p99_ms: Some(2.5),
+        };
+        assert_eq!(oha(text).expect("figures"), expected);
+        assert!(oha("error: no server").is_err());
+    }
 
     const WRK: &str = "\
 Running 3s test @ http://127.0.0.1:1/
