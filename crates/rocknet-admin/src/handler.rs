@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use rocknet_control::api::{ApiError, ENDPOINTS, Endpoint, JSON, MAX_REQUEST_BODY, OPEN_METRICS, Permission, Reply};
+use rocknet_control::api::{
+    ApiError, ENDPOINTS, EVENT_STREAM, Endpoint, Input, JSON, MAX_REQUEST_BODY, OPEN_METRICS, Permission, Reply,
+    Request,
+};
 use rocknet_handler::exchange::{Client, Exchange, RequestBody};
-use rocknet_handler::response::{ErrorPage, Response};
+use rocknet_handler::response::{Body, ErrorPage, Response, Stream};
 use rocknet_handler::{Handler, HandlerFuture, respond_with};
 use rocknet_proto::{KnownField, Status};
 
@@ -41,8 +44,13 @@ impl<C: Control> Handler for AdminHandler<C> {
         let shared = Arc::clone(&self.shared);
         respond_with(async move {
             match shared.reply(exchange).await {
-                Ok(Reply::Metrics(text)) => with_type(Status::OK, OPEN_METRICS, text.into_bytes()),
-                Ok(reply) => json(Status::OK, &reply),
+                Ok(Content::Reply(Reply::Metrics(text))) => with_type(Status::OK, OPEN_METRICS, text.into_bytes()),
+                Ok(Content::Reply(reply)) => json(Status::OK, &reply),
+                Ok(Content::Events(stream)) => {
+                    let mut response = with_type(Status::OK, EVENT_STREAM, Vec::new());
+                    response.body = Body::Stream(stream);
+                    response
+                }
                 Err(Rejected { error, allow }) => {
                     let status = Status::new(error.status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
                     let response = json(status, &error);
@@ -61,6 +69,13 @@ impl<C: Control> Handler for AdminHandler<C> {
     }
 }
 
+/// Content of a successful response.
+enum Content {
+    Reply(Reply),
+    /// Server-sent events.
+    Events(Box<dyn Stream>),
+}
+
 /// Error of a request. `allow`: the methods of the path, for 405.
 struct Rejected {
     error: ApiError,
@@ -74,7 +89,7 @@ impl From<ApiError> for Rejected {
 }
 
 impl<C: Control> Shared<C> {
-    async fn reply(&self, mut exchange: Exchange) -> Result<Reply, Rejected> {
+    async fn reply(&self, mut exchange: Exchange) -> Result<Content, Rejected> {
         let request = exchange.request.view();
         let method = exchange.request.view().method.as_str().unwrap_or_default();
         guard::check(&request, !exchange.body.is_empty())?;
@@ -84,8 +99,14 @@ impl<C: Control> Shared<C> {
             return Err(ApiError::new(403, "this token does not permit this request").into());
         }
         let body = read(&mut exchange.body).await?;
-        let request = endpoint.parse(&body)?;
-        Ok(self.control.execute(request).await?)
+        let input = Input {
+            query: exchange.request.view().query.unwrap_or_default(),
+            body: &body,
+        };
+        match endpoint.parse(&input)? {
+            Request::Logs(filter) => Ok(Content::Events(self.control.follow_logs(filter))),
+            request => Ok(Content::Reply(self.control.execute(request).await?)),
+        }
     }
 
     /// Returns the permission of the client. A client of the Unix socket has every permission, because the file system

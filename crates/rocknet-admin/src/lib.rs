@@ -16,6 +16,8 @@ use std::future::Future;
 use std::pin::Pin;
 
 use rocknet_control::api::{ApiError, Reply, Request};
+use rocknet_control::logs::LogFilter;
+use rocknet_handler::response::Stream;
 
 pub use handler::AdminHandler;
 pub use tokens::Tokens;
@@ -27,4 +29,7 @@ pub type ReplyFuture = Pin<Box<dyn Future<Output = Result<Reply, ApiError>>>>;
 pub trait Control: Send + Sync + 'static {
     /// Executes a request. The future is dropped if the client disconnects.
     fn execute(&self, request: Request) -> ReplyFuture;
+
+    /// Returns a stream of server-sent events with the log lines that a filter selects.
+    fn follow_logs(&self, filter: LogFilter) -> Box<dyn Stream>;
 }

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificate::CertificateSummary;
 use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
+pub use crate::level::Level;
+use crate::logs::LogFilter;
 use crate::site::SiteSummary;
 use crate::status::Status;
 use crate::upstream::{UpstreamAddress, UpstreamSummary};
@@ -19,6 +21,9 @@ pub const MAX_REQUEST_BODY: usize = 512 * 1024;
 
 /// Media type of the metrics (OpenMetrics 1.0).
 pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Media type of server-sent events.
+pub const EVENT_STREAM: &str = "text/event-stream";
 
 /// Media type of all other bodies.
 pub const JSON: &str = "application/json";
@@ -62,6 +67,8 @@ pub enum Request {
     EnableUpstream(UpstreamAddress),
     /// Removes every file from the file cache; the reply is [`Done`].
     PurgeFileCache,
+    /// Queries log lines; the reply is a stream of [`LogEvent`](crate::logs::LogEvent) as server-sent events.
+    Logs(LogFilter),
 }
 
 /// Reply to a request that succeeded.
@@ -104,49 +111,6 @@ pub struct Done {
 pub struct LogLevel {
     /// Minimum severity of the messages that are written.
     pub level: Level,
-}
-
-/// Severity of a message in the error log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// The server, or a site, does not work as configured.
-    Error,
-    /// The server works, but the operator should act.
-    Warn,
-    /// Milestones in the life of the server.
-    Info,
-    /// Details for the diagnosis of a problem.
-    Debug,
-    /// Every step.
-    Trace,
-}
-
-impl Level {
-    /// All levels, from the most to the least severe.
-    pub const ALL: [Level; 5] = [Level::Error, Level::Warn, Level::Info, Level::Debug, Level::Trace];
-
-    /// Returns the word of the configuration and of JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Level::Error => "error",
-            Level::Warn => "warn",
-            Level::Info => "info",
-            Level::Debug => "debug",
-            Level::Trace => "trace",
-        }
-    }
-
-    /// Returns the level with a name, or `None` if no level has it.
-    pub fn from_name(name: &str) -> Option<Level> {
-        Level::ALL.into_iter().find(|level| level.name() == name)
-    }
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 /// Reason why a request failed.
@@ -212,6 +176,15 @@ pub enum Permission {
     Full,
 }
 
+/// Variable parts of a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Input<'i> {
+    /// Query of the target, without the question mark.
+    pub query: &'i [u8],
+    /// Body.
+    pub body: &'i [u8],
+}
+
 /// Method and path of a kind of request.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -223,7 +196,7 @@ pub struct Endpoint {
     pub summary: &'static str,
     /// Permission that the client needs.
     pub permission: Permission,
-    parse: fn(&[u8]) -> Result<Request, ApiError>,
+    parse: fn(&Input<'_>) -> Result<Request, ApiError>,
 }
 
 impl Endpoint {
@@ -231,7 +204,7 @@ impl Endpoint {
         method: Method,
         path: &'static str,
         summary: &'static str,
-        parse: fn(&[u8]) -> Result<Request, ApiError>,
+        parse: fn(&Input<'_>) -> Result<Request, ApiError>,
     ) -> Endpoint {
         Endpoint {
             method,
@@ -253,13 +226,13 @@ impl Endpoint {
         }
     }
 
-    /// Parses the body of a request.
+    /// Parses a request.
     ///
     /// # Errors
     ///
-    /// Fails with status 400 if the body is not valid for this endpoint.
-    pub fn parse(&self, body: &[u8]) -> Result<Request, ApiError> {
-        (self.parse)(body)
+    /// Fails with status 400 if the query or the body is not valid for this endpoint.
+    pub fn parse(&self, input: &Input<'_>) -> Result<Request, ApiError> {
+        (self.parse)(input)
     }
 }
 
@@ -267,35 +240,35 @@ const STATUS: Endpoint = Endpoint::new(
     Method::Get,
     "/api/status",
     "State and counters of the server.",
-    |body| without_body(body, Request::Status),
+    |input| without_body(input, Request::Status),
 );
 const SITES: Endpoint = Endpoint::new(
     Method::Get,
     "/api/sites",
     "Sites with their URLs and handlers.",
-    |body| without_body(body, Request::Sites),
+    |input| without_body(input, Request::Sites),
 );
 const RELOAD: Endpoint = Endpoint::new(
     Method::Post,
     "/api/reload",
     "Reads the configuration again; an invalid one changes nothing.",
-    |body| without_body(body, Request::Reload),
+    |input| without_body(input, Request::Reload),
 );
 const STOP: Endpoint = Endpoint::new(
     Method::Post,
     "/api/stop",
     "Finishes the requests in progress and ends the server.",
-    |body| without_body(body, Request::Stop),
+    |input| without_body(input, Request::Stop),
 );
-const LOG_LEVEL: Endpoint = Endpoint::new(Method::Get, "/api/log-level", "Level of the error log.", |body| {
-    without_body(body, Request::LogLevel)
+const LOG_LEVEL: Endpoint = Endpoint::new(Method::Get, "/api/log-level", "Level of the error log.", |input| {
+    without_body(input, Request::LogLevel)
 });
 const SET_LOG_LEVEL: Endpoint = Endpoint::new(
     Method::Put,
     "/api/log-level",
     "Changes the level of the error log until the next reload.",
-    |body| {
-        let LogLevel { level } = from_json(body)?;
+    |input| {
+        let LogLevel { level } = from_json(input)?;
         Ok(Request::SetLogLevel(level))
     },
 );
@@ -304,81 +277,91 @@ const METRICS: Endpoint = Endpoint::new(
     Method::Get,
     "/metrics",
     "Metrics in the format of OpenMetrics.",
-    |body| without_body(body, Request::Metrics),
+    |input| without_body(input, Request::Metrics),
 );
 
 const CONFIG: Endpoint = Endpoint::new(
     Method::Get,
     "/api/config",
     "Text of the configuration file with its revision.",
-    |body| without_body(body, Request::Config),
+    |input| without_body(input, Request::Config),
 )
 .secret();
 const REPLACE_CONFIG: Endpoint = Endpoint::new(
     Method::Put,
     "/api/config",
     "Checks, writes and loads a new text; nothing changes if it cannot be used.",
-    |body| from_json(body).map(Request::ReplaceConfig),
+    |input| from_json(input).map(Request::ReplaceConfig),
 );
 const CHECK_CONFIG: Endpoint = Endpoint::new(
     Method::Post,
     "/api/config/check",
     "Checks a text as the configuration, without a change.",
-    |body| from_json(body).map(Request::CheckConfig),
+    |input| from_json(input).map(Request::CheckConfig),
 );
 const EDIT_CONFIG: Endpoint = Endpoint::new(
     Method::Post,
     "/api/config/edit",
     "Edits the configuration file and loads it; comments and order are kept.",
-    |body| from_json(body).map(Request::EditConfig),
+    |input| from_json(input).map(Request::EditConfig),
 );
 const CONFIG_HISTORY: Endpoint = Endpoint::new(
     Method::Get,
     "/api/config/history",
     "Changes of the configuration file by this API, the latest first, each with its diff.",
-    |body| without_body(body, Request::ConfigHistory),
+    |input| without_body(input, Request::ConfigHistory),
 )
 .secret();
 const UNDO_CONFIG: Endpoint = Endpoint::new(
     Method::Post,
     "/api/config/undo",
     "Restores the text of the configuration file before a change, and loads it.",
-    |body| from_json(body).map(Request::UndoConfig),
+    |input| from_json(input).map(Request::UndoConfig),
 );
 
 const CERTIFICATES: Endpoint = Endpoint::new(
     Method::Get,
     "/api/certificates",
     "Certificates of the sites, with issuer and end of validity.",
-    |body| without_body(body, Request::Certificates),
+    |input| without_body(input, Request::Certificates),
 );
 const UPSTREAMS: Endpoint = Endpoint::new(
     Method::Get,
     "/api/upstreams",
     "Upstreams with their states and requests in progress.",
-    |body| without_body(body, Request::Upstreams),
+    |input| without_body(input, Request::Upstreams),
 );
 const DRAIN_UPSTREAM: Endpoint = Endpoint::new(
     Method::Post,
     "/api/upstreams/drain",
     "Sends no new clients to an upstream until it is enabled or the server is started again.",
-    |body| from_json(body).map(Request::DrainUpstream),
+    |input| from_json(input).map(Request::DrainUpstream),
 );
 const ENABLE_UPSTREAM: Endpoint = Endpoint::new(
     Method::Post,
     "/api/upstreams/enable",
     "Sends new clients to a drained upstream again.",
-    |body| from_json(body).map(Request::EnableUpstream),
+    |input| from_json(input).map(Request::EnableUpstream),
 );
 const PURGE_FILE_CACHE: Endpoint = Endpoint::new(
     Method::Post,
     "/api/cache/purge",
     "Removes every file from the file cache.",
-    |body| without_body(body, Request::PurgeFileCache),
+    |input| without_body(input, Request::PurgeFileCache),
+);
+
+const LOGS: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/logs",
+    "Recent lines of the error log and, with `follow=true`, new lines of all logs, as server-sent events.",
+    |input| {
+        let filter = LogFilter::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
+        without_body(input, Request::Logs(filter))
+    },
 );
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 18] = [
+pub const ENDPOINTS: [&Endpoint; 19] = [
     &STATUS,
     &SITES,
     &RELOAD,
@@ -397,6 +380,7 @@ pub const ENDPOINTS: [&Endpoint; 18] = [
     &DRAIN_UPSTREAM,
     &ENABLE_UPSTREAM,
     &PURGE_FILE_CACHE,
+    &LOGS,
 ];
 
 impl Request {
@@ -421,6 +405,7 @@ impl Request {
             Request::DrainUpstream(_) => &DRAIN_UPSTREAM,
             Request::EnableUpstream(_) => &ENABLE_UPSTREAM,
             Request::PurgeFileCache => &PURGE_FILE_CACHE,
+            Request::Logs(_) => &LOGS,
         }
     }
 
@@ -443,13 +428,22 @@ impl Request {
             | Request::ConfigHistory
             | Request::Certificates
             | Request::Upstreams
-            | Request::PurgeFileCache => None,
+            | Request::PurgeFileCache
+            | Request::Logs(_) => None,
+        }
+    }
+
+    /// Returns the query of the request, or `None` if it has none.
+    pub fn query(&self) -> Option<String> {
+        match self {
+            Request::Logs(filter) => Some(filter.query()),
+            _ => None,
         }
     }
 }
 
-fn without_body(body: &[u8], request: Request) -> Result<Request, ApiError> {
-    if body.is_empty() {
+fn without_body(input: &Input<'_>, request: Request) -> Result<Request, ApiError> {
+    if input.body.is_empty() {
         Ok(request)
     } else {
         Err(ApiError::new(400, "this request has no body"))
@@ -460,8 +454,8 @@ fn to_json(value: &impl Serialize) -> Option<String> {
     serde_json::to_string(value).ok()
 }
 
-fn from_json<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, ApiError> {
-    serde_json::from_slice(body).map_err(|error| ApiError::new(400, format!("the body is not valid: {error}")))
+fn from_json<'b, T: Deserialize<'b>>(input: &Input<'b>) -> Result<T, ApiError> {
+    serde_json::from_slice(input.body).map_err(|error| ApiError::new(400, format!("the body is not valid: {error}")))
 }
 
 #[cfg(test)]
@@ -506,12 +500,17 @@ mod tests {
             Request::DrainUpstream(UpstreamAddress { address: "a".into() }),
             Request::EnableUpstream(UpstreamAddress { address: "a".into() }),
             Request::PurgeFileCache,
+            Request::Logs(LogFilter::default()),
         ];
         assert_eq!(requests.len(), ENDPOINTS.len());
         for request in requests {
             let endpoint = request.endpoint();
-            let body = request.body().unwrap_or_default();
-            assert_eq!(endpoint.parse(body.as_bytes()), Ok(request));
+            let (query, body) = (request.query().unwrap_or_default(), request.body().unwrap_or_default());
+            let input = Input {
+                query: query.as_bytes(),
+                body: body.as_bytes(),
+            };
+            assert_eq!(endpoint.parse(&input), Ok(request));
             let listed = ENDPOINTS
                 .iter()
                 .filter(|other| other.path == endpoint.path && other.method == endpoint.method);
@@ -529,17 +528,12 @@ mod tests {
             (&SET_LOG_LEVEL, r#"{"level": "loud"}"#),
             (&SET_LOG_LEVEL, r#"{"level": "info"} {}"#),
         ] {
-            let error = endpoint.parse(body.as_bytes()).unwrap_err();
+            let input = Input {
+                body: body.as_bytes(),
+                ..Input::default()
+            };
+            let error = endpoint.parse(&input).unwrap_err();
             assert_eq!(error.status, 400, "{body:?}: {error}");
         }
-    }
-
-    #[test]
-    fn levels_have_the_names_of_the_configuration() {
-        for level in Level::ALL {
-            assert_eq!(Level::from_name(level.name()), Some(level));
-            assert_eq!(serde_json::to_string(&level).unwrap(), format!("\"{level}\""));
-        }
-        assert_eq!(Level::from_name("Info"), None);
     }
 }

@@ -71,10 +71,63 @@ impl Client {
     /// [`ClientError::Api`] if the server has rejected the request; other errors if the connection fails. After such an
     /// error, the connection cannot be used again.
     pub fn call<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ClientError> {
+        let mut reply = Vec::new();
+        let status = self.exchange(request, &mut |data| {
+            reply.extend_from_slice(data);
+            if reply.len() > MAX_REPLY {
+                return Err(ClientError::Invalid("the reply is too large".to_owned()));
+            }
+            Ok(())
+        })?;
+        if is_successful(status) {
+            return serde_json::from_slice(&reply).map_err(|error| ClientError::Invalid(error.to_string()));
+        }
+        Err(rejected(status, &reply))
+    }
+
+    /// Sends a request whose reply is a stream of server-sent events, and passes each event to `take` until the stream
+    /// ends. There is no timeout.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::call`], and the error of `take`.
+    pub fn stream<T: DeserializeOwned>(
+        &mut self,
+        request: &Request,
+        mut take: impl FnMut(T) -> Result<(), ClientError>,
+    ) -> Result<(), ClientError> {
+        self.stream.set_read_timeout(None).map_err(ClientError::Io)?;
+        let mut received = Vec::new();
+        let status = self.exchange(request, &mut |data| {
+            received.extend_from_slice(data);
+            while let Some(end) = received.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = received.drain(..=end).collect();
+                if let Some(event) = line.strip_prefix(b"data: ") {
+                    let event = serde_json::from_slice(event);
+                    take(event.map_err(|error| ClientError::Invalid(error.to_string()))?)?;
+                }
+            }
+            if received.len() > MAX_REPLY {
+                return Err(ClientError::Invalid("an event is too large".to_owned()));
+            }
+            Ok(())
+        })?;
+        if is_successful(status) {
+            return Ok(());
+        }
+        Err(rejected(status, &received))
+    }
+
+    /// Sends a request, and passes the bytes of the reply to `take`. Returns the status.
+    fn exchange(&mut self, request: &Request, take: &mut Take<'_>) -> Result<u16, ClientError> {
         let (endpoint, body) = (request.endpoint(), request.body());
+        let target = match request.query() {
+            Some(query) => format!("{}?{query}", endpoint.path),
+            None => endpoint.path.to_owned(),
+        };
         let line = RequestLine {
             method: endpoint.method.name().as_bytes(),
-            target: endpoint.path.as_bytes(),
+            target: target.as_bytes(),
             host: b"localhost",
             length: body
                 .as_ref()
@@ -95,19 +148,13 @@ impl Client {
             self.engine.finish([], &mut out).map_err(|error| invalid(&error))?;
         }
         self.stream.write_all(&out).map_err(ClientError::Io)?;
-        let (status, reply) = self.receive()?;
-        if (200..300).contains(&status) {
-            return serde_json::from_slice(&reply).map_err(|error| invalid(&error));
-        }
-        let error =
-            serde_json::from_slice(&reply).unwrap_or_else(|_| ApiError::new(status, format!("status {status}")));
-        Err(ClientError::Api(ApiError { status, ..error }))
+        self.receive(take)
     }
 
-    /// Receives the status and the body of a reply.
-    fn receive(&mut self) -> Result<(u16, Vec<u8>), ClientError> {
+    /// Receives a reply, and passes the bytes of its body to `take`. Returns the status.
+    fn receive(&mut self, take: &mut Take<'_>) -> Result<u16, ClientError> {
         let (limits, mut index) = (Limits::default(), ResponseIndex::default());
-        let (mut status, mut body) = (0, Vec::new());
+        let mut status = 0;
         loop {
             let event = self
                 .engine
@@ -122,19 +169,16 @@ impl Client {
                     self.unread.drain(..consumed);
                     status = index.status.code();
                     if framing == rocknet_proto::h1::ResponseBodyFraming::None {
-                        return Ok((status, body));
+                        return Ok(status);
                     }
                 }
                 ClientEvent::Data { start, end } => {
-                    body.extend_from_slice(&self.unread[start..end]);
+                    take(&self.unread[start..end])?;
                     self.unread.drain(..end);
-                    if body.len() > MAX_REPLY {
-                        return Err(ClientError::Invalid("the reply is too large".to_owned()));
-                    }
                 }
                 ClientEvent::End { consumed } => {
                     self.unread.drain(..consumed);
-                    return Ok((status, body));
+                    return Ok(status);
                 }
                 ClientEvent::Switched { .. } | ClientEvent::Blocked => {
                     return Err(ClientError::Invalid("the server has switched protocols".to_owned()));
@@ -143,7 +187,7 @@ impl Client {
                     self.unread.drain(..consumed);
                     let mut buffer = [0; 16 * 1024];
                     match self.stream.read(&mut buffer).map_err(ClientError::Io)? {
-                        0 if self.engine.closed() == Ok(true) => return Ok((status, body)),
+                        0 if self.engine.closed() == Ok(true) => return Ok(status),
                         0 => return Err(ClientError::Io(io::ErrorKind::UnexpectedEof.into())),
                         count => self.unread.extend_from_slice(&buffer[..count]),
                     }
@@ -151,6 +195,19 @@ impl Client {
             }
         }
     }
+}
+
+/// Receiver of the bytes of a reply.
+type Take<'t> = dyn FnMut(&[u8]) -> Result<(), ClientError> + 't;
+
+fn is_successful(status: u16) -> bool {
+    (200..300).contains(&status)
+}
+
+/// Returns the error in the body of a reply.
+fn rejected(status: u16, body: &[u8]) -> ClientError {
+    let error = serde_json::from_slice(body).unwrap_or_else(|_| ApiError::new(status, format!("status {status}")));
+    ClientError::Api(ApiError { status, ..error })
 }
 
 impl fmt::Display for ClientError {

@@ -22,6 +22,8 @@ pub mod certificate;
 pub mod client;
 pub mod command;
 pub mod config;
+mod level;
+pub mod logs;
 pub mod site;
 pub mod status;
 pub mod upstream;

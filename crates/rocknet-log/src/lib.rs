@@ -9,6 +9,7 @@
 mod destination;
 mod errors;
 mod escape;
+mod follow;
 mod line;
 mod number;
 mod outage;
@@ -32,8 +33,10 @@ use std::time::{Duration, Instant};
 
 use jiff::tz::TimeZone;
 use rocknet_config::model::{AccessFormat, Level, Log, LogTarget};
+use tokio::sync::mpsc::Receiver;
 
 pub use errors::{ErrorLog, init_errors};
+pub use follow::{FollowedLines, FollowedLog};
 pub use record::Record;
 pub use writer::AccessWriter;
 
@@ -157,6 +160,17 @@ impl Logger {
         let all_written = reply.recv_timeout(limit.saturating_add(STOP_GRACE)).unwrap_or(false);
         self.shared.stopped.store(true, Ordering::Release);
         all_written
+    }
+
+    /// Returns a queue of the lines of all logs from now on, which begins with the recent lines of the error log. The
+    /// queue ends when the logger stops, and after the first batch if too many queues exist. A slow reader loses lines,
+    /// but delays none.
+    pub fn follow(&self) -> Receiver<FollowedLines> {
+        let (sender, receiver) = follow::queue();
+        if !self.shared.stopped.load(Ordering::Acquire) {
+            self.command(Command::Follow(sender));
+        }
+        receiver
     }
 
     /// Returns the number of lines lost since the start, in all logs.

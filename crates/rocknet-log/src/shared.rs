@@ -8,7 +8,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
 use rocknet_config::model::{Level, Rotate};
+use tokio::sync::mpsc::Sender;
 
+use super::follow::FollowedLines;
 use super::output::{Output, OutputTarget};
 use rocknet_io::byte_budget::ByteBudget;
 
@@ -63,6 +65,8 @@ pub(super) enum Command {
     Errors(Option<u32>),
     Rotate(Rotate),
     Reopen,
+    /// Sends the lines of all logs to this queue as well.
+    Follow(Sender<FollowedLines>),
     /// Sends a reply once all lines sent before are written, held, or counted as lost.
     Sync(SyncSender<()>),
     /// Stops the thread by the given time, and sends whether every line was written.

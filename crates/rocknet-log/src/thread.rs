@@ -10,6 +10,7 @@ use rocknet_config::model::{Level, Rotate};
 
 use super::Message;
 use super::destination::{Destination, Now};
+use super::follow::{FollowedLog, Followers};
 use super::line;
 use super::output;
 use super::shared::{Command, Inbox, Shared, unix_ms};
@@ -50,6 +51,7 @@ pub(super) struct LogThread {
     /// Earliest time of the next report.
     report_not_before: Option<Instant>,
     syncing: Vec<SyncSender<()>>,
+    followers: Followers,
 }
 
 impl LogThread {
@@ -67,6 +69,7 @@ impl LogThread {
             has_report: false,
             report_not_before: None,
             syncing: Vec::new(),
+            followers: Followers::default(),
         }
     }
 
@@ -172,6 +175,7 @@ impl LogThread {
             home,
         } = chunk;
         self.shared.lines_budget.release(bytes.len() as u64);
+        self.followers.push(FollowedLog::Access, &bytes);
         let now = now();
         self.change(destination as usize, |destination, rotate, room| {
             destination.count_lost(lost, "the log thread did not keep up", now);
@@ -215,6 +219,7 @@ impl LogThread {
                     self.due = Some(now.instant);
                 }
                 Command::Reopen => self.reopen(now),
+                Command::Follow(sender) => self.followers.add(sender),
                 Command::Sync(done) => self.syncing.push(done),
                 Command::Stop(deadline, done) => stop = Some((deadline, done)),
             }
@@ -222,6 +227,7 @@ impl LogThread {
         if let Some(index) = self.errors
             && error_lines + errors_lost > 0
         {
+            self.followers.push(FollowedLog::Error, &errors);
             self.change(index, |destination, rotate, room| {
                 destination.push(&errors, error_lines, room, rotate, now);
                 destination.count_lost(
@@ -309,6 +315,7 @@ impl LogThread {
             let colour = self.shared.errors_have_colour.load(Ordering::Relaxed);
             let mut bytes = Vec::new();
             line::render(&mut bytes, &self.shared.zone, now.unix_ms, colour, level, &message, &[]);
+            self.followers.push(FollowedLog::Error, &bytes);
             self.change(index, |destination, rotate, room| {
                 destination.push(&bytes, 1, room, rotate, now);
             });

@@ -16,17 +16,21 @@ use std::time::Duration;
 use aws_lc_rs::rand;
 use rocknet::certificates::storage::{Access, FileStorage, Storage};
 use rocknet::certificates::{SYSTEM_STATE_FOLDER, state_folder};
+use rocknet::log::Logger;
 use rocknet::server::{Server, StartError};
 use rocknet::snapshot::Mount;
 use rocknet_admin::{AdminHandler, Control, ReplyFuture, Tokens};
 use rocknet_config::Config;
 use rocknet_config::model::{ControlSocket, Listen, Pattern};
 use rocknet_control::api::{ApiError, Request};
+use rocknet_control::logs::LogFilter;
+use rocknet_handler::response::Stream;
 use rocknet_io::privileges::User;
 use tokio::sync::mpsc;
 
 use super::Failure;
 use super::event::{ControlRequest, Event};
+use super::log_feed::LogFeed;
 
 /// Name of the socket in the state folder.
 const SOCKET_NAME: &str = "admin/control.sock";
@@ -78,11 +82,17 @@ pub fn socket_of_environment() -> Option<Option<PathBuf>> {
 }
 
 /// Passes requests to the main loop.
-struct MainLoopControl(mpsc::Sender<Event>);
+#[derive(Clone)]
+pub struct MainLoopControl {
+    /// Queue of the main loop.
+    pub events: mpsc::Sender<Event>,
+    /// Logs that clients may follow.
+    pub logger: Logger,
+}
 
 impl Control for MainLoopControl {
     fn execute(&self, request: Request) -> ReplyFuture {
-        let events = self.0.clone();
+        let events = self.events.clone();
         Box::pin(async move {
             let (event, replied) = ControlRequest::event(request);
             let is_sent = events.send(event).await.is_ok();
@@ -92,6 +102,10 @@ impl Control for MainLoopControl {
             }
             replied.await.unwrap_or_else(|_| Err(ended()))
         })
+    }
+
+    fn follow_logs(&self, filter: LogFilter) -> Box<dyn Stream> {
+        Box::new(LogFeed::new(self.logger.follow(), filter))
     }
 }
 
@@ -126,14 +140,14 @@ impl ControlAddresses {
 
 /// Starts the API at each of the addresses that can be used. An address that another server uses, or that cannot be
 /// created, is logged as a warning. The folder of the socket and the tokens are created if they do not exist.
-pub fn start(addresses: &ControlAddresses, events: &mpsc::Sender<Event>) -> Vec<Server> {
+pub fn start(addresses: &ControlAddresses, control: &MainLoopControl) -> Vec<Server> {
     let socket = addresses
         .socket
         .as_ref()
-        .map(|socket| (socket.display().to_string(), start_socket(socket, events)));
+        .map(|socket| (socket.display().to_string(), start_socket(socket, control)));
     let listen = addresses
         .listen
-        .map(|address| (address.to_string(), start_tcp(address, &addresses.state, events)));
+        .map(|address| (address.to_string(), start_tcp(address, &addresses.state, control)));
     let mut servers = Vec::new();
     for (address, started) in socket.into_iter().chain(listen) {
         match started {
@@ -144,12 +158,12 @@ pub fn start(addresses: &ControlAddresses, events: &mpsc::Sender<Event>) -> Vec<
     servers
 }
 
-fn start_socket(socket: &Path, events: &mpsc::Sender<Event>) -> Result<Server, StartError> {
+fn start_socket(socket: &Path, control: &MainLoopControl) -> Result<Server, StartError> {
     create_folder(socket).map_err(StartError::Io)?;
-    start_at(Listen::Unix(socket.to_owned()), None, events)
+    start_at(Listen::Unix(socket.to_owned()), None, control)
 }
 
-fn start_tcp(address: SocketAddr, state: &Path, events: &mpsc::Sender<Event>) -> Result<Server, StartError> {
+fn start_tcp(address: SocketAddr, state: &Path, control: &MainLoopControl) -> Result<Server, StartError> {
     let tokens = Tokens {
         full: token(state, "admin/token").map_err(StartError::Io)?,
         read: token(state, "admin/read-token").map_err(StartError::Io)?,
@@ -158,19 +172,19 @@ fn start_tcp(address: SocketAddr, state: &Path, events: &mpsc::Sender<Event>) ->
         address: Some(address.ip()),
         port: address.port(),
     };
-    let server = start_at(listen, Some(tokens), events)?;
+    let server = start_at(listen, Some(tokens), control)?;
     for (_, address, _) in server.listeners() {
         tracing::info!("the control API listens at http://{address}/");
     }
     Ok(server)
 }
 
-fn start_at(listen: Listen, tokens: Option<Tokens>, events: &mpsc::Sender<Event>) -> Result<Server, StartError> {
+fn start_at(listen: Listen, tokens: Option<Tokens>, control: &MainLoopControl) -> Result<Server, StartError> {
     let config = Config::for_handlers(vec![listen]);
     let mount = Mount {
         site: config.sites[0].name.clone(),
         pattern: Pattern::Prefix("/".to_owned()),
-        handler: Arc::new(AdminHandler::new(MainLoopControl(events.clone()), tokens)),
+        handler: Arc::new(AdminHandler::new(control.clone(), tokens)),
     };
     Server::start(config, vec![mount], &mut ())
 }

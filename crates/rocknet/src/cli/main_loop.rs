@@ -125,6 +125,8 @@ impl MainLoop {
                     details: error.findings,
                     ..ApiError::new(422, error.message)
                 }),
+            // The API serves them without the main loop.
+            Request::Logs(_) => Err(ApiError::new(500, "log lines are a stream")),
             // `run` handles it, because it takes the server.
             Request::Stop => Err(ApiError::new(503, "the server is stopping")),
             Request::Metrics => Ok(Reply::Metrics(server.metrics())),

@@ -13,6 +13,8 @@ pub mod explain;
 pub mod fmt;
 pub mod hash_password;
 mod launch;
+mod log_feed;
+pub mod logs;
 mod main_loop;
 pub mod man;
 mod output;
@@ -50,6 +52,7 @@ pub enum Command {
     Certs(remote::CertsOptions),
     Upstreams(remote::UpstreamsOptions),
     Purge(remote::PurgeOptions),
+    Logs(logs::Options),
     Check(check::Options),
     Fmt(fmt::Options),
     Explain(explain::Options),

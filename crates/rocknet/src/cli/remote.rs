@@ -111,7 +111,8 @@ pub struct PurgeOptions {
     target: Target,
 }
 
-fn parse_level(name: &str) -> Result<Level, String> {
+/// Parses a level that an operator names.
+pub fn parse_level(name: &str) -> Result<Level, String> {
     Level::from_name(name).ok_or_else(|| {
         let names = Level::ALL.map(Level::name).join(", ");
         format!("the levels are {names}")
@@ -157,6 +158,18 @@ impl Target {
 
     pub fn call<T: DeserializeOwned>(&self, request: &Request) -> Result<T, Failure> {
         self.connect()?.call(request)
+    }
+}
+
+impl Target {
+    /// Sends a request whose reply is a stream of events.
+    pub fn stream<T: DeserializeOwned>(
+        &self,
+        request: &Request,
+        take: impl FnMut(T) -> Result<(), ClientError>,
+    ) -> Result<(), Failure> {
+        let streamed = self.connect()?.client.stream(request, take);
+        streamed.map_err(|error| Failure::Failed(error.to_string()))
     }
 }
 

@@ -25,7 +25,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::config_api;
-use super::control::{self, ControlAddresses};
+use super::control::{self, ControlAddresses, MainLoopControl};
 use super::event::Event;
 use super::launch::{ConfigSource, LaunchOptions};
 use super::main_loop::{MAX_EVENTS, MainLoop, catch_signals, read_commands};
@@ -99,7 +99,11 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
     let server = Server::start(config, Vec::new(), &mut hooks).map_err(NotStarted::Start)?;
     tracing::debug!("{}", server.backend());
     let error_log = hooks.error_log;
-    let control = control::start(&addresses, &sender);
+    let api = MainLoopControl {
+        events: sender.clone(),
+        logger: server.logger().clone(),
+    };
+    let control = control::start(&addresses, &api);
     let has_console = options.console || is_terminal(StandardStream::Input);
     Ok(RunningServer {
         runtime,

@@ -8,6 +8,7 @@ mod control;
 mod error_log;
 mod http3;
 mod isolated;
+mod logs;
 mod php_versions;
 mod program;
 mod running;

@@ -1,0 +1,117 @@
+//! Log lines of a running server: `rocknet logs`, and the stream of the control API.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use rustix::process::Signal;
+
+use crate::program::{ProgramFolder, ProgramOutput};
+
+const SITE: &str = "[log]\naccess = \"access.log\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
+
+fn home() -> ProgramFolder {
+    ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", SITE)])
+}
+
+#[track_caller]
+fn success(output: ProgramOutput) -> String {
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
+    output.out
+}
+
+/// Stream of log lines.
+struct Follower {
+    stream: UnixStream,
+    received: String,
+}
+
+impl Follower {
+    fn new(dir: &ProgramFolder, query: &str) -> Follower {
+        let mut stream = UnixStream::connect(dir.path().join("control.sock")).unwrap();
+        let request = format!("GET /api/logs?{query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut follower = Follower {
+            stream,
+            received: String::new(),
+        };
+        follower.wait_for("\r\n\r\n");
+        follower
+    }
+
+    /// Reads until a text was received.
+    #[track_caller]
+    fn wait_for(&mut self, text: &str) {
+        let mut buffer = [0; 4096];
+        while !self.received.contains(text) {
+            let count = self.stream.read(&mut buffer).unwrap();
+            assert!(count > 0, "{text:?} is not in {}", self.received);
+            self.received += &String::from_utf8_lossy(&buffer[..count]);
+        }
+    }
+
+    /// Reads the rest, until the server ends the stream.
+    fn rest(mut self) -> String {
+        self.stream.read_to_string(&mut self.received).unwrap();
+        self.received
+    }
+}
+
+#[test]
+fn recent_lines_are_selected() {
+    let dir = home();
+    let _server = dir.serve(&["run"]);
+    success(dir.run(&["reload"]));
+    let lines = success(dir.run(&["logs"]));
+    assert!(
+        lines.contains(" INFO  ") && lines.contains("rocknet.toml is reloaded, sites: 1\n"),
+        "{lines}"
+    );
+    assert!(!lines.contains('\x1B'), "{lines}");
+    assert_eq!(
+        success(dir.run(&["logs", "--contains", "is reloaded"])).lines().count(),
+        1
+    );
+    assert_eq!(success(dir.run(&["logs", "--level", "error"])), "");
+    assert_eq!(success(dir.run(&["logs", "--only", "access"])), "");
+    let json = success(dir.run(&["logs", "--json", "--contains", "is reloaded"]));
+    assert!(json.starts_with("{\"kind\":\"error\",\"line\":\""), "{json}");
+    assert_eq!(dir.run(&["logs", "--level", "loud"]).code, Some(2));
+}
+
+#[test]
+fn new_lines_of_all_logs_are_followed_until_the_server_stops() {
+    let dir = home();
+    let server = dir.serve(&["run"]);
+    let mut all = Follower::new(&dir, "follow=true");
+    assert!(
+        all.received.contains("\r\nContent-Type: text/event-stream\r\n"),
+        "{}",
+        all.received
+    );
+    let only_access = Follower::new(&dir, "follow=true&kind=access");
+    server.get("/seen");
+    all.wait_for("\"kind\":\"access\"");
+    all.wait_for("/seen");
+    success(dir.run(&["reload"]));
+    all.wait_for("is reloaded");
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait(), Some(0));
+    assert!(all.rest().contains("stopping"));
+    let access = only_access.rest();
+    assert!(access.contains("/seen") && !access.contains("is reloaded"), "{access}");
+}
+
+#[test]
+fn a_client_that_leaves_does_not_affect_others() {
+    let dir = home();
+    let server = dir.serve(&["run"]);
+    let mut stays = Follower::new(&dir, "follow=true");
+    for _ in 0..30 {
+        drop(Follower::new(&dir, "follow=true"));
+        server.get("/");
+    }
+    success(dir.run(&["reload"]));
+    stays.wait_for("is reloaded");
+    let invalid = Follower::new(&dir, "since=yesterday").rest();
+    assert!(invalid.starts_with("HTTP/1.1 400 "), "{invalid}");
+}
