@@ -1,9 +1,9 @@
 //! Metrics in the text format of OpenMetrics 1.0, which Prometheus reads.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Display, Write as _};
 
-use rocknet_control::Status;
+use rocknet_control::{CertificateSummary, Status, UpstreamState, UpstreamSummary};
 
 use crate::metrics::Histogram;
 
@@ -14,8 +14,24 @@ const MAX_SITES: usize = 1000;
 /// Binary logarithms of the bounds of the histograms in microseconds: from 64 µs to 67 s, each four times the last.
 const BOUND_BITS: [u32; 11] = [6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26];
 
-/// Writes the metrics. `durations`: response durations by site.
-pub fn render(status: &Status, durations: &HashMap<Box<str>, Histogram>) -> String {
+/// Maximum number of upstreams, and of certificates, that have samples.
+const MAX_LISTED: usize = 1000;
+
+/// State of a server that the metrics show.
+pub struct Measured<'m> {
+    /// State and counters.
+    pub status: &'m Status,
+    /// Response durations by site.
+    pub durations: &'m HashMap<Box<str>, Histogram>,
+    /// Upstreams of the proxy.
+    pub upstreams: &'m [UpstreamSummary],
+    /// Certificates of the sites.
+    pub certificates: &'m [CertificateSummary],
+}
+
+/// Writes the metrics.
+pub fn render(measured: &Measured<'_>) -> String {
+    let &Measured { status, durations, .. } = measured;
     let mut page = Page(String::with_capacity(4096));
     page.family("rocknet_build", "info", "", "Version of the server.");
     page.sample("rocknet_build_info", &[("version", &status.version)], 1);
@@ -77,6 +93,8 @@ pub fn render(status: &Status, durations: &HashMap<Box<str>, Histogram>) -> Stri
         status.bytes_sent,
     );
     page.durations(durations);
+    page.upstreams(measured.upstreams);
+    page.certificates(measured.certificates);
     page.gauge(
         "rocknet_cache_files",
         "",
@@ -151,6 +169,47 @@ impl Page {
         self.sample(&format!("{name}_total"), &[], value);
     }
 
+    /// Writes the states of upstreams. Upstreams that several routes use with different settings have the same address;
+    /// their requests are added up, and the address is up if one of them is.
+    fn upstreams(&mut self, upstreams: &[UpstreamSummary]) {
+        let mut by_address: BTreeMap<&str, (bool, u64)> = BTreeMap::new();
+        for upstream in upstreams.iter().take(MAX_LISTED) {
+            let (is_up, in_flight) = by_address.entry(&upstream.address).or_default();
+            *is_up |= upstream.state == UpstreamState::Up;
+            *in_flight += upstream.in_flight;
+        }
+        let help = "1 if the upstream gets new requests; 0 if it is down, paused or drained.";
+        self.family("rocknet_upstream_up", "gauge", "", help);
+        for (address, (is_up, _)) in &by_address {
+            self.sample("rocknet_upstream_up", &[("upstream", address)], u64::from(*is_up));
+        }
+        let help = "Requests and tunnels in progress at the upstream.";
+        self.family("rocknet_upstream_requests", "gauge", "", help);
+        for (address, (_, in_flight)) in &by_address {
+            self.sample("rocknet_upstream_requests", &[("upstream", address)], in_flight);
+        }
+    }
+
+    /// Writes when the certificates of the sites end. A site with several certificates has the earliest time.
+    fn certificates(&mut self, certificates: &[CertificateSummary]) {
+        let mut by_site: BTreeMap<&str, u64> = BTreeMap::new();
+        let issued = certificates.iter().filter(|certificate| !certificate.names.is_empty());
+        for certificate in issued.take(MAX_LISTED) {
+            let end = by_site.entry(&certificate.site).or_insert(certificate.not_after);
+            *end = certificate.not_after.min(*end);
+        }
+        let name = "rocknet_certificate_expiry_timestamp_seconds";
+        self.family(
+            name,
+            "gauge",
+            "seconds",
+            "End of the validity of the site's certificate.",
+        );
+        for (site, end) in by_site {
+            self.sample(name, &[("site", site)], end);
+        }
+    }
+
     /// Writes a histogram for each of the busiest sites. The histograms have no sum, because workers do not count one.
     fn durations(&mut self, durations: &HashMap<Box<str>, Histogram>) {
         let mut sites: Vec<_> = durations
@@ -204,11 +263,34 @@ mod tests {
             histogram.add(duration);
         }
         let durations = HashMap::from([("a\"\\\n.test".into(), histogram)]);
-        let text = render(&status, &durations);
+        let upstream = |address: &str, state| UpstreamSummary {
+            address: address.into(),
+            state,
+            in_flight: 2,
+        };
+        let certificate = |not_after| CertificateSummary {
+            site: "a.test".into(),
+            names: vec!["a.test".into()],
+            not_after,
+            ..CertificateSummary::default()
+        };
+        let text = render(&Measured {
+            status: &status,
+            durations: &durations,
+            upstreams: &[
+                upstream("http://u:1", UpstreamState::Down),
+                upstream("http://u:1", UpstreamState::Up),
+                upstream("http://u:2", UpstreamState::Drained),
+            ],
+            certificates: &[certificate(200), certificate(100), CertificateSummary::default()],
+        });
         for line in [
             "# TYPE rocknet_build info\n# HELP rocknet_build Version of the server.\nrocknet_build_info{version=\"0.1.0\"} 1\n",
             "# TYPE rocknet_requests counter\n# HELP rocknet_requests Received requests.\nrocknet_requests_total 7\n",
             "rocknet_responses_total{class=\"4xx\"} 2\n",
+            "rocknet_upstream_up{upstream=\"http://u:1\"} 1\nrocknet_upstream_up{upstream=\"http://u:2\"} 0\n",
+            "rocknet_upstream_requests{upstream=\"http://u:1\"} 4\n",
+            "rocknet_certificate_expiry_timestamp_seconds{site=\"a.test\"} 100\n",
             "# UNIT rocknet_response_duration_seconds seconds\n",
             "rocknet_response_duration_seconds_bucket{site=\"a\\\"\\\\\\n.test\",le=\"0.000064\"} 2\n",
             "rocknet_response_duration_seconds_bucket{site=\"a\\\"\\\\\\n.test\",le=\"0.001024\"} 4\n",
@@ -237,7 +319,12 @@ mod tests {
             }
             durations.insert(format!("s{number}").into_boxed_str(), histogram);
         }
-        let text = render(&Status::default(), &durations);
+        let text = render(&Measured {
+            status: &Status::default(),
+            durations: &durations,
+            upstreams: &[],
+            certificates: &[],
+        });
         assert_eq!(text.matches("le=\"+Inf\"").count(), MAX_SITES);
         assert!(
             text.contains("{site=\"s1005\",le=\"+Inf\"} 2\n"),

@@ -1,4 +1,4 @@
-//! Certificates and upstreams of a running server, for the control API.
+//! Certificates, upstreams and metrics of a running server, for the control API.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,8 +7,19 @@ use rocknet_control::{CertificateSummary, UpstreamState, UpstreamSummary};
 
 use crate::certificates::{Certificate, CertificateStore, SecureSite};
 use crate::clock::uptime_ms;
+use crate::exposition::{self, Measured};
 use crate::proxy::Upstream;
 use crate::server::Server;
+
+/// Returns the metrics in the text format of OpenMetrics.
+pub fn metrics(server: &Server) -> String {
+    exposition::render(&Measured {
+        status: &server.status(),
+        durations: &server.durations(),
+        upstreams: &upstreams(server),
+        certificates: &certificates(server),
+    })
+}
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;

@@ -1,6 +1,6 @@
 //! The server as a whole: binds addresses, starts workers, replaces the configuration, drains and stops.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,13 +17,12 @@ use crate::blocking::Pool;
 use crate::capacity::{connections_per_worker, worker_count};
 use crate::certificates::{CertificateManager, state_folder};
 use crate::clock::uptime_ms;
-use crate::exposition;
 use crate::files::cache::FileCache;
 use crate::gateway::accounts;
 use crate::gateway::php;
 use crate::listener::{ActiveListener, ListenerSockets, join_within};
 use crate::log::Logger;
-use crate::metrics::Metrics;
+use crate::metrics::{Histogram, Metrics};
 use crate::registries::Registries;
 use crate::report;
 use crate::snapshot::{Mount, Snapshot, quic_addresses};
@@ -213,9 +212,9 @@ impl Server {
         }
     }
 
-    /// Returns the metrics in the text format of OpenMetrics.
-    pub fn metrics(&self) -> String {
-        exposition::render(&self.status(), &self.metrics.durations())
+    /// Returns the response durations by site.
+    pub fn durations(&self) -> HashMap<Box<str>, Histogram> {
+        self.metrics.durations()
     }
 
     /// Returns the sites with their URLs and handlers.

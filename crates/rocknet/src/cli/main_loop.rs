@@ -49,9 +49,9 @@ impl MainLoop {
     ///
     /// Fails if the server is stopped immediately: by a second signal or command, or because the thread for an orderly
     /// stop cannot be started.
-    pub async fn run(self, server: Server, mut events: Receiver<Event>) -> Result<(), Failure> {
+    pub async fn run(self, server: Server, mut events: EventQueues) -> Result<(), Failure> {
         let mut server = Some(server);
-        while let Some(event) = events.recv().await {
+        while let Some(event) = events.next().await {
             match (event, &server) {
                 (Event::Stopped(clean), _) => {
                     if !clean {
@@ -129,7 +129,7 @@ impl MainLoop {
             Request::Logs(_) => Err(ApiError::new(500, "log lines are a stream")),
             // `run` handles it, because it takes the server.
             Request::Stop => Err(ApiError::new(503, "the server is stopping")),
-            Request::Metrics => Ok(Reply::Metrics(server.metrics())),
+            Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
             Request::LogLevel => self.log_level(None),
             Request::SetLogLevel(level) => self.log_level(Some(*level)),
             Request::Config => {
@@ -229,6 +229,25 @@ fn set_drained(server: &Server, address: &str, is_drained: bool) -> Result<Reply
     Ok(done(&format!("{address} {what}")))
 }
 
+/// Queues of events. Signals have their own, so that they never wait for requests of the control API.
+pub struct EventQueues {
+    /// Signals.
+    pub signals: Receiver<Event>,
+    /// Other events.
+    pub others: Receiver<Event>,
+}
+
+impl EventQueues {
+    /// Waits for the next event; signals come first. Returns `None` if no sender is left.
+    async fn next(&mut self) -> Option<Event> {
+        tokio::select! {
+            biased;
+            Some(event) = self.signals.recv() => Some(event),
+            event = self.others.recv() => event,
+        }
+    }
+}
+
 fn done(message: &str) -> Reply {
     Reply::Done(Done {
         message: message.to_owned(),
@@ -300,7 +319,7 @@ pub fn read_commands(events: Sender<Event>) -> io::Result<()> {
         .map(drop)
 }
 
-/// Maximum number of queued events; further senders block.
+/// Maximum number of events in each queue; further senders block.
 pub const MAX_EVENTS: usize = 16;
 
 /// Stack size in bytes of the console thread, which only splits lines and compares words.

@@ -22,13 +22,13 @@ use rocknet_io::machine;
 use rocknet_io::privileges::{self, User};
 use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{Sender, channel};
 
 use super::config_api;
 use super::control::{self, ControlAddresses, MainLoopControl};
 use super::event::Event;
 use super::launch::{ConfigSource, LaunchOptions};
-use super::main_loop::{MAX_EVENTS, MainLoop, catch_signals, read_commands};
+use super::main_loop::{EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands};
 use super::reload::{self, StartSettings};
 use super::search::resolved;
 use super::{Failure, banner, print, print_report, print_warning, trust};
@@ -42,7 +42,7 @@ pub enum NotStarted {
 /// A started server with its main loop.
 pub struct RunningServer {
     runtime: Runtime,
-    events: Receiver<Event>,
+    events: EventQueues,
     sender: Sender<Event>,
     server: Server,
     options: LaunchOptions,
@@ -69,8 +69,10 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         .enable_io()
         .build()
         .map_err(NotStarted::Io)?;
-    let (sender, events) = channel(MAX_EVENTS);
-    catch_signals(&runtime, &sender).map_err(NotStarted::Io)?;
+    let (sender, others) = channel(MAX_EVENTS);
+    let (signal_sender, signals) = channel(MAX_EVENTS);
+    let events = EventQueues { signals, others };
+    catch_signals(&runtime, &signal_sender).map_err(NotStarted::Io)?;
 
     let start_settings = StartSettings::new(&config);
     let loaded_revision = config_api::current_revision(&options.source);
