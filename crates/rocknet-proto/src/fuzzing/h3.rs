@@ -11,7 +11,7 @@ const MEMORY_MAX: usize = 256 * 1024;
 /// show whether a head was reported as a complete request, because that depends on whether the end of the stream
 /// arrives together with the head.
 pub(super) fn request(pieces: &[&[u8]], limits: &Limits) -> Vec<String> {
-    let mut connection = ServerConnection::new(&Config { connect_protocol: true }, limits);
+    let mut connection = ServerConnection::new(&Config { connect_protocol: true }, limits, 0);
     let (stream, mut head) = (StreamId::new(0), DecodedHead::default());
     if connection.open(stream).is_err() {
         return Vec::new();
@@ -67,7 +67,7 @@ pub(super) fn request(pieces: &[&[u8]], limits: &Limits) -> Vec<String> {
 /// Receives a unidirectional stream in `pieces`. Returns the error or action that ends it, or else the output that it
 /// causes.
 pub(super) fn unidirectional(pieces: &[&[u8]]) -> Vec<String> {
-    let mut connection = ServerConnection::new(&Config::default(), &Limits::default());
+    let mut connection = ServerConnection::new(&Config::default(), &Limits::default(), 0);
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
         // Stream 2 is the first unidirectional stream of a client (RFC 9000 §2.1). The time is always 0.
         match connection.receive_unidirectional(2, 0, piece, false) {

@@ -144,7 +144,7 @@ enum DrainState {
 /// use rocknet_proto::{DecodedHead, Limits, Status};
 ///
 /// let (limits, mut head, mut out) = (Limits::default(), DecodedHead::default(), Vec::new());
-/// let mut connection = ServerConnection::new(&Config::default(), &limits);
+/// let mut connection = ServerConnection::new(&Config::default(), &limits, 0);
 /// // Stream type and SETTINGS, for the first unidirectional stream of the server.
 /// assert!(connection.take_output(Critical::Control).starts_with(&[0, 4]));
 ///
@@ -181,8 +181,11 @@ pub struct ServerConnection {
 }
 
 impl ServerConnection {
-    /// Creates a connection. `limits` determine the announced size of field sections.
-    pub fn new(config: &Config, limits: &Limits) -> ServerConnection {
+    /// Creates a connection. `limits` determine the announced size of field sections. `now`: milliseconds since an
+    /// arbitrary start, the same as for later calls.
+    pub fn new(config: &Config, limits: &Limits, now: u64) -> ServerConnection {
+        let mut budget = Budget::new();
+        budget.start(now);
         let section = limits.head_ceiling() + limits.fields.saturating_mul(FIELD_OVERHEAD);
         let mut control = Vec::with_capacity(32);
         varint::encode(uni::CONTROL, &mut control);
@@ -204,7 +207,7 @@ impl ServerConnection {
             control,
             decoder,
             encoder,
-            budget: Budget::new(),
+            budget,
             early_priorities: Vec::new(),
             reprioritized: Vec::new(),
             next_stream: 0,

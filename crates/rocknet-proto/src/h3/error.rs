@@ -138,6 +138,8 @@ pub enum StreamError {
     Malformed(Malformed),
     /// The stream ended before the request was complete (RFC 9114 §4.1.1).
     Incomplete,
+    /// A body is larger than the server permits, and its response has begun.
+    BodyTooLarge,
     /// The server no longer accepts requests on this connection. The client may retry the request.
     Rejected,
 }
@@ -149,6 +151,7 @@ impl StreamError {
             Self::Malformed(Malformed::TrailersTooLarge) => ErrorCode::ExcessiveLoad,
             Self::Malformed(_) => ErrorCode::MessageError,
             Self::Incomplete => ErrorCode::RequestIncomplete,
+            Self::BodyTooLarge => ErrorCode::RequestCancelled,
             Self::Rejected => ErrorCode::RequestRejected,
         }
     }
@@ -157,6 +160,7 @@ impl StreamError {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Malformed(malformed) => malformed.reason(),
+            Self::BodyTooLarge => "a body that is too large, after the response began",
             Self::Incomplete => "a stream that ended before its request was complete",
             Self::Rejected => "a request on a connection that is shutting down",
         }

@@ -111,7 +111,7 @@ mod tests {
                 HqReceived::Malformed => return None,
                 HqReceived::Frame(frame) => {
                     let (limits, mut head) = (Limits::default(), DecodedHead::default());
-                    let mut connection = ServerConnection::new(&Config::default(), &limits);
+                    let mut connection = ServerConnection::new(&Config::default(), &limits, 0);
                     let id = StreamId::new(0);
                     connection.open(id).expect("a stream");
                     let received = connection.receive(&limits, 0, id, &frame, true, &mut head);
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn the_body_consists_of_the_data_frames_in_any_pieces() {
         let (limits, mut head, mut out) = (Limits::default(), DecodedHead::default(), Vec::new());
-        let mut connection = ServerConnection::new(&Config::default(), &limits);
+        let mut connection = ServerConnection::new(&Config::default(), &limits, 0);
         let id = StreamId::new(0);
         connection.open(id).expect("a stream");
         let HqReceived::Frame(frame) = HqRequest::default().receive(b"GET /", true, b"a") else {

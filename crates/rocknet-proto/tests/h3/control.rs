@@ -6,7 +6,7 @@ use rocknet_proto::h3::{Config, Critical, ServerConnection, UnidirectionalAction
 use super::wire::{GET, Peer, frame, headers, integer};
 
 fn engine() -> ServerConnection {
-    ServerConnection::new(&Config::default(), &Limits::default())
+    ServerConnection::new(&Config::default(), &Limits::default(), 0)
 }
 
 /// Passes the bytes of stream 2 in pieces of one byte. Returns the first error as text.

@@ -1,5 +1,8 @@
 //! Requests: valid ones, malformed ones (RFC 9114 §4), and frames in the wrong place (RFC 9114 §7.2).
 
+use rocknet_proto::Status;
+use rocknet_proto::h3::{ErrorCode, StreamError};
+
 use super::wire::{GET, Peer, frame, headers, post};
 
 #[test]
@@ -173,6 +176,17 @@ fn a_body_above_its_limit_is_refused_or_reset() {
     assert_eq!(peer.receive(stream, &announced, false, usize::MAX).len(), 1);
     assert!(peer.engine.set_body_limit(stream, 99).is_err());
     assert!(peer.engine.set_body_limit(stream, 100).is_ok());
+
+    // After the response has begun, the stream is cancelled.
+    let mut peer = Peer::new();
+    let stream = peer.open();
+    peer.receive(stream, &headers(&post(&[])), false, usize::MAX);
+    assert_eq!(peer.engine.set_body_limit(stream, 99), Ok(()));
+    let responded = peer.engine.respond(stream, Status::OK, None, [], &mut Vec::new());
+    assert_eq!(responded, Ok(()));
+    let events = peer.receive(stream, &frame(0, &[b'x'; 100]), true, usize::MAX);
+    assert!(events[0].starts_with("Reset { error: BodyTooLarge"), "{events:?}");
+    assert_eq!(StreamError::BodyTooLarge.code(), ErrorCode::RequestCancelled);
 
     peer = Peer::new();
     peer.limits.body_size = 50;

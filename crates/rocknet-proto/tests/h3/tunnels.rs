@@ -94,7 +94,7 @@ fn malformed_connects_are_reset() {
 fn extended_connect_is_accepted_only_if_it_is_announced() {
     for connect_protocol in [true, false] {
         let mut peer = Peer::new();
-        peer.engine = ServerConnection::new(&Config { connect_protocol }, &peer.limits);
+        peer.engine = ServerConnection::new(&Config { connect_protocol }, &peer.limits, peer.now);
         // SETTINGS_ENABLE_CONNECT_PROTOCOL is 8 with the value 1 (RFC 9220 §3).
         let settings = peer.engine.take_output(Critical::Control);
         assert_eq!(

@@ -64,12 +64,15 @@ pub fn post<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     fields
 }
 
+/// Time at which connections begin, in milliseconds: a server that has run for an hour.
+pub const START: u64 = 3_600_000;
+
 /// Engine with the settings of a client.
 pub struct Peer {
     pub engine: ServerConnection,
     pub limits: Limits,
     pub head: DecodedHead,
-    /// Milliseconds since the start.
+    /// Time in milliseconds.
     pub now: u64,
     next: u64,
 }
@@ -77,7 +80,7 @@ pub struct Peer {
 impl Peer {
     pub fn new() -> Peer {
         let limits = Limits::default();
-        let mut engine = ServerConnection::new(&Config { connect_protocol: true }, &limits);
+        let mut engine = ServerConnection::new(&Config { connect_protocol: true }, &limits, START);
         let control = [&[0][..], &frame(4, &[])].concat();
         engine
             .receive_unidirectional(2, 0, &control, false)
@@ -86,7 +89,7 @@ impl Peer {
             engine,
             limits,
             head: DecodedHead::default(),
-            now: 0,
+            now: START,
             next: 0,
         }
     }

@@ -44,7 +44,7 @@ impl Server {
     pub fn new() -> Server {
         let limits = Limits::default();
         Server {
-            engine: ServerConnection::new(&Config::default(), &limits),
+            engine: ServerConnection::new(&Config::default(), &limits, 0),
             limits,
             head: DecodedHead::default(),
             own: Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::reading::ReadResult;
 use super::{ConnectionEvent, Context, ServerConnection};
-use crate::h3::error::ConnectionError;
+use crate::h3::error::{ConnectionError, StreamError};
 use crate::h3::stream::{OpenFrame, Phase, StreamId};
 use crate::multiplexed::{Flood, Malformed};
 use crate::refusal::Refusal;
@@ -34,7 +34,7 @@ impl ServerConnection {
                 return Ok(Some(ConnectionEvent::Refused { refusal }));
             }
             // The response has started, so a status can no longer report it.
-            return self.reset(context, id, Malformed::ContentLength.into());
+            return self.reset(context, id, StreamError::BodyTooLarge);
         }
         stream.remaining_limit = stream.remaining_limit.saturating_sub(length);
         Ok(None)

@@ -115,7 +115,7 @@ impl Connection {
             port: address.port(),
         };
         Connection {
-            engine: ServerConnection::new(&ENGINE_CONFIG, &config.head_limits),
+            engine: ServerConnection::new(&ENGINE_CONFIG, &config.head_limits, worker.clock.uptime_ms()),
             open,
             quic,
             state: State::Handshaking,
