@@ -28,7 +28,7 @@ pub mod site;
 pub mod status;
 pub mod upstream;
 
-mod text;
+pub mod text;
 
 pub use certificate::{CertificateList, CertificateSummary};
 #[cfg(unix)]

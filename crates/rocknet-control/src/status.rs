@@ -17,6 +17,10 @@ pub struct Status {
     pub pid: u32,
     /// Time since start, in seconds.
     pub uptime_s: u64,
+    /// CPU time of all threads since start, in milliseconds; 0 on systems other than Linux.
+    pub cpu_ms: u64,
+    /// Resident memory now, in bytes; 0 on systems other than Linux.
+    pub memory_bytes: u64,
     /// Mode of the server.
     pub mode: Mode,
     /// Absolute path of the configuration file; `None` for a server without one.
@@ -133,6 +137,13 @@ impl fmt::Display for Status {
             format!("{version}, {} mode, process {}", self.mode.name(), self.pid),
         )?;
         row("up for", text::duration(self.uptime_s))?;
+        if self.memory_bytes > 0 {
+            let cpu = text::short_duration(self.cpu_ms.saturating_mul(1000));
+            row(
+                "resources",
+                format!("{} of memory, {cpu} of CPU time", text::bytes(self.memory_bytes)),
+            )?;
+        }
         let workers = format!(
             "{} {}",
             self.workers,
@@ -247,6 +258,8 @@ mod tests {
             version: "0.1.0".into(),
             pid: 4711,
             uptime_s: 93_784,
+            cpu_ms: 1_500,
+            memory_bytes: 3 << 20,
             mode: Mode::Dev,
             config_file: Some("/etc/rocknet/rocknet.toml".into()),
             listeners: vec!["http://0.0.0.0:80".into(), "http://[::]:80".into()],
@@ -295,6 +308,7 @@ mod tests {
         let expected = "\
 RockNet      0.1.0, dev mode, process 4711
 up for       1 d 2 h
+resources    3.0 MiB of memory, 1.5 s of CPU time
 workers      8 threads
 listening    http://0.0.0.0:80
              http://[::]:80

@@ -82,4 +82,5 @@ pub mod tls;
 #[cfg(unix)]
 pub mod udp;
 pub mod uptime;
+pub mod usage;
 pub mod wheel;

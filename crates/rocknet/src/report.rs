@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use rocknet_config::model::{self, HostPattern, Listen};
 use rocknet_control::{Cache, Mode, Responses, SiteDurations, SiteKind, SiteSummary, Status};
 use rocknet_io::socket::Address;
+use rocknet_io::usage;
 
 use crate::certificates::SecureSite;
 use crate::clock::uptime_ms;
@@ -42,6 +43,8 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         uptime_s: uptime_ms() / 1000,
+        cpu_ms: u64::try_from(usage::cpu_time().as_millis()).unwrap_or(u64::MAX),
+        memory_bytes: usage::resident_memory().unwrap_or(0),
         mode: match snapshot.config.server.mode {
             model::Mode::Prod => Mode::Prod,
             model::Mode::Dev => Mode::Dev,

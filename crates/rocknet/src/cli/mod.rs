@@ -24,6 +24,7 @@ pub mod run;
 mod running;
 mod search;
 pub mod serve;
+pub mod top;
 pub mod trust;
 
 pub use exit::{ExitStatus, Failure};
@@ -53,6 +54,7 @@ pub enum Command {
     Upstreams(remote::UpstreamsOptions),
     Purge(remote::PurgeOptions),
     Logs(logs::Options),
+    Top(top::Options),
     Check(check::Options),
     Fmt(fmt::Options),
     Explain(explain::Options),

@@ -162,6 +162,11 @@ impl Target {
 }
 
 impl Target {
+    /// Connects to the server, for several requests.
+    pub fn client(&self) -> Result<Client, Failure> {
+        Ok(self.connect()?.client)
+    }
+
     /// Sends a request whose reply is a stream of events.
     pub fn stream<T: DeserializeOwned>(
         &self,

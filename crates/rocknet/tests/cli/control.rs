@@ -411,3 +411,24 @@ fn certificates_and_upstreams_are_listed() {
     );
     assert_eq!(success(dir.run(&["purge"])), "the file cache is empty\n");
 }
+
+#[test]
+fn the_load_is_printed_for_programs() {
+    let dir = home();
+    let server = dir.serve(&["run"]);
+    server.get("/");
+    let samples = success(dir.run(&["top", "--json", "--count", "1"]));
+    let sample = json(&samples);
+    assert_eq!(samples.lines().count(), 1);
+    assert!(sample["memory_bytes"].as_u64().unwrap() > 1_000_000, "{sample}");
+    assert_eq!(sample["sites"][0]["site"], "default");
+    let no_terminal = dir.run(&["top"]);
+    assert_eq!(no_terminal.code, Some(1));
+    assert!(
+        no_terminal.err.contains("`rocknet top` needs a terminal"),
+        "{}",
+        no_terminal.err
+    );
+    let status = json(&success(dir.run(&["status", "--json"])));
+    assert!(status["memory_bytes"].as_u64().unwrap() > 1_000_000, "{status}");
+}

@@ -1,0 +1,111 @@
+//! `rocknet top`: shows the load of the running server and its sites, once a second.
+
+mod sample;
+mod view;
+
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use rocknet_control::api::Request;
+use rocknet_control::{Client, UpstreamSummary};
+
+use super::remote::Target;
+use super::{Failure, print};
+use sample::{Sample, SampleHistory, TimedStatus};
+
+/// Show the load of the running server, updated every second
+///
+/// Requests per second, CPU, memory, connections, the busiest sites and the upstreams. `q` or Esc ends it.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Seconds between two updates
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    interval: u64,
+    /// End after this number of updates
+    #[arg(long)]
+    count: Option<u64>,
+    #[command(flatten)]
+    target: Target,
+    /// Print a JSON object for each update
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let mut client = options.target.client()?;
+    if options.json {
+        return print_samples(options, &mut client);
+    }
+    if !io::stdout().is_terminal() {
+        return Err(Failure::Failed("`rocknet top` needs a terminal: use --json".to_owned()));
+    }
+    let mut terminal = ratatui::init();
+    let shown = show(options, &mut client, &mut terminal);
+    ratatui::restore();
+    shown
+}
+
+fn print_samples(options: &Options, client: &mut Client) -> Result<(), Failure> {
+    let mut before = query(client)?;
+    let mut left = options.count;
+    while left != Some(0) {
+        std::thread::sleep(Duration::from_secs(options.interval));
+        let now = query(client)?;
+        let sample = Sample::between(&before, &now);
+        let json = serde_json::to_string(&sample).map_err(|error| Failure::Failed(error.to_string()))?;
+        print(format_args!("{json}\n"));
+        before = now;
+        left = left.map(|left| left - 1);
+    }
+    Ok(())
+}
+
+/// Updates the terminal until a key or the count ends it.
+fn show(options: &Options, client: &mut Client, terminal: &mut DefaultTerminal) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::Failed(format!("the terminal cannot be used: {error}"));
+    let interval = Duration::from_secs(options.interval);
+    let mut history = SampleHistory::default();
+    let mut before = query(client)?;
+    let mut updates = 0;
+    loop {
+        let now = query(client)?;
+        let upstreams: Vec<UpstreamSummary> = call(client, &Request::Upstreams)?;
+        history.push(Sample::between(&before, &now));
+        terminal
+            .draw(|frame| view::draw(frame, &now.status, &history, &upstreams))
+            .map_err(failed)?;
+        before = now;
+        updates += 1;
+        if options.count.is_some_and(|count| updates > count) {
+            return Ok(());
+        }
+        let deadline = Instant::now() + interval;
+        while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+            if !event::poll(left).map_err(failed)? {
+                break;
+            }
+            match event::read().map_err(failed)? {
+                Event::Key(key) if ends(key) => return Ok(()),
+                Event::Resize(..) => break,
+                _ => {}
+            }
+        }
+    }
+}
+
+fn ends(key: KeyEvent) -> bool {
+    let is_interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+    is_interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
+}
+
+fn query(client: &mut Client) -> Result<TimedStatus, Failure> {
+    let status = call(client, &Request::Status)?;
+    let at = Instant::now();
+    Ok(TimedStatus { status, at })
+}
+
+fn call<T: serde::de::DeserializeOwned>(client: &mut Client, request: &Request) -> Result<T, Failure> {
+    client.call(request).map_err(|error| Failure::Failed(error.to_string()))
+}

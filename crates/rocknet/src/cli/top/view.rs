@@ -1,0 +1,188 @@
+//! Draws the load of a server on a terminal.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Style, Stylize};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table};
+use rocknet_control::{Status, UpstreamSummary, text};
+
+use super::sample::{Sample, SampleHistory};
+
+/// Maximum number of characters of a name.
+const NAME: usize = 40;
+/// Lines of a chart with its border.
+const CHART: u16 = 5;
+
+/// Draws one update.
+pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, upstreams: &[UpstreamSummary]) {
+    let Some(sample) = history.last() else { return };
+    let upstream_lines = match upstreams.len() {
+        0 => 0,
+        count => u16::try_from(count).unwrap_or(u16::MAX).saturating_add(3).min(10),
+    };
+    let [head, charts, sites, ups, foot] = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Length(CHART),
+        Constraint::Min(4),
+        Constraint::Length(upstream_lines),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    frame.render_widget(Paragraph::new(summary(status, sample)), head);
+    draw_charts(frame, charts, history, sample);
+    frame.render_widget(site_table(sample), sites);
+    frame.render_widget(upstream_table(upstreams), ups);
+    frame.render_widget(Paragraph::new("q: end").dim(), foot);
+}
+
+fn summary<'t>(status: &Status, sample: &Sample) -> Vec<Line<'t>> {
+    let version = text::sanitized(&status.version, NAME);
+    vec![
+        Line::from(format!(
+            "RockNet {version}, process {}, up for {}",
+            status.pid,
+            text::duration(status.uptime_s)
+        ))
+        .bold(),
+        Line::from(format!(
+            "{} connections, {} requests in all, {} per second sent, {:.1} server errors per second",
+            text::count(sample.connections_open),
+            text::count(status.requests),
+            text::bytes(sample.bytes_per_second as u64),
+            sample.server_errors_per_second
+        )),
+    ]
+}
+
+fn draw_charts(frame: &mut Frame<'_>, area: Rect, history: &SampleHistory, sample: &Sample) {
+    let thirds = Layout::horizontal([Constraint::Fill(1); 3]).areas::<3>(area);
+    let memory = text::bytes(sample.memory_bytes);
+    let titles = [
+        format!("{:.0} requests/s", sample.requests_per_second),
+        format!("CPU {:.0} %", sample.cpu_percent),
+        format!("memory {memory}"),
+    ];
+    let values: [fn(&Sample) -> f64; 3] = [
+        |sample| sample.requests_per_second,
+        |sample| sample.cpu_percent,
+        |sample| sample.memory_bytes as f64,
+    ];
+    for ((area, title), value) in thirds.into_iter().zip(titles).zip(values) {
+        let columns = usize::from(area.width.saturating_sub(2));
+        let chart = Sparkline::default()
+            .block(Block::bordered().title(title))
+            .data(history.values(columns, value))
+            .style(Style::new().cyan());
+        frame.render_widget(chart, area);
+    }
+}
+
+fn site_table<'t>(sample: &Sample) -> Table<'t> {
+    let rows = sample.sites.iter().map(|site| {
+        Row::new([
+            text::sanitized(&site.site, NAME),
+            format!("{:.0}", site.responses_per_second),
+            text::short_duration(site.p50_us),
+            text::short_duration(site.p99_us),
+        ])
+    });
+    let widths = [
+        Constraint::Fill(1),
+        Constraint::Length(12),
+        Constraint::Length(10),
+        Constraint::Length(10),
+    ];
+    let head = Row::new(["site", "responses/s", "median", "99 %"]).bold();
+    Table::new(rows, widths)
+        .header(head)
+        .block(Block::bordered().title("busiest sites"))
+}
+
+fn upstream_table<'t>(upstreams: &[UpstreamSummary]) -> Table<'t> {
+    let rows = upstreams.iter().map(|upstream| {
+        Row::new([
+            text::sanitized(&upstream.address, NAME),
+            upstream.state.name().to_owned(),
+            text::count(upstream.in_flight),
+        ])
+    });
+    let widths = [Constraint::Fill(1), Constraint::Length(10), Constraint::Length(12)];
+    let head = Row::new(["upstream", "state", "in progress"]).bold();
+    Table::new(rows, widths)
+        .header(head)
+        .block(Block::bordered().title("upstreams"))
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use rocknet_control::UpstreamState;
+
+    use super::super::sample::SiteSample;
+    use super::*;
+
+    /// Returns the text of a terminal of this size.
+    fn drawn(width: u16, height: u16) -> String {
+        let mut history = SampleHistory::default();
+        history.push(Sample {
+            requests_per_second: 1_234.4,
+            bytes_per_second: 2_048.0,
+            server_errors_per_second: 0.5,
+            cpu_percent: 37.0,
+            memory_bytes: 15 << 20,
+            connections_open: 12,
+            sites: vec![SiteSample {
+                site: "a\u{1b}.test".into(),
+                responses_per_second: 1_000.0,
+                p50_us: 90,
+                p99_us: 12_000,
+            }],
+        });
+        let status = Status {
+            version: "0.1.0".into(),
+            pid: 7,
+            uptime_s: 61,
+            requests: 5_000,
+            ..Status::default()
+        };
+        let upstream = UpstreamSummary {
+            address: "http://10.0.0.1:80".into(),
+            state: UpstreamState::Drained,
+            in_flight: 2,
+        };
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal
+            .draw(|frame| draw(frame, &status, &history, &[upstream]))
+            .unwrap();
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn everything_is_shown() {
+        let shown = drawn(100, 30);
+        for part in [
+            "RockNet 0.1.0, process 7, up for 1 min 1 s",
+            "12 connections, 5,000 requests in all, 2.0 KiB per second sent, 0.5 server errors per second",
+            "1234 requests/s",
+            "CPU 37 %",
+            "memory 15.0 MiB",
+            "a?.test",
+            "90 µs",
+            "12.0 ms",
+            "http://10.0.0.1:80",
+            "drained",
+            "q: end",
+        ] {
+            assert!(shown.contains(part), "{part} in\n{shown}");
+        }
+    }
+
+    #[test]
+    fn small_terminals_do_not_fail() {
+        for (width, height) in [(1, 1), (10, 3), (40, 8), (300, 100)] {
+            drawn(width, height);
+        }
+    }
+}
