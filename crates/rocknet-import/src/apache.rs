@@ -25,7 +25,7 @@ use context::ServerContext;
 const REMARKS: [&str; 3] = [
     "Defaults that differ from Apache: compression on, access log off, folders are not listed.",
     "Names that begin with a dot are never served, except /.well-known. `.htaccess` files have no effect: import each.",
-    "Text is translated as written: run `rocknet import` on included files too.",
+    "Included files are not read: run `rocknet import` on each.",
 ];
 
 /// Translates a configuration of Apache. `name`: name of its file.

@@ -131,6 +131,13 @@ pub(crate) trait Notes {
         self.note(NoteKind::NotTranslated, directive, message);
     }
 
+    /// Notes that a directive is not known, with the advice for its keyword if there is one.
+    fn skip_unknown(&mut self, directive: &Directive) {
+        let advice = rocknet_config::advice_for_keyword(&directive.name);
+        let message = advice.unwrap_or_else(|| "there is no known counterpart; see docs/configuration.md".to_owned());
+        self.note(NoteKind::NotTranslated, directive, &message);
+    }
+
     /// Notes that the translation of a directive works differently.
     fn differs(&mut self, directive: &Directive, message: &str) {
         self.note(NoteKind::Differs, directive, message);

@@ -20,6 +20,8 @@ mod apache;
 mod caddy;
 mod directive;
 mod document;
+#[doc(hidden)]
+pub mod fuzzing;
 mod hosts;
 mod imported;
 mod nginx;

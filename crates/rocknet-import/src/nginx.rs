@@ -24,7 +24,7 @@ const REMARKS: [&str; 4] = [
     "Defaults that differ from nginx: request bodies up to 100 MiB (nginx: 1 MiB), compression on, access log off.",
     "Names that begin with a dot are never served, except /.well-known.",
     "Of the locations that match a path, the most specific pattern takes effect; nginx prefers regular expressions.",
-    "Text is translated as written: run `rocknet import` on included files too.",
+    "Included files are not read: run `rocknet import` on each.",
 ];
 
 /// Translates a configuration of nginx.
@@ -51,7 +51,7 @@ pub(crate) fn translate(tree: &[Directive]) -> Document {
                 document.unneeded(directive, "RockNet selects this itself");
             }
             ("map" | "geo" | "split_clients" | "limit_req_zone" | "limit_conn_zone" | "log_format", _) => {
-                document.skip(directive, "there is no counterpart; see docs/configuration.md");
+                document.skip_unknown(directive);
             }
             _ => shared.read(directive, &upstreams),
         }

@@ -113,8 +113,16 @@ impl Settings {
     /// Removes a key that the check refuses. Access stays restricted.
     pub fn refuse(&mut self, key: &str) -> Option<Setting> {
         let removed = self.values.remove(key)?;
-        let is_closed = removed.value == Value::text("all") && key == "deny";
-        if ACCESS.contains(&key) && !is_closed {
+        if key == "deny" && removed.value == Value::text("all") {
+            // The check refuses `deny = "all"` beside an inherited `allow`, which `allow = "all"` cancels.
+            let allow = Setting {
+                value: Value::text("all"),
+                line: removed.line,
+            };
+            if self.values.insert("allow".to_owned(), allow.clone()).as_ref() != Some(&allow) {
+                self.values.insert(key.to_owned(), removed.clone());
+            }
+        } else if ACCESS.contains(&key) {
             self.close(removed.line);
         }
         Some(removed)
@@ -127,6 +135,22 @@ impl Settings {
     /// Adds the settings of another table, which replace those of this one.
     pub fn merge(&mut self, other: Settings) {
         self.values.extend(other.values);
+        if self.is_closed() {
+            self.values.remove("allow");
+        }
+    }
+
+    /// Cancels inherited access lists of the other kind, if these settings have a list of one kind.
+    pub fn cancel_inherited_lists(&mut self, inherited: &Settings, line: usize) {
+        let cancelled = [
+            ("allow", "deny", Value::List(Vec::new())),
+            ("deny", "allow", Value::text("all")),
+        ];
+        for (own, other, value) in cancelled {
+            if self.has(own) && !self.has(other) && inherited.has(other) && !self.is_closed() {
+                self.set(other, value, line);
+            }
+        }
     }
 
     /// Returns keys and settings in the order of the result.
@@ -141,5 +165,26 @@ impl Settings {
             ORDER.iter().position(|known| *known == base).unwrap_or(ORDER.len())
         });
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_restrictions_close_the_place() {
+        for key in ACCESS {
+            let mut settings = Settings::default();
+            settings.set(key, Value::text("10.0.0.1"), 1);
+            settings.refuse(key);
+            assert!(settings.is_closed(), "{key}");
+            // The check refuses `deny` beside an inherited `allow`.
+            settings.refuse("deny");
+            assert!(
+                settings.is_closed() && settings.get("allow") == Some(&Value::text("all")),
+                "{key}"
+            );
+        }
     }
 }

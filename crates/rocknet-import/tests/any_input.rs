@@ -3,26 +3,19 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use rocknet_config::environment::MemoryEnvironment;
+use rocknet_import::fuzzing::{translate, translate_text};
 use rocknet_import::{Language, MAX_BYTES, import};
 
-const LANGUAGES: [Language; 3] = [Language::Nginx, Language::Apache, Language::Caddy];
-
-/// Translates a text in each language, and checks that RockNet accepts each result.
-fn check(text: &str) {
-    let environment = MemoryEnvironment {
-        any_directory: true,
-        ..MemoryEnvironment::default()
-    };
-    for language in LANGUAGES {
-        let Ok(translated) = import(language, "a\nb", text) else {
-            continue;
-        };
-        let loaded = rocknet_config::parse(&translated.toml, "/etc/rocknet/rocknet.toml".as_ref(), &environment);
-        if let Err(report) = loaded {
-            panic!("{language:?}: {text}\n{}\n{report}", translated.toml);
-        }
+/// Replays the seeds of the fuzz target.
+#[test]
+fn fuzz_seeds_pass() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/import");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        translate(&std::fs::read(entry.unwrap().path()).unwrap());
+        seen += 1;
     }
+    assert!(seen >= 6, "{seen} seeds");
 }
 
 /// Returns the samples that random edits start from.
@@ -45,7 +38,7 @@ proptest! {
 
     #[test]
     fn random_texts_do_not_panic(text in "\\PC{0,200}") {
-        check(&text);
+        translate_text(&text);
     }
 
     #[test]
@@ -57,7 +50,7 @@ proptest! {
         let from = at.index(chars.len() + 1);
         let to = (from + cut).min(chars.len());
         chars.splice(from..to, put.chars());
-        check(&chars.into_iter().collect::<String>());
+        translate_text(&chars.into_iter().collect::<String>());
     }
 
     #[test]
@@ -69,7 +62,7 @@ proptest! {
             text.push_str(lines[at.index(lines.len())]);
             text.push('\n');
         }
-        check(&text);
+        translate_text(&text);
     }
 }
 
@@ -135,7 +128,7 @@ fn hostile_texts_are_translated_in_bounded_time() {
     ];
     for (name, text) in rows {
         let start = std::time::Instant::now();
-        check(&text);
+        translate_text(&text);
         assert!(start.elapsed().as_secs() < 60, "{name}: {:?}", start.elapsed());
     }
     let error = import(Language::Nginx, "a", &"#".repeat(MAX_BYTES + 1)).unwrap_err();

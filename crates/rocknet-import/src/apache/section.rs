@@ -67,6 +67,11 @@ pub(super) fn translate(
         };
         return site.skip(section, message);
     };
+    if name.starts_with("files") && is_denied(section) && section.children().iter().all(is_access) {
+        // A rule is applied before routes, so that it holds in every folder.
+        let keys = vec![("path", Value::texts(patterns)), ("respond", Value::Number(403))];
+        return site.rule(section, keys);
+    }
     let is_site = patterns.iter().any(|pattern| pattern == "/*");
     let mut scope = ApacheScope::new(context);
     for directive in section.children() {
@@ -111,7 +116,9 @@ fn merge(scope: ApacheScope<'_>, patterns: &[String], section: &Directive, site:
 
 fn is_access(directive: &Directive) -> bool {
     let name = directive.name.to_ascii_lowercase();
-    name.starts_with("require") || name.starts_with("limit")
+    ["require", "limit", "order", "deny", "satisfy"]
+        .iter()
+        .any(|start| name.starts_with(start))
 }
 
 /// Returns the pattern of a folder below the root; `None` for other folders.

@@ -112,10 +112,7 @@ impl<'c> ApacheScope<'c> {
                 self.notes
                     .unneeded(directive, "RockNet does this by default, or selects it itself");
             }
-            _ => {
-                let message = "there is no known counterpart; see docs/configuration.md";
-                self.notes.skip(directive, message);
-            }
+            _ => self.notes.skip_unknown(directive),
         }
     }
 

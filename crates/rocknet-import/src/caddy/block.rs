@@ -173,7 +173,7 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
                     ("root", [folder]) if !folder.contains('{') => root(inner, folder, place, &mut settings, site),
                     ("index", names) => settings.set("index", Value::texts(names.iter().copied()), inner.line),
                     ("hide", _) => site.skip(inner, "write a route with `deny`; names with a leading dot are hidden"),
-                    _ => site.skip(inner, "there is no known counterpart"),
+                    _ => site.skip_unknown(inner),
                 }
             }
             content.serves_all |= patterns.iter().any(|pattern| pattern == "/*");
@@ -232,7 +232,7 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
                 }
             }
         }
-        _ => site.skip(directive, "there is no known counterpart; see docs/configuration.md"),
+        _ => site.skip_unknown(directive),
     }
     site.notes.append(&mut notes);
     if settings.is_empty() {

@@ -44,6 +44,18 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         if patterns.is_empty() {
             continue;
         }
+        if matches!(place, LocationMatch::Expression(..)) && is_denied(location) {
+            // A rule is applied before routes, as nginx prefers expressions to prefixes.
+            let returned = location.children().iter().find(|d| d.is("return"));
+            let status = if returned.is_some_and(|d| d.argument(0) == "404") {
+                404
+            } else {
+                403
+            };
+            let keys = vec![("path", Value::texts(patterns)), ("respond", Value::Number(status))];
+            site.rule(location, keys);
+            continue;
+        }
         let settings = one(location, &patterns, site, server, locations, upstreams);
         for pattern in patterns {
             if pattern == "/*" {
@@ -59,6 +71,8 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
     }
     for (pattern, mut settings, line) in routes {
         restore(&mut settings, &root, &base);
+        settings.cancel_inherited_lists(&base, line);
+        settings.cancel_inherited_lists(&root, line);
         if settings.is_empty() {
             continue;
         }

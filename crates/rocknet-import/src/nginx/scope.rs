@@ -54,7 +54,13 @@ impl<'a> Scope<'a> {
         let line = directive.line;
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
-            ("root", [folder]) if constant(folder).is_some() => self.settings.set("root", Value::text(*folder), line),
+            ("root", [folder]) if constant(folder).is_some() => {
+                self.settings.set("root", Value::text(*folder), line);
+                if !folder.starts_with('/') {
+                    let message = "the path is relative to the folder of the RockNet configuration";
+                    self.notes.differs(directive, message);
+                }
+            }
             ("index", names) if !names.iter().any(|name| name.contains('$') || name.starts_with('/')) => {
                 self.settings.set("index", Value::texts(names.iter().copied()), line);
             }
@@ -91,10 +97,7 @@ impl<'a> Scope<'a> {
             (name, _) if UNNEEDED.iter().any(|known| name == *known || is_prefix(known, name)) => {
                 self.notes.unneeded(directive, "RockNet selects this itself");
             }
-            _ => {
-                let message = "there is no known counterpart; see docs/configuration.md";
-                self.notes.skip(directive, message);
-            }
+            _ => self.notes.skip_unknown(directive),
         }
     }
 
