@@ -7,7 +7,7 @@ use crate::value::Value;
 
 use super::action;
 use super::php;
-use super::place::{LocationMatch, Locations, matched, patterns};
+use super::place::{LocationMatch, Locations, matched, patterns, restricts};
 use super::response;
 use super::scope::{ConfigLevel, Scope};
 use super::try_files;
@@ -124,10 +124,11 @@ fn one<'a>(
             }
             ("internal", []) => scope.settings.set("internal", Value::Flag(true), directive.line),
             ("location", _) => {
-                scope.notes.skip(
-                    directive,
-                    "nested locations are not translated: write a route of its own",
-                );
+                let message = match restricts(directive) {
+                    true => "THIS RESTRICTS ACCESS: nested locations are not translated; write a route with `deny`",
+                    false => "nested locations are not translated: write a route of its own",
+                };
+                scope.notes.skip(directive, message);
             }
             ("if", _) => scope.notes.skip(
                 directive,

@@ -87,13 +87,7 @@ pub(super) fn patterns(location: &Directive, place: &LocationMatch, site: &mut S
         }
         LocationMatch::Expression(expression, case) => {
             let Some(found) = regex::patterns(expression) else {
-                let is_restriction = location.children().iter().any(|d| {
-                    matches!(
-                        d.name.as_str(),
-                        "deny" | "allow" | "auth_basic" | "internal" | "return" | "auth_request"
-                    )
-                });
-                let message = match is_restriction {
+                let message = match restricts(location) {
                     true => {
                         "THIS RESTRICTS ACCESS, and patterns cannot express the expression: write a route with `deny`"
                     }
@@ -110,4 +104,13 @@ pub(super) fn patterns(location: &Directive, place: &LocationMatch, site: &mut S
             found.patterns
         }
     }
+}
+
+/// Returns true if a location restricts access.
+pub(super) fn restricts(location: &Directive) -> bool {
+    const RESTRICTIONS: [&str; 6] = ["deny", "allow", "auth_basic", "internal", "return", "auth_request"];
+    location
+        .children()
+        .iter()
+        .any(|directive| RESTRICTIONS.contains(&directive.name.as_str()))
 }
