@@ -4,7 +4,7 @@ mod access;
 mod acme;
 mod application;
 mod conflict;
-mod foreign;
+pub(crate) mod foreign;
 mod http3;
 mod keys;
 mod listen;

@@ -142,6 +142,12 @@ pub fn check_text(text: &str, name: &Path, env: &dyn Environment) -> Result<Load
     })
 }
 
+/// Returns the advice for a keyword of another server, such as `limit_req` of nginx or `RewriteRule` of Apache; `None`
+/// if the keyword is not known. It is the help of the finding for such a key.
+pub fn advice_for_keyword(word: &str) -> Option<String> {
+    check::foreign::advice(word)
+}
+
 fn read_configuration(
     env: &dyn Environment,
     purpose: Purpose,

@@ -69,6 +69,7 @@ fn main() -> ExitCode {
         Some(Command::Check(options)) => cli::check::run(&options),
         Some(Command::Fmt(options)) => cli::fmt::run(&options),
         Some(Command::Explain(options)) => cli::explain::run(&options),
+        Some(Command::Import(options)) => cli::import::run(&options),
         Some(Command::HashPassword(options)) => cli::hash_password::run(&options),
         Some(Command::Trust(options)) => cli::trust::run(&options),
         Some(Command::Untrust(options)) => cli::trust::run_untrust(&options),

@@ -29,6 +29,14 @@ pub(super) fn find_prefix(word: &str) -> Option<Advice> {
     })
 }
 
+/// Returns the text of the advice for a keyword of another server; `None` if the keyword is not known.
+pub(crate) fn advice(word: &str) -> Option<String> {
+    find(word).or_else(|| find_prefix(word)).map(|advice| match advice {
+        Equivalent(text) | Unsupported(text) => text.to_owned(),
+        Later(feature) => format!("it is not available yet: it comes with {feature}"),
+    })
+}
+
 fn search(table: &[(&[&str], Advice)], fits: impl Fn(&str) -> bool) -> Option<Advice> {
     let row = table.iter().find(|(words, _)| words.iter().any(|word| fits(word)));
     row.map(|(_, advice)| *advice)

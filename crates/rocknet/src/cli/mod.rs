@@ -12,6 +12,7 @@ mod exit;
 pub mod explain;
 pub mod fmt;
 pub mod hash_password;
+pub mod import;
 mod launch;
 mod log_feed;
 pub mod logs;
@@ -58,6 +59,7 @@ pub enum Command {
     Check(check::Options),
     Fmt(fmt::Options),
     Explain(explain::Options),
+    Import(import::Options),
     HashPassword(hash_password::Options),
     Trust(trust::Options),
     Untrust(trust::UntrustOptions),

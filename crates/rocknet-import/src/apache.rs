@@ -1,0 +1,147 @@
+//! Translates configurations of Apache: `httpd.conf`, files with `<VirtualHost>`, and `.htaccess`.
+
+mod access;
+mod context;
+mod host;
+mod path;
+mod php;
+mod proxy;
+mod reader;
+mod rewrite;
+mod section;
+mod setting;
+
+pub(crate) use reader::read;
+
+use std::path::Path;
+
+use crate::directive::Directive;
+use crate::document::{Document, Notes};
+use crate::hosts::{self, HostDraft};
+use crate::value::Value;
+use context::ServerContext;
+
+/// Differences between the defaults of both servers, for the top of the result.
+const REMARKS: [&str; 3] = [
+    "Defaults that differ from Apache: compression on, access log off, folders are not listed.",
+    "Names that begin with a dot are never served, except /.well-known. `.htaccess` files have no effect: import each.",
+    "Included files are not read: run `rocknet import` on each.",
+];
+
+/// Translates a configuration of Apache. `name`: name of its file.
+pub(crate) fn translate(tree: &[Directive], name: &str) -> Document {
+    let mut document = Document::new(&REMARKS);
+    let mut all = Vec::new();
+    flatten(tree, &mut all, &mut document);
+    let context = ServerContext::collect(&all);
+    let (hosts, global): (Vec<&Directive>, Vec<&Directive>) = all.iter().partition(|d| d.is("VirtualHost"));
+    let is_htaccess = Path::new(name).file_name().is_some_and(|name| name == ".htaccess");
+    let mut drafts = Vec::new();
+    if hosts.is_empty() {
+        let draft = if is_htaccess {
+            folder(&global, name, &context)
+        } else {
+            host::translate(&global, None, &context)
+        };
+        drafts.push(draft);
+    } else {
+        global_settings(&global, &mut document, &context);
+        for block in hosts {
+            let children: Vec<&Directive> = block.children().iter().collect();
+            drafts.push(host::translate(&children, Some(block), &context));
+        }
+    }
+    for draft in &mut drafts {
+        logs(draft, &mut document);
+    }
+    hosts::assemble(&mut document, drafts);
+    document
+}
+
+/// Replaces `<IfModule>` and similar sections by their directives.
+fn flatten(tree: &[Directive], all: &mut Vec<Directive>, notes: &mut dyn Notes) {
+    for directive in tree {
+        let is_condition = ["IfModule", "IfDefine", "IfVersion", "IfFile", "IfDirective"]
+            .iter()
+            .any(|name| directive.is(name));
+        match (&directive.block, is_condition) {
+            (Some(_), true) if directive.argument(0).starts_with('!') || directive.is("IfDefine") => {
+                notes.skip(
+                    directive,
+                    "this section is for servers without the module or with a definition",
+                );
+            }
+            (Some(block), true) => flatten(block, all, notes),
+            (Some(block), false) => {
+                let mut copy = Directive::new(&directive.name, directive.arguments.clone(), directive.line);
+                let mut children = Vec::new();
+                flatten(block, &mut children, notes);
+                copy.block = Some(children);
+                all.push(copy);
+            }
+            (None, _) => all.push(directive.clone()),
+        }
+    }
+}
+
+/// Translates an `.htaccess`. Its folder is the root of the site, whose name is unknown.
+fn folder(directives: &[&Directive], name: &str, context: &ServerContext) -> HostDraft {
+    let mut draft = host::translate(directives, None, context);
+    let root = Path::new(name)
+        .parent()
+        .map(|folder| folder.to_string_lossy().into_owned());
+    let root = root.filter(|root| !root.is_empty()).unwrap_or_else(|| ".".to_owned());
+    draft.site.settings.set_default("root", Value::Text(root), 1);
+    let file = Directive::new(".htaccess", Vec::new(), 1);
+    let message = "the file names no host and no root: write the name in place of `default`, and check `root`";
+    draft.site.differs(&file, message);
+    draft
+}
+
+/// Translates the directives outside of virtual hosts that concern the whole server.
+fn global_settings(global: &[&Directive], document: &mut Document, context: &ServerContext) {
+    for directive in global {
+        if directive.is("ErrorLog") || directive.is("LogLevel") || directive.is("CustomLog") {
+            let mut draft = HostDraft::default();
+            setting::log(directive, &mut draft.site, context);
+            document.notes.append(&mut draft.site.notes);
+            let log = document.table("log");
+            for (key, name) in [("error_log", "errors"), ("error_level", "level"), ("log", "access")] {
+                if let Some(found) = draft.site.settings.remove(key) {
+                    log.set(name, found.value, found.line);
+                }
+            }
+        } else if directive.is("Directory") && directive.argument(0) == "/" || setting::is_unneeded(directive) {
+            document.unneeded(directive, "RockNet does this by default, or selects it itself");
+        } else if !context.has_read(directive) {
+            document.skip(
+                directive,
+                "write it into each site, if there is a counterpart: docs/configuration.md",
+            );
+        }
+    }
+}
+
+/// Moves the error log of a site to the global table, because RockNet has one error log.
+fn logs(draft: &mut HostDraft, document: &mut Document) {
+    let level = draft.site.settings.remove("error_level");
+    if let Some(file) = draft.site.settings.remove("error_log") {
+        let directive = Directive::new("ErrorLog", Vec::new(), file.line);
+        let log = document.table("log");
+        match log.get("errors") {
+            Some(known) if *known == file.value => {}
+            Some(_) => draft
+                .site
+                .skip(&directive, "the whole server has one error log: `log.errors`"),
+            None => {
+                log.set("errors", file.value, file.line);
+                draft
+                    .site
+                    .differs(&directive, "the error log is that of the whole server");
+            }
+        }
+    }
+    if let Some(level) = level {
+        document.table("log").set_default("level", level.value, level.line);
+    }
+}

@@ -1,0 +1,12 @@
+//! Patterns of the paths of `<Location>`, `ProxyPass` and `Redirect`.
+
+/// Returns the patterns of a path with everything below it.
+pub(super) fn prefix(path: &str) -> Vec<String> {
+    match path {
+        "/" | "" => vec!["/*".to_owned()],
+        path => match path.strip_suffix('/') {
+            Some(prefix) => vec![format!("{prefix}/*")],
+            None => vec![path.to_owned(), format!("{path}/*")],
+        },
+    }
+}

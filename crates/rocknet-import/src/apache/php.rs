@@ -1,0 +1,66 @@
+//! Translates handlers of scripts: php-fpm by `SetHandler`, and the module of PHP.
+
+use crate::directive::Directive;
+use crate::document::{Notes, Site};
+use crate::settings::Settings;
+use crate::value::Value;
+
+/// Translates `SetHandler`, `AddHandler` and `ProxyPassMatch` for PHP. Returns false for other directives.
+pub(super) fn handler(directive: &Directive, site: &mut Site) -> bool {
+    let name = directive.name.to_ascii_lowercase();
+    match name.as_str() {
+        "sethandler" | "addhandler" | "addtype" | "action" | "proxypassmatch" => {}
+        _ => return false,
+    }
+    let is_php = directive
+        .arguments
+        .iter()
+        .any(|word| word.to_ascii_lowercase().contains("php"));
+    if !is_php {
+        return false;
+    }
+    match address(directive) {
+        Some(address) => site.settings.set("php", Value::Text(address), directive.line),
+        None => {
+            site.settings.set("php", Value::text("auto"), directive.line);
+            let message = "`php = \"auto\"` runs the newest installed PHP by php-fpm";
+            site.differs(directive, message);
+        }
+    }
+    true
+}
+
+/// Returns the address of php-fpm: `proxy:unix:/run/php.sock|fcgi://localhost`, or `fcgi://127.0.0.1:9000/path`.
+fn address(directive: &Directive) -> Option<String> {
+    let found = |word: &String| {
+        let word = word.strip_prefix("proxy:").unwrap_or(word);
+        if let Some(socket) = word.strip_prefix("unix:") {
+            return socket.split('|').next().map(|socket| format!("unix:{socket}"));
+        }
+        let rest = word.strip_prefix("fcgi://")?;
+        Some(rest.split('/').next().unwrap_or(rest).to_owned())
+    };
+    directive.arguments.iter().find_map(found)
+}
+
+/// Completes the settings of PHP: a front controller or an index needs it, and Apache has no fallback by default.
+pub(super) fn finish(site: &mut Site) {
+    let needs = |key: &str, settings: &Settings| {
+        let is_script = |value: &Value| matches!(value, Value::Text(text) if text.ends_with(".php"));
+        match settings.get(key) {
+            Some(Value::List(values)) => values.iter().any(is_script),
+            Some(value) => is_script(value),
+            None => false,
+        }
+    };
+    let line = site.line;
+    if !site.settings.has("php") && (needs("fallback", &site.settings) || needs("index", &site.settings)) {
+        site.settings.set("php", Value::text("auto"), line);
+        let directive = Directive::new("index.php", Vec::new(), line);
+        let message = "the handler of scripts is configured elsewhere: `php = \"auto\"` runs the newest installed PHP";
+        site.differs(&directive, message);
+    }
+    if site.settings.has("php") {
+        site.settings.set_default("fallback", Value::Flag(false), line);
+    }
+}

@@ -1,0 +1,211 @@
+//! Translates `ProxyPass` and related directives to proxies of the site and of routes.
+
+use crate::directive::Directive;
+use crate::document::{Notes, Site};
+use crate::proxy::{ProxyServer, ProxySettings};
+use crate::units;
+use crate::value::Value;
+
+use super::context::{ServerContext, server_url};
+use super::path::prefix;
+
+/// Directives of proxies of one host.
+#[derive(Default)]
+pub(super) struct ProxyDirectives {
+    /// Path, URL, and the directive.
+    passes: Vec<(String, String, Directive)>,
+    others: Vec<Directive>,
+    preserves_host: bool,
+}
+
+impl ProxyDirectives {
+    /// Reads a directive of a host. Returns false if it does not concern proxies.
+    pub fn read(&mut self, directive: &Directive) -> bool {
+        match directive.name.to_ascii_lowercase().as_str() {
+            "proxypass" if directive.arguments.len() >= 2 => {
+                let (path, url) = (directive.argument(0).to_owned(), directive.argument(1).to_owned());
+                self.passes.push((path, url, directive.clone()));
+            }
+            "proxypreservehost" => self.preserves_host = directive.argument(0).eq_ignore_ascii_case("on"),
+            "proxypassreverse"
+            | "proxypassreversecookiepath"
+            | "proxypassreversecookiedomain"
+            | "proxytimeout"
+            | "proxyrequests"
+            | "proxyvia"
+            | "requestheader"
+            | "proxyaddheaders"
+            | "proxybadheader" => {
+                self.others.push(directive.clone());
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Reads a `ProxyPass` of a section, which has the path of the section.
+    pub fn read_in(&mut self, directive: &Directive, path: &str) {
+        self.passes
+            .push((path.to_owned(), directive.argument(0).to_owned(), directive.clone()));
+    }
+
+    /// Translates the directives.
+    pub fn finish(self, site: &mut Site, context: &ServerContext) {
+        let common = common(&self.others, site);
+        let has_passes = !self.passes.is_empty();
+        for (path, url, directive) in &self.passes {
+            let patterns = prefix(path);
+            if url == "!" {
+                for pattern in patterns {
+                    site.route(&pattern, directive.line)
+                        .set("proxy", Value::Flag(false), directive.line);
+                }
+                continue;
+            }
+            let Some((mut proxy, url_path)) = target(url, context) else {
+                site.skip(
+                    directive,
+                    "the address has no known form: write `proxy`, or `fastcgi` and `uwsgi`",
+                );
+                continue;
+            };
+            for (key, value) in &common.keys {
+                proxy.set(key, value.clone());
+            }
+            proxy.headers.extend(common.headers.clone());
+            parameters(directive, &mut proxy, site);
+            strip(path, &url_path, directive, &mut proxy, site);
+            self.host(directive, &mut proxy, site);
+            for pattern in patterns {
+                site.route(&pattern, directive.line)
+                    .set("proxy", proxy.value(), directive.line);
+            }
+        }
+        for directive in self.others.iter().filter(|d| d.is("ProxyPassReverse")) {
+            if has_passes {
+                site.differs(
+                    directive,
+                    "`Location` of responses is sent unchanged; applications see the client's `Host`",
+                );
+            }
+        }
+    }
+
+    fn host(&self, directive: &Directive, proxy: &mut ProxySettings, site: &mut Site) {
+        if self.preserves_host || proxy.headers.contains_key("Host") {
+            return;
+        }
+        let [server] = &proxy.servers[..] else { return };
+        let host = server.url.split_once("://").map_or("", |(_, host)| host).to_owned();
+        let name = host.split(':').next().unwrap_or_default();
+        if name.contains('.') && name.contains(|c: char| c.is_ascii_alphabetic()) {
+            proxy.headers.insert("Host".to_owned(), host);
+        } else {
+            let message = "RockNet forwards the client's `Host`, as with `ProxyPreserveHost On`";
+            site.differs(directive, message);
+        }
+    }
+}
+
+/// Translates the directives that apply to all proxies of a host.
+fn common(others: &[Directive], site: &mut Site) -> ProxySettings {
+    let mut common = ProxySettings::default();
+    for directive in others {
+        let words = directive.words();
+        match (directive.name.to_ascii_lowercase().as_str(), &words[..]) {
+            ("proxytimeout", [time]) if units::seconds(time).is_some() => {
+                let time = Value::Text(units::duration_of(time).unwrap_or_default());
+                common.set("first_byte", time.clone());
+                common.set("idle", time);
+            }
+            ("requestheader", ["set", name, value]) if !value.contains('%') => {
+                if name.to_ascii_lowercase().starts_with("x-forwarded-") {
+                    site.unneeded(directive, "RockNet sends X-Forwarded-For, -Proto and -Host");
+                } else {
+                    common.headers.insert((*name).to_owned(), (*value).to_owned());
+                }
+            }
+            ("requestheader", ["unset", name]) => {
+                common.headers.insert((*name).to_owned(), String::new());
+            }
+            ("proxyrequests", ["Off" | "off"]) | ("proxyvia", _) | ("proxybadheader", _) => {
+                site.unneeded(
+                    directive,
+                    "RockNet is never a forward proxy, and selects the rest itself",
+                );
+            }
+            ("proxypassreverse", _) => {}
+            _ => site.skip(directive, "see docs/proxy.md for the settings of `proxy`"),
+        }
+    }
+    common
+}
+
+/// Returns the proxy of a URL, and the path of the URL.
+fn target(url: &str, context: &ServerContext) -> Option<(ProxySettings, String)> {
+    if let Some((group, path)) = context.balancer(url) {
+        return Some((group, path.to_owned()));
+    }
+    if let Some(rest) = url.strip_prefix("unix:") {
+        let (socket, rest) = rest.split_once('|').unwrap_or((rest, ""));
+        let mut proxy = ProxySettings::default();
+        proxy.servers.push(ProxyServer::new(format!("unix:{socket}")));
+        let path = rest
+            .split_once("://")
+            .and_then(|(_, rest)| rest.find('/').map(|at| rest[at..].to_owned()));
+        return rest.starts_with("http").then(|| (proxy, path.unwrap_or_default()));
+    }
+    let (scheme, rest) = url.split_once("://")?;
+    if !matches!(scheme, "http" | "https" | "ws" | "wss" | "h2" | "h2c") || url.contains('$') {
+        return None;
+    }
+    let mut proxy = ProxySettings::default();
+    let server = server_url(url);
+    if let Some(rest) = server.strip_prefix("h2://") {
+        proxy.servers.push(ProxyServer::new(format!("https://{rest}")));
+        proxy.set("http2", Value::Flag(true));
+    } else {
+        proxy.servers.push(ProxyServer::new(server));
+    }
+    Some((
+        proxy,
+        rest.find('/').map_or_else(String::new, |at| rest[at..].to_owned()),
+    ))
+}
+
+fn parameters(directive: &Directive, proxy: &mut ProxySettings, site: &mut Site) {
+    for parameter in directive
+        .arguments
+        .iter()
+        .skip(1)
+        .filter(|argument| argument.contains('='))
+    {
+        match parameter.split_once('=') {
+            Some(("timeout", time)) if units::seconds(time).is_some() => {
+                let time = Value::Text(units::duration_of(time).unwrap_or_default());
+                proxy.set("first_byte", time.clone());
+                proxy.set("idle", time);
+            }
+            Some(("connectiontimeout", time)) if units::seconds(time).is_some() => {
+                let time = units::seconds(time).unwrap_or(1).clamp(1, 60);
+                proxy.set("connect", Value::Text(units::duration(time)));
+            }
+            Some(("upgrade" | "keepalive" | "flushpackets" | "retry", _)) => {}
+            _ if parameter.contains("://") => {}
+            _ => site.skip(directive, &format!("the parameter `{parameter}` has no counterpart")),
+        }
+    }
+}
+
+/// Translates the replacement of a path by that of the URL.
+fn strip(path: &str, url_path: &str, directive: &Directive, proxy: &mut ProxySettings, site: &mut Site) {
+    let (path, url_path) = (path.trim_end_matches('/'), url_path.trim_end_matches('/'));
+    match (path, url_path) {
+        (path, url_path) if path == url_path => {}
+        (path, "") => proxy.set("strip", Value::text(path)),
+        _ => {
+            let message = "the path of the URL is not added: RockNet forwards the path of the request, without `strip`";
+            site.skip(directive, message);
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Translates `RewriteCond` and `RewriteRule`: front controllers, redirects to HTTPS, and simple rewrites.
+
+use crate::directive::Directive;
+use crate::document::Notes;
+use crate::hosts::HostDraft;
+use crate::regex;
+use crate::value::Value;
+
+/// Directives of rewriting of one host or folder.
+#[derive(Default)]
+pub(super) struct RewriteBlock {
+    rules: Vec<RewriteRule>,
+    conditions: Vec<Directive>,
+    others: Vec<Directive>,
+    base: String,
+    is_off: bool,
+}
+
+/// A rule with its conditions.
+struct RewriteRule {
+    conditions: Vec<Directive>,
+    directive: Directive,
+}
+
+impl RewriteBlock {
+    /// Reads a directive. Returns false if it does not concern rewriting.
+    pub fn read(&mut self, directive: &Directive) -> bool {
+        match directive.name.to_ascii_lowercase().as_str() {
+            "rewriteengine" => self.is_off = directive.argument(0).eq_ignore_ascii_case("off"),
+            "rewritebase" => self.base = directive.argument(0).trim_end_matches('/').to_owned(),
+            "rewritecond" => self.conditions.push(directive.clone()),
+            "rewriterule" => self.rules.push(RewriteRule {
+                conditions: std::mem::take(&mut self.conditions),
+                directive: directive.clone(),
+            }),
+            "rewritemap" | "rewriteoptions" => self.others.push(directive.clone()),
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// Flags of a rule.
+struct RewriteFlags {
+    redirect: Option<u64>,
+    forbidden: bool,
+    gone: bool,
+    last: bool,
+    sets_variable: bool,
+    keeps_query: bool,
+}
+
+fn flags(text: &str) -> RewriteFlags {
+    let list: Vec<String> = text
+        .trim_matches(['[', ']'])
+        .split(',')
+        .map(|flag| flag.trim().to_ascii_lowercase())
+        .collect();
+    let has = |names: &[&str]| list.iter().any(|flag| names.contains(&flag.as_str()));
+    let redirect = list.iter().find_map(|flag| {
+        let code = flag.strip_prefix("redirect").or_else(|| flag.strip_prefix('r'))?;
+        match code.strip_prefix('=').unwrap_or(code) {
+            "" | "temp" => Some(302),
+            "permanent" => Some(301),
+            "seeother" => Some(303),
+            code => code.parse().ok(),
+        }
+    });
+    RewriteFlags {
+        redirect,
+        forbidden: has(&["f", "forbidden"]),
+        gone: has(&["g", "gone"]),
+        last: has(&["l", "last", "end"]),
+        sets_variable: list
+            .iter()
+            .any(|flag| flag.starts_with("e=") || flag.starts_with("env=")),
+        keeps_query: !has(&["qsd", "qsdiscard"]),
+    }
+}
+
+/// Translates the rules of a host.
+pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft) {
+    for directive in &block.others {
+        host.site
+            .skip(directive, "write rules, [[site.\"…\".rule]]: docs/configuration.md");
+    }
+    for rule in &block.rules {
+        if block.is_off {
+            host.site.unneeded(&rule.directive, "`RewriteEngine Off`");
+            continue;
+        }
+        if !one(rule, &block.base, host) {
+            let flags = flags(rule.directive.argument(2));
+            let message = match flags.forbidden {
+                true => "THIS RESTRICTS ACCESS, and patterns cannot express it: write a rule with `respond = 403`",
+                false => "no rule can express this: write `redirects`, or a rule with `path` and `rewrite`",
+            };
+            host.site.skip(&rule.directive, message);
+            for condition in &rule.conditions {
+                host.site
+                    .skip(condition, "the condition belongs to the rule that follows it");
+            }
+        }
+    }
+    for condition in &block.conditions {
+        host.site.skip(condition, "no rule follows the condition");
+    }
+}
+
+/// Translates a rule. Returns false if it has no counterpart.
+fn one(rule: &RewriteRule, base: &str, host: &mut HostDraft) -> bool {
+    let directive = &rule.directive;
+    let (expression, target) = (directive.argument(0), directive.argument(1));
+    let flags = flags(directive.argument(2));
+    let matches_all = [
+        "^", ".", ".*", "^.*$", "^(.*)$", "(.*)", "^(.*)", "^(.+)$", "^/(.*)$", "^/?(.*)$", "^/?(.*)",
+    ]
+    .contains(&expression);
+    let about_files = rule.conditions.iter().all(is_about_files);
+    if target == "-" {
+        return pass_through(rule, expression, &flags, about_files, host);
+    }
+    if matches_all && !rule.conditions.is_empty() && is_https(rule, target, host) {
+        return true;
+    }
+    if matches_all && about_files && flags.redirect.is_none() && !target.contains("://") {
+        return front(rule, target, base, host);
+    }
+    // Patterns of folders have no slash at the beginning.
+    let expression = match expression.strip_prefix('^') {
+        Some(rest) if !rest.starts_with(['/', '(']) && !rest.is_empty() => format!("^{base}/{rest}"),
+        Some(rest) if rest.starts_with("/?") => format!("^/{}", &rest[2..]),
+        _ => expression.to_owned(),
+    };
+    let target = match target.starts_with('/') || target.contains("://") {
+        true => target.to_owned(),
+        false => format!("{base}/{target}"),
+    };
+    let target = match target.strip_suffix("%{REQUEST_URI}") {
+        Some(start) if matches_all && start.contains("://") => format!("{start}/$1"),
+        _ => target,
+    };
+    let expression = if matches_all { "^(.*)$".to_owned() } else { expression };
+    let Some((patterns, target)) = regex::rewrite(&expression, target.trim_end_matches('?')) else {
+        return false;
+    };
+    let Some(mut keys) = conditions(&rule.conditions) else {
+        return false;
+    };
+    if !flags.keeps_query || directive.argument(1).ends_with('?') {
+        host.site.differs(directive, "the query of the request is kept");
+    }
+    let is_url = target.contains("://");
+    let status = flags.redirect.or_else(|| is_url.then_some(302));
+    match status {
+        Some(status) if keys.is_empty() => {
+            for pattern in patterns {
+                host.site.redirect(&pattern, &target, status, directive.line);
+            }
+        }
+        Some(status) => {
+            keys.push(("path", Value::texts(patterns)));
+            keys.push(("redirect", Value::Text(target)));
+            keys.push(("status", Value::Number(status)));
+            host.site.rule(directive, keys);
+        }
+        None => {
+            keys.push(("path", Value::texts(patterns)));
+            keys.push(("rewrite", Value::Text(target)));
+            if flags.last {
+                keys.push(("last", Value::Flag(true)));
+            }
+            host.site.rule(directive, keys);
+        }
+    }
+    true
+}
+
+/// Translates a rule that changes no path: it sets a variable, refuses the request, or ends the rules.
+fn pass_through(
+    rule: &RewriteRule,
+    expression: &str,
+    flags: &RewriteFlags,
+    about_files: bool,
+    host: &mut HostDraft,
+) -> bool {
+    let directive = &rule.directive;
+    if flags.forbidden || flags.gone {
+        let found = match expression {
+            "^" | "." | ".*" | "^.*$" => Some(Vec::new()),
+            _ => {
+                let rest = expression.strip_prefix('^').filter(|rest| !rest.starts_with('/'));
+                let expression = rest.map_or_else(|| expression.to_owned(), |rest| format!("^/{rest}"));
+                regex::patterns(&expression)
+                    .filter(|f| f.difference.is_none())
+                    .map(|found| found.patterns)
+            }
+        };
+        let (Some(patterns), Some(mut keys)) = (found, conditions(&rule.conditions)) else {
+            return false;
+        };
+        if !patterns.is_empty() {
+            keys.push(("path", Value::texts(patterns)));
+        }
+        keys.push(("respond", Value::Number(if flags.forbidden { 403 } else { 410 })));
+        host.site.rule(directive, keys);
+        return true;
+    }
+    if flags.sets_variable {
+        let is_authorization = directive.argument(2).contains("HTTP_");
+        if is_authorization {
+            host.site
+                .unneeded(directive, "applications get every header field, Authorization included");
+        }
+        return is_authorization;
+    }
+    let is_front =
+        matches!(expression, "^index\\.php$" | "^index.php$" | "^/index\\.php$") && rule.conditions.is_empty();
+    let is_static = about_files && !rule.conditions.is_empty();
+    if is_front || is_static {
+        host.site.unneeded(
+            directive,
+            "existing files are served first, and rules are not applied twice",
+        );
+    }
+    is_front || is_static
+}
+
+/// Translates a front controller, such as `RewriteRule . /index.php [L]`.
+fn front(rule: &RewriteRule, target: &str, base: &str, host: &mut HostDraft) -> bool {
+    let directive = &rule.directive;
+    let (path, rest) = target.split_once(['?', '$', '%']).unwrap_or((target, ""));
+    let path = path.trim_end_matches('/');
+    let path = match path.strip_prefix('/') {
+        Some(_) => path.to_owned(),
+        None => format!("{base}/{path}"),
+    };
+    let is_page = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
+    // Without conditions, files would not be served.
+    if !is_page || rule.conditions.is_empty() {
+        return false;
+    }
+    if !rest.is_empty() {
+        let message = "`fallback` keeps the query of the request; the script reads the path from REQUEST_URI";
+        host.site.differs(directive, message);
+    }
+    host.site.settings.set("fallback", Value::Text(path), directive.line);
+    true
+}
+
+fn is_about_files(condition: &Directive) -> bool {
+    let subject = condition.argument(0);
+    let is_file = subject == "%{REQUEST_FILENAME}" || subject == "%{DOCUMENT_ROOT}%{REQUEST_URI}";
+    is_file && matches!(condition.argument(1), "!-f" | "!-d" | "!-l" | "-f" | "-d" | "-s" | "-l")
+}
+
+/// Translates a redirect to HTTPS. Returns false for other rules.
+fn is_https(rule: &RewriteRule, target: &str, host: &mut HostDraft) -> bool {
+    let Some(rest) = target.strip_prefix("https://") else {
+        return false;
+    };
+    let is_whole = ["%{REQUEST_URI}", "/$1", "$1", "/%{REQUEST_URI}"]
+        .iter()
+        .find_map(|end| rest.strip_suffix(end));
+    let Some(name) = is_whole else { return false };
+    let is_own = ["%{HTTP_HOST}", "%{SERVER_NAME}"].contains(&name);
+    if !is_own && name.contains(['%', '$', '/']) {
+        return false;
+    }
+    let is_clear = |condition: &Directive| {
+        let words = (condition.argument(0), condition.argument(1).to_ascii_lowercase());
+        match (words.0, words.1.as_str()) {
+            ("%{HTTPS}", "off" | "=off" | "!=on" | "!on" | "^off$" | "!^on$") => true,
+            ("%{SERVER_PORT}", "80" | "=80" | "^80$" | "!443" | "!^443$" | "!=443") => true,
+            ("%{REQUEST_SCHEME}", "http" | "=http" | "!https" | "!=https") => true,
+            // Certbot writes a condition for each name of the host.
+            ("%{SERVER_NAME}", name) => name.starts_with('=') && is_own,
+            _ => false,
+        }
+    };
+    if !rule.conditions.iter().all(is_clear) {
+        return false;
+    }
+    let target = if is_own { String::new() } else { name.to_owned() };
+    let is_folder = host.directive.is_empty();
+    if is_folder || host.is_tls() {
+        let message = "sites with TLS redirect from http:// by themselves (308): `tls.redirect`";
+        host.site.unneeded(&rule.directive, message);
+    } else {
+        host.https_redirect = Some(target);
+    }
+    true
+}
+
+/// Returns the conditions of a rule as keys; `None` if one has no counterpart.
+fn conditions(conditions: &[Directive]) -> Option<Vec<(&'static str, Value)>> {
+    let mut keys: Vec<(&'static str, Value)> = Vec::new();
+    for condition in conditions {
+        let (subject, pattern) = (condition.argument(0), condition.argument(1));
+        let is_or = condition.argument(2).to_ascii_lowercase().contains("or");
+        let literal = pattern.strip_prefix('=').map(str::to_owned).or_else(|| {
+            let inner = pattern.strip_prefix('^')?.strip_suffix('$')?;
+            let plain = inner.replace("\\.", ".").replace("\\-", "-");
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+            plain.chars().all(is_plain).then_some(plain)
+        })?;
+        let (key, value) = match subject {
+            "%{HTTP_HOST}" | "%{SERVER_NAME}" => ("host", literal.to_ascii_lowercase()),
+            "%{REQUEST_METHOD}" => ("method", literal),
+            "%{HTTPS}" if literal.eq_ignore_ascii_case("off") => ("scheme", "http".to_owned()),
+            "%{HTTPS}" if literal.eq_ignore_ascii_case("on") => ("scheme", "https".to_owned()),
+            _ => return None,
+        };
+        if is_or || keys.iter().any(|(known, _)| *known == key) {
+            return None;
+        }
+        keys.push((key, Value::Text(value)));
+    }
+    Some(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_become_settings() {
+        let rows: &[(&str, Option<(&str, &str)>)] = &[
+            (
+                "RewriteCond %{REQUEST_FILENAME} !-f\nRewriteRule . /index.php [L]",
+                Some(("fallback", "/index.php")),
+            ),
+            (
+                "RewriteCond %{REQUEST_FILENAME} !-d\nRewriteRule ^(.*)$ index.php?q=$1 [L,QSA]",
+                Some(("fallback", "/index.php")),
+            ),
+            ("RewriteRule ^ index.php [L]", None),
+            (
+                "RewriteRule ^old/(.*)$ /new/$1 [R=308,L]",
+                Some(("redirects.\"/old/*\"", "/new/{*}")),
+            ),
+            ("RewriteRule ^a/([0-9]+)$ b.php?id=$1", None),
+        ];
+        for (text, expected) in rows {
+            let mut block = RewriteBlock::default();
+            for directive in &super::super::read(text).unwrap() {
+                assert!(block.read(directive));
+            }
+            let mut host = HostDraft::default();
+            translate(&block, &mut host);
+            match expected {
+                Some((key, value)) => {
+                    assert_eq!(host.site.settings.get(key), Some(&Value::text(*value)), "{text}");
+                }
+                None => assert!(host.site.settings.is_empty() && !host.site.notes.is_empty(), "{text}"),
+            }
+        }
+    }
+}

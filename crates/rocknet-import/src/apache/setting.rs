@@ -1,0 +1,324 @@
+//! Translates directives that are valid in hosts and in sections.
+
+use crate::directive::Directive;
+use crate::document::{Notes, Site};
+use crate::note::Note;
+use crate::settings::Settings;
+use crate::units;
+use crate::value::Value;
+
+use super::access::AccessDraft;
+use super::context::ServerContext;
+
+/// Settings of a host or section while its directives are read.
+pub(super) struct ApacheScope<'c> {
+    pub settings: Settings,
+    pub notes: Vec<Note>,
+    access: AccessDraft,
+    context: &'c ServerContext,
+}
+
+impl<'c> ApacheScope<'c> {
+    pub fn new(context: &'c ServerContext) -> ApacheScope<'c> {
+        ApacheScope {
+            settings: Settings::default(),
+            notes: Vec::new(),
+            access: AccessDraft::default(),
+            context,
+        }
+    }
+
+    /// Translates a directive, or notes that it is not translated.
+    pub fn read(&mut self, directive: &Directive) {
+        let line = directive.line;
+        if self.access.read(directive, self.context.expand(directive.argument(0))) {
+            return;
+        }
+        let words = directive.words();
+        match (directive.name.to_ascii_lowercase().as_str(), &words[..]) {
+            ("documentroot", [folder]) => match self.context.expand(folder) {
+                Some(folder) => self.settings.set("root", Value::Text(folder), line),
+                None => self
+                    .notes
+                    .skip(directive, "the variable is not defined in this file: write `root`"),
+            },
+            ("directoryindex", names) if names.iter().all(|name| !name.contains(['/', '%'])) => {
+                self.settings.set("index", Value::texts(names.iter().copied()), line);
+            }
+            ("fallbackresource", ["disabled"]) => self.settings.set("fallback", Value::Flag(false), line),
+            ("fallbackresource", [path]) => self.settings.set("fallback", Value::text(*path), line),
+            ("errordocument", [status, page]) => self.error_document(directive, status, page),
+            ("options", options) => self.options(directive, options),
+            ("header", words) => self.header(directive, words),
+            ("limitrequestbody", [size]) => match size.parse::<u64>() {
+                Ok(0) => self
+                    .settings
+                    .set_entry("limits", "body_size", Value::text("1024TiB"), line),
+                Ok(size) => self
+                    .settings
+                    .set_entry("limits", "body_size", Value::Text(format!("{size}B")), line),
+                Err(_) => self.notes.skip(directive, "write `limits.body_size`"),
+            },
+            ("expiresdefault", [time]) => match expires(time) {
+                Some(age) => {
+                    let value = Value::Text(format!("max-age={age}"));
+                    self.settings.set_entry("headers", "Cache-Control", value, line);
+                }
+                None => self.notes.skip(directive, "write `headers` with Cache-Control"),
+            },
+            ("expiresbytype", _) => {
+                let message = "types have no settings: write a route such as \"*.css\" with `headers`";
+                self.notes.skip(directive, message);
+            }
+            ("expiresactive", _) => {}
+            ("scriptalias", [path, folder]) => self.script_alias(directive, path, folder),
+            ("alias", [path, folder]) => {
+                let trimmed = |text: &str| text.trim_end_matches('/').to_owned();
+                let message = match trimmed(folder).ends_with(&trimmed(path)) {
+                    true => {
+                        "write a route with the parent of the folder as `root`: the whole path is looked up below it"
+                    }
+                    false => "the whole path is looked up below `root`: rename or link the folder, and write a route",
+                };
+                self.notes.skip(directive, message);
+            }
+            ("allowoverride" | "allowoverridelist" | "accessfilename", ["None" | "none"]) => {
+                self.notes.unneeded(directive, "`.htaccess` files have no effect");
+            }
+            ("allowoverride" | "allowoverridelist" | "accessfilename", _) => {
+                let message = "`.htaccess` files have no effect: run `rocknet import apache` on each";
+                self.notes.skip(directive, message);
+            }
+            ("include" | "includeoptional", _) => {
+                let message = "included files are not read: run `rocknet import apache` on them";
+                self.notes.skip(directive, message);
+            }
+            ("errorlog" | "loglevel" | "customlog" | "transferlog", _) => {
+                let mut site = Site::default();
+                log(directive, &mut site, self.context);
+                self.settings.merge(site.settings);
+                self.notes.append(&mut site.notes);
+            }
+            ("php_value" | "php_flag" | "php_admin_value" | "php_admin_flag", _) => {
+                self.notes
+                    .skip(directive, "write it into php.ini, or into .user.ini beside the scripts");
+            }
+            ("adddefaultcharset", _) => self.notes.unneeded(directive, "texts are sent as UTF-8"),
+            ("timeout", _) => self
+                .notes
+                .skip(directive, "write `limits.answer_timeout`, `body_idle` or `send_stall`"),
+            ("define", _) => {}
+            _ if is_unneeded(directive) => {
+                self.notes
+                    .unneeded(directive, "RockNet does this by default, or selects it itself");
+            }
+            _ => self.notes.skip_unknown(directive),
+        }
+    }
+
+    /// Translates the directives whose meaning depends on others.
+    pub fn finish(mut self) -> (Settings, Vec<Note>) {
+        self.access.finish(&mut self.settings, &mut self.notes);
+        (self.settings, self.notes)
+    }
+
+    fn error_document(&mut self, directive: &Directive, status: &str, page: &str) {
+        if page.starts_with('/') && !page.contains('?') {
+            self.settings
+                .set_entry("errors", status, Value::text(page), directive.line);
+        } else {
+            let message = "`errors` takes the path of a page of this site";
+            self.notes.skip(directive, message);
+        }
+    }
+
+    fn options(&mut self, directive: &Directive, options: &[&str]) {
+        let line = directive.line;
+        for option in options {
+            match option.to_ascii_lowercase().as_str() {
+                "indexes" | "+indexes" => self.settings.set("browse", Value::Flag(true), line),
+                "-indexes" | "none" | "multiviews" | "+multiviews" | "-multiviews" | "-execcgi" | "-includes" => {}
+                "followsymlinks" | "+followsymlinks" => {
+                    let message =
+                        "links inside the root are followed; `symlinks = \"all\"` follows those that leave it";
+                    self.notes.differs(directive, message);
+                }
+                "symlinksifownermatch" | "+symlinksifownermatch" => {
+                    self.settings.set("symlinks", Value::text("owner"), line);
+                }
+                "-followsymlinks" | "-symlinksifownermatch" => {
+                    self.notes.differs(directive, "links inside the root are followed");
+                }
+                _ => self
+                    .notes
+                    .skip(directive, &format!("`{option}`: write `cgi` for programs")),
+            }
+        }
+        if options
+            .iter()
+            .any(|option| option.eq_ignore_ascii_case("+multiviews") || *option == "MultiViews")
+        {
+            self.notes.skip(
+                directive,
+                "files are not searched by language: write `try` for further endings",
+            );
+        }
+    }
+
+    fn header(&mut self, directive: &Directive, words: &[&str]) {
+        let words = match words {
+            ["always" | "onsuccess", rest @ ..] => rest,
+            words => words,
+        };
+        let (name, value) = match words {
+            ["set" | "add" | "setifempty", name, value] if !value.contains('%') => (*name, *value),
+            ["append" | "merge", name, value] if !value.contains('%') => {
+                self.notes
+                    .differs(directive, "the field is set, and an earlier value is replaced");
+                (*name, *value)
+            }
+            ["unset", name] => (*name, ""),
+            _ => {
+                return self
+                    .notes
+                    .skip(directive, "`headers` take constant values without conditions");
+            }
+        };
+        self.settings
+            .set_entry("headers", name, Value::text(value), directive.line);
+    }
+
+    fn script_alias(&mut self, directive: &Directive, path: &str, folder: &str) {
+        let (path, folder) = (path.trim_end_matches('/'), folder.trim_end_matches('/'));
+        let root = match self.settings.get("root") {
+            Some(Value::Text(root)) => root.trim_end_matches('/'),
+            _ => "",
+        };
+        if folder == format!("{root}{path}") {
+            self.settings.set("cgi", Value::text(path), directive.line);
+        } else {
+            let message = "`cgi` takes a folder below `root`, with the same name as in the path: docs/cgi.md";
+            self.notes.skip(directive, message);
+        }
+    }
+}
+
+/// Translates the directives of logs.
+pub(super) fn log(directive: &Directive, site: &mut Site, context: &ServerContext) {
+    let line = directive.line;
+    let words: Option<Vec<String>> = directive.arguments.iter().map(|word| context.expand(word)).collect();
+    let words = words.unwrap_or_default();
+    let Some(first) = words
+        .first()
+        .filter(|first| !first.starts_with(['|', '%']) && !first.starts_with("syslog"))
+    else {
+        return site.skip(
+            directive,
+            "logs are written to a file, \"stdout\" or \"stderr\": docs/logs.md",
+        );
+    };
+    match directive.name.to_ascii_lowercase().as_str() {
+        "errorlog" => site.settings.set("error_log", Value::text(first), line),
+        "loglevel" => {
+            let level = match first.to_ascii_lowercase().as_str() {
+                "debug" => "debug",
+                "info" | "notice" => "info",
+                "warn" => "warn",
+                level if level.starts_with("trace") => "trace",
+                _ => "error",
+            };
+            site.settings.set("error_level", Value::text(level), line);
+        }
+        _ => match words.get(1).map_or("common", String::as_str) {
+            "combined" => site.settings.set("log", Value::text(first), line),
+            "common" => {
+                let log = vec![
+                    ("access".to_owned(), Value::text(first)),
+                    ("format".to_owned(), Value::text("common")),
+                ];
+                site.settings.set("log", Value::Table(log), line);
+            }
+            _ => {
+                site.settings.set("log", Value::text(first), line);
+                site.differs(
+                    directive,
+                    "the format of lines is `combined`, `common` or `json`: `log.format`",
+                );
+            }
+        },
+    }
+    if directive
+        .arguments
+        .iter()
+        .any(|word| word.contains("${APACHE_LOG_DIR}"))
+    {
+        site.differs(
+            directive,
+            "${APACHE_LOG_DIR} is taken as /var/log/apache2, as on Debian",
+        );
+    }
+}
+
+/// Returns seconds from `access plus 1 month` or `A3600`.
+fn expires(text: &str) -> Option<u64> {
+    if let Some(seconds) = text.strip_prefix('A') {
+        return seconds.parse().ok();
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let words = match &words[..] {
+        ["access" | "now", "plus", rest @ ..] | ["access" | "now", rest @ ..] => rest,
+        _ => return None,
+    };
+    let mut total = 0_u64;
+    for pair in words.chunks(2) {
+        let [number, unit] = pair else { return None };
+        let number: u64 = number.parse().ok()?;
+        let unit = match unit.trim_end_matches('s') {
+            "second" => "s",
+            "minute" => "m",
+            "hour" => "h",
+            "day" => "d",
+            "week" => "w",
+            "month" => "M",
+            "year" => "y",
+            _ => return None,
+        };
+        total = total.checked_add(units::seconds(&format!("{number}{unit}"))?)?;
+    }
+    Some(total)
+}
+
+/// Returns true for directives that RockNet does not need.
+pub(super) fn is_unneeded(directive: &Directive) -> bool {
+    const UNNEEDED: [&str; 28] = [
+        "ServerAdmin",
+        "ServerTokens",
+        "ServerSignature",
+        "KeepAlive",
+        "KeepAliveTimeout",
+        "MaxKeepAliveRequests",
+        "LoadModule",
+        "Mutex",
+        "PidFile",
+        "User",
+        "Group",
+        "HostnameLookups",
+        "LogFormat",
+        "TypesConfig",
+        "EnableSendfile",
+        "EnableMMAP",
+        "FileETag",
+        "TraceEnable",
+        "AddOutputFilterByType",
+        "DeflateCompressionLevel",
+        "UseCanonicalName",
+        "Protocols",
+        "ServerRoot",
+        "DefaultRuntimeDir",
+        "AddEncoding",
+        "BrowserMatch",
+        "DirectorySlash",
+        "Listen",
+    ];
+    UNNEEDED.iter().any(|name| directive.is(name))
+}

@@ -1,0 +1,112 @@
+//! Translates Caddyfiles: global options, snippets and sites.
+
+mod action;
+mod block;
+mod matcher;
+mod options;
+mod place;
+mod proxy;
+mod reader;
+mod setting;
+mod site;
+mod tls;
+
+pub(crate) use reader::read;
+
+use std::collections::HashMap;
+
+use crate::directive::Directive;
+use crate::document::{Document, Notes};
+use crate::hosts;
+use options::CaddyOptions;
+
+/// Differences between the defaults of both servers, for the top of the result.
+const REMARKS: [&str; 4] = [
+    "Defaults that differ from Caddy: paths distinguish upper and lower case, and request bodies are limited to 100 MiB.",
+    "Over HTTPS, Strict-Transport-Security is sent for 30 days: hsts = \"0s\" in [tls] turns it off.",
+    "Names that begin with a dot are never served, except /.well-known.",
+    "Of several upstreams, RockNet selects the less loaded of two random ones, where Caddy selects any at random.",
+];
+
+/// Maximum number of directives after all snippets are inserted.
+const MAX_DIRECTIVES: usize = 100_000;
+
+/// Translates a Caddyfile.
+pub(crate) fn translate(tree: &[Directive]) -> Document {
+    let mut document = Document::new(&REMARKS);
+    let mut options = CaddyOptions::default();
+    let mut snippets: HashMap<&str, &[Directive]> = HashMap::new();
+    let mut sites: Vec<Directive> = Vec::new();
+    for (at, directive) in tree.iter().enumerate() {
+        let name = directive.name.as_str();
+        if name.is_empty() {
+            options.read(directive, &mut document);
+        } else if let Some(name) = name.strip_prefix('(').and_then(|name| name.strip_suffix(')')) {
+            snippets.insert(name, directive.children());
+        } else if name.starts_with("&(") {
+            document.skip(
+                directive,
+                "named routes have no counterpart: write the directives into each site",
+            );
+        } else if name == "import" {
+            document.skip(
+                directive,
+                "imported files are not read: run `rocknet import caddy` on them",
+            );
+        } else if directive.block.is_some() {
+            sites.push(directive.clone());
+        } else {
+            // A file with a single site needs no braces.
+            let mut only = directive.clone();
+            only.block = Some(tree[at + 1..].to_vec());
+            sites.push(only);
+            break;
+        }
+    }
+    let mut count = 0;
+    for site in &mut sites {
+        let children = site.block.take().unwrap_or_default();
+        site.block = Some(insert_snippets(children, &snippets, &mut count));
+    }
+    let mut drafts = Vec::new();
+    for site in &sites {
+        drafts.extend(site::translate(site, &options, &mut document));
+    }
+    hosts::assemble(&mut document, drafts);
+    document
+}
+
+/// Replaces `import NAME` by the directives of the snippet. Imports with arguments, and imports in snippets, are kept.
+fn insert_snippets(
+    directives: Vec<Directive>,
+    snippets: &HashMap<&str, &[Directive]>,
+    count: &mut usize,
+) -> Vec<Directive> {
+    let mut all = Vec::with_capacity(directives.len());
+    for mut directive in directives {
+        *count += 1;
+        let snippet = match directive.words()[..] {
+            [name] if directive.name == "import" => snippets.get(name),
+            _ => None,
+        };
+        let size = snippet.map_or(0, |snippet| size(snippet));
+        match snippet {
+            Some(snippet) if *count + size <= MAX_DIRECTIVES => {
+                *count += size;
+                all.extend(snippet.iter().cloned());
+            }
+            _ => {
+                if let Some(block) = directive.block.take() {
+                    directive.block = Some(insert_snippets(block, snippets, count));
+                }
+                all.push(directive);
+            }
+        }
+    }
+    all
+}
+
+/// Returns the number of directives in a list, with their blocks.
+fn size(directives: &[Directive]) -> usize {
+    directives.iter().map(|directive| 1 + size(directive.children())).sum()
+}

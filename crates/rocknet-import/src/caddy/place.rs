@@ -1,0 +1,33 @@
+//! Places in a site that directives apply to.
+
+use super::matcher::{NamedMatchers, PathMatcher};
+
+/// Place of the directives that are translated: a site, or a block with a path.
+#[derive(Clone)]
+pub(super) struct BlockPlace {
+    pub patterns: Vec<String>,
+    /// Prefix that is removed from paths: that of `handle_path`, or of `uri strip_prefix`.
+    pub strip: Option<String>,
+    pub named: NamedMatchers,
+}
+
+impl BlockPlace {
+    fn is_site(&self) -> bool {
+        self.patterns == ["/*"]
+    }
+
+    /// Returns the patterns of a matcher within this place; `None` if they are not all inside.
+    pub fn within(&self, matcher: &PathMatcher) -> Option<Vec<String>> {
+        if matcher.patterns.is_empty() {
+            return Some(self.patterns.clone());
+        }
+        let prefixes: Vec<&str> = self
+            .patterns
+            .iter()
+            .map(|pattern| pattern.trim_end_matches('*'))
+            .collect();
+        let is_inside = |pattern: &String| prefixes.iter().any(|prefix| pattern.starts_with(prefix));
+        let is_inside = self.strip.is_none() && matcher.patterns.iter().all(is_inside);
+        (self.is_site() || is_inside).then(|| matcher.patterns.clone())
+    }
+}

@@ -1,0 +1,151 @@
+//! Translates directives of Caddy that become settings: `root`, `try_files`, `header`, `basic_auth` and `log`.
+
+use crate::directive::Directive;
+use crate::document::{Notes, Site};
+use crate::settings::Settings;
+use crate::value::Value;
+
+use super::place::BlockPlace;
+
+/// Translates `root`. In a block that strips a prefix, the folder must end in the prefix.
+pub(super) fn root(directive: &Directive, folder: &str, place: &BlockPlace, settings: &mut Settings, site: &mut Site) {
+    let folder = if folder == "/" {
+        folder
+    } else {
+        folder.trim_end_matches('/')
+    };
+    let Some(prefix) = &place.strip else {
+        return settings.set("root", Value::text(folder), directive.line);
+    };
+    match folder.strip_suffix(prefix.as_str()) {
+        Some(parent) => {
+            let parent = if parent.is_empty() { "/" } else { parent };
+            settings.set("root", Value::text(parent), directive.line);
+        }
+        None => {
+            settings.close(directive.line);
+            let message = "the whole path is looked up below `root`: rename or link the folder so that it ends in the \
+                 path, set `root` to its parent, and remove `deny`";
+            site.skip(directive, message);
+        }
+    }
+}
+
+/// Translates `try_files` to `try` and `fallback`.
+pub(super) fn try_files(directive: &Directive, paths: &[&str], settings: &mut Settings, site: &mut Site) {
+    let Some((last, tried)) = paths.split_last() else {
+        return;
+    };
+    let is_constant = |path: &&str| path.starts_with('/') && !path.contains(['{', '?']) || path.starts_with("{path}");
+    if !tried.iter().all(is_constant) || !(is_constant(last) || *last == "=404") {
+        return site.skip(directive, "write `try` with {path}, and `fallback`");
+    }
+    let mut tried: Vec<&str> = tried.to_vec();
+    match *last {
+        "=404" => {}
+        last if last.starts_with("{path}") => tried.push(last),
+        last => settings.set("fallback", Value::text(last), directive.line),
+    }
+    tried.retain(|path| !matches!(*path, "{path}/" | "{path}/index.html" | "{path}/index.php"));
+    if tried.iter().any(|path| *path != "{path}") {
+        settings.set(
+            "try",
+            Value::List(tried.into_iter().map(Value::text).collect()),
+            directive.line,
+        );
+    }
+}
+
+/// Translates `header` with a field, or with a block of fields.
+pub(super) fn header(directive: &Directive, words: &[&str], settings: &mut Settings, site: &mut Site) {
+    let single = Directive::new(
+        "header",
+        words.iter().map(|word| (*word).to_owned()).collect(),
+        directive.line,
+    );
+    let lines = directive.children().iter().map(|inner| {
+        let words = std::iter::once(inner.name.clone()).chain(inner.arguments.clone());
+        Directive::new("header", words.collect(), inner.line)
+    });
+    for field in lines.chain((!words.is_empty()).then_some(single)) {
+        match field.words()[..] {
+            ["defer"] => {}
+            [name] if name.starts_with('-') && !name.ends_with('*') => {
+                settings.set_entry("headers", &name[1..], Value::text(""), field.line);
+            }
+            [name, value] if !value.contains('{') && !name.starts_with('-') => {
+                let plain = name.trim_start_matches(['+', '?', '>']);
+                if name.starts_with(['+', '?']) {
+                    site.differs(&field, "the field is set, and a value of the application is replaced");
+                }
+                settings.set_entry("headers", plain, Value::text(value), field.line);
+            }
+            _ => site.skip(
+                &field,
+                "`headers` take constant values, and do not replace parts of them",
+            ),
+        }
+    }
+}
+
+/// Translates `basic_auth`.
+pub(super) fn basic_auth(directive: &Directive, words: &[&str], settings: &mut Settings, site: &mut Site) {
+    let mut users = Vec::new();
+    for inner in directive.children() {
+        let hash = inner.argument(0);
+        if hash.starts_with('$') {
+            users.push((inner.name.clone(), Value::text(hash)));
+        } else {
+            site.skip(inner, "the hash has no known form: `rocknet hash-password` creates one");
+        }
+    }
+    if users.is_empty() {
+        settings.close(directive.line);
+        return site.skip(
+            directive,
+            "no user is left, so `deny = \"all\"` closes the place: write `auth`",
+        );
+    }
+    let mut auth = vec![("users".to_owned(), Value::Table(users))];
+    if let [_, realm] = words {
+        auth.insert(0, ("realm".to_owned(), Value::text(*realm)));
+    }
+    settings.set("auth", Value::Table(auth), directive.line);
+}
+
+/// Translates `log` of a site.
+pub(super) fn log(directive: &Directive, site: &mut Site) {
+    let mut target = "stdout".to_owned();
+    let mut format = "json";
+    for inner in directive.children() {
+        match (inner.name.as_str(), &inner.words()[..]) {
+            ("output", ["file", file]) if !file.contains('{') => {
+                target = (*file).to_owned();
+                for child in inner.children() {
+                    site.skip(child, "write `rotate` in [log], which applies to all log files");
+                }
+            }
+            ("output", ["stdout"]) => {}
+            ("output", ["stderr"]) => site.differs(inner, "access logs go to a file or to standard output"),
+            ("output", ["discard"]) => target = "off".to_owned(),
+            ("format", ["json"]) => {}
+            ("format", ["console"]) => {
+                format = "combined";
+                site.differs(inner, "lines have the Combined Log Format");
+            }
+            ("level", _) => site.unneeded(inner, "the access log has one line for each request"),
+            _ => site.skip(inner, "see docs/logs.md for the settings of logs"),
+        }
+    }
+    if format == "json" {
+        site.differs(
+            directive,
+            "the members of a line in JSON have other names: docs/logs.md",
+        );
+    }
+    let log = vec![
+        ("access".to_owned(), Value::Text(target)),
+        ("format".to_owned(), Value::text(format)),
+    ];
+    site.settings.set("log", Value::Table(log), directive.line);
+}

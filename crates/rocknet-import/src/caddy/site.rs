@@ -1,0 +1,138 @@
+//! Translates a site block: its addresses, and its content.
+
+use crate::directive::Directive;
+use crate::document::{Document, Notes};
+use crate::hosts::{HostDraft, HostListener};
+use crate::value::Value;
+
+use super::block::{self, CaddyBlock};
+use super::options::CaddyOptions;
+use super::{proxy, tls};
+
+/// Translates a site. The result has further hosts for `handle` blocks that match a host name.
+pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut Document) -> Vec<HostDraft> {
+    let mut host = HostDraft {
+        directive: site.text(),
+        tls_word: Some(if options.uses_local_certificates {
+            "local"
+        } else {
+            "auto"
+        }),
+        ..HostDraft::default()
+    };
+    host.site.line = site.line;
+    let has_tls = site.children().iter().any(|directive| directive.is("tls"));
+    let binds: Vec<&str> = site
+        .children()
+        .iter()
+        .filter(|d| d.is("bind"))
+        .flat_map(Directive::words)
+        .collect();
+    let words = std::iter::once(site.name.as_str()).chain(site.arguments.iter().map(String::as_str));
+    let addresses = words.flat_map(|word| word.split(',')).filter(|word| !word.is_empty());
+    for address in addresses {
+        add(
+            address,
+            site,
+            has_tls && !options.has_no_https,
+            options,
+            &binds,
+            &mut host,
+        );
+    }
+    let is_clear_too = host.listeners.iter().any(|listener| !listener.tls);
+    if options.has_no_redirects && is_clear_too {
+        host.tls.push(("redirect".to_owned(), Value::Flag(false)));
+    }
+    let mut others = Vec::new();
+    let mut block = CaddyBlock::default();
+    for directive in site.children() {
+        match directive.name.as_str() {
+            "tls" => tls::translate(directive, &mut host, document),
+            "bind" => {}
+            "handle" if block::host_names(directive, site.children()).is_some() => {
+                let names = block::host_names(directive, site.children()).unwrap_or_default();
+                let mut other = HostDraft {
+                    directive: directive.text(),
+                    names,
+                    listeners: host.listeners.clone(),
+                    tls_word: host.tls_word,
+                    ..HostDraft::default()
+                };
+                other.site.line = directive.line;
+                block::translate(directive.children(), &mut other.site);
+                others.push(other);
+            }
+            _ => block.directives.push(directive),
+        }
+    }
+    block.translate(&mut host.site);
+    for other in &mut others {
+        other.tls.clone_from(&host.tls);
+    }
+    let is_wildcard = host.names.iter().any(|name| name.starts_with("*."));
+    let has_files = host.tls.iter().any(|(key, _)| key == "cert");
+    if is_wildcard && host.is_tls() && !has_files && host.tls_word == Some("auto") {
+        let message =
+            "a wildcard certificate needs `dns` in [tls], or `ask` for a certificate of each name: docs/https.md";
+        host.site.skip(site, message);
+    }
+    let mut all = vec![host];
+    all.append(&mut others);
+    all
+}
+
+/// Adds an address: `example.com`, `http://example.com`, `:8080`, `localhost:8080`, `*.example.com`.
+fn add(address: &str, site: &Directive, has_tls: bool, options: &CaddyOptions, binds: &[&str], host: &mut HostDraft) {
+    let (scheme, rest) = match address.split_once("://") {
+        Some((scheme, rest)) => (Some(scheme), rest),
+        None => (None, address),
+    };
+    let (rest, path) = rest.split_once('/').map_or((rest, ""), |(rest, path)| (rest, path));
+    if !path.is_empty() || address.contains('{') {
+        return host
+            .site
+            .skip(site, &format!("the address {address} has a path or a placeholder"));
+    }
+    let (name, port) = match rest.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => (name, Some(port)),
+        _ => (rest, None),
+    };
+    let port = match port.map(str::parse::<u16>) {
+        None => None,
+        Some(Ok(port)) if port != 0 => Some(port),
+        Some(_) => return host.site.skip(site, &format!("the port of {address} is not a number")),
+    };
+    let name = name.to_ascii_lowercase();
+    let is_clear = scheme == Some("http") || port == Some(80) || options.has_no_https && scheme != Some("https");
+    let uses_tls = !is_clear && (!name.is_empty() || has_tls || scheme == Some("https") || port == Some(443));
+    let listeners = match (port, uses_tls) {
+        (None, true) => vec![(80, false), (443, true)],
+        (None, false) => vec![(80, false)],
+        (Some(port), tls) => vec![(port, tls)],
+    };
+    for (port, tls) in listeners {
+        let addresses = if binds.is_empty() { &[""][..] } else { binds };
+        for address in addresses {
+            host.listeners.insert(match proxy::unix(address) {
+                Some(socket) => HostListener {
+                    address: socket["unix:".len()..].to_owned(),
+                    port: 0,
+                    tls,
+                },
+                None => HostListener {
+                    address: if address.contains(':') {
+                        format!("[{address}]")
+                    } else {
+                        (*address).to_owned()
+                    },
+                    port,
+                    tls,
+                },
+            });
+        }
+    }
+    if !name.is_empty() && !host.names.contains(&name) {
+        host.names.push(name);
+    }
+}

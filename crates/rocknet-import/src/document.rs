@@ -1,0 +1,211 @@
+//! The translated configuration: global tables, sites with routes and rules, and the notes about directives.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::directive::Directive;
+use crate::note::{Note, NoteKind};
+use crate::settings::Settings;
+use crate::value::Value;
+
+/// A translated configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Document {
+    /// Comments at the top of the file.
+    pub remarks: Vec<String>,
+    /// Global tables by name: `server`, `log`, `limits`, `tls`.
+    pub tables: BTreeMap<&'static str, Settings>,
+    pub sites: Vec<Site>,
+    /// Notes that belong to no site.
+    pub notes: Vec<Note>,
+}
+
+impl Document {
+    /// Returns a document with comments at its top.
+    pub fn new(remarks: &[&str]) -> Document {
+        Document {
+            remarks: remarks.iter().map(|remark| (*remark).to_owned()).collect(),
+            ..Document::default()
+        }
+    }
+
+    /// Returns a global table.
+    pub fn table(&mut self, name: &'static str) -> &mut Settings {
+        self.tables.entry(name).or_default()
+    }
+}
+
+/// A translated site.
+#[derive(Debug, Default)]
+pub(crate) struct Site {
+    pub name: String,
+    /// Line at which the site begins, counted from 1.
+    pub line: usize,
+    pub settings: Settings,
+    pub routes: Vec<SiteRoute>,
+    pub rules: Vec<SiteRule>,
+    pub notes: Vec<Note>,
+    /// Indices of the routes by pattern.
+    by_pattern: HashMap<String, usize>,
+}
+
+/// A route of a site.
+#[derive(Debug)]
+pub(crate) struct SiteRoute {
+    pub pattern: String,
+    pub line: usize,
+    pub settings: Settings,
+}
+
+/// A rule of a site.
+#[derive(Debug)]
+pub(crate) struct SiteRule {
+    pub line: usize,
+    pub keys: Vec<(&'static str, Value)>,
+    /// The directive, for a note if the rule is refused.
+    pub directive: String,
+}
+
+impl Site {
+    /// Returns the settings of a route. `/*` stands for the site itself.
+    pub fn route(&mut self, pattern: &str, line: usize) -> &mut Settings {
+        if pattern == "/*" {
+            return &mut self.settings;
+        }
+        let next = self.routes.len();
+        let index = *self.by_pattern.entry(pattern.to_owned()).or_insert(next);
+        if index == next {
+            self.routes.push(SiteRoute {
+                pattern: pattern.to_owned(),
+                line,
+                settings: Settings::default(),
+            });
+        }
+        &mut self.routes[index].settings
+    }
+
+    /// Removes a route. Patterns are no longer looked up afterwards.
+    pub fn remove_route(&mut self, index: usize) -> SiteRoute {
+        self.by_pattern.clear();
+        self.routes.remove(index)
+    }
+
+    pub fn has_route(&self, pattern: &str) -> bool {
+        self.by_pattern.contains_key(pattern)
+    }
+
+    pub fn rule(&mut self, directive: &Directive, keys: Vec<(&'static str, Value)>) {
+        self.rules.push(SiteRule {
+            line: directive.line,
+            keys,
+            directive: directive.text(),
+        });
+    }
+
+    pub fn redirect(&mut self, pattern: &str, target: &str, status: u64, line: usize) {
+        let value = match status {
+            308 => Value::text(target),
+            _ => Value::Table(vec![
+                ("to".to_owned(), Value::text(target)),
+                ("status".to_owned(), Value::Number(status)),
+            ]),
+        };
+        self.settings.set_entry("redirects", pattern, value, line);
+    }
+}
+
+/// Receiver of notes: a document or a site.
+pub(crate) trait Notes {
+    fn list(&mut self) -> &mut Vec<Note>;
+
+    fn note(&mut self, kind: NoteKind, directive: &Directive, message: &str) {
+        self.list().push(Note {
+            kind,
+            line: directive.line,
+            directive: directive.text(),
+            message: message.to_owned(),
+        });
+    }
+
+    /// Notes that a directive was not translated.
+    fn skip(&mut self, directive: &Directive, message: &str) {
+        self.note(NoteKind::NotTranslated, directive, message);
+    }
+
+    /// Notes that a directive is not known, with the advice for its keyword if there is one.
+    fn skip_unknown(&mut self, directive: &Directive) {
+        let advice = rocknet_config::advice_for_keyword(&directive.name);
+        let message = advice.unwrap_or_else(|| "there is no known counterpart; see docs/configuration.md".to_owned());
+        self.note(NoteKind::NotTranslated, directive, &message);
+    }
+
+    /// Notes that the translation of a directive works differently.
+    fn differs(&mut self, directive: &Directive, message: &str) {
+        self.note(NoteKind::Differs, directive, message);
+    }
+
+    /// Notes that a directive is not needed.
+    fn unneeded(&mut self, directive: &Directive, message: &str) {
+        self.note(NoteKind::NotNeeded, directive, message);
+    }
+}
+
+impl Notes for Document {
+    fn list(&mut self) -> &mut Vec<Note> {
+        &mut self.notes
+    }
+}
+
+impl Notes for Site {
+    fn list(&mut self) -> &mut Vec<Note> {
+        &mut self.notes
+    }
+}
+
+impl Notes for Vec<Note> {
+    fn list(&mut self) -> &mut Vec<Note> {
+        self
+    }
+}
+
+/// Cancels in a route what the place for all other paths sets. Routes inherit from the site, but `location` and
+/// `handle` blocks only inherit the settings outside of them, `base`.
+pub(crate) fn restore(route: &mut Settings, root: &Settings, base: &Settings) {
+    const HANDLERS: [&str; 4] = ["proxy", "fastcgi", "uwsgi", "scgi"];
+    const FILES: [&str; 3] = ["try", "fallback", "browse"];
+    let has_handler = HANDLERS.iter().any(|key| route.has(key));
+    let has_root = route.has("root");
+    for (key, setting) in root.in_order() {
+        let is_moot = HANDLERS.contains(&key) && (has_handler || has_root) || FILES.contains(&key) && has_handler;
+        if route.has(key) || is_moot {
+            continue;
+        }
+        let value = base.get(key).cloned().or_else(|| cancelling(key));
+        if let Some(value) = value.filter(|value| *value != setting.value) {
+            route.set(key, value, setting.line);
+        }
+    }
+}
+
+/// Values that cancel a setting of the site in a route.
+const CANCELLED: [(&str, Value); 8] = [
+    ("proxy", Value::Flag(false)),
+    ("fastcgi", Value::Flag(false)),
+    ("uwsgi", Value::Flag(false)),
+    ("scgi", Value::Flag(false)),
+    ("auth", Value::Flag(false)),
+    ("browse", Value::Flag(false)),
+    ("fallback", Value::Flag(false)),
+    ("try", Value::List(Vec::new())),
+];
+
+/// Returns the value that cancels a setting of the site in a route; `None` if the setting has no such value.
+fn cancelling(key: &str) -> Option<Value> {
+    match key {
+        "allow" => Some(Value::text("all")),
+        "deny" => Some(Value::List(Vec::new())),
+        _ => CANCELLED
+            .iter()
+            .find(|(known, _)| *known == key)
+            .map(|(_, value)| value.clone()),
+    }
+}

@@ -1,0 +1,323 @@
+//! Virtual hosts of nginx and Apache, and their assembly to sites: names, listeners, TLS, and redirects to HTTPS.
+//!
+//! nginx and Apache have one host for each port, RockNet has one site for all its ports. A host that only redirects to
+//! HTTPS becomes a part of the site that it redirects to.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::document::{Document, Site};
+use crate::note::{Note, NoteKind};
+use crate::settings::Settings;
+use crate::value::Value;
+
+/// Listener of a host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HostListener {
+    /// Address as `IP` or `[IPv6]`; empty for every address.
+    pub address: String,
+    /// Port, or 0 for a Unix socket, whose path is `address`.
+    pub port: u16,
+    pub tls: bool,
+}
+
+/// A virtual host before it becomes a site.
+#[derive(Debug, Default)]
+pub(crate) struct HostDraft {
+    /// Settings, routes, rules and notes. Name, listeners and TLS are set by [`assemble`].
+    pub site: Site,
+    /// The directive, for notes.
+    pub directive: String,
+    pub names: Vec<String>,
+    pub listeners: BTreeSet<HostListener>,
+    /// Settings of the key `tls`: `cert`, `key`, `min` and so on.
+    pub tls: Vec<(String, Value)>,
+    /// Value of `tls` if it has no settings: `auto` or `local`. `None` if certificates are expected in files.
+    pub tls_word: Option<&'static str>,
+    /// Host that all requests are redirected to by HTTPS, with their path; empty for the host of the request.
+    pub https_redirect: Option<String>,
+}
+
+impl HostDraft {
+    pub fn is_tls(&self) -> bool {
+        self.listeners.iter().any(|listener| listener.tls)
+    }
+
+    fn note(&mut self, kind: NoteKind, message: String) {
+        self.site.notes.push(Note {
+            kind,
+            line: self.site.line,
+            directive: self.directive.clone(),
+            message,
+        });
+    }
+
+    /// Returns true if another host can be served by the same site.
+    fn is_same(&self, other: &HostDraft) -> bool {
+        self.names == other.names && same(&self.site.settings, &other.site.settings) && {
+            let routes = |host: &HostDraft| -> Vec<String> {
+                let mut all: Vec<_> = host.site.routes.iter().map(|route| route.pattern.clone()).collect();
+                all.sort();
+                all
+            };
+            routes(self) == routes(other)
+                && self.site.routes.iter().all(|route| {
+                    let twin = other.site.routes.iter().find(|twin| twin.pattern == route.pattern);
+                    twin.is_some_and(|twin| same(&route.settings, &twin.settings))
+                })
+                && self.site.rules.len() == other.site.rules.len()
+                && self
+                    .site
+                    .rules
+                    .iter()
+                    .zip(&other.site.rules)
+                    .all(|(a, b)| a.keys == b.keys)
+        }
+    }
+}
+
+/// Returns true if two tables have the same values. Logs may differ.
+fn same(left: &Settings, right: &Settings) -> bool {
+    let values = |settings: &Settings| -> Vec<(String, Value)> {
+        let all = settings.in_order().into_iter().filter(|(key, _)| *key != "log");
+        all.map(|(key, setting)| (key.to_owned(), setting.value.clone()))
+            .collect()
+    };
+    values(left) == values(right)
+}
+
+/// Adds the sites of hosts to a document.
+pub(crate) fn assemble(document: &mut Document, hosts: Vec<HostDraft>) {
+    let mut kept: Vec<HostDraft> = Vec::new();
+    let mut redirecting: Vec<HostDraft> = Vec::new();
+    let mut by_name: HashMap<String, usize> = HashMap::new();
+    for host in hosts {
+        if host.https_redirect.is_some() && !host.is_tls() {
+            redirecting.push(host);
+            continue;
+        }
+        let first = host.names.first().and_then(|name| by_name.get(name).copied());
+        match first {
+            Some(at) if kept[at].is_same(&host) && kept[at].is_tls() != host.is_tls() => join(&mut kept[at], host),
+            _ => {
+                for name in &host.names {
+                    by_name.entry(name.clone()).or_insert(kept.len());
+                }
+                kept.push(host);
+            }
+        }
+    }
+    for host in redirecting {
+        if let Some(left) = redirect(&mut kept, &by_name, host) {
+            kept.push(left);
+        }
+    }
+    let mut used: HashMap<String, usize> = HashMap::new();
+    for host in kept {
+        finish(document, host, &mut used);
+    }
+}
+
+/// Joins a host with the same content on other ports.
+fn join(kept: &mut HostDraft, other: HostDraft) {
+    kept.note(
+        NoteKind::Differs,
+        format!(
+            "joined with the same host at line {}; `redirect = false` serves it without TLS too",
+            other.site.line
+        ),
+    );
+    kept.listeners.extend(other.listeners);
+    if kept.tls.is_empty() {
+        kept.tls = other.tls;
+    }
+    kept.tls.retain(|(key, _)| key != "redirect");
+    kept.tls.push(("redirect".to_owned(), Value::Flag(false)));
+    kept.site.notes.extend(other.site.notes);
+}
+
+/// Adds the listeners of a host that redirects to HTTPS to the sites that it redirects to. Returns the rest of the
+/// host, with the names that have no such site.
+fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: HostDraft) -> Option<HostDraft> {
+    let target = host.https_redirect.clone().unwrap_or_default();
+    let (mut left, mut joined) = (Vec::new(), None);
+    for name in &host.names {
+        let at = by_name.get(name).copied().filter(|at| kept[*at].is_tls());
+        match at {
+            Some(at) if target.is_empty() || &target == name => {
+                let listeners = host.listeners.iter().filter(|listener| !listener.tls);
+                kept[at].listeners.extend(listeners.cloned());
+                kept[at].tls.retain(|(key, _)| key != "redirect");
+                joined = Some(at);
+            }
+            Some(at) => {
+                // The site also has this name, and redirects it to its own HTTPS first.
+                let listeners = host.listeners.iter().filter(|listener| !listener.tls);
+                kept[at].listeners.extend(listeners.cloned());
+                joined = Some(at);
+                let message = format!("{name} is redirected to https://{name}/, not to https://{target}/");
+                kept[at].note(NoteKind::Differs, message);
+            }
+            None => left.push(name.clone()),
+        }
+    }
+    if let Some(at) = joined {
+        host.note(
+            NoteKind::NotNeeded,
+            "sites with TLS redirect from http:// by themselves (308): `tls.redirect`".to_owned(),
+        );
+        if left.is_empty() {
+            let notes = std::mem::take(&mut host.site.notes);
+            kept[at].site.notes.extend(notes);
+            return None;
+        }
+    }
+    let to = match (target.as_str(), left.first()) {
+        ("", Some(name)) if !name.starts_with("*.") => name.clone(),
+        ("", _) => {
+            let message = "every host is redirected to its own https:// by each site with TLS; add the hosts as sites";
+            host.note(NoteKind::NotTranslated, message.to_owned());
+            host.site
+                .settings
+                .set_default("deny", Value::text("all"), host.site.line);
+            String::new()
+        }
+        (target, _) => target.to_owned(),
+    };
+    if !to.is_empty() {
+        if left.len() > 1 && target.is_empty() {
+            host.note(NoteKind::Differs, format!("all names are redirected to https://{to}/"));
+        }
+        host.site
+            .redirect("/*", &format!("https://{to}/{{*}}"), 301, host.site.line);
+    }
+    host.names = left;
+    Some(host)
+}
+
+/// Sets name, listeners and TLS of a site, and adds it to the document.
+fn finish(document: &mut Document, mut host: HostDraft, used: &mut HashMap<String, usize>) {
+    if host.listeners.is_empty() {
+        host.listeners.insert(HostListener {
+            address: String::new(),
+            port: 80,
+            tls: false,
+        });
+    }
+    let names = std::mem::take(&mut host.names);
+    let (free, taken): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| !used.contains_key(name));
+    for name in taken {
+        let line = used.get(&name).copied().unwrap_or_default();
+        let message = format!(
+            "the site of line {line} has the name {name} already; a name has one site for all ports: join them"
+        );
+        host.note(NoteKind::NotTranslated, message);
+        if free.is_empty() {
+            document.notes.append(&mut host.site.notes);
+            return;
+        }
+    }
+    let line = host.site.line;
+    let mut has_listen = true;
+    let name = match free.split_first() {
+        Some((first, aliases)) => {
+            if !aliases.is_empty() {
+                host.site.settings.set("aliases", Value::texts(aliases.to_vec()), line);
+            }
+            first.clone()
+        }
+        None => {
+            let name = default_name(&host, used);
+            has_listen = name == "default";
+            name
+        }
+    };
+    if let Some(first) = used.get(&name) {
+        let message = format!("the site of line {first} serves these listeners already");
+        host.note(NoteKind::NotTranslated, message);
+        document.notes.append(&mut host.site.notes);
+        return;
+    }
+    for name in free.iter().chain([&name]) {
+        used.insert(name.clone(), line);
+    }
+    set_tls(&mut host, name.as_str());
+    if has_listen && let Some(listen) = listen(&host) {
+        host.site.settings.set("listen", listen, line);
+    }
+    host.site.name = name;
+    document.sites.push(host.site);
+}
+
+/// Returns the name of a site for every host name: `default`, or its only listener if there is such a site already.
+fn default_name(host: &HostDraft, used: &HashMap<String, usize>) -> String {
+    let only = match host.listeners.iter().collect::<Vec<_>>()[..] {
+        [only] if only.port != 0 => Some(format!("{}:{}", only.address, only.port)),
+        _ => None,
+    };
+    match only {
+        Some(name) if name != ":80" || used.contains_key("default") => name,
+        _ => "default".to_owned(),
+    }
+}
+
+fn set_tls(host: &mut HostDraft, name: &str) {
+    let line = host.site.line;
+    let has_name = name != "default" && !name.contains(':') && name.parse::<std::net::IpAddr>().is_err();
+    if !host.is_tls() {
+        if has_name {
+            host.site.settings.set("tls", Value::text("off"), line);
+        }
+        return;
+    }
+    let is_clear_too = host.listeners.iter().any(|listener| !listener.tls);
+    let is_given = host.tls.iter().any(|(key, _)| key == "redirect");
+    if !is_clear_too && is_given {
+        host.tls.retain(|(key, _)| key != "redirect");
+    }
+    let has_files = host.tls.iter().any(|(key, _)| key == "cert");
+    if let (Some("local"), false, false) = (host.tls_word, has_files, host.tls.is_empty()) {
+        host.tls.insert(0, ("issuer".to_owned(), Value::text("local")));
+    }
+    if !has_files && host.tls_word.is_none() {
+        host.note(
+            NoteKind::Differs,
+            "no certificate is named here: `tls` without `cert` requests one from a public authority".to_owned(),
+        );
+    }
+    let tls = std::mem::take(&mut host.tls);
+    let value = if tls.is_empty() {
+        Value::text(host.tls_word.unwrap_or("auto"))
+    } else {
+        Value::Table(tls)
+    };
+    host.site.settings.set("tls", value, line);
+}
+
+/// Returns the value of `listen`; `None` if it is the default.
+fn listen(host: &HostDraft) -> Option<Value> {
+    let plain = |port, tls| HostListener {
+        address: String::new(),
+        port,
+        tls,
+    };
+    let defaults: BTreeSet<_> = match host.is_tls() {
+        true => [plain(80, false), plain(443, true)].into(),
+        false => [plain(80, false)].into(),
+    };
+    if host.listeners == defaults {
+        return None;
+    }
+    let values = host.listeners.iter().map(|listener| {
+        let scheme = match (listener.tls, listener.port) {
+            (true, 80 | 0) => "https://",
+            (false, port) if host.is_tls() && port != 80 && port != 0 => "http://",
+            _ => "",
+        };
+        match (listener.address.as_str(), listener.port) {
+            ("", port) if scheme.is_empty() => Value::Number(port.into()),
+            (path, 0) => Value::Text(format!("{scheme}unix:{path}")),
+            (address, port) => Value::Text(format!("{scheme}{address}:{port}")),
+        }
+    });
+    Some(Value::List(values.collect()))
+}

@@ -1,0 +1,41 @@
+//! Result of a translation, and the error of a file that cannot be translated.
+
+use crate::directive::SyntaxError;
+use crate::note::Note;
+
+/// Result of a translation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Import {
+    /// The RockNet configuration, with comments.
+    pub toml: String,
+    /// Directives that need attention or have no counterpart, in the order of the file.
+    pub notes: Vec<Note>,
+    /// Number of settings that were written; 0 if nothing was translated.
+    pub settings: usize,
+}
+
+/// Reason why a file cannot be translated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportError {
+    /// Line of the file, counted from 1; `None` if the error concerns the whole file.
+    pub line: Option<usize>,
+    /// Description of the problem.
+    pub message: String,
+}
+
+impl std::fmt::Display for ImportError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ImportError {}
+
+impl From<SyntaxError> for ImportError {
+    fn from(error: SyntaxError) -> ImportError {
+        ImportError {
+            line: Some(error.line),
+            message: error.message,
+        }
+    }
+}

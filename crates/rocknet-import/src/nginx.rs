@@ -1,0 +1,83 @@
+//! Translates configurations of nginx: a whole `nginx.conf`, or a file with `server` blocks.
+
+mod action;
+mod location;
+mod php;
+mod place;
+mod reader;
+mod response;
+mod scope;
+mod server;
+mod try_files;
+mod upstream;
+
+pub(crate) use reader::read;
+
+use crate::directive::Directive;
+use crate::document::{Document, Notes};
+use crate::hosts;
+use scope::{ConfigLevel, Scope};
+use upstream::Upstreams;
+
+/// Differences between the defaults of both servers, for the top of the result.
+const REMARKS: [&str; 4] = [
+    "Defaults that differ from nginx: request bodies up to 100 MiB (nginx: 1 MiB), compression on, access log off.",
+    "Names that begin with a dot are never served, except /.well-known.",
+    "Of the locations that match a path, the most specific pattern takes effect; nginx prefers regular expressions.",
+    "Included files are not read: run `rocknet import` on each.",
+];
+
+/// Translates a configuration of nginx.
+pub(crate) fn translate(tree: &[Directive]) -> Document {
+    let mut document = Document::new(&REMARKS);
+    let mut shared = Scope::new(ConfigLevel::Http);
+    let mut upstreams = Upstreams::new();
+    let mut servers = Vec::new();
+    let http = tree.iter().filter(|directive| directive.is("http"));
+    let directives: Vec<&Directive> = tree.iter().chain(http.flat_map(Directive::children)).collect();
+    for directive in directives {
+        match (directive.name.as_str(), directive.arguments.len()) {
+            ("http", _) => {}
+            ("server", 0) if directive.block.is_some() => servers.push(directive),
+            ("upstream", 1) => {
+                let group = upstream::group(directive, &mut document);
+                upstreams.insert(directive.argument(0).to_owned(), group);
+            }
+            ("user", _) => {
+                let message = "RockNet has an account of its own; scripts run as `server.script_user`: docs/php.md";
+                document.skip(directive, message);
+            }
+            ("events" | "pid" | "worker_processes" | "worker_rlimit_nofile" | "daemon" | "load_module", _) => {
+                document.unneeded(directive, "RockNet selects this itself");
+            }
+            ("map" | "geo" | "split_clients" | "limit_req_zone" | "limit_conn_zone" | "log_format", _) => {
+                document.skip_unknown(directive);
+            }
+            _ => shared.read(directive, &upstreams),
+        }
+    }
+    shared.finish();
+    globals(&mut document, &mut shared);
+    let mut hosts = Vec::new();
+    for block in servers {
+        hosts.push(server::translate(block, &shared, &upstreams, &mut document));
+    }
+    hosts::assemble(&mut document, hosts);
+    document
+}
+
+/// Moves the settings of `http` that are global in RockNet to the global tables.
+fn globals(document: &mut Document, shared: &mut Scope<'_>) {
+    document.notes.append(&mut shared.notes);
+    let settings = &mut shared.settings;
+    for (key, table, name) in [
+        ("limits.body_size", "limits", "body_size"),
+        ("log", "log", "access"),
+        ("error_log", "log", "errors"),
+        ("error_level", "log", "level"),
+    ] {
+        if let Some(setting) = settings.remove(key) {
+            document.table(table).set(name, setting.value, setting.line);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Translates `location` blocks to routes, redirects and rules.
+
+use crate::directive::Directive;
+use crate::document::{Notes, Site, restore};
+use crate::settings::Settings;
+use crate::value::Value;
+
+use super::action;
+use super::php;
+use super::place::{LocationMatch, Locations, matched, patterns, restricts};
+use super::response;
+use super::scope::{ConfigLevel, Scope};
+use super::try_files;
+use super::upstream::Upstreams;
+
+/// Translates the locations of a server. `server`: its scope, whose `proxy_…` directives the locations inherit.
+pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Scope<'_>, upstreams: &Upstreams) {
+    let base = site.settings.clone();
+    let mut root = Settings::default();
+    let mut routes: Vec<(String, Settings, usize)> = Vec::new();
+    let has_php = locations
+        .all
+        .iter()
+        .any(|location| php::php_address(location, upstreams).is_some());
+    for location in &locations.all {
+        let place = matched(location);
+        if matches!(place, LocationMatch::Named) {
+            continue;
+        }
+        if let LocationMatch::Expression(expression, _) = &place {
+            if expression.contains("\\.php") && location.children().iter().any(|d| d.is("fastcgi_pass")) {
+                php::translate(location, expression, site, upstreams);
+                continue;
+            }
+            if is_dotfiles(expression) && is_denied(location) {
+                site.unneeded(
+                    location,
+                    "names that begin with a dot are never served (404), except /.well-known",
+                );
+                continue;
+            }
+        }
+        let patterns = patterns(location, &place, site);
+        if patterns.is_empty() {
+            continue;
+        }
+        if matches!(place, LocationMatch::Expression(..)) && is_denied(location) {
+            // A rule is applied before routes, as nginx prefers expressions to prefixes.
+            let returned = location.children().iter().find(|d| d.is("return"));
+            let status = if returned.is_some_and(|d| d.argument(0) == "404") {
+                404
+            } else {
+                403
+            };
+            let keys = vec![("path", Value::texts(patterns)), ("respond", Value::Number(status))];
+            site.rule(location, keys);
+            continue;
+        }
+        let settings = one(location, &patterns, site, server, locations, upstreams);
+        for pattern in patterns {
+            if pattern == "/*" {
+                root.merge(settings.clone());
+            } else if !settings.is_empty() || !location.children().iter().any(|d| d.is("return")) {
+                routes.push((pattern, settings.clone(), location.line));
+            }
+        }
+    }
+    if has_php && !root.has("fallback") && !base.has("fallback") {
+        // With PHP, RockNet's default is a front controller, and nginx has none without `try_files`.
+        root.set("fallback", Value::Flag(false), site.line);
+    }
+    for (pattern, mut settings, line) in routes {
+        restore(&mut settings, &root, &base);
+        settings.cancel_inherited_lists(&base, line);
+        settings.cancel_inherited_lists(&root, line);
+        if settings.is_empty() {
+            continue;
+        }
+        let is_new = !site.has_route(&pattern);
+        let route = site.route(&pattern, line);
+        if is_new {
+            route.merge(settings);
+        } else {
+            let name = Directive::new("location", vec![pattern], line);
+            site.skip(&name, "a location with this path stands above");
+        }
+    }
+    site.settings.merge(root);
+    let only_fallback = site.settings.get("fallback") == Some(&Value::Flag(false)) && !has_php;
+    if only_fallback {
+        site.settings.remove("fallback");
+    }
+}
+
+/// Translates the directives of a location. Actions become rules and redirects of the site.
+fn one<'a>(
+    location: &'a Directive,
+    patterns: &[String],
+    site: &mut Site,
+    server: &Scope<'a>,
+    locations: &Locations<'a>,
+    upstreams: &Upstreams,
+) -> Settings {
+    let mut scope = Scope::new(ConfigLevel::Location);
+    let own_headers = location.children().iter().any(|d| d.is("proxy_set_header"));
+    let inherited = server
+        .proxy
+        .iter()
+        .filter(|d| !(own_headers && d.is("proxy_set_header")));
+    scope.proxy = inherited.copied().collect();
+    let is_root = patterns.iter().any(|pattern| pattern == "/*");
+    // `proxy_…` directives apply to `proxy_pass` wherever they stand.
+    let (passes, others): (Vec<_>, Vec<_>) = location.children().iter().partition(|d| d.name.ends_with("_pass"));
+    let inherited = scope.proxy.len();
+    for directive in others.into_iter().chain(passes) {
+        let words = directive.words();
+        match (directive.name.as_str(), &words[..]) {
+            ("return", _) => response::translate(directive, patterns, &mut scope, site, locations),
+            ("rewrite", _) => action::rewrite(directive, site, patterns.first().map(String::as_str)),
+            ("try_files", _) => try_files::translate(directive, &mut scope, &locations.named, upstreams),
+            ("alias", [folder]) => alias(directive, folder, patterns, &mut scope),
+            ("internal", []) if is_error_page(site, patterns) => {
+                scope.notes.skip(directive, "clients can request the page itself, too");
+            }
+            ("internal", []) => scope.settings.set("internal", Value::Flag(true), directive.line),
+            ("location", _) => {
+                let message = match restricts(directive) {
+                    true => "THIS RESTRICTS ACCESS: nested locations are not translated; write a route with `deny`",
+                    false => "nested locations are not translated: write a route of its own",
+                };
+                scope.notes.skip(directive, message);
+            }
+            ("if", _) => scope.notes.skip(
+                directive,
+                "write a rule, [[site.\"…\".rule]], with `path` and a condition",
+            ),
+            _ => scope.read(directive, upstreams),
+        }
+    }
+    scope.finish();
+    if scope.settings.has_map("headers") && server.settings_have_headers(site) {
+        scope.notes.differs(
+            location,
+            "the header fields of the site are added too; nginx drops them here",
+        );
+    }
+    if let Some(path) = scope.pass_path.take() {
+        strip(location, &path, patterns, &mut scope);
+    }
+    if scope.pass.is_none() && !is_root {
+        for directive in scope.proxy.iter().skip(inherited) {
+            scope.notes.push(crate::note::Note {
+                kind: crate::note::NoteKind::NotTranslated,
+                line: directive.line,
+                directive: directive.text(),
+                message: "the location has no `proxy_pass`".to_owned(),
+            });
+        }
+    }
+    site.notes.append(&mut scope.notes);
+    scope.settings
+}
+
+impl Scope<'_> {
+    /// Returns true if a site has header fields that its routes inherit.
+    fn settings_have_headers(&self, site: &Site) -> bool {
+        site.settings.has_map("headers") || self.settings.has_map("headers")
+    }
+}
+
+/// Translates the path of `proxy_pass`, which replaces the prefix of the location.
+fn strip(location: &Directive, path: &str, patterns: &[String], scope: &mut Scope<'_>) {
+    let prefix = patterns.iter().find_map(|pattern| pattern.strip_suffix("/*"));
+    match (prefix, path) {
+        (Some(""), "/") => {}
+        (Some(prefix), "/") => {
+            let Some(pass) = scope.pass else { return };
+            if let Some(value) = scope.settings.get("proxy").cloned() {
+                scope.settings.set("proxy", with_strip(value, prefix), pass.line);
+            }
+        }
+        (Some(prefix), path) if path.trim_end_matches('/') == prefix => {}
+        _ => {
+            let message =
+                "the path of `proxy_pass` is not added: RockNet forwards the path of the request, without `strip`";
+            scope.notes.skip(location, message);
+        }
+    }
+}
+
+/// Adds `strip` to the value of `proxy`.
+fn with_strip(value: Value, prefix: &str) -> Value {
+    let strip = ("strip".to_owned(), Value::text(prefix));
+    match value {
+        Value::Table(mut entries) => {
+            entries.push(strip);
+            Value::Table(entries)
+        }
+        servers => Value::Table(vec![("to".to_owned(), servers), strip]),
+    }
+}
+
+fn alias(directive: &Directive, folder: &str, patterns: &[String], scope: &mut Scope<'_>) {
+    let prefix = patterns
+        .iter()
+        .find_map(|pattern| pattern.strip_suffix("/*"))
+        .or(match patterns {
+            [exact] if !exact.contains('*') => Some(exact.as_str()),
+            _ => None,
+        });
+    let folder = folder.trim_end_matches('/');
+    match prefix
+        .filter(|prefix| !prefix.is_empty())
+        .and_then(|prefix| folder.strip_suffix(prefix))
+    {
+        // The whole path is looked up below the root, so the folder must end in the path of the location.
+        Some(root) if !folder.contains('$') => {
+            let root = if root.is_empty() { "/" } else { root };
+            scope.settings.set("root", Value::text(root), directive.line);
+        }
+        _ => {
+            scope.settings.close(directive.line);
+            let message = "the whole path is looked up below `root`: rename or link the folder so that it ends in the path \
+                 of the location, set `root` to its parent, and remove `deny`";
+            scope.notes.skip(directive, message);
+        }
+    }
+}
+
+/// Returns true for the expression of locations that protect names with a leading dot, such as `/\.ht`.
+fn is_dotfiles(expression: &str) -> bool {
+    let rest = expression.strip_prefix('^').unwrap_or(expression);
+    ["/\\.", "(^|/)\\.", "\\.ht", "/\\.(?!well-known)"]
+        .iter()
+        .any(|start| rest.starts_with(start))
+        && !rest.contains("\\.php")
+}
+
+/// Returns true if a location denies every request.
+fn is_denied(location: &Directive) -> bool {
+    let denies = |d: &Directive| {
+        d.is("deny") && d.argument(0) == "all" || d.is("return") && matches!(d.argument(0), "403" | "404" | "444")
+    };
+    let is_log = |d: &Directive| matches!(d.name.as_str(), "access_log" | "log_not_found");
+    location.children().iter().any(denies) && location.children().iter().all(|d| denies(d) || is_log(d))
+}
+
+fn is_error_page(site: &Site, patterns: &[String]) -> bool {
+    let mut errors = site
+        .settings
+        .in_order()
+        .into_iter()
+        .filter(|(key, _)| key.starts_with("errors."));
+    errors.any(|(_, setting)| matches!(&setting.value, Value::Text(page) if patterns.contains(page)))
+}

@@ -1,0 +1,390 @@
+//! Directives that are valid in `http`, `server` and `location`, translated to settings.
+
+use crate::directive::Directive;
+use crate::document::Notes;
+use crate::note::Note;
+use crate::settings::Settings;
+use crate::units;
+use crate::value::Value;
+
+use super::upstream::{self, Upstreams};
+
+/// Level of the configuration that a directive stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConfigLevel {
+    Http,
+    Server,
+    Location,
+}
+
+/// Settings of one level while its directives are read.
+pub(super) struct Scope<'a> {
+    level: ConfigLevel,
+    pub settings: Settings,
+    pub notes: Vec<Note>,
+    /// Value of `Strict-Transport-Security`, with its directive.
+    pub hsts: Option<(String, &'a Directive)>,
+    /// Directives `allow` and `deny`, in their order.
+    access: Vec<&'a Directive>,
+    /// Directives `proxy_…`, which apply to the `proxy_pass` of this level and below.
+    pub proxy: Vec<&'a Directive>,
+    pub pass: Option<&'a Directive>,
+    /// Path that replaces the prefix of the location in forwarded requests.
+    pub pass_path: Option<String>,
+    auth: (Option<&'a Directive>, Option<&'a Directive>),
+}
+
+impl<'a> Scope<'a> {
+    pub fn new(level: ConfigLevel) -> Scope<'a> {
+        Scope {
+            level,
+            settings: Settings::default(),
+            notes: Vec::new(),
+            hsts: None,
+            access: Vec::new(),
+            proxy: Vec::new(),
+            pass: None,
+            pass_path: None,
+            auth: (None, None),
+        }
+    }
+
+    /// Translates a directive, or notes that it is not translated.
+    pub fn read(&mut self, directive: &'a Directive, upstreams: &Upstreams) {
+        let line = directive.line;
+        let words = directive.words();
+        match (directive.name.as_str(), &words[..]) {
+            ("root", [folder]) if constant(folder).is_some() => {
+                self.settings.set("root", Value::text(*folder), line);
+                if !folder.starts_with('/') {
+                    let message = "the path is relative to the folder of the RockNet configuration";
+                    self.notes.differs(directive, message);
+                }
+            }
+            ("index", names) if !names.iter().any(|name| name.contains('$') || name.starts_with('/')) => {
+                self.settings.set("index", Value::texts(names.iter().copied()), line);
+            }
+            ("autoindex", ["on"]) => self.settings.set("browse", Value::Flag(true), line),
+            ("autoindex", ["off"]) if self.level == ConfigLevel::Location => {
+                self.settings.set("browse", Value::Flag(false), line);
+            }
+            ("client_max_body_size", [size]) => self.body_size(directive, size),
+            ("add_header", [name, value, rest @ ..]) => self.add_header(directive, name, value, rest),
+            ("expires", [time]) => self.expires(directive, time),
+            ("error_page", [_, ..]) => self.error_page(directive, &words),
+            ("access_log" | "error_log", _) => self.log(directive, &words),
+            ("auth_basic", [_]) => self.auth.0 = Some(directive),
+            ("auth_basic_user_file", [_]) => self.auth.1 = Some(directive),
+            ("allow" | "deny", [_]) => self.access.push(directive),
+            ("satisfy", ["all"]) => {}
+            ("satisfy" | "auth_request" | "auth_jwt" | "limit_except" | "secure_link" | "auth_digest", _) => {
+                self.settings.close(line);
+                let message = "this restriction has no counterpart, so `deny = \"all\"` closes the place; \
+                     write `allow` and `auth`: docs/access.md";
+                self.notes.skip(directive, message);
+            }
+            ("proxy_pass" | "grpc_pass" | "fastcgi_pass" | "uwsgi_pass" | "scgi_pass", [_]) => {
+                self.pass(directive, upstreams);
+            }
+            ("gzip" | "brotli", ["on"]) => {
+                self.notes
+                    .unneeded(directive, "compression (Brotli, Zstandard, gzip) is on by default");
+            }
+            ("gzip", ["off"]) => self.settings.set("compress", Value::Flag(false), line),
+            ("disable_symlinks", ["off"]) => self.settings.set("symlinks", Value::text("all"), line),
+            ("include", [file]) => self.include(directive, file),
+            (name, _) if name.starts_with("proxy_") => self.proxy.push(directive),
+            (name, _) if UNNEEDED.iter().any(|known| name == *known || is_prefix(known, name)) => {
+                self.notes.unneeded(directive, "RockNet selects this itself");
+            }
+            _ => self.notes.skip_unknown(directive),
+        }
+    }
+
+    fn body_size(&mut self, directive: &Directive, size: &str) {
+        let value = match size {
+            // 0 stands for no limit, which RockNet does not have.
+            "0" => Some("1024TiB".to_owned()),
+            size => units::size(size),
+        };
+        match value {
+            Some(size) => self
+                .settings
+                .set_entry("limits", "body_size", Value::Text(size), directive.line),
+            None => self.notes.skip(directive, "write `limits.body_size`"),
+        }
+    }
+
+    fn add_header(&mut self, directive: &'a Directive, name: &str, value: &str, rest: &[&str]) {
+        if value.contains('$') {
+            return self.notes.skip(directive, "header fields have constant values");
+        }
+        if name.eq_ignore_ascii_case("strict-transport-security") && self.level != ConfigLevel::Location {
+            self.hsts = Some((value.to_owned(), directive));
+            return;
+        }
+        if rest != ["always"] {
+            let message = "`headers` apply to responses of every status, as with `always`";
+            self.notes.differs(directive, message);
+        }
+        self.settings
+            .set_entry("headers", name, Value::text(value), directive.line);
+    }
+
+    fn expires(&mut self, directive: &Directive, time: &str) {
+        let value = match time {
+            "off" => return,
+            "max" => "max-age=315360000".to_owned(),
+            "epoch" => "no-cache".to_owned(),
+            time if time.starts_with('-') => "no-cache".to_owned(),
+            time => match units::seconds(time) {
+                Some(seconds) => format!("max-age={seconds}"),
+                None => return self.notes.skip(directive, "write `headers` with Cache-Control"),
+            },
+        };
+        self.settings
+            .set_entry("headers", "Cache-Control", Value::Text(value), directive.line);
+    }
+
+    fn error_page(&mut self, directive: &Directive, words: &[&str]) {
+        let Some((page, statuses)) = words.split_last() else {
+            return;
+        };
+        let is_plain = statuses.iter().all(|status| status.parse::<u16>().is_ok());
+        if statuses.is_empty() || !is_plain || !page.starts_with('/') || page.contains(['$', '?']) {
+            let message = "`errors` takes statuses with paths of this site, and keeps the status";
+            return self.notes.skip(directive, message);
+        }
+        for status in statuses {
+            self.settings
+                .set_entry("errors", status, Value::text(*page), directive.line);
+        }
+    }
+
+    fn log(&mut self, directive: &Directive, words: &[&str]) {
+        let line = directive.line;
+        if self.level == ConfigLevel::Location {
+            return self
+                .notes
+                .skip(directive, "logs belong to a site or to the whole server");
+        }
+        let Some((file, rest)) = words.split_first() else {
+            return;
+        };
+        let target = match *file {
+            "/dev/stdout" => "stdout",
+            "/dev/stderr" | "stderr" => "stderr",
+            file => file,
+        };
+        if target.contains('$') || target.starts_with("syslog:") {
+            return self.notes.skip(
+                directive,
+                "logs are written to a file, \"stdout\" or \"stderr\": docs/logs.md",
+            );
+        }
+        if directive.is("error_log") {
+            self.settings.set("error_log", Value::text(target), line);
+            let level = match rest.first().copied().unwrap_or("error") {
+                "debug" => "debug",
+                "info" | "notice" => "info",
+                "warn" => "warn",
+                _ => "error",
+            };
+            self.settings.set("error_level", Value::text(level), line);
+            return;
+        }
+        if rest.iter().any(|word| !matches!(*word, "combined" | "main")) {
+            let message = "the format of lines is `combined`, `common` or `json`: `log.format`";
+            self.notes.differs(directive, message);
+        }
+        self.settings.set("log", Value::text(target), line);
+    }
+
+    fn include(&mut self, directive: &Directive, file: &str) {
+        const COVERED: [&str; 6] = [
+            "mime.types",
+            "fastcgi_params",
+            "fastcgi.conf",
+            "fastcgi-php.conf",
+            "options-ssl-nginx.conf",
+            "proxy_params",
+        ];
+        if COVERED.iter().any(|known| file.ends_with(known)) {
+            self.notes.unneeded(directive, "RockNet selects these settings itself");
+        } else {
+            let message = "included files are not read: run `rocknet import nginx` on them";
+            self.notes.skip(directive, message);
+        }
+    }
+
+    fn pass(&mut self, directive: &'a Directive, upstreams: &Upstreams) {
+        let line = directive.line;
+        self.pass = Some(directive);
+        let address = directive.argument(0);
+        let message = "the address has variables: write a route with a constant address";
+        match directive.name.as_str() {
+            "proxy_pass" | "grpc_pass" => {
+                let url = address.replace("grpc://", "http://").replace("grpcs://", "https://");
+                let Some(mut target) = upstream::target(&url, upstreams) else {
+                    return self.notes.skip(directive, message);
+                };
+                let own: Vec<_> = self.proxy.clone();
+                upstream::settings(&own, &mut target, directive, &mut self.notes);
+                if directive.is("grpc_pass") {
+                    for server in &mut target.proxy.servers {
+                        server.url = server.url.replace("http://", "h2c://");
+                    }
+                    target.proxy.set("http2", Value::Flag(true));
+                }
+                self.pass_path = target.path;
+                self.settings.set("proxy", target.proxy.value(), line);
+            }
+            name => {
+                let key = match name {
+                    "fastcgi_pass" => "fastcgi",
+                    "uwsgi_pass" => "uwsgi",
+                    _ => "scgi",
+                };
+                if address.contains('$') {
+                    return self.notes.skip(directive, message);
+                }
+                let addresses: Vec<String> = match upstreams.get(address) {
+                    Some(group) => group.servers.iter().map(|server| server.url.clone()).collect(),
+                    None => vec![address.to_owned()],
+                };
+                let addresses = addresses.into_iter().map(|address| match address.contains(':') {
+                    true => address,
+                    false => format!("{address}:9000"),
+                });
+                self.settings.set(key, Value::texts(addresses), line);
+            }
+        }
+    }
+
+    /// Translates the directives whose meaning depends on others: access and authentication.
+    pub fn finish(&mut self) {
+        self.finish_access();
+        let (realm, file) = self.auth;
+        match (realm, file) {
+            (Some(realm), _) if realm.argument(0) == "off" => {
+                if self.level == ConfigLevel::Location {
+                    self.settings.set("auth", Value::Flag(false), realm.line);
+                }
+            }
+            (Some(realm), Some(file)) if constant(file.argument(0)).is_some() => {
+                let auth = vec![
+                    ("realm".to_owned(), Value::text(realm.argument(0))),
+                    ("file".to_owned(), Value::text(file.argument(0))),
+                ];
+                self.settings.set("auth", Value::Table(auth), realm.line);
+                let message =
+                    "hashes of the file must be bcrypt, SHA-crypt, apr1 or argon2: `rocknet check` reports others";
+                self.notes.differs(file, message);
+            }
+            (Some(directive), _) | (None, Some(directive)) => {
+                self.settings.close(directive.line);
+                let message = "`auth_basic` and a constant `auth_basic_user_file` must stand together, so \
+                     `deny = \"all\"` closes the place: write `auth`";
+                self.notes.skip(directive, message);
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Translates `allow` and `deny`. nginx applies the first that matches, RockNet applies all `deny` first.
+    fn finish_access(&mut self) {
+        let Some(first) = self.access.first() else { return };
+        let line = first.line;
+        let address = |d: &&Directive| {
+            if d.argument(0) == "unix:" {
+                "unix".to_owned()
+            } else {
+                d.argument(0).to_owned()
+            }
+        };
+        let last = self.access.iter().position(|d| d.argument(0) == "all");
+        let (specific, all) = match last {
+            Some(at) => (&self.access[..at], Some(self.access[at])),
+            None => (&self.access[..], None),
+        };
+        let allow: Vec<String> = specific.iter().filter(|d| d.is("allow")).map(address).collect();
+        let deny: Vec<String> = specific.iter().filter(|d| d.is("deny")).map(address).collect();
+        let is_closed = all.is_some_and(|all| all.is("deny"));
+        let denies_first = specific.iter().skip_while(|d| d.is("deny")).all(|d| d.is("allow"));
+        match (is_closed, allow.is_empty(), deny.is_empty()) {
+            (true, true, _) => self.settings.close(line),
+            (true, false, true) => self.settings.set("allow", Value::texts(allow), line),
+            (true, false, false) if denies_first => {
+                self.settings.set("allow", Value::texts(allow), line);
+                self.settings.set("deny", Value::texts(deny), line);
+            }
+            (false, true, false) => self.settings.set("deny", Value::texts(deny), line),
+            (false, _, true) => self.settings.set("allow", Value::text("all"), line),
+            (false, false, false) if denies_first => self.settings.set("deny", Value::texts(deny), line),
+            _ => {
+                self.settings.close(line);
+                let message = "an `allow` before a `deny` is an exception, which RockNet does not have, so \
+                     `deny = \"all\"` closes the place";
+                self.notes.skip(first, message);
+            }
+        }
+    }
+}
+
+/// Adds the settings that a server inherits. Header fields are inherited if the server has none of its own.
+pub(super) fn inherit(settings: &mut Settings, shared: &Settings) {
+    let has_headers = settings.has_map("headers");
+    for (key, setting) in shared.in_order() {
+        if !(has_headers && key.starts_with("headers.")) {
+            settings.set_default(key, setting.value.clone(), setting.line);
+        }
+    }
+}
+
+/// Returns a text value without variables; `None` if it has some.
+pub(super) fn constant(text: &str) -> Option<Value> {
+    (!text.contains('$')).then(|| Value::text(text))
+}
+
+/// Returns true if a known word is a prefix, written with a final `*`, of a name.
+fn is_prefix(known: &str, name: &str) -> bool {
+    known.strip_suffix('*').is_some_and(|prefix| name.starts_with(prefix))
+}
+
+/// Directives that RockNet does not need. A final `*` stands for any ending.
+const UNNEEDED: [&str; 34] = [
+    "sendfile*",
+    "tcp_nopush",
+    "tcp_nodelay",
+    "keepalive_*",
+    "types_hash_*",
+    "server_names_hash_*",
+    "gzip_*",
+    "brotli_*",
+    "default_type",
+    "charset",
+    "etag",
+    "aio*",
+    "directio*",
+    "open_file_cache*",
+    "log_not_found",
+    "server_tokens",
+    "types",
+    "ssl_ciphers",
+    "ssl_prefer_server_ciphers",
+    "ssl_session_*",
+    "ssl_dhparam",
+    "ssl_ecdh_curve",
+    "ssl_stapling*",
+    "ssl_trusted_certificate",
+    "ssl_buffer_size",
+    "http2*",
+    "reset_timedout_*",
+    "fastcgi_split_path_info",
+    "fastcgi_index",
+    "fastcgi_buffer*",
+    "fastcgi_intercept_errors",
+    "output_buffers",
+    "ssl_protocols",
+    "variables_hash_*",
+];

@@ -1,0 +1,325 @@
+//! Translates a `server` block to a host.
+
+use crate::directive::Directive;
+use crate::document::{Document, Notes};
+use crate::hosts::{HostDraft, HostListener};
+use crate::units;
+use crate::value::Value;
+
+use super::action::{self, IfAction, ReturnAction};
+use super::location;
+use super::place::Locations;
+use super::scope::{ConfigLevel, Scope, constant, inherit};
+use super::try_files;
+use super::upstream::Upstreams;
+
+/// Translates a `server` block. `shared`: settings of `http`.
+pub(super) fn translate(
+    block: &Directive,
+    shared: &Scope<'_>,
+    upstreams: &Upstreams,
+    document: &mut Document,
+) -> HostDraft {
+    let mut host = HostDraft {
+        directive: block.text(),
+        ..HostDraft::default()
+    };
+    host.site.line = block.line;
+    let mut scope = Scope::new(ConfigLevel::Server);
+    scope.proxy.clone_from(&shared.proxy);
+    scope.hsts.clone_from(&shared.hsts);
+    let locations = Locations::collect(block);
+    let mut tls = TlsDraft::default();
+    let mut returned = None;
+    let mut certbot = Vec::new();
+    for directive in block.children() {
+        let words = directive.words();
+        match (directive.name.as_str(), &words[..]) {
+            ("location", _) => {}
+            ("listen", [address, parameters @ ..]) => listen(directive, address, parameters, &mut host),
+            ("server_name", names) => names.iter().for_each(|name| server_name(directive, name, &mut host)),
+            ("ssl", ["on"]) => tls.all = true,
+            ("return", _) => returned = Some(directive),
+            ("rewrite", _) => action::rewrite(directive, &mut host.site, None),
+            ("if", _) => match action::condition(directive) {
+                Some(IfAction::Https(Some(name))) => certbot.push((directive, name)),
+                Some(IfAction::Https(None)) => {
+                    tls.redirects = true;
+                    scope
+                        .notes
+                        .unneeded(directive, "sites with TLS redirect from http:// by themselves (308)");
+                }
+                Some(action) => if_action(directive, action, &mut host, &mut scope),
+                None => scope.notes.skip(
+                    directive,
+                    "write a rule, [[site.\"…\".rule]], with `host`, `header` or `method`",
+                ),
+            },
+            ("try_files", _) => try_files::translate(directive, &mut scope, &locations.named, upstreams),
+            (name, _) if name.starts_with("ssl_") && tls.read(directive) => {}
+            _ => scope.read(directive, upstreams),
+        }
+    }
+    scope.finish();
+    inherit(&mut scope.settings, &shared.settings);
+    errors_to(document, &mut scope);
+    hsts(&scope, &mut tls, &mut host);
+    if tls.all {
+        host.listeners = host
+            .listeners
+            .iter()
+            .cloned()
+            .map(|l| HostListener { tls: true, ..l })
+            .collect();
+    }
+    host.tls = tls.keys();
+    host.site.settings.merge(std::mem::take(&mut scope.settings));
+    host.site.notes.append(&mut scope.notes);
+    location::translate(&locations, &mut host.site, &scope, upstreams);
+    if !certbot.is_empty() {
+        https_by_certbot(&certbot, returned, &mut host);
+    } else if let Some(directive) = returned {
+        return_from_server(directive, &mut host);
+    }
+    host
+}
+
+/// Translates the redirects of certbot: an `if` for each name, then `return 404`.
+fn https_by_certbot(certbot: &[(&Directive, &str)], returned: Option<&Directive>, host: &mut HostDraft) {
+    host.https_redirect = Some(String::new());
+    let covers_all = host
+        .names
+        .iter()
+        .all(|name| certbot.iter().any(|(_, covered)| covered == name));
+    if !covers_all {
+        let message = "every name of the server is redirected to HTTPS, not only this one";
+        host.site.differs(certbot[0].0, message);
+    }
+    if let Some(directive) = returned {
+        host.site
+            .unneeded(directive, "names without a site get 404 by themselves");
+    }
+}
+
+fn return_from_server(directive: &Directive, host: &mut HostDraft) {
+    match action::parse(directive) {
+        Some(ReturnAction::Https(target)) if !host.is_tls() => host.https_redirect = Some(target),
+        Some(ReturnAction::Https(target)) if !target.is_empty() => {
+            let target = format!("https://{target}/{{*}}");
+            host.site.redirect("/*", &target, 301, directive.line);
+        }
+        Some(ReturnAction::Redirect { target, status }) => {
+            if !target.contains("{*}") {
+                host.site
+                    .differs(directive, "RockNet adds the query of the request to the target");
+            }
+            host.site.redirect("/*", &target, status, directive.line);
+        }
+        Some(ReturnAction::Respond { status: 444, .. }) => {
+            host.site.settings.close(directive.line);
+            host.site.differs(
+                directive,
+                "clients get 403; RockNet does not close connections without a response",
+            );
+        }
+        Some(ReturnAction::Respond { status, body }) if !(300..400).contains(&status) => {
+            let mut keys = vec![("respond", Value::Number(status))];
+            keys.extend(body.map(|body| ("body", Value::Text(body))));
+            host.site.rule(directive, keys);
+        }
+        _ => host.site.skip(
+            directive,
+            "write a rule, [[site.\"…\".rule]], with `redirect` or `respond`",
+        ),
+    }
+}
+
+fn if_action<'a>(directive: &'a Directive, action: IfAction<'a>, host: &mut HostDraft, scope: &mut Scope<'a>) {
+    match action {
+        IfAction::Https(_) => {}
+        IfAction::RedirectHost {
+            host: name,
+            target,
+            status,
+        } => {
+            let keys = vec![
+                ("host", Value::text(name)),
+                ("redirect", Value::Text(target)),
+                ("status", Value::Number(status)),
+            ];
+            host.site.rule(directive, keys);
+        }
+        IfAction::Respond { condition, status } if !(300..400).contains(&status) && status != 444 => {
+            host.site
+                .rule(directive, vec![condition, ("respond", Value::Number(status))]);
+        }
+        IfAction::Respond { condition, .. } => {
+            host.site
+                .rule(directive, vec![condition, ("respond", Value::Number(403))]);
+            scope.notes.differs(
+                directive,
+                "clients get 403; RockNet does not close connections without a response",
+            );
+        }
+        IfAction::Front(rewrite) => {
+            scope.settings.set("fallback", Value::text("/index.php"), rewrite.line);
+            let message = "`fallback` keeps the query of the request; the script reads the path from REQUEST_URI";
+            scope.notes.differs(rewrite, message);
+        }
+    }
+}
+
+/// Moves the error log of a server to the global table, because RockNet has one error log.
+fn errors_to(document: &mut Document, scope: &mut Scope<'_>) {
+    let (file, level) = (scope.settings.remove("error_log"), scope.settings.remove("error_level"));
+    let (Some(file), Some(level)) = (file, level) else {
+        return;
+    };
+    let log = document.table("log");
+    let directive = Directive::new("error_log", Vec::new(), file.line);
+    if log.has("errors") {
+        scope
+            .notes
+            .skip(&directive, "the whole server has one error log: `log.errors`");
+    } else {
+        log.set("errors", file.value, file.line);
+        log.set("level", level.value, level.line);
+        scope
+            .notes
+            .differs(&directive, "the error log is that of the whole server");
+    }
+}
+
+fn hsts(scope: &Scope<'_>, tls: &mut TlsDraft, host: &mut HostDraft) {
+    let value = match &scope.hsts {
+        Some((value, directive)) => match units::hsts(value) {
+            Some((age, has_more)) => {
+                if has_more {
+                    host.site.differs(
+                        directive,
+                        "only `max-age` is sent, without includeSubDomains and preload",
+                    );
+                }
+                units::duration(age)
+            }
+            None => return host.site.skip(directive, "write `tls.hsts`"),
+        },
+        // RockNet sends the field by default, and browsers would remember it.
+        None => "0s".to_owned(),
+    };
+    tls.rest.push(("hsts".to_owned(), Value::Text(value)));
+}
+
+fn server_name(directive: &Directive, name: &str, host: &mut HostDraft) {
+    match name {
+        "_" | "" => {}
+        name if name.starts_with('~') || name.contains('$') || name.ends_with(".*") => {
+            host.site
+                .skip(directive, "names are exact, or begin with `*.`: list them in `aliases`");
+        }
+        name => {
+            let lower = name.to_ascii_lowercase();
+            let names = match lower.strip_prefix('.') {
+                Some(base) => vec![base.to_owned(), format!("*.{base}")],
+                None => vec![lower],
+            };
+            for name in names {
+                if !host.names.contains(&name) {
+                    host.names.push(name);
+                }
+            }
+        }
+    }
+}
+
+fn listen(directive: &Directive, address: &str, parameters: &[&str], host: &mut HostDraft) {
+    let tls = parameters.contains(&"ssl");
+    for parameter in parameters {
+        match *parameter {
+            "ssl" | "default_server" | "default" | "http2" | "quic" | "reuseport" | "deferred" => {}
+            "proxy_protocol" => host.site.skip(
+                directive,
+                "write `proxy_protocol` with the addresses of the proxies in [server]",
+            ),
+            other if other.starts_with("ipv6only=") || other.starts_with("backlog=") => {}
+            other => host
+                .site
+                .skip(directive, &format!("the parameter `{other}` has no counterpart")),
+        }
+    }
+    if parameters.contains(&"default_server") && !host.names.is_empty() {
+        let message = "only [site.default] serves names that no other site has";
+        host.site.differs(directive, message);
+    }
+    if let Some(path) = address.strip_prefix("unix:") {
+        host.listeners.insert(HostListener {
+            address: path.to_owned(),
+            port: 0,
+            tls,
+        });
+        return;
+    }
+    let (address, port) = match address.rsplit_once(':') {
+        Some((address, port)) if !port.contains(']') => (address, port),
+        _ if address.bytes().all(|b| b.is_ascii_digit()) => ("", address),
+        _ => (address, "80"),
+    };
+    let Ok(port) = port.parse::<u16>() else {
+        return host.site.skip(directive, "the port is not a number");
+    };
+    let address = match address {
+        "*" | "0.0.0.0" | "[::]" => "",
+        "localhost" => "127.0.0.1",
+        address => address,
+    };
+    // QUIC has a listener of its own in nginx; RockNet opens the UDP port of each port with TLS.
+    let tls = tls || parameters.contains(&"quic");
+    host.listeners.insert(HostListener {
+        address: address.to_owned(),
+        port,
+        tls,
+    });
+}
+
+/// Directives `ssl_…` of a server.
+#[derive(Default)]
+struct TlsDraft {
+    certificates: Vec<String>,
+    keys: Vec<String>,
+    rest: Vec<(String, Value)>,
+    all: bool,
+    /// True if requests without TLS are redirected.
+    redirects: bool,
+}
+
+impl TlsDraft {
+    /// Reads a directive. Returns false if it does not concern the certificate, the version or client certificates.
+    fn read(&mut self, directive: &Directive) -> bool {
+        let words = directive.words();
+        match (directive.name.as_str(), &words[..]) {
+            ("ssl_certificate", [file]) if constant(file).is_some() => self.certificates.push((*file).to_owned()),
+            ("ssl_certificate_key", [file]) if constant(file).is_some() => self.keys.push((*file).to_owned()),
+            ("ssl_protocols", ["TLSv1.3"]) => self.rest.push(("min".to_owned(), Value::text("1.3"))),
+            ("ssl_client_certificate", [file]) => self.rest.push(("client_ca".to_owned(), Value::text(*file))),
+            ("ssl_verify_client", ["on"]) => {}
+            ("ssl_verify_client", ["optional"]) => self.rest.push(("client".to_owned(), Value::text("optional"))),
+            _ => return false,
+        }
+        true
+    }
+
+    fn keys(self) -> Vec<(String, Value)> {
+        let mut keys = Vec::new();
+        if !self.certificates.is_empty() {
+            keys.push(("cert".to_owned(), Value::texts(self.certificates)));
+            if !self.keys.is_empty() {
+                keys.push(("key".to_owned(), Value::texts(self.keys)));
+            }
+        }
+        keys.extend(self.rest);
+        if !self.redirects {
+            keys.push(("redirect".to_owned(), Value::Flag(false)));
+        }
+        keys
+    }
+}

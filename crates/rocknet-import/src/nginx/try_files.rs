@@ -1,0 +1,99 @@
+//! Translates `try_files`: static files, front controllers, single-page apps, and named locations.
+
+use std::collections::HashMap;
+
+use crate::directive::Directive;
+use crate::document::Notes;
+use crate::value::Value;
+
+use super::scope::Scope;
+use super::upstream::Upstreams;
+
+/// Named locations by name, such as `@app`.
+pub(super) type NamedLocations<'a> = HashMap<&'a str, &'a Directive>;
+
+/// Translates `try_files` to `try` and `fallback`.
+pub(super) fn translate<'a>(
+    directive: &'a Directive,
+    scope: &mut Scope<'a>,
+    named: &NamedLocations<'a>,
+    upstreams: &Upstreams,
+) {
+    let line = directive.line;
+    let words = directive.words();
+    let Some((last, tried)) = words.split_last() else {
+        return;
+    };
+    let mut paths = Vec::new();
+    for path in tried {
+        match *path {
+            "$uri" => paths.push("{path}".to_owned()),
+            "$uri/" => {}
+            path if path.starts_with("$uri") && !path["$uri".len()..].contains('$') => {
+                paths.push(format!("{{path}}{}", &path["$uri".len()..]));
+            }
+            path if path.starts_with('/') && !path.contains('$') => paths.push(path.to_owned()),
+            _ => return scope.notes.skip(directive, "write `try` and `fallback`"),
+        }
+    }
+    if paths.iter().any(|path| path != "{path}") {
+        scope
+            .settings
+            .set("try", Value::List(paths.into_iter().map(Value::Text).collect()), line);
+    }
+    let (path, query) = last.split_once(['?', '$']).unwrap_or((last, ""));
+    match *last {
+        "=404" => scope.settings.set("fallback", Value::Flag(false), line),
+        name if name.starts_with('@') => named_location(directive, name, scope, named, upstreams),
+        _ if path.starts_with('/') => {
+            scope.settings.set("fallback", Value::text(path), line);
+            let keeps_query = ["", "$args", "$query_string", "is_args$args", "is_args$query_string"].contains(&query);
+            let is_script = path.ends_with(".php");
+            if !keeps_query || !is_script && !query.is_empty() {
+                let message = "`fallback` keeps the query of the request; the script reads the path from REQUEST_URI";
+                scope.notes.differs(directive, message);
+            }
+        }
+        _ => scope
+            .notes
+            .skip(directive, "write `fallback`, or a rule with `respond`"),
+    }
+}
+
+/// Translates a named location as the last argument.
+fn named_location<'a>(
+    directive: &'a Directive,
+    name: &str,
+    scope: &mut Scope<'a>,
+    named: &NamedLocations<'a>,
+    upstreams: &Upstreams,
+) {
+    let Some(location) = named.get(name) else {
+        return scope.notes.skip(directive, "there is no such location in this file");
+    };
+    let mut has_pass = false;
+    for inner in location.children() {
+        let is_front = inner.is("rewrite") && inner.argument(1).starts_with("/index.php");
+        if is_front {
+            scope.settings.set("fallback", Value::text("/index.php"), inner.line);
+            let message = "`fallback` keeps the query of the request; the script reads the path from REQUEST_URI";
+            scope.notes.differs(inner, message);
+            continue;
+        }
+        has_pass |= inner.name.ends_with("_pass");
+        if inner.name.starts_with("proxy_") && inner.name != "proxy_pass" {
+            scope.read(inner, upstreams);
+        }
+    }
+    for inner in location.children() {
+        let is_done = inner.is("rewrite") || inner.name.starts_with("proxy_") && inner.name != "proxy_pass";
+        if !is_done {
+            scope.read(inner, upstreams);
+        }
+    }
+    if has_pass {
+        let message = "every request goes to the application: RockNet does not look for a file first; write a route \
+             with `proxy = false` and `root` for each folder of files";
+        scope.notes.differs(directive, message);
+    }
+}

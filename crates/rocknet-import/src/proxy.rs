@@ -1,0 +1,90 @@
+//! Settings of a proxy: servers, policy and header fields, and their form in TOML.
+
+use std::collections::BTreeMap;
+
+use crate::value::Value;
+
+/// Server of a proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProxyServer {
+    pub url: String,
+    pub weight: u64,
+    pub backup: bool,
+    pub drain: bool,
+}
+
+impl ProxyServer {
+    pub fn new(url: impl Into<String>) -> ProxyServer {
+        ProxyServer {
+            url: url.into(),
+            weight: 1,
+            backup: false,
+            drain: false,
+        }
+    }
+
+    fn value(&self) -> Value {
+        if self.weight == 1 && !self.backup && !self.drain {
+            return Value::text(&self.url);
+        }
+        let mut entries = vec![("url".to_owned(), Value::text(&self.url))];
+        if self.weight != 1 {
+            entries.push(("weight".to_owned(), Value::Number(self.weight)));
+        }
+        for (key, flag) in [("backup", self.backup), ("drain", self.drain)] {
+            if flag {
+                entries.push((key.to_owned(), Value::Flag(true)));
+            }
+        }
+        Value::Table(entries)
+    }
+}
+
+/// Settings of a proxy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ProxySettings {
+    pub servers: Vec<ProxyServer>,
+    /// Keys other than `to`, `headers` and `health`, in the order in which they are written.
+    pub keys: Vec<(&'static str, Value)>,
+    pub headers: BTreeMap<String, String>,
+    pub health: Vec<(&'static str, Value)>,
+}
+
+impl ProxySettings {
+    /// Sets a key; an earlier value is replaced.
+    pub fn set(&mut self, key: &'static str, value: Value) {
+        self.keys.retain(|(known, _)| *known != key);
+        self.keys.push((key, value));
+    }
+
+    /// Returns the value of the key `proxy`.
+    pub fn value(&self) -> Value {
+        let servers = Value::one_or_list(self.servers.iter().map(ProxyServer::value).collect());
+        let is_short = self.keys.is_empty() && self.headers.is_empty() && self.health.is_empty();
+        // A single server with a weight or role is a table, which the short form does not accept.
+        if is_short
+            && self
+                .servers
+                .iter()
+                .all(|server| matches!(server.value(), Value::Text(_)))
+        {
+            return servers;
+        }
+        let mut entries = vec![("to".to_owned(), servers)];
+        entries.extend(self.keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+        if !self.headers.is_empty() {
+            let fields = self.headers.iter();
+            let fields = fields.map(|(name, value)| (name.clone(), Value::text(value))).collect();
+            entries.push(("headers".to_owned(), Value::Table(fields)));
+        }
+        match &self.health[..] {
+            [] => {}
+            [("path", path)] => entries.push(("health".to_owned(), path.clone())),
+            health => {
+                let keys = health.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
+                entries.push(("health".to_owned(), Value::Table(keys.collect())));
+            }
+        }
+        Value::Table(entries)
+    }
+}

@@ -1,0 +1,243 @@
+//! Patterns of RockNet from regular expressions of other servers, for the forms that both can express.
+
+/// Maximum number of patterns of one expression.
+const MAX_PATTERNS: usize = 64;
+
+/// Patterns that match the same paths as an expression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PathPatterns {
+    pub patterns: Vec<String>,
+    /// Difference between the paths that the patterns and the expression match.
+    pub difference: Option<&'static str>,
+}
+
+/// Returns the patterns of a regular expression; `None` if patterns cannot express it.
+pub(crate) fn patterns(expression: &str) -> Option<PathPatterns> {
+    let (anchored, rest) = match expression.strip_prefix('^') {
+        Some(rest) => (true, rest),
+        None => (false, expression),
+    };
+    let ends = rest.ends_with('$') && !rest.ends_with("\\$");
+    let rest = if ends { &rest[..rest.len() - 1] } else { rest };
+    // `.*` at an end without anchor changes nothing, and `(/.*)?$` stands for a folder with all below.
+    let (rest, ends) = match rest.strip_suffix(".*").or_else(|| rest.strip_suffix("(.*)")) {
+        Some(rest) if !rest.ends_with('\\') => (rest, false),
+        _ => (rest, ends),
+    };
+    let (rest, folder) = match rest.strip_suffix("(/|$)").or_else(|| rest.strip_suffix("(?:/|$)")) {
+        Some(rest) => (rest, true),
+        None => (rest, false),
+    };
+    // `/(a|b)/.*\.php$`: files with an ending in folders, at any depth.
+    if !anchored
+        && ends
+        && let Some((folder, ending)) = rest.split_once("/.*")
+    {
+        return in_folders(folder, ending);
+    }
+    let texts = expand(rest)?;
+    let mut all = Vec::new();
+    let mut difference = None;
+    for text in texts {
+        match (anchored, ends) {
+            _ if text.matches('*').count() > 8 || text.contains("**") => return None,
+            (true, true) if text.starts_with('/') => all.push(text),
+            (true, false) if folder && text.starts_with('/') => {
+                all.push(text.clone());
+                all.push(format!("{text}/*"));
+            }
+            (true, false) if text.ends_with('/') && text.starts_with('/') => all.push(format!("{text}*")),
+            // A prefix that ends within a name, such as `^/api`.
+            (true, false) if text.starts_with('/') => {
+                difference = Some("the expression also matched names that only begin with the path");
+                all.push(text.clone());
+                all.push(format!("{text}/*"));
+            }
+            (false, true) if !text.is_empty() && !text.starts_with('*') => all.push(format!("*{text}")),
+            _ => return None,
+        }
+    }
+    (!all.is_empty() && all.len() <= MAX_PATTERNS).then_some(PathPatterns {
+        patterns: all,
+        difference,
+    })
+}
+
+fn in_folders(folder: &str, ending: &str) -> Option<PathPatterns> {
+    let (folders, endings) = (expand(folder)?, expand(ending)?);
+    let is_plain = |text: &String| !text.contains('*');
+    let is_folder = |text: &String| text.starts_with('/') && text.len() > 1;
+    let count = folders.len() * endings.len();
+    if !folders.iter().chain(&endings).all(is_plain) || !folders.iter().all(is_folder) || count > MAX_PATTERNS {
+        return None;
+    }
+    let pairs = folders
+        .iter()
+        .flat_map(|folder| endings.iter().map(move |ending| (folder, ending)));
+    Some(PathPatterns {
+        patterns: pairs.map(|(folder, ending)| format!("*{folder}/*{ending}")).collect(),
+        difference: Some("the pattern matches files directly in the folder, and not in folders below it"),
+    })
+}
+
+/// Expands literals, escapes, groups of alternatives, optional parts and `[^/]+` to texts with `*`.
+fn expand(expression: &str) -> Option<Vec<String>> {
+    let chars: Vec<char> = expression.chars().collect();
+    let mut all = vec![String::new()];
+    let mut at = 0;
+    while at < chars.len() {
+        let (parts, mut next) = match chars[at] {
+            '(' => {
+                let close = at + chars[at..].iter().position(|c| *c == ')')?;
+                let mut inner: String = chars[at + 1..close].iter().collect();
+                if let Some(rest) = inner.strip_prefix("?:") {
+                    inner = rest.to_owned();
+                }
+                let parts: Option<Vec<Vec<String>>> = inner.split('|').map(expand).collect();
+                (parts?.concat(), close + 1)
+            }
+            '[' => {
+                let close = at + chars[at..].iter().position(|c| *c == ']')?;
+                let class: String = chars[at..=close].iter().collect();
+                if class != "[^/]" || !matches!(chars.get(close + 1), Some('+' | '*')) {
+                    return None;
+                }
+                (vec!["*".to_owned()], close + 2)
+            }
+            '\\' => {
+                let c = *chars.get(at + 1)?;
+                if c.is_ascii_alphanumeric() {
+                    return None;
+                }
+                (vec![c.to_string()], at + 2)
+            }
+            '.' | '*' | '+' | '?' | '{' | '}' | '|' | '^' | '$' | ')' | ']' => return None,
+            c => (vec![c.to_string()], at + 1),
+        };
+        let mut parts = parts;
+        if chars.get(next) == Some(&'?') {
+            parts.push(String::new());
+            next += 1;
+        } else if matches!(chars.get(next), Some('*' | '+' | '{')) {
+            return None;
+        }
+        if all.len() * parts.len() > MAX_PATTERNS {
+            return None;
+        }
+        all = all
+            .iter()
+            .flat_map(|text| parts.iter().map(move |part| format!("{text}{part}")))
+            .collect();
+        at = next;
+    }
+    Some(all)
+}
+
+/// Returns patterns and target of a rewrite or redirect by a regular expression. `{*}` in the target stands for the
+/// group of the expression.
+pub(crate) fn rewrite(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
+    let end_capture = ["(.*)$", "(.*)", "(.+)$"];
+    let captured = end_capture.iter().find_map(|end| expression.strip_suffix(end));
+    let groups = replacement.matches('$').count();
+    if groups == 0 {
+        let patterns = match expression {
+            "^" | ".*" | "^.*$" | "(.*)" | "^(.*)$" | "^/" | "^(.*)" | "^/.*$" | "^/(.*)$" | "^.*" => {
+                vec!["/*".to_owned()]
+            }
+            _ => {
+                patterns(expression)
+                    .filter(|found| found.difference.is_none())?
+                    .patterns
+            }
+        };
+        return (!replacement.contains('%')).then(|| (patterns, replacement.to_owned()));
+    }
+    let start = captured?.strip_prefix('^')?;
+    if groups != 1 || replacement.contains('%') {
+        return None;
+    }
+    let mut starts = expand(start)?;
+    if starts.len() != 1 || start.contains('(') {
+        return None;
+    }
+    let start = starts.pop()?;
+    let (before, after) = replacement.split_once("$1")?;
+    if after.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    // The group of `^(.*)$` begins with a slash, which `{*}` does not contain.
+    let (pattern, before) = match start.as_str() {
+        "" => (
+            "/*".to_owned(),
+            format!("{}/", before.strip_suffix('/').unwrap_or(before)),
+        ),
+        start if start.ends_with('/') => (format!("{start}*"), before.to_owned()),
+        start => (
+            format!("{start}/*"),
+            format!("{}/", before.strip_suffix('/').unwrap_or(before)),
+        ),
+    };
+    pattern
+        .starts_with('/')
+        .then(|| (vec![pattern], format!("{before}{{*}}{after}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_become_patterns() {
+        let rows: &[(&str, &[&str], bool)] = &[
+            (r"\.php$", &["*.php"], true),
+            (r"\.(js|css)$", &["*.js", "*.css"], true),
+            (r"\.(jpe?g|png)$", &["*.jpeg", "*.jpg", "*.png"], true),
+            (r"\.jpe?g$", &["*.jpeg", "*.jpg"], true),
+            (r"^/api/", &["/api/*"], true),
+            (r"^/api/.*$", &["/api/*"], true),
+            (r"^/api", &["/api", "/api/*"], false),
+            (r"^/api(/|$)", &["/api", "/api/*"], true),
+            (r"^/(a|b)/", &["/a/*", "/b/*"], true),
+            (r"^/u/[^/]+/p$", &["/u/*/p"], true),
+            (r"^/exact$", &["/exact"], true),
+            (r"^/[0-9]+$", &[], true),
+            (r"^/(?<id>x)$", &[], true),
+            (r"/(?:up|files)/.*\.php$", &["*/up/*.php", "*/files/*.php"], false),
+            (r"/\.", &[], true),
+            ("(", &[], true),
+            ("\\", &[], true),
+        ];
+        for (expression, expected, is_exact) in rows {
+            let found = patterns(expression);
+            let texts: Vec<&str> = found
+                .iter()
+                .flat_map(|f| f.patterns.iter().map(String::as_str))
+                .collect();
+            assert_eq!(texts, *expected, "{expression}");
+            assert!(
+                found.is_none_or(|found| found.difference.is_none() == *is_exact),
+                "{expression}"
+            );
+        }
+    }
+
+    #[test]
+    fn rewrites_become_targets() {
+        let rows = [
+            ("^/old/(.*)$", "/new/$1", Some(("/old/*", "/new/{*}"))),
+            ("^/old$", "/new", Some(("/old", "/new"))),
+            ("^(.*)$", "https://a.test$1", Some(("/*", "https://a.test/{*}"))),
+            ("^/(.*)$", "https://a.test/$1", Some(("/*", "https://a.test/{*}"))),
+            ("^/a/([0-9]+)$", "/b/$1", None),
+            ("^/a/(.*)/(.*)$", "/b/$2/$1", None),
+            ("^/a$", "/b?x=%1", None),
+        ];
+        for (expression, replacement, expected) in rows {
+            let found = rewrite(expression, replacement);
+            let found = found
+                .as_ref()
+                .map(|(patterns, target)| (patterns[0].as_str(), target.as_str()));
+            assert_eq!(found, expected, "{expression}");
+        }
+    }
+}

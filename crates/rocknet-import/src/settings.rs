@@ -1,0 +1,190 @@
+//! Settings of a site, a route or a global table: values by key, each with the line of its directive.
+
+use std::collections::BTreeMap;
+
+use crate::value::{Value, bare_or_quoted, quoted_key};
+
+/// Value of a key, with its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub value: Value,
+    /// Line of the directive, counted from 1.
+    pub line: usize,
+}
+
+/// Settings of one table. Keys of maps, such as `headers."X-Frame-Options"`, are stored in their dotted form, so that
+/// each entry has a line of its own in the result.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    values: BTreeMap<String, Setting>,
+}
+
+/// Order of keys in the result. Other keys follow, in alphabetical order.
+const ORDER: [&str; 27] = [
+    "aliases",
+    "listen",
+    "tls",
+    "cert",
+    "key",
+    "root",
+    "index",
+    "php",
+    "proxy",
+    "fastcgi",
+    "uwsgi",
+    "scgi",
+    "cgi",
+    "try",
+    "fallback",
+    "browse",
+    "internal",
+    "compress",
+    "symlinks",
+    "allow",
+    "deny",
+    "auth",
+    "limits",
+    "redirects",
+    "headers",
+    "errors",
+    "log",
+];
+
+/// Keys that restrict access. If one of their values cannot be written, the table is closed by `deny = "all"`.
+const ACCESS: [&str; 3] = ["allow", "deny", "auth"];
+
+impl Settings {
+    /// Sets a key; an earlier value is replaced.
+    pub fn set(&mut self, key: &str, value: Value, line: usize) {
+        if key == "allow" && self.is_closed() {
+            return;
+        }
+        self.values.insert(key.to_owned(), Setting { value, line });
+    }
+
+    /// Sets a key that has no value yet.
+    pub fn set_default(&mut self, key: &str, value: Value, line: usize) {
+        if !self.has(key) {
+            self.set(key, value, line);
+        }
+    }
+
+    /// Sets an entry of a map, such as `headers`.
+    pub fn set_entry(&mut self, map: &str, name: &str, value: Value, line: usize) {
+        let name = if map == "limits" {
+            bare_or_quoted(name)
+        } else {
+            quoted_key(name)
+        };
+        self.set(&format!("{map}.{name}"), value, line);
+    }
+
+    /// Denies every client, because a restriction cannot be expressed.
+    pub fn close(&mut self, line: usize) {
+        // RockNet refuses `allow` beside `deny = "all"`.
+        self.values.remove("allow");
+        self.set("deny", Value::text("all"), line);
+    }
+
+    /// Returns true if every client is denied.
+    fn is_closed(&self) -> bool {
+        matches!(self.get("deny"), Some(Value::Text(all)) if all == "all")
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.values.get(key).map(|setting| &setting.value)
+    }
+
+    pub fn has(&self, key: &str) -> bool {
+        self.values.contains_key(key)
+    }
+
+    /// Returns true if a map, such as `redirects`, has an entry.
+    pub fn has_map(&self, map: &str) -> bool {
+        let prefix = format!("{map}.");
+        let mut entries = self.values.range(prefix.clone()..);
+        entries.next().is_some_and(|(key, _)| key.starts_with(&prefix))
+    }
+
+    pub fn remove(&mut self, key: &str) -> Option<Setting> {
+        self.values.remove(key)
+    }
+
+    /// Removes a key that the check refuses. Access stays restricted.
+    pub fn refuse(&mut self, key: &str) -> Option<Setting> {
+        let removed = self.values.remove(key)?;
+        if key == "deny" && removed.value == Value::text("all") {
+            // The check refuses `deny = "all"` beside an inherited `allow`, which `allow = "all"` cancels.
+            let allow = Setting {
+                value: Value::text("all"),
+                line: removed.line,
+            };
+            if self.values.insert("allow".to_owned(), allow.clone()).as_ref() != Some(&allow) {
+                self.values.insert(key.to_owned(), removed.clone());
+            }
+        } else if ACCESS.contains(&key) {
+            self.close(removed.line);
+        }
+        Some(removed)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Adds the settings of another table, which replace those of this one.
+    pub fn merge(&mut self, other: Settings) {
+        self.values.extend(other.values);
+        if self.is_closed() {
+            self.values.remove("allow");
+        }
+    }
+
+    /// Cancels inherited access lists of the other kind, if these settings have a list of one kind.
+    pub fn cancel_inherited_lists(&mut self, inherited: &Settings, line: usize) {
+        let cancelled = [
+            ("allow", "deny", Value::List(Vec::new())),
+            ("deny", "allow", Value::text("all")),
+        ];
+        for (own, other, value) in cancelled {
+            if self.has(own) && !self.has(other) && inherited.has(other) && !self.is_closed() {
+                self.set(other, value, line);
+            }
+        }
+    }
+
+    /// Returns keys and settings in the order of the result.
+    pub fn in_order(&self) -> Vec<(&str, &Setting)> {
+        let mut all: Vec<_> = self
+            .values
+            .iter()
+            .map(|(key, setting)| (key.as_str(), setting))
+            .collect();
+        all.sort_by_key(|(key, _)| {
+            let base = key.split('.').next().unwrap_or(key);
+            ORDER.iter().position(|known| *known == base).unwrap_or(ORDER.len())
+        });
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_restrictions_close_the_place() {
+        for key in ACCESS {
+            let mut settings = Settings::default();
+            settings.set(key, Value::text("10.0.0.1"), 1);
+            settings.refuse(key);
+            assert!(settings.is_closed(), "{key}");
+            // The check refuses `deny` beside an inherited `allow`.
+            settings.refuse("deny");
+            assert!(
+                settings.is_closed() && settings.get("allow") == Some(&Value::text("all")),
+                "{key}"
+            );
+        }
+    }
+}
