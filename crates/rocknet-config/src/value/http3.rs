@@ -15,7 +15,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: Option<&Node>, inherited: Http3
             http3.enabled = true;
             binding::read(check, Section::Http3, Some(table), &mut http3);
         }
-        // The check of kinds reports any other value.
+        // A value of any other type has already been reported.
         _ => {}
     }
     http3
