@@ -51,6 +51,7 @@ proptest! {
 #[test]
 fn hostile_texts_are_checked_in_bounded_time() {
     let n = 100_000;
+    // Name, text, and true if the text is accepted.
     let rows: Vec<(&str, String, bool)> = vec![
         ("lists in lists", "a = ".to_owned() + &"[".repeat(n), false),
         ("tables in tables", "a = ".to_owned() + &"{a=".repeat(n), false),

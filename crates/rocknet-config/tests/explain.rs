@@ -32,7 +32,8 @@ fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
     })
 }
 
-/// Fails for a key without `sets`, which the server would read and `rocknet explain` would not show.
+/// Fails for a key whose definition has no `sets`: the server would read such a key, but `rocknet explain` would not
+/// show it.
 #[test]
 fn explain_shows_every_key_of_a_site_and_a_route() {
     let mut seen = 0;

@@ -10,7 +10,8 @@ use rocknet_config::{Config, reference};
 
 use fixture::{BOB, config_with, parse, upstream_url};
 
-/// Removes spans, because a default and the same value in the configuration differ only in them.
+/// Removes everything in which a configuration with a default written out may differ from one without it: spans, the
+/// mark that `listen` is written, and the route that contains the key.
 fn plain(mut config: Config) -> Config {
     for site in &mut config.sites {
         site.listen_given = false;
@@ -134,6 +135,7 @@ fn every_key_is_listed_once_and_documented() {
             assert!(!same, "{}: `{name}` is a key of RockNet itself", key.name);
         }
         if key.availability == Availability::Now && !matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) {
+            // The keys of these small tables need no example of their own.
             let small = [
                 Section::Events,
                 Section::Spool,

@@ -46,17 +46,17 @@ impl DiskLookup {
         }
     }
 
-    /// Runs `take` with a lookup that does not block.
+    /// Runs `work` with a lookup that does not block.
     ///
     /// # Errors
     ///
-    /// Returns the data that the lookup needs from the disk. The result of `take` is then discarded.
-    pub fn non_blocking<T>(take: impl FnOnce(&DiskLookup) -> T) -> Result<T, Vec<PendingRead>> {
+    /// Returns the data that the lookup needs from the disk. The result of `work` is then discarded.
+    pub fn non_blocking<T>(work: impl FnOnce(&DiskLookup) -> T) -> Result<T, Vec<PendingRead>> {
         let lookup = DiskLookup {
             blocks: false,
             pending: RefCell::default(),
         };
-        let found = take(&lookup);
+        let found = work(&lookup);
         let pending = lookup.pending.into_inner();
         if pending.is_empty() { Ok(found) } else { Err(pending) }
     }

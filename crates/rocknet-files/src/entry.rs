@@ -100,6 +100,7 @@ pub struct Asset {
 pub struct Variant {
     pub coding: Coding,
     pub etag: Option<FileTag>,
+    /// Head of the response with the whole content.
     pub full: PreparedHeads,
     /// Head of the 304 response; `None` without validators.
     pub not_modified: Option<PreparedHeads>,

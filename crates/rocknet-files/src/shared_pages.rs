@@ -1,7 +1,7 @@
 //! Content of files that are served for many paths (error pages, fallbacks), shared by all these paths.
 //!
-//! Otherwise each path that a client makes up would have its own copy until its response has been sent, even if the
-//! cache evicts the entry. A client that opens many streams and reads nothing would keep a copy for each stream in
+//! Without sharing, each path that a client makes up would have its own copy until its response has been sent, even if
+//! the cache evicts the entry. A client that opens many streams and reads nothing would keep a copy for each stream in
 //! memory.
 
 use std::sync::{Mutex, PoisonError};

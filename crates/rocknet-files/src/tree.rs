@@ -74,7 +74,7 @@ impl Tree {
         }
     }
 
-    /// Creates a tree that belongs to no server, for programs that look up files themselves.
+    /// Creates a tree that belongs to no server, for tests of the file cache.
     ///
     /// # Errors
     ///

@@ -131,7 +131,8 @@ impl Candidate {
     }
 }
 
-/// Picks `other` if its load per weight, with this request added, does not exceed that of `one` without it; else `one`.
+/// Picks `other` if its load per weight, with this request added, does not exceed the present load per weight of `one`;
+/// else `one`.
 ///
 /// If the loads differ by less than one request, `one`, which was chosen by weight, is kept. Comparing loads directly
 /// would starve a light server while the others are nearly idle, or prefer it whenever it is idle.

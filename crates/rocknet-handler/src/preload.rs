@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_have_the_purposes_of_files() {
+    fn links_have_the_destinations_of_files() {
         let paths = ["/a b.css", "/x/app.MJS", "/f.woff2", "/data", "/p.html"].map(str::to_owned);
         let preloads = Preloads::new(&paths).expect("some");
         assert_eq!(

@@ -35,7 +35,7 @@ struct LimiterState {
 struct Waiter {
     waker: RefCell<Waker>,
     /// True once the caller was woken and its entry was removed from the queue.
-    is_admitted: Cell<bool>,
+    is_woken: Cell<bool>,
 }
 
 impl StartLimiter {
@@ -62,12 +62,12 @@ impl StartLimiter {
                 state.started.set(state.started.get() + 1);
                 return Poll::Ready(());
             }
-            match waiter.as_ref().filter(|waiter| !waiter.is_admitted.get()) {
+            match waiter.as_ref().filter(|waiter| !waiter.is_woken.get()) {
                 Some(waiter) => waiter.waker.borrow_mut().clone_from(context.waker()),
                 None => {
                     let new = Rc::new(Waiter {
                         waker: RefCell::new(context.waker().clone()),
-                        is_admitted: Cell::new(false),
+                        is_woken: Cell::new(false),
                     });
                     state.waiters.borrow_mut().push_back(Rc::clone(&new));
                     waiter = Some(new);
@@ -86,7 +86,7 @@ impl StartLimiter {
         for _ in 0..self.0.per_iteration {
             let next = self.0.waiters.borrow_mut().pop_front();
             let Some(waiter) = next else { break };
-            waiter.is_admitted.set(true);
+            waiter.is_woken.set(true);
             waiter.waker.borrow().wake_by_ref();
         }
         // Schedules the next iteration here, because the woken callers may have been dropped or admitted already. The
@@ -153,6 +153,7 @@ mod tests {
                 before = passed.get();
             }
         });
+        // 41 callers, of which 4 were dropped.
         assert_eq!(passed.get(), 37);
         // The count may be reset once between two turns of the measuring task.
         assert!(most.get() <= 2 * MAX_HANDSHAKES, "{} in one iteration", most.get());

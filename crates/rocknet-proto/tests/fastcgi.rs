@@ -21,6 +21,7 @@ fn record(kind: u8, content: &[u8], padding: u8) -> Vec<u8> {
     bytes
 }
 
+/// Returns the record that ends a response, with application status 7 and protocol status 0.
 fn end(padding: u8) -> Vec<u8> {
     record(END, &[0, 0, 0, 7, 0, 0, 0, 0], padding)
 }
@@ -116,6 +117,7 @@ fn requests_have_the_format_of_the_specification() {
     fastcgi::stdin(&mut out, b"content");
     fastcgi::stdin_end(&mut out);
     let expected = [
+        // Role 1, the responder, and flag 1, which keeps the connection open.
         (BEGIN, &[0, 1, 1, 0, 0, 0, 0, 0][..]),
         (PARAMS, b"\x01\x01Ab"),
         (PARAMS, b""),

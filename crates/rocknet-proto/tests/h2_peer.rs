@@ -28,7 +28,9 @@ struct Exchange {
     prepared: bool,
     request_trailers: bool,
     response_trailers: bool,
+    /// True if the server sends a response of status 103 first.
     hints: bool,
+    /// True if the server pushes a second response, provided that the client still permits it.
     push: bool,
     /// True if the client resets the stream immediately after the request head.
     cancelled: bool,
@@ -110,7 +112,8 @@ fn clients() -> impl Strategy<Value = Client> {
         })
 }
 
-/// Server whose responses depend on the request path.
+/// Server that takes the form of each response from the request path `/<bytes of the body>/<flags>`. The flags are `r`
+/// for a prepared head, `t` for trailers, `h` for a response of status 103 before it, and `p` for a push.
 struct Server {
     connection: ServerConnection,
     head: DecodedHead,
@@ -119,6 +122,7 @@ struct Server {
     open: HashMap<StreamId, (String, Vec<u8>)>,
     /// Number of bytes sent of each response body, and true if trailers follow.
     sending: HashMap<StreamId, (usize, bool)>,
+    /// Number of streams that the client has reset.
     cancelled: usize,
 }
 
@@ -289,6 +293,7 @@ async fn serve(mut pipe: DuplexStream) -> Server {
     }
 }
 
+/// Reads a response to its end. Returns the body, and true if trailers follow it.
 async fn read(mut stream: h2::RecvStream) -> (Vec<u8>, bool) {
     let mut found = Vec::new();
     while let Some(data) = stream.data().await {

@@ -27,6 +27,7 @@ fn run(bytes: &[u8], step: usize) -> (Option<Result<ProxyHeader, ProxyHeaderErro
     }
 }
 
+/// Checks the result for the header in steps of several sizes, and that no byte after a valid header is read.
 fn check(header: &[u8], expected: Result<ProxyHeader, ProxyHeaderError>) {
     const FOLLOWING: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
     let all = [header, FOLLOWING].concat();
@@ -56,6 +57,7 @@ fn client(source: &str, destination: &str) -> Result<ProxyHeader, ProxyHeaderErr
     })
 }
 
+/// Returns a header of version 2. `command` has the version in its upper four bits.
 fn block(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
     let length = u16::try_from(block.len()).expect("short").to_be_bytes();
     [&SIGNATURE[..], &[command, family], &length, block].concat()
@@ -196,6 +198,8 @@ proptest! {
 
 #[test]
 fn headers_are_written_in_one_family() {
+    // Columns: source, destination, line of version 1, and the addresses that a reader gets if they are not the first
+    // two columns.
     for (source, destination, line, parsed) in [
         (
             "192.0.2.1:5000",

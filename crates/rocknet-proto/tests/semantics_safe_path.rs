@@ -8,6 +8,7 @@ use rocknet_proto::semantics::safe_path::{MAX_DEPTH, PathError, SafePath};
 /// Maximum length of a segment, in bytes.
 const MAX_SEGMENT: usize = 255;
 
+/// Checks the path that is parsed from `raw`. [`fuzzing::target_path`] panics if the path leaves its root.
 fn check(raw: &[u8], expected: Result<&str, PathError>) {
     let parsed = SafePath::parse(raw);
     assert_eq!(

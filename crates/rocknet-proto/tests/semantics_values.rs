@@ -57,7 +57,7 @@ fn dates_allow_no_other_byte() {
     }
 }
 
-/// Validators of the current representation.
+/// Validators of the current representation, which exists in all tests of this file.
 const EXISTING: Validators<'_> = Validators {
     etag: b"\"v1\"",
     last_modified: Some(784_111_777),
@@ -363,7 +363,7 @@ fn paths_never_leave_the_root() {
     ];
     check(path, "/a/b.css", "/a/b.css", both);
     check(path_for_rules, "/a/b.css", "/a/b.css", both);
-    // No file can have these paths, but rules match them.
+    // No file can have these paths, but rules match them. For rules, an encoded slash becomes a backslash.
     for (more, rule_path) in [
         (":x", "/a/b.css:x"),
         ("%2f..%2f..", "/a/b.css\\..\\.."),

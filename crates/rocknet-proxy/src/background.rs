@@ -140,7 +140,8 @@ async fn check_repeatedly(upstream: Weak<Upstream>, health: Health) {
         let reason = match result {
             Ok(Ok(())) => None,
             Ok(Err(CheckError::Upstream(reason))) => Some(reason),
-            // The state is kept. Otherwise all upstreams would become unhealthy if this machine ran out of local ports.
+            // The health state is kept. Otherwise all upstreams would become unhealthy if this machine ran out of local
+            // ports.
             Ok(Err(CheckError::NoLocalPort)) => {
                 let cause = Cause {
                     level: Level::WARN,
@@ -157,6 +158,7 @@ async fn check_repeatedly(upstream: Weak<Upstream>, health: Health) {
             }
             Err(_) => Some("no response in time".to_owned()),
         };
+        // `Some(true)`: the upstream becomes unhealthy. `Some(false)`: it becomes healthy.
         match (state.record(reason.is_none(), thresholds), reason) {
             (Some(true), Some(reason)) => {
                 tracing::warn!(upstream = %checked.name, "failed its health checks and is out of rotation: {reason}");
@@ -168,6 +170,7 @@ async fn check_repeatedly(upstream: Weak<Upstream>, health: Health) {
             }
             _ => {}
         }
+        // Dropped before the pause, so that this task does not keep an upstream that no configuration uses any more.
         drop(checked);
         sleep(health.interval).await;
     }

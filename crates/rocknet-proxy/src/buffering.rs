@@ -19,6 +19,7 @@ use rocknet_handler::response::{FieldList, Stream};
 /// Reading side of the buffer: the response body that is sent to the client.
 pub struct BufferedBody {
     queue: Rc<BufferQueue>,
+    /// Length of the response body in bytes, if it is known.
     length: Option<u64>,
 }
 

@@ -22,10 +22,12 @@ const RESERVE_DIVISOR: usize = 4;
 /// long as a user looks at a page.
 const RESERVED_MS: u64 = 10_000;
 
-/// Kind of a permit. Requests count against the limit; tunnels with the kind `Tunnel` do not.
+/// Kind of a permit.
 #[derive(Clone, Copy)]
 pub enum PermitKind {
+    /// Counts against the limit. `is_low` is true for a request of low priority.
     Request { is_low: bool },
+    /// Counts as load of the upstream, but not against the limit.
     Tunnel,
 }
 
@@ -97,6 +99,7 @@ impl ConcurrencyLimit {
             let queue = queue.upgrade()?;
             let mut priorities = self.priorities(queue.limit(), now_ms);
             if !is_low(priority) {
+                // The third priority is `Low`.
                 priorities = &priorities[..priorities.len().min(2)];
             }
             queue.urgency(self.id, priorities, now)

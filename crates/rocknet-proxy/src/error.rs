@@ -203,7 +203,7 @@ pub fn from_h2(error: h2::Error, may_repeat: bool) -> ProxyError {
     }
 }
 
-/// Returns the kind of I/O error for the other requests that waited for the same connection.
+/// Returns the kind of the I/O error with which the other requests that waited for the same connection fail.
 pub fn io_kind(error: &ProxyError) -> ErrorKind {
     match error {
         ProxyError::Connect(error) | ProxyError::Handshake(error) | ProxyError::ConnectionLost(error) => error.kind(),

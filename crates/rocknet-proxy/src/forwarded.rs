@@ -37,7 +37,7 @@ enum ForwardedHost {
 
 impl ForwardedFields {
     /// Builds the fields for a request. The addresses that a trusted proxy reports are kept, and the address of that
-    /// proxy is appended. The fields of other peers are discarded.
+    /// proxy is appended. The fields that a peer sends are discarded if it is not a trusted proxy.
     pub fn new(
         fields: Forwarded,
         request: &Request<'_>,

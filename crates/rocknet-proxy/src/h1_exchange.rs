@@ -235,7 +235,8 @@ impl H1Exchange {
                 }
                 Poll::Pending => {
                     if self.response.interim.is_some() {
-                        // The result is ignored, because the task is polled again once the responses have been sent.
+                        // The result is ignored, because the task is polled again once the interim responses
+                        // have been sent.
                         let _ = interim.poll_send(context, &mut self.response.interim);
                     }
                     return Poll::Pending;

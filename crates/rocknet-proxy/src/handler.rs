@@ -27,6 +27,7 @@ impl ProxyHandler {
 
 impl Handler for ProxyHandler {
     fn handle_now(&self, request: &ExchangeRef<'_>) -> Option<Response> {
+        // An upstream could resolve dot segments that backslashes hide, and thereby leave this route.
         let is_refused = !request.is_file_path && hides_dots(request.path);
         is_refused.then(|| fixed::error(Status::BAD_REQUEST))
     }

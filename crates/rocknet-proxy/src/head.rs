@@ -38,7 +38,8 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// Builds the head. With `upgrade`, the accepted protocol switch, fields that are meant for the proxy are dropped.
+    /// Builds the head. `upgrade` is the protocol switch that the upstream accepted, if any. The fields of the switch
+    /// that are meant for the proxy are dropped.
     pub fn new(
         response: &response::Response<'_>,
         framing: ResponseBodyFraming,

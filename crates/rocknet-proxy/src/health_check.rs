@@ -132,6 +132,7 @@ async fn request_status<S: AsyncRead + AsyncWrite + Unpin>(
         close: true,
     };
     let mut bytes = Vec::new();
+    // With TLS, `check` has sent the header before the handshake.
     if let Some(version) = upstream.proxy_protocol.filter(|_| upstream.tls.is_none()) {
         proxy_protocol::write(version, &ProxyHeader::Local, &mut bytes);
     }

@@ -56,7 +56,8 @@ impl ConnectionPool {
         None
     }
 
-    /// Adds a connection whose response is complete. Closes it instead if it cannot be reused or the pool is full.
+    /// Adds a connection whose response is complete. Closes it instead if it cannot be reused or the pool is full. With
+    /// the PROXY protocol a connection is never reused, because its header names one client.
     pub(super) fn keep(&self, upstream: &Arc<Upstream>, mut connection: Box<H1Connection>, now_ms: u64, idle_ms: u64) {
         if upstream.proxy_protocol.is_some() || !connection.prepare_for_reuse() {
             return;

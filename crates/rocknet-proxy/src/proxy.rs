@@ -42,6 +42,7 @@ pub struct Proxy {
     /// Largest weight of the active members.
     max_weight: f64,
     balance: Balance,
+    /// Number of selections by round robin or by least load so far, which determines the next candidate.
     next_index: AtomicUsize,
     /// Name of the sticky cookie.
     pub(super) sticky: Option<String>,
@@ -174,7 +175,7 @@ impl Proxy {
     }
 
     /// Selects an upstream for the request and returns a permit for it. Waits if all upstreams are at their limit.
-    /// `excluded` is the upstream that was tried before.
+    /// `excluded` is the id of the upstream that was tried before, and `draw` returns a random number.
     ///
     /// # Errors
     ///
@@ -206,6 +207,7 @@ impl Proxy {
         )
         .await;
         let permit = permit.ok_or(ProxyError::NoCapacity)?;
+        // Upstreams may have become unhealthy during the wait.
         if non_draining_members(&self.members).all(|member| member.upstream.is_unhealthy()) {
             return Err(ProxyError::NoHealthyUpstream);
         }

@@ -63,6 +63,7 @@ pub fn from_exchange(mut exchange: H1Exchange, method: Method, buffer_size: usiz
 struct H1Body {
     exchange: H1Exchange,
     deadline: Deadline,
+    /// Length in bytes, if it is known.
     length: Option<u64>,
 }
 

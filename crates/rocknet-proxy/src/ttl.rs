@@ -142,6 +142,7 @@ async fn query(server: SocketAddr, name: &str, kind: u16) -> Option<Option<u32>>
 /// Returns the minimum TTL of the records in a response, in seconds. Returns `None` if the message is not a response to
 /// `request`, and `Some(None)` if the response has no record of type `kind`.
 fn min_ttl(request: &[u8], response: &[u8], kind: u16) -> Option<Option<u32>> {
+    // The header has the id at 0, flags at 2, the number of questions at 4 and of answers at 6 (RFC 1035 §4.1.1).
     const HEADER: usize = 12;
     const RESPONSE: u8 = 0x80;
     let is_match = response.get(..2)? == request.get(..2)?

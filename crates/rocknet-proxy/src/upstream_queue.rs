@@ -33,8 +33,9 @@ pub struct UpstreamQueue {
 
 /// Request that waits in the queue.
 struct WaitingRequest {
-    /// Upstream that the request excludes, because it was tried before.
+    /// Id of the upstream that the request excludes, because it was tried before.
     excluded: Option<u32>,
+    /// Rules of the breaker for this request.
     rules: Rules,
     permit: OneshotSlot<Permit>,
 }
@@ -233,6 +234,7 @@ mod tests {
         waits: Pin<Box<dyn Future<Output = Option<Permit>> + 'w>>,
     }
 
+    /// Starts a request that waits up to six ticks; no permit is free at its start.
     fn client<'w>(queue: &'w UpstreamQueue, priority: Priority, excluded: Option<u32>) -> Client<'w> {
         let wheel = Wheel::new(Duration::from_millis(10), 4);
         let deadline = wheel.deadline();
@@ -322,7 +324,7 @@ mod tests {
         alone.pop();
         let third = low.permit().expect("a permit released by low priority");
         assert!(take(&shared, 8, Low).is_none());
-        // A millisecond more, because an uptime of zero is stored as one.
+        // The reserve is kept for ten seconds. A millisecond is added, because an uptime of zero is stored as one.
         let later = uptime_ms() + 10_001;
         assert!(shared.try_acquire(8, Low, later).is_some());
         drop((second, third));

@@ -16,8 +16,8 @@ use crate::upstream::Upstream;
 use crate::upstream_queue::UpstreamQueue;
 use rocknet_handler::clock::TimeSource;
 
-/// Properties that identify an upstream: address, health check, name resolution, and TLS configuration with server
-/// name.
+/// Properties that identify an upstream: address, health check, name resolution, and the id of the TLS configuration
+/// with the server name.
 ///
 /// The state of an upstream depends on its health check and its name resolution. Its connections depend on the TLS
 /// configuration and on the name in the certificate.

@@ -79,7 +79,7 @@ struct Epoch {
     start: Instant,
     /// Time of the last growth.
     last_growth: Instant,
-    /// True if the application has sent too little since then.
+    /// True if the application has sent less than the window permits since `last_growth`.
     was_limited: bool,
     /// Seconds until the cubic function reaches its origin.
     k: f64,
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!((cubic.window as u64, cubic.threshold as u64), (2 * MTU, 35 * MTU));
         acknowledge(&mut cubic, start, RTT);
         assert_eq!(cubic.window as u64, 4 * MTU);
-        // Congestion avoidance begins at the window of that time, not at the one before the loss.
+        // Congestion avoidance begins at the window that slow start has reached, not at the window before the loss.
         cubic.window = cubic.threshold;
         acknowledge(&mut cubic, start + RTT, RTT);
         assert!((35..37).contains(&(cubic.origin as u64 / MTU)), "{}", cubic.origin);

@@ -89,8 +89,8 @@ impl Connection {
         self.update_send_window();
     }
 
-    /// Limits the bytes of streams that are kept, so that the order of writing decides the order of sending (compare
-    /// `TCP_NOTSENT_LOWAT`).
+    /// Limits the stream data that `quinn-proto` keeps because it is unsent or not acknowledged, so that the order of
+    /// writing decides the order of sending (compare `TCP_NOTSENT_LOWAT`).
     fn update_send_window(&mut self) {
         let window = send_window(self.inner.congestion_state().window());
         self.inner.set_send_window(window);
@@ -271,8 +271,8 @@ impl Connection {
         write(&mut self.inner, stream, chunks)
     }
 
-    /// Writes bytes as [`write`](Self::write) does, but without the limit for the data of all streams together. For the
-    /// few bytes of control streams, which must not wait until the client has received a response.
+    /// Writes bytes as [`write`](Self::write) does, but without the limit for the data of all streams together.
+    /// Intended for the few bytes of control streams, which must not wait until the client has received a response.
     pub fn write_control(&mut self, stream: StreamId, chunks: &mut [Bytes]) -> Option<usize> {
         self.inner.set_send_window(*SEND_WINDOW.end());
         let written = write(&mut self.inner, stream, chunks);

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_one_owner_share_no_bytes_and_foreign_ids_have_no_owner() {
+    fn ids_of_one_owner_look_unrelated_and_foreign_ids_have_no_owner() {
         let mut generator = generator(1);
         let (a, b) = (generator.generate_cid(), generator.generate_cid());
         let same = a.iter().zip(b.iter()).filter(|(a, b)| a == b).count();

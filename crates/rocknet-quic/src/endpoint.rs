@@ -72,6 +72,7 @@ impl QuicEndpoint {
         let tls = Arc::new(SelectingConfig::new(selector)?);
         let server_config = Arc::new(config::server_config(keys, &tls));
         let misrouted = Arc::<MisroutedOwner>::default();
+        // The last arguments permit path MTU discovery, and take random values from the system instead of a seed.
         let endpoint = quinn_proto::Endpoint::new(
             Arc::new(config::endpoint_config(keys, owner, forwarding.workers(), &misrouted)),
             Some(Arc::clone(&server_config)),
@@ -240,6 +241,7 @@ impl QuicEndpoint {
             for datagram in datagrams {
                 copy.extend_from_slice(datagram);
                 self.handle(waker, now, meta, copy.split(), has_room);
+                // A worker of another generation belongs to another process, so it has no inbox here.
                 if let Some(owner) = self.misrouted.take()
                     && owner.generation == self.owner.generation
                 {
@@ -336,12 +338,14 @@ enum Admission {
     Refuse,
 }
 
+/// Result of [`admit`]: a connection, a datagram to send to the client, or nothing to send.
 enum Admitted {
     Connection(ConnectionHandle, Box<quinn_proto::Connection>),
     Response(quinn_proto::Transmit),
     Nothing,
 }
 
+/// Carries out the decision on a new connection. A response is written to `out`.
 fn admit(
     core: &mut Core,
     admission: Admission,

@@ -48,7 +48,8 @@ impl Forwarding {
         u16::try_from(self.inboxes.len()).unwrap_or(u16::MAX)
     }
 
-    /// Passes a datagram to a worker. Drops it if there is no such worker, or if too many wait for it.
+    /// Passes a datagram to a worker. Drops it if there is no such worker, or if [`MAX_WAITING`]
+    /// datagrams wait for it.
     pub(crate) fn send(&self, worker: u16, datagram: ForwardedDatagram) {
         let Some(inbox) = self.inboxes.get(usize::from(worker)) else {
             return;

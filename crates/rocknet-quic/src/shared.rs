@@ -30,6 +30,7 @@ pub(crate) struct Shared {
 pub(crate) struct Core {
     pub endpoint: quinn_proto::Endpoint,
     pub timers: Timers,
+    /// Mailboxes by connection handle. `None`: no connection has the handle.
     pub connections: Vec<Option<Rc<Mailbox>>>,
 }
 

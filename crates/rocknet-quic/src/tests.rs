@@ -173,6 +173,7 @@ impl Simulation {
     }
 }
 
+/// Returns the properties of a path. Delay and jitter are in milliseconds; loss and duplicates are per 1,000 datagrams.
 const fn path(delay: u64, jitter: u64, loss: u64, duplicates: u64) -> PathProperties {
     PathProperties {
         delay: Duration::from_millis(delay),

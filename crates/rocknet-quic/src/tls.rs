@@ -255,7 +255,7 @@ fn read_handshake(tls: &mut ServerConnection, bytes: &[u8]) -> Result<(), Transp
     })
 }
 
-/// Wraps handshake bytes into TLS records, which the parser of rustls expects; QUIC has none.
+/// Wraps handshake bytes into TLS records. QUIC has no records, but the parser of rustls expects them.
 fn as_records(handshake: &[u8]) -> Vec<u8> {
     const HANDSHAKE: u8 = 22;
     let mut records = Vec::with_capacity(handshake.len() + 16);
@@ -296,6 +296,7 @@ impl crypto::Session for Session {
         Some(Box::new(info))
     }
 
+    /// Returns `None`, because [`HandshakeInfo::peer`] contains the certificates of the client.
     fn peer_identity(&self) -> Option<Box<dyn Any>> {
         None
     }
@@ -305,6 +306,7 @@ impl crypto::Session for Session {
         Some((Box::new(keys.header), Box::new(keys.packet)))
     }
 
+    /// Returns `None`, because `quinn-proto` uses the value only on the side of a client.
     fn early_data_accepted(&self) -> Option<bool> {
         None
     }

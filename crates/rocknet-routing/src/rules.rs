@@ -178,6 +178,7 @@ impl Rule {
             query,
             secure,
         } = &rule.when;
+        // An exact path has no star, so a request that matches it has no text for `{*}`.
         let has_star = !paths.iter().any(|path| matches!(path, Pattern::Exact(_)));
         let patterns = |all: &[(String, String)], folds_case| {
             all.iter()
@@ -268,6 +269,8 @@ fn has_host(hosts: &[HostPattern], authority: &[u8]) -> bool {
     })
 }
 
+/// Returns true if a field with this name has a value that matches. An empty pattern requires that the request has no
+/// such field.
 fn has_field(request: &Request<'_>, name: &[u8], value: &Wildcard) -> bool {
     let mut values = request.fields.by_name(name);
     match value.is_empty() {
@@ -276,6 +279,8 @@ fn has_field(request: &Request<'_>, name: &[u8], value: &Wildcard) -> bool {
     }
 }
 
+/// Returns true if a query parameter with this name has a value that matches. An empty pattern requires that the query
+/// has no such parameter.
 fn has_parameter(query: Option<&[u8]>, name: &[u8], value: &Wildcard) -> bool {
     let mut values = query
         .unwrap_or_default()

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn ci_may_lack_only_evictable_files() {
+    fn ci_may_lack_evictable_files_but_not_root_io_uring_or_programs() {
         for (need, may_skip) in [
             (Need::Root, false),
             (Need::IoUring, false),

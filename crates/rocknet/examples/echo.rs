@@ -94,7 +94,7 @@ fn main() -> ExitCode {
     for url in server.sites().iter().flat_map(|site| &site.urls) {
         println!("{}{ECHO}", url.trim_end_matches('/'));
     }
-    // It serves until the process ends.
+    // The server runs until the process ends.
     loop {
         std::thread::park();
     }

@@ -15,7 +15,8 @@ use crate::transport::quic_secret::QuicKeys;
 /// privileges are dropped, because the kernel lets a socket share a port only with sockets of the same user.
 ///
 /// `held` are sockets of this server. An address that overlaps with one of them, as `*:80` does with `127.0.0.1:80`, is
-/// shared until the held socket is closed.
+/// shared until the held socket is closed. `quic` contains the addresses that also need UDP sockets. Addresses whose
+/// UDP port could not be bound are added to `quic_failures`.
 pub fn bind_all(
     addresses: &[Address],
     workers: usize,
@@ -40,7 +41,7 @@ pub fn bind_all(
             }
             let keys = quic_keys.get();
             let quic = keys.and_then(|keys| QuicSocket::bind(tcp[0].address(), workers, keys));
-            // The UDP port of the number that the kernel chose for TCP may be in use.
+            // The kernel chose the port number for TCP, and the UDP port with that number may be in use.
             let is_any_port = matches!(address, Address::Tcp { port: 0, .. });
             if quic.is_err() && is_any_port && attempts < ANY_PORT_ATTEMPTS {
                 attempts += 1;

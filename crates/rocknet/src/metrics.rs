@@ -32,8 +32,8 @@ pub struct WorkerCounters {
 }
 
 impl WorkerCounters {
-    #[inline]
     /// Counts a final response and the request that it belongs to.
+    #[inline]
     pub fn count_response(&self, status: Status) {
         self.requests.add(1);
         if let Some(counter) = self.responses.get((status.code() / 100).wrapping_sub(1) as usize) {

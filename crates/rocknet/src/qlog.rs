@@ -57,6 +57,7 @@ impl QlogWriter {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the sender of records to the thread, which the first call starts.
     fn records(&self) -> io::Result<SyncSender<Record>> {
         let mut thread = self.thread();
         if let Some((records, _)) = &*thread {
@@ -135,6 +136,7 @@ struct Trace {
 impl Write for Trace {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.record.extend_from_slice(bytes);
+        // Each record ends with a line feed (RFC 7464 §2.2).
         if bytes.last() == Some(&b'\n') {
             let record = mem::take(&mut self.record);
             let bytes = self.bytes + record.len();

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn configured_fields_come_first() {
+    fn configured_fields_take_precedence() {
         let own = "\"alt-svc\" = \"h3=':9'\", \"strict-transport-security\" = \"max-age=5\"";
         let expected = ["alt-svc: h3=':9'", "strict-transport-security: max-age=5"];
         assert_eq!(fields("true", "\"127.0.0.1:8443\"", own), expected);

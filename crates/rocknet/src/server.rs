@@ -432,6 +432,7 @@ impl Server {
         clean
     }
 
+    /// Makes one worker panic, for tests of the restart.
     #[doc(hidden)]
     pub fn kill_worker(&self) {
         if let Some(listener) = self.state().listeners.values().next() {

@@ -59,7 +59,7 @@ pub struct Worker {
     services: Rc<Services>,
     pub shared: Shared,
     pub counters: Arc<WorkerCounters>,
-    /// Measures the duration of a sample of the immediate responses.
+    /// Measures the durations of a sample of the immediate responses.
     pub ready_time: ReadyLatency,
     pub buffers: RefCell<Buffers>,
     /// This worker's part of the file cache.

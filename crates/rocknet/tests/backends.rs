@@ -22,6 +22,7 @@ fn has_ring() -> bool {
 /// Returns a setup, and the strace command that injects `fault` into the system calls of its server.
 fn with_fault(backend: &str, fault: &str) -> (Setup, Vec<String>) {
     let setup = Setup::new();
+    // strace writes the list of calls to this file, which is not read.
     let nowhere = setup.folder.path().join("calls.txt").display().to_string();
     let (inject, variable) = (format!("inject={fault}"), format!("ROCKNET_BACKEND={backend}"));
     let command = ["strace", "-f", "-qq", "-o", &nowhere, "-E", &variable, "-e", &inject];
@@ -144,7 +145,8 @@ fn ten_thousand_connections_share_one_worker() {
     if !has_ring() {
         return;
     }
-    // The limit on descriptors bounds the number of connections, in this process as in the server.
+    // The limit on descriptors bounds the number of connections, in this process as in the server. 500 descriptors
+    // remain for other uses.
     let count = MOST.min(rocknet_io::descriptors::raise().now.saturating_sub(500));
     let mut server = Setup::new()
         .tables("[limits]\nconnections = 20000\nkeep_alive = \"10m\"\nheader_timeout = \"10m\"")

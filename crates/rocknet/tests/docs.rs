@@ -168,6 +168,7 @@ fn check_block(block: &str) -> Result<(), Report> {
     check(&block, SITE).or_else(|_| check(&block, SITE_WITH_ROOT))
 }
 
+/// Checks a block that follows the text `before`. If a key occurs twice, checks each statement of the block separately.
 fn check(block: &str, before: &str) -> Result<(), Report> {
     let name = Path::new("/srv/rocknet.toml");
     let Err(report) = check_text(&format!("{before}{block}"), name, &AllFilesExist) else {

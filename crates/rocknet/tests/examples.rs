@@ -212,10 +212,12 @@ fn the_websocket_example_echoes() {
         &["Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo="],
     );
     for length in [0, 1, 125, 126, 65_535, 65_536, 200_000_usize] {
+        // Text, binary and ping frames, each of them final.
         for first in [0x81, 0x82, 0x89] {
             // Ping frames are short (RFC 6455 §5.5).
             let length = if first == 0x89 { length.min(125) } else { length };
             let content: Vec<u8> = (0..length).map(|at| b'a' + (at % 23) as u8).collect();
+            // Frames of clients are masked. A masking key of zeros leaves the content unchanged.
             client.send([&frame_head(first, length, 0x80)[..], &[0; 4], &content].concat());
             let back = if first == 0x89 { 0x8a } else { first };
             let expected = [&frame_head(back, length, 0)[..], &content].concat();
@@ -227,7 +229,8 @@ fn the_websocket_example_echoes() {
     client.assert_closed("a close frame");
 }
 
-/// Returns the head of a WebSocket frame.
+/// Returns the head of a WebSocket frame, without a masking key. `first`: the first byte of the frame. `mask`: 0x80 if
+/// the frame is masked, otherwise 0.
 fn frame_head(first: u8, length: usize, mask: u8) -> Vec<u8> {
     match u16::try_from(length) {
         Ok(short @ 0..126) => vec![first, mask | short as u8],

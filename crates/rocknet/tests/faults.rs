@@ -32,6 +32,7 @@ fn responses_are_complete_or_cut_when_system_calls_fail() {
     );
     // EAGAIN of socket calls is not tested. With edge-triggered events, the server waits for a further event after
     // EAGAIN. That event would not arrive, because strace injects the error without making the call.
+    // `when=2+3`: the second call fails, and then every third one.
     let rows = [
         ("recvfrom:error=EINTR:when=2+3", Effect::None),
         ("recvfrom:error=ECONNRESET:when=5+10", Effect::Cuts),
@@ -116,6 +117,7 @@ fn check_fault(fault: &str, effect: Effect) {
     }
     setup.file("large.bin", vec![b'x'; LARGE]);
     let inject = format!("inject={fault}");
+    // strace writes the list of calls to this file, which is not read.
     let nowhere = setup.folder.path().join("calls.txt").display().to_string();
     let mut server = setup
         .under(&["strace", "-f", "-qq", "-o", &nowhere, "-e", &inject])

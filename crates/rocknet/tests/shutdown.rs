@@ -17,6 +17,7 @@ use rustix::process::{Pid, test_kill_process};
 use support::upstream::{Next, Upstream, ok, write_to};
 use support::{Client, DEADLINE, Folder, Running, library};
 
+/// Start of a shell script that prints the head of a text response.
 const SHELL: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n";
 
 /// Resources of this process.
@@ -84,18 +85,15 @@ fn pid(text: &str) -> Pid {
 
 #[test]
 fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
-    let mirrored = mpsc::channel();
+    let (mirrored, copies_received) = mpsc::channel();
     let upstream = Upstream::start(|_, stream| {
         write_to(stream, ok("proxied"));
         Next::Keep
     });
-    let copies = Upstream::start({
-        let seen = mirrored.0;
-        move |_, stream| {
-            let _ = seen.send(());
-            write_to(stream, ok(""));
-            Next::Keep
-        }
+    let copies = Upstream::start(move |_, stream| {
+        let _ = mirrored.send(());
+        write_to(stream, ok(""));
+        Next::Keep
     });
     let library = library::plain().display().to_string();
     let folder = folder();
@@ -129,7 +127,7 @@ fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
     for _ in 0..4 {
         assert_eq!(client.get("/proxy/x").text(), "proxied");
     }
-    mirrored.1.recv_timeout(DEADLINE).expect("a copy");
+    copies_received.recv_timeout(DEADLINE).expect("a copy");
     for path in ["/hello/", "/isolated/"] {
         assert_eq!(client.get(path).text(), "hello from one");
     }

@@ -24,6 +24,7 @@ const SOCKET_BUFFER: usize = 64 * 1024;
 /// Interval at which unused pipes are closed.
 const TICK: Duration = Duration::from_millis(20);
 
+/// Returns the I/O back ends that this machine supports.
 fn backends() -> Vec<&'static str> {
     match rocknet_io::runtime::io_uring_unavailable() {
         None => vec!["epoll", "io_uring"],
@@ -60,9 +61,10 @@ impl TunnelPair {
         TunnelPair::under(&["env", &format!("ROCKNET_BACKEND={backend}")], limits)
     }
 
+    /// Starts the server through `command`, such as env or strace, and opens the tunnel.
     fn under(command: &[&str], limits: &str) -> TunnelPair {
-        let behind = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
-        let port = behind.local_addr().expect("its address").port();
+        let upstream = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
+        let port = upstream.local_addr().expect("its address").port();
         let server = Setup::new()
             .tables(&format!(
                 "events = {{ wait = \"{}ms\" }}\n[limits]\n{limits}",
@@ -77,7 +79,7 @@ impl TunnelPair {
         client
             .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: much\r\n\r\n")
             .expect("sent");
-        let mut polled = [PollFd::new(&behind, PollFlags::IN)];
+        let mut polled = [PollFd::new(&upstream, PollFlags::IN)];
         let timeout = Timespec {
             tv_sec: DEADLINE.as_secs() as i64,
             tv_nsec: 0,
@@ -87,7 +89,7 @@ impl TunnelPair {
             Ok(1),
             "the upstream received no connection"
         );
-        let (mut peer, _) = behind.accept().expect("a connection");
+        let (mut peer, _) = upstream.accept().expect("a connection");
         for socket in [&client, &peer] {
             socket.set_read_timeout(Some(DEADLINE)).expect("an option");
             socket.set_write_timeout(Some(DEADLINE)).expect("an option");
@@ -270,6 +272,7 @@ fn the_kernel_moves_large_transfers() {
 
 #[test]
 fn failing_splice_calls_fall_back_to_copying() {
+    // A row has the fault, and true if splice(2) still moves data.
     for (fault, is_moved) in [
         ("pipe2:error=EMFILE", false),
         ("splice:error=EINVAL", false),
@@ -291,11 +294,11 @@ fn an_idle_tunnel_uses_no_pipe() {
         for _ in 0..3 {
             thread::scope(|scope| {
                 let block = block();
-                let saying = scope.spawn(move || (0..20).try_for_each(|_| peer.write_all(&block)));
+                let sending = scope.spawn(move || (0..20).try_for_each(|_| peer.write_all(&block)));
                 for _ in 0..20 {
                     client.read_exact(&mut room).expect("bytes in time");
                 }
-                saying.join().expect("a writer").expect("written");
+                sending.join().expect("a writer").expect("written");
             });
             wait_for_pipes(&joined.server, joined.before);
             // Small messages are copied and use no pipe.
@@ -359,7 +362,7 @@ fn a_side_that_does_not_read_times_out_while_a_pipe_is_full() {
 
 #[test]
 fn a_reset_of_one_side_closes_the_other() {
-    let breaks_off = |stream: TcpStream| {
+    let reset = |stream: TcpStream| {
         sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("an option");
     };
     for backend in backends() {
@@ -372,7 +375,7 @@ fn a_reset_of_one_side_closes_the_other() {
             mut peer,
             before,
         } = joined;
-        breaks_off(client);
+        reset(client);
         wait_for_pipes(&server, before);
         let end = peer.read(&mut [0]).map_err(|error| error.kind());
         assert!(
@@ -389,7 +392,7 @@ fn a_reset_of_one_side_closes_the_other() {
             peer,
             before,
         } = joined;
-        breaks_off(peer);
+        reset(peer);
         let (received, hash, end) = receive(&client);
         let kind = end.map_err(|error| error.kind());
         assert_eq!(

@@ -18,6 +18,7 @@ use rustix::process::Signal;
 const AMOUNT_MIB: u64 = 128;
 /// Maximum growth of memory in KiB during a request, for its buffers.
 const MAX_KIB: u64 = 2048;
+/// Number of bytes in each write of a client.
 const PIECE: usize = 64 * 1024;
 
 fn amount() -> u64 {
@@ -43,6 +44,7 @@ fn setup() -> Setup {
         .keys("cgi = \"/cgi-bin\"")
 }
 
+/// Sends the head of a request whose body has `length` bytes.
 fn begin(server: &Server, length: u64) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).expect("a connection");
     stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
@@ -88,6 +90,7 @@ fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+/// Returns the number of files that have a name in the spool folder.
 fn named_files(server: &Server) -> usize {
     let folder = fs::read_dir(server.setup.folder.path().join("spool"));
     folder.expect("the folder").count()
@@ -160,10 +163,10 @@ fn failing_writes_are_reported_by_a_status_and_a_log_line() {
     ] {
         let setup = setup();
         let inject = format!("inject={fault}");
-        let nowhere = setup.folder.path().join("calls.txt").display().to_string();
+        let trace = setup.folder.path().join("calls.txt").display().to_string();
         let spool = setup.folder.path().join("spool").display().to_string();
         let server = setup
-            .under(&["strace", "-f", "-qq", "-o", &nowhere, "-e", &inject])
+            .under(&["strace", "-f", "-qq", "-o", &trace, "-e", &inject])
             .start();
         let length = 1 << 20;
         let mut stream = begin(&server, length);

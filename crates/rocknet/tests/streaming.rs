@@ -14,6 +14,7 @@ use rocknet_testing::{Need, skip};
 const AMOUNT_MIB: u64 = 256;
 /// Maximum growth of memory in KiB during a request, for its buffers.
 const MAX_KIB: u64 = 1024;
+/// Maximum number of bytes in each read or write.
 const PIECE: usize = 64 * 1024;
 
 fn amount() -> u64 {
@@ -97,6 +98,7 @@ fn response(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
     length
 }
 
+/// Receives a body of `amount` bytes. Calls `sample` with the number of bytes received so far.
 fn download(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
     write!(stream, "GET /{amount} HTTP/1.1\r\nHost: a\r\n\r\n").expect("to be sent");
     let mut got = 0;
@@ -108,6 +110,7 @@ fn download(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
     assert_eq!(length, amount);
 }
 
+/// Sends a body of `amount` bytes. Calls `sample` with the number of bytes sent so far.
 fn upload(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
     write!(
         stream,
@@ -121,19 +124,22 @@ fn upload(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
         sent += now as u64;
         sample(sent);
     }
-    let mut sent = Vec::new();
-    response(stream, |piece| sent.extend_from_slice(piece));
-    assert_eq!(String::from_utf8_lossy(&sent), amount.to_string());
+    let mut received = Vec::new();
+    response(stream, |piece| received.extend_from_slice(piece));
+    assert_eq!(String::from_utf8_lossy(&received), amount.to_string());
 }
 
 /// Samples the memory of the server at intervals while data flows, and keeps the maximum.
 struct MemoryWatch<'a> {
     server: &'a Server,
+    /// Number of bytes of the body at which the next sample is due.
     next: u64,
+    /// Maximum so far in KiB.
     peak: u64,
 }
 
 impl MemoryWatch<'_> {
+    /// Number of bytes between two samples.
     const STEP: u64 = 8 << 20;
 
     fn sample(&mut self, passed: u64) {

@@ -15,7 +15,7 @@ use rocknet_testing::{Need, skip};
 const BATCHES: u64 = 1000;
 /// Maximum number of calls per row that its requests do not explain, such as timer ticks and the warm-up.
 const SLACK: u64 = 60;
-/// System calls of a lookup on disk.
+/// Number of system calls of a lookup on disk.
 const LOOKUP_CALLS: u64 = 8;
 /// Shortest interval between two lookups of a cached file, regardless of the number of requests.
 const LOOKUP_INTERVAL: Duration = Duration::from_millis(400);
@@ -25,6 +25,7 @@ const READS: &[&str] = &["read", "recvfrom", "recvmsg", "readv"];
 const WRITES: &[&str] = &["write", "sendto", "sendmsg", "writev", "sendfile", "sendfile64"];
 const POLLS: &[&str] = &["epoll_wait", "epoll_pwait", "epoll_pwait2"];
 const ENTERS: &[&str] = &["io_uring_enter"];
+/// Names of the system calls of a lookup on disk.
 const LOOKUPS: &[&str] = &["openat2", "fstat", "close"];
 /// Calls of threads that sleep and wake independently of requests. They are not counted.
 const IDLE: &[&str] = &["futex", "clock_nanosleep", "restart_syscall"];
@@ -58,6 +59,7 @@ fn with_io_uring_a_response_costs_two_calls_shared_by_concurrent_requests() {
     for (connections, most) in [(1, RING_CALLS), (CROWD, CROWD_CALLS)] {
         let rounds = BATCHES / connections as u64;
         let count = |rounds| calls("io_uring", |server| request_together(server, connections, rounds));
+        // The calls of a server without requests are subtracted.
         let (none, all) = (count(0), count(rounds));
         let requests = rounds * connections as u64;
         let sum = |calls: &Calls| {
@@ -113,6 +115,8 @@ fn cached_responses_cost_one_read_one_write_and_a_share_of_a_poll() {
         "strace is missing: apt-get install strace"
     );
 
+    // A row has the path, further header fields, the number of requests in a batch, and the writes that a batch may
+    // cost.
     let rows = [
         ("keep-alive", "/small.txt", "", 1, 1),
         ("missing", "/missing", "", 1, 1),
@@ -151,7 +155,8 @@ fn cached_responses_cost_one_read_one_write_and_a_share_of_a_poll() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Starts a server with this I/O back end, runs `fetch`, and returns the system calls of the server from start to exit.
+/// Starts a server with this I/O back end, runs `fetch`, and returns the system calls of the server from start to
+/// exit, as sums and by name.
 fn calls(backend: &str, fetch: impl FnOnce(&Server)) -> (Calls, BTreeMap<String, u64>) {
     let setup = Setup::new();
     setup.file("page.bin", vec![b'x'; 40_000]);
@@ -189,6 +194,7 @@ fn calls(backend: &str, fetch: impl FnOnce(&Server)) -> (Calls, BTreeMap<String,
     )
 }
 
+/// Sends batches of `at_once` pipelined requests, after a few requests that bring the file into the cache.
 fn fetch(server: &Server, path: &str, fields: &str, at_once: usize, batches: u64) {
     let mut client = server.connect();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");

@@ -101,12 +101,14 @@ fn installed_browser_stores() {
     }
 }
 
+/// Installs the CA over what the store has under the name of the CA, and removes it again.
 fn install_over_other_states(store: &dyn TrustStore, root: &RootCertificate) {
     store.install(root).unwrap();
     assert_eq!(store.state(root), TrustState::Trusted);
     store.remove(root).unwrap();
 }
 
+/// Writes a certificate that does not belong to the CA, and returns its path.
 fn other_certificate(folder: &Path) -> PathBuf {
     let made = rcgen::generate_simple_self_signed(["other.test".to_owned()]).unwrap();
     let file = folder.join("other.pem");
@@ -156,6 +158,7 @@ fn without_certutil_the_message_names_the_package() {
 /// Covers each family of systems. A script replaces the command with which the system collects its roots.
 #[test]
 fn installed_system_stores() {
+    // A row has the folder for additional roots, the command that collects all roots, and the file with all roots.
     for (anchors, command, bundle) in [
         (
             "usr/local/share/ca-certificates",

@@ -52,8 +52,9 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, ValueError> {
     })
 }
 
-/// Checks the target of a redirect: a path, or an absolute http or https URL. `{*}` cannot be part of the host. If the
-/// text for `{*}` makes a path begin with `//`, the slashes are reduced to one when `Location` is written.
+/// Checks the target of a redirect: a path, or an absolute http or https URL. The placeholder `{*}` stands for the text
+/// that the first `*` of the pattern `from` matched. It cannot be part of the host. If the text makes a path begin with
+/// `//`, the slashes are reduced to one when `Location` is written.
 pub(crate) fn target(from: &Pattern, text: &str) -> Result<(), ValueError> {
     target_form(from, text)?;
     if leads_back(from, text) {

@@ -34,6 +34,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
     if let Some(version) = version(text) {
         return Some(Php::Managed {
             version,
+            // Set later by the PHP manager.
             socket: PathBuf::new(),
         });
     }

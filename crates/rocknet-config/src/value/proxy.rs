@@ -121,6 +121,7 @@ fn forwarded(check: &mut Check<'_>, node: &Node) -> Option<Forwarded> {
 
 /// Reads `buffering`. Returns the number of bytes; 0 if buffering is off.
 fn buffering(table: Option<&Table>) -> usize {
+    /// Number of bytes for `buffering = true`.
     const USUAL: usize = 64 * 1024;
     match typed::boolean(table, "buffering") {
         Some(true) => USUAL,

@@ -1,5 +1,5 @@
-//! Typed access to the values of tables whose kinds have been checked. The result is `None` if the key is missing, or
-//! if its value is invalid; an invalid value has already been reported.
+//! Typed access to the values of tables in which the type of each value has been checked. The result is `None` if the
+//! key is missing, or if its value is invalid; an invalid value has already been reported.
 
 use std::time::Duration;
 
@@ -35,10 +35,12 @@ pub(crate) fn duration(table: Option<&Table>, key: &str) -> Option<Duration> {
     units::duration(text(table, key)?).ok()
 }
 
+/// Returns a number of bytes, written as an integer or with a unit.
 pub(crate) fn size(table: Option<&Table>, key: &str) -> Option<u64> {
     measure(table, key, units::size)
 }
 
+/// Returns an integer as it is, and a string as `parse` converts it.
 fn measure<E>(table: Option<&Table>, key: &str, parse: fn(&str) -> Result<u64, E>) -> Option<u64> {
     match &table?.node(key)?.value {
         Value::Integer(number) => u64::try_from(*number).ok(),
@@ -63,7 +65,8 @@ pub(crate) fn texts(node: &Node) -> impl Iterator<Item = (&Text, Span)> {
         .filter_map(|item| Some((item.written()?, item.span)))
 }
 
-/// Returns a string as it was written, which messages may quote; empty for other values.
+/// Returns a string as it was written, before variables were expanded; empty for other values. Messages quote this
+/// form, because the expanded value may be a secret.
 pub(crate) fn as_written(node: &Node) -> &str {
     match &node.value {
         Value::Text(text) => text.as_written(),

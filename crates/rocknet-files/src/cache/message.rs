@@ -35,7 +35,7 @@ pub(super) enum Message {
     },
     /// An encoded variant of this size was added to an entry.
     EntryGrew { key: Key, bytes: u64 },
-    /// Removes the entries of all other trees.
+    /// Removes the entries of all trees except `trees`.
     RetainTrees { trees: HashSet<u32> },
     /// Sets the maximum size of all entries.
     SetMemory { bytes: u64 },

@@ -68,6 +68,7 @@ pub(super) async fn look_up(limit: &LookupLimit, tree: &Tree, path: &str) -> Opt
                     .iter()
                     .any(|now| pending.iter().any(|before| now.is_same_as(before))) =>
             {
+                // The data was read ahead and is still not in memory, so another round would not help.
                 return None;
             }
             Err(now) => pending = now,

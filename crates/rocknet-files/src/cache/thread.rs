@@ -294,7 +294,9 @@ const _: () = assert!(
 #[derive(Default)]
 struct EntryState {
     stored: Option<StoredEntry>,
+    /// Number and handle of the load job in progress.
     loading: Option<(u64, Job<()>)>,
+    /// Replies to the queries that wait for the load job.
     waiters: Vec<oneshot::Sender<LookupResult>>,
 }
 
@@ -306,6 +308,7 @@ struct StoredEntry {
 
 impl CacheThread {
     fn run(mut self, messages: &Receiver<Message>) {
+        // Time at which the pending inserts are processed; `None` if no inserts are pending.
         let mut due: Option<Instant> = None;
         loop {
             let message = match due {

@@ -45,7 +45,8 @@ impl WorkerCache {
         self.l1.borrow_mut()
     }
 
-    /// Drops all paths of the previous configuration.
+    /// Drops all paths of the previous configuration. `generation` is the number of the new configuration, and `memory`
+    /// its size of the shared cache in bytes.
     pub fn reset(&self, memory: u64, generation: u64) {
         *self.l1.borrow_mut() = L1Cache::new(memory);
         self.generation.set(generation);

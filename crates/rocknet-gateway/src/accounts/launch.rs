@@ -78,7 +78,7 @@ impl Launch {
 
 /// Creates a pipe to or from a program. A program may open the pipe by its path, as a shell does for `>/dev/stderr`.
 /// The mode of the pipe permits all accounts to open it, because the program may run as another account than the
-/// server. Processes of other accounts cannot reach the path.
+/// server. Processes of other accounts cannot reach the path, because the kernel protects `/proc/PID/fd`.
 ///
 /// # Errors
 ///

@@ -28,6 +28,7 @@ pub struct AccountPlan {
     default: Option<String>,
     /// Accounts that sites with scripts name, sorted and without duplicates.
     named: Vec<String>,
+    /// True if a site or route has scripts.
     has_scripts: bool,
     /// True if a site with scripts names no account.
     pub needs_default: bool,
@@ -122,6 +123,8 @@ pub fn server_account(config: &Config) -> Option<String> {
     })
 }
 
+/// Chooses as [`server_account`] does. `written`: the configured account. `has_package`: returns true if the account
+/// that packages create exists.
 fn chosen(written: Option<&str>, is_root: bool, has_package: impl Fn() -> bool) -> Option<String> {
     match written {
         Some(name) => Some(name.to_owned()),

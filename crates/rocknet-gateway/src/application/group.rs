@@ -78,8 +78,8 @@ impl ApplicationGroup {
         wheel.ticks(self.connect * tries + answer_timeout)
     }
 
-    /// Selects an application for a request and returns its number. Applications in `tried` are excluded. `draw`
-    /// returns random numbers.
+    /// Selects an application for a request and returns its number. Applications in `tried` are excluded, and at least
+    /// one must be left. `draw` returns random numbers.
     pub(super) fn choose(&self, tried: &[usize], now_ms: u64, draw: impl FnMut() -> u64) -> usize {
         if self.members.len() == 1 {
             return 0;

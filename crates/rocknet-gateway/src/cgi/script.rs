@@ -29,6 +29,7 @@ pub fn find(tree: &Tree, path: &str) -> Result<Script, CgiError> {
         .map_err(|_| CgiError::Status(Status::SERVICE_UNAVAILABLE))?;
     let folder = tree.programs().ok_or_else(missing)?;
     let rest = path.strip_prefix(folder).ok_or_else(missing)?;
+    // Positions in `rest` at which the path of the program can end: each slash except the first, and the end of `rest`.
     let ends = rest.match_indices('/').skip(1).map(|(at, _)| at).chain([rest.len()]);
     for end in ends.take(MAX_DEPTH) {
         let (name, path_info) = path.split_at(folder.len() + end);

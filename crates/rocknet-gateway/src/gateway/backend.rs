@@ -31,8 +31,8 @@ const MAX_REQUESTS: usize = 1024;
 /// Time in milliseconds without a received byte after which a new connection most likely waits for a process. A free
 /// process responds sooner if the page is quick. If pages are slow, the cost of reconnecting does not matter.
 const PENDING_MS: u64 = 20;
-/// A back end that was reached within this time and refuses connections is most likely being restarted, so `connect`
-/// retries.
+/// Time in milliseconds. A back end that was reached within this time and refuses connections is most likely being
+/// restarted, so `connect` retries.
 const RESTART_MS: u64 = 10_000;
 
 /// A back end with its idle connections, its pending connections and its circuit breaker.
@@ -48,6 +48,7 @@ pub struct Backend {
     idle: Mutex<VecDeque<(ParkedConnection, u64)>>,
     /// New connections that have not received a byte: number, and uptime in milliseconds at which each was opened.
     pending: Mutex<BTreeMap<u64, u64>>,
+    /// Number of the next pending connection.
     next: AtomicU64,
     /// Number of requests in flight.
     requests: AtomicUsize,
@@ -347,6 +348,8 @@ impl Backend {
         self.breaker_has_state.store(!breaker.is_closed(), Ordering::Relaxed);
     }
 
+    /// Closes the idle connections for which `is_old` returns true. Its argument is the uptime in milliseconds at which
+    /// the connection became idle.
     pub(super) fn close_idle(&self, is_old: impl Fn(u64) -> bool) {
         let mut idle = lock(&self.idle);
         let before = idle.len();

@@ -25,7 +25,7 @@ fn is_for_nginx(name: &[u8]) -> bool {
 
 const ACCEL: &[u8] = b"x-accel-";
 
-/// Builds the response once its head has been received.
+/// Builds the response once its head has been received. `line`: policy for a status line at the beginning of the head.
 ///
 /// # Errors
 ///

@@ -69,6 +69,7 @@ enum FpmState {
     Running {
         process: Process,
         since: Instant,
+        /// True once the process accepts requests.
         ready: bool,
     },
     /// The process was signalled to end, and is killed at this time.

@@ -27,7 +27,7 @@ pub struct PhpManager {
 struct ManagerState {
     state_folder: PathBuf,
     /// Number of the pool that was created last.
-    next: u32,
+    last_number: u32,
     /// Pools of the configuration in force, with their numbers.
     pools: Vec<(u32, Pool)>,
     running: Option<RunningSupervisor>,
@@ -52,7 +52,7 @@ impl PhpManager {
             sockets: Arc::default(),
             state: Mutex::new(ManagerState {
                 state_folder,
-                next: 0,
+                last_number: 0,
                 pools: Vec::new(),
                 running: None,
             }),
@@ -91,8 +91,8 @@ impl PhpManager {
             let number = match existing {
                 Some((number, _)) => *number,
                 None => {
-                    state.next += 1;
-                    state.next
+                    state.last_number += 1;
+                    state.last_number
                 }
             };
             if !pools.iter().any(|(other, _)| *other == number) {

@@ -97,6 +97,7 @@ impl<P: Link> Tunnel for Splice<P> {
 }
 
 impl Direction {
+    /// Moves bytes from `from` to `to`. Ready once the end of `from` has been passed on.
     fn pump(
         &mut self,
         context: &mut Context<'_>,

@@ -51,6 +51,7 @@ impl KernelLookup {
         self.cached
     }
 
+    /// Opens a path that does not leave `root`. Fails with ENOSYS if `openat2` is not available.
     pub(super) fn open_beneath(self, root: BorrowedFd<'_>, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         if !self.openat2 {
             return Err(Errno::NOSYS);
@@ -64,6 +65,8 @@ impl KernelLookup {
         }
     }
 
+    /// Opens a path whose names are all in the kernel's cache. `beneath`: true if the path must not leave `root`. Fails
+    /// with EAGAIN if a name is not cached, or if the kernel cannot look up cached names.
     pub(super) fn open_cached(
         self,
         root: BorrowedFd<'_>,

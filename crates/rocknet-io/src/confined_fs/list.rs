@@ -103,6 +103,7 @@ mod tests {
             ];
             assert_eq!(found, expected);
             assert!(!listing.truncated);
+            // The directory has seven names, including those that are left out.
             for (max, truncated) in [(0, true), (6, true), (7, false)] {
                 let listing = root.list(b"sub", Symlinks::Inside, max).unwrap();
                 assert_eq!(

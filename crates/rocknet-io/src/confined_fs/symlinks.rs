@@ -15,6 +15,10 @@ pub enum Symlinks {
 
 /// Result of examining a name without following it.
 pub(super) enum LinkTarget {
-    Link { target: Vec<u8>, uid: u32 },
+    /// A link, with its target and the user ID of its owner.
+    Link {
+        target: Vec<u8>,
+        uid: u32,
+    },
     NotALink,
 }

@@ -28,8 +28,8 @@ const SMALL: u64 = 5;
 const BIG: u64 = 100_000;
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
-/// Returns a line for each head or trailer section that the validator rejects, and `out of step` if the validator
-/// cannot continue.
+/// Passes the bytes of an upstream, split into `pieces`, to the response validator. Returns a line for each head or
+/// trailer section that the validator rejects, and `out of step` if the validator cannot continue.
 pub(super) fn validated(pieces: &[&[u8]]) -> Vec<String> {
     let (mut validator, mut lines) = (ResponseValidator::default(), Vec::new());
     for piece in pieces {
@@ -42,8 +42,8 @@ pub(super) fn validated(pieces: &[&[u8]]) -> Vec<String> {
     lines
 }
 
-/// Returns the events of a server that receives these pieces, one line each. The state of the connection follows
-/// (`closed`, `idle` or `more`), and then a line for each frame that the server sent.
+/// Returns the events of a server that receives the bytes of a client, split into `pieces`, one line each. The state of
+/// the connection follows (`closed`, `idle` or `more`), and then a line for each frame that the server sent.
 ///
 /// The frame lines omit the server's SETTINGS. They also omit WINDOW_UPDATE, because the number of these frames depends
 /// on the split of the request body. Queued response bodies are sent at the end, so that the lines do not depend on the
@@ -102,10 +102,13 @@ pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing:
     caller.lines
 }
 
+/// Server application that responds to the requests of the connection and records its events.
 struct Caller {
     connection: ServerConnection,
     head: DecodedHead,
+    /// Frames that the connection has written.
     out: Vec<u8>,
+    /// Copy of all written frames, for the frame lines.
     sent: Vec<u8>,
     lines: Vec<String>,
     /// Stream of the data event in the last line.
@@ -327,6 +330,7 @@ pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
                     block.extend_from_slice(&[0x0f, 28 - 15, 1, b'0' + next().unwrap_or(0) % 10]);
                 }
                 if flags & 0x80 != 0 {
+                    // 62 is the index of the newest entry of the dynamic table.
                     block.push(0x80 | next().unwrap_or(62));
                 }
                 if flags & 0x20 != 0 {

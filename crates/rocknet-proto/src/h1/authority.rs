@@ -80,6 +80,7 @@ pub(crate) fn same(one: &[u8], other: &[u8], default_port: &[u8]) -> bool {
     host.eq_ignore_ascii_case(other_host) && port == other_port
 }
 
+/// Returns the host and the port. `default_port` replaces a missing or empty port.
 fn split<'a>(authority: &'a [u8], default_port: &'a [u8]) -> (&'a [u8], &'a [u8]) {
     match authority.iter().rposition(|&byte| byte == b':' || byte == b']') {
         Some(position) if authority[position] == b':' => {

@@ -12,14 +12,18 @@ use crate::refusal::{ChunkError, FieldError};
 /// Result of one call of [`BodyReader::read`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BodyEvent {
+    /// More bytes are needed. The first `consumed` unread bytes can be dropped.
     More { consumed: usize },
+    /// The unread bytes from `start` to `end` are body data. All bytes up to `end` can be dropped.
     Data { start: usize, end: usize },
+    /// The body and its trailers are complete. They end after `consumed` unread bytes.
     End { consumed: usize },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BodyError {
     Chunk(ChunkError),
+    /// The body exceeds the limit that was passed to [`BodyReader::start`] or [`BodyReader::limit`].
     TooLarge,
 }
 

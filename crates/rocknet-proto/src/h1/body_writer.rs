@@ -6,6 +6,7 @@ use super::encode::{CHUNK_END, EncodeError, LAST_CHUNK, chunk_head, encode_trail
 enum BodyKind {
     /// No body.
     Empty,
+    /// A body whose length the head announces.
     Exact,
     Chunked,
     UntilClose,

@@ -130,10 +130,13 @@ pub struct ClientConnection {
     scanned: u32,
     sending: SendState,
     receiving: ReceiveState,
+    /// Method of the current request. It decides whether the response has a body.
     method: Method,
     /// Number of interim responses to the current request.
     interim: u8,
+    /// False if the connection must close after the current exchange, or has closed.
     persists: bool,
+    /// True if the current request has an Upgrade field, so that 101 is a valid response.
     requested_upgrade: bool,
 }
 
@@ -222,7 +225,7 @@ impl ClientConnection {
     ///
     /// # Errors
     ///
-    /// If the body is longer than announced, or the request has none.
+    /// Fails if the body is longer than announced, or if the request has no body.
     pub fn begin_data(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         self.request_body.begin(size, out)
     }
@@ -236,7 +239,7 @@ impl ClientConnection {
     ///
     /// # Errors
     ///
-    /// If the body is longer than announced, or the request has none.
+    /// Fails if the body is longer than announced, or if the request has no body.
     pub fn encode_data(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
         self.request_body.write(data, out)
     }
@@ -289,7 +292,7 @@ impl ClientConnection {
     ///
     /// # Errors
     ///
-    /// [`ResponseError::Truncated`] if the response is incomplete.
+    /// Fails with [`ResponseError::Truncated`] if the response is incomplete.
     pub fn closed(&mut self) -> Result<bool, ResponseError> {
         let ended = match self.receiving {
             ReceiveState::Body if self.response_body.is_until_close() => Ok(true),
@@ -412,6 +415,8 @@ impl ClientConnection {
     }
 }
 
+/// Writes the request line, Host, Upgrade, `fields` and the framing fields. After an error, `out` ends with a part of
+/// the head, which the caller removes.
 fn encode_head<'a>(
     out: &mut Vec<u8>,
     line: &RequestLine<'_>,

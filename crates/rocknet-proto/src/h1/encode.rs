@@ -376,6 +376,7 @@ mod tests {
             "\r",
             "\0",
             "\x7f",
+            // Longer than the eight bytes that the check reads at once.
             "long enough for words \x01",
         ] {
             check(PLAIN, &[("A", "x"), ("B", value)], Err(EncodeError::FieldValue));

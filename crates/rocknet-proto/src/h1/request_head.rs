@@ -25,8 +25,11 @@ pub(crate) struct RequestHead {
     /// Position after the empty line.
     pub end: usize,
     pub body: BodyFraming,
+    /// True if the client keeps the connection open after the response.
     pub persists: bool,
+    /// True if the client waits for 100 before it sends the body.
     pub expects_continue: bool,
+    /// True if the client offers an upgrade that 101 may accept.
     pub wants_upgrade: bool,
 }
 
@@ -69,6 +72,7 @@ const CONNECTION_AND_BODY: KnownFieldSet = KnownFieldSet::of(&[
     KnownField::Expect,
 ]);
 
+/// Returns the number of bytes of the empty lines before the request line.
 #[cold]
 fn empty_lines(window: &[u8]) -> Result<usize, ParseError<Refusal>> {
     let mut at = 0;
@@ -81,7 +85,7 @@ fn empty_lines(window: &[u8]) -> Result<usize, ParseError<Refusal>> {
     Ok(at)
 }
 
-/// Parses the request line and returns the position after it.
+/// Parses the request line that begins at `line` and returns the position after it.
 ///
 /// ```text
 /// request-line = method SP request-target SP HTTP-version CRLF
@@ -224,7 +228,7 @@ fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
             Ok(())
         }
         // By RFC 9112 §3.2.2 the authority of the target overrides Host. Two different hosts are refused nevertheless,
-        // because a client that names them attempts an attack.
+        // because a client that names two hosts may try to bypass the access rules of one of the sites.
         TargetForm::Absolute | TargetForm::Authority => {
             let target = index.target.of(window);
             let default_port: &[u8] = match index.form {

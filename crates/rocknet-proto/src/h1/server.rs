@@ -100,11 +100,16 @@ pub struct ServerConnection {
     scanned: u32,
     reading: ReadState,
     writing: WriteState,
+    /// Method and version of the current request.
     method: Method,
     version: Version,
+    /// False if the connection closes after the response to the current request.
     persists: bool,
+    /// True while the client waits for 100 before it sends the body.
     expects_continue: bool,
+    /// True if the client offers an upgrade that 101 may accept.
     wants_upgrade: bool,
+    /// True once a response has started after which the connection carries another protocol.
     upgraded: bool,
 }
 
@@ -192,6 +197,8 @@ impl ServerConnection {
         }
     }
 
+    /// Handles a head that could not be parsed. Returns `More` if it is incomplete and may still grow, and otherwise
+    /// the refusal.
     #[cold]
     fn incomplete_or_refused(
         &mut self,
@@ -251,14 +258,15 @@ impl ServerConnection {
         }
     }
 
+    /// Stops reading, so that the connection closes after the response. Returns `refusal` for the caller's `Err`.
     fn refuse(&mut self, refusal: Refusal) -> Refusal {
         self.reading = ReadState::Closed;
         self.persists = false;
         refusal
     }
 
-    /// Sets the limit of the request body in bytes, once its site is known. A chunked body above it is refused by
-    /// `receive`. Bytes and chunk sizes that were read before this call do not count.
+    /// Sets the limit of the request body in bytes, once the site of the request is known. `receive` refuses a chunked
+    /// body above the limit. Bytes and chunk sizes that were read before this call do not count.
     ///
     /// # Errors
     ///
@@ -416,7 +424,7 @@ impl ServerConnection {
     ///
     /// # Errors
     ///
-    /// If the body is longer than announced, or the response has none.
+    /// Fails if the body is longer than announced, or if the response has no body.
     pub fn begin_data(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         self.response_body.begin(size, out)
     }
@@ -430,7 +438,7 @@ impl ServerConnection {
     ///
     /// # Errors
     ///
-    /// If the body is longer than announced, or the response has none.
+    /// Fails if the body is longer than announced, or if the response has no body.
     pub fn encode_data(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
         self.response_body.write(data, out)
     }

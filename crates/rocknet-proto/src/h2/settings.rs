@@ -81,6 +81,7 @@ mod tests {
     #[test]
     fn values_are_accepted_within_their_bounds() {
         let plain = ClientSettings::INITIAL;
+        // Number of the setting, its value, and the expected settings.
         let rows = [
             (
                 1,

@@ -37,7 +37,8 @@ const BLOCKED_STREAMS: usize = 16;
 /// Bytes that HTTP/3 counts per field in addition to its name and value (RFC 9114 §4.2.2).
 const FIELD_OVERHEAD: usize = 32;
 
-/// Maximum number of priorities that are kept for streams that have not arrived, and of changed priorities.
+/// Maximum number of priorities that are kept for streams that have not arrived. It is also the maximum number of
+/// changed priorities that wait for [`ServerConnection::take_reprioritized`].
 const EARLY_PRIORITIES: usize = 128;
 
 /// Identifier of the first GOAWAY: the largest ID of a request stream, 2^62-4, so that no request is rejected yet
@@ -247,6 +248,8 @@ impl ServerConnection {
         Ok(())
     }
 
+    /// Queues a changed priority for [`take_reprioritized`](Self::take_reprioritized). If the queue is full, the
+    /// change is dropped, because a priority is only advice.
     fn report_priority(&mut self, id: StreamId, priority: Priority) {
         let has_room = self.reprioritized.len() < EARLY_PRIORITIES;
         match self.reprioritized.iter_mut().find(|(known, _)| *known == id) {

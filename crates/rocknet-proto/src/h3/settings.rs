@@ -11,7 +11,8 @@ const QPACK_BLOCKED_STREAMS: u64 = 0x7;
 const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
 /// RFC 9220 §5.
 const ENABLE_CONNECT_PROTOCOL: u64 = 0x8;
-/// A reserved setting without meaning. Sending one keeps clients tolerant of new settings (RFC 9114 §7.2.4.1).
+/// A reserved setting of the form `0x1f * N + 0x21`, which has no meaning. Sending one keeps clients tolerant of new
+/// settings (RFC 9114 §7.2.4.1).
 const RESERVED: u64 = 0x1f * 27 + 0x21;
 /// Maximum number of settings of a client. Normal use needs five.
 const COUNT_MAX: usize = 64;

@@ -94,8 +94,8 @@ impl RequestStream {
     }
 }
 
-/// Open request streams. The stream numbers are adjacent in memory, so that a lookup reads few cache lines. There are
-/// at most 128 streams.
+/// Open request streams. The stream numbers are adjacent in memory, so that a lookup reads few cache lines. The
+/// transport permits at most 128 streams at once.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     numbers: Vec<u64>,

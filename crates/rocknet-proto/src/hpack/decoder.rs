@@ -123,7 +123,8 @@ impl Decoder {
         self.table.at(index).ok_or(HpackError::Index)
     }
 
-    /// Decodes a literal field (RFC 7541 §6.2) and returns its end.
+    /// Decodes a literal field (RFC 7541 §6.2) and returns its end. The low `prefix` bits of the first byte begin the
+    /// index of the name. If `is_indexed` is true, the field enters the dynamic table.
     fn decode_literal(
         &mut self,
         block: &[u8],
@@ -221,6 +222,8 @@ mod tests {
         digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
     }
 
+    /// Checks that a block, in hexadecimal digits, decodes to `fields`. `table_size` is the expected size of the
+    /// dynamic table after the block.
     fn check(decoder: &mut Decoder, block: &str, fields: &[&str], table_size: usize) {
         let mut lines = DecodedLines::default();
         assert_eq!(decoder.decode(&hex(block), &mut lines), Ok(()), "{block}");
@@ -379,6 +382,7 @@ mod tests {
             full: true,
             ..DecodedLines::default()
         };
+        // A literal that enters the table, its index, a field of the static table, and two literals without indexing.
         assert_eq!(
             decoder.decode(&hex("400161 0162 be 82 0f0101 62 00016101 62"), &mut full),
             Ok(())

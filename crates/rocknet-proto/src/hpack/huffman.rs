@@ -121,6 +121,7 @@ pub(crate) fn encode(string: &[u8], out: &mut Vec<u8>) {
     let (mut bits, mut count) = (0u64, 0u32);
     for &byte in string {
         let (code, length) = (CODES[usize::from(byte)], u32::from(LENGTHS[usize::from(byte)]));
+        // Fewer than eight bits are unwritten, so the shift drops only bits that were written already.
         bits = bits << length | u64::from(code);
         count += length;
         while count >= 8 {

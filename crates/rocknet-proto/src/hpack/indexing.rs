@@ -36,7 +36,7 @@ pub(crate) fn is_sensitive(class: NameClass) -> bool {
     matches!(class, NameClass::Known(known) if SENSITIVE.contains(known))
 }
 
-/// Returns whether a field is worth an entry of the dynamic table.
+/// Returns whether a field is worth an entry of a dynamic table of `capacity` bytes.
 pub(crate) fn is_indexed(class: NameClass, name: &[u8], value: &[u8], capacity: usize) -> bool {
     if let NameClass::Known(known) = class
         && (SENSITIVE.contains(known) || VARYING.contains(known))

@@ -124,6 +124,7 @@ mod tests {
             (b"\t", false),
             (b"a\rb", false),
             (b"a\nb", false),
+            // Longer than the eight bytes that the check reads at once.
             (b"long enough for a word\0", false),
             (b"a\x7f", false),
         ];

@@ -226,6 +226,7 @@ impl HeadSink<'_> {
         }
     }
 
+    /// Records the error of a field with an invalid value, or of the first field above a limit, and drops the field.
     #[cold]
     fn reject(&mut self, class: NameClass, value_valid: bool, start: usize, value_length: usize) {
         let parts = &mut self.head.parts;
@@ -241,6 +242,7 @@ impl HeadSink<'_> {
         self.head.bytes.truncate(start);
     }
 
+    /// Records a pseudo-header field, or the error if it is not allowed at this point.
     #[inline]
     fn pseudo(&mut self, pseudo: Pseudo, value: ByteSpan) {
         let parts = &mut self.head.parts;

@@ -65,7 +65,8 @@ impl Decoder {
     pub(crate) fn receive_instructions(&mut self, bytes: &[u8]) -> Result<usize, QpackError> {
         let (table, max_capacity, mut field) = (&mut self.table, self.max_capacity, Vec::new());
         self.instructions.receive(bytes, |unread| {
-            // A longer string would exceed the capacity, so an incomplete instruction is bounded too.
+            // An entry with a longer string would exceed the capacity. The limit also bounds the memory of an
+            // incomplete instruction.
             let limit = table.capacity().saturating_sub(ENTRY_OVERHEAD) as u64;
             let Some((instruction, length)) = EncoderInstruction::read(unread, limit)? else {
                 return Ok(None);

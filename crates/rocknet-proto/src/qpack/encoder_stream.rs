@@ -129,6 +129,7 @@ mod tests {
 
     #[test]
     fn strings_and_integers_are_bounded_before_they_are_complete() {
+        // The first three instructions announce a string of 101 bytes, one more than the limit.
         for (bytes, error) in [
             ([0x80, 0x65].as_slice(), QpackError::EntryTooLarge),
             (&[0x5f, 0x46], QpackError::EntryTooLarge),

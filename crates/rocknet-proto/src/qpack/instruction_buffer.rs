@@ -66,7 +66,7 @@ fn handle_all(
 mod tests {
     use super::*;
 
-    /// Instructions whose first byte is their length.
+    /// Receives instructions whose first byte is their length, and appends them to `found`. A length of 0 is an error.
     fn receive(buffer: &mut InstructionBuffer, bytes: &[u8], found: &mut Vec<Vec<u8>>) -> Result<usize, QpackError> {
         buffer.receive(bytes, |unread| {
             let length = usize::from(unread[0]);

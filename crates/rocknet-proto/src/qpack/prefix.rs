@@ -21,7 +21,8 @@ pub(super) const fn max_entries(max_capacity: u64) -> u64 {
 }
 
 impl SectionPrefix {
-    /// Decodes the prefix at the start of a section. Returns it and its end.
+    /// Decodes the prefix at the start of a section. Returns it and its end. `inserted` is the insert count of the
+    /// decoder's table.
     #[inline]
     pub(super) fn decode(section: &[u8], max_entries: u64, inserted: u64) -> Result<(Self, usize), QpackError> {
         let (encoded, at) = integer::decode(section, 0, 8).map_err(section_error)?;
@@ -91,7 +92,8 @@ mod tests {
 
     #[test]
     fn prefixes() {
-        // The first two rows are examples of RFC 9204 §4.5.1.
+        // Section, `max_entries`, `inserted`, and the expected Required Insert Count and Base. The first two rows are
+        // examples of RFC 9204 §4.5.1.
         type Row = (&'static [u8], u64, u64, Result<(u64, u64), QpackError>);
         let rows: &[Row] = &[
             (&[4, 0], 3, 10, Ok((9, 9))),

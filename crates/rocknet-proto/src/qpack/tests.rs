@@ -36,6 +36,7 @@ impl FieldSink for DecodedFields {
     }
 }
 
+/// Returns the fields of a section, or `None` if the stream is blocked.
 fn decode(decoder: &mut Decoder, stream: u64, section: &[u8]) -> Result<Option<Vec<OwnedField>>, QpackError> {
     let mut sink = DecodedFields::default();
     let outcome = decoder.decode(stream, section, &mut sink)?;
@@ -312,7 +313,8 @@ fn skipped_sections_are_acknowledged() {
 fn memory_of_the_decoder_is_bounded() {
     let mut decoder = Decoder::new(4096, 4);
     assert_eq!(decoder.receive_instructions(&hex("3f e11f")), Ok(1));
-    // The largest incomplete instruction: two coded strings.
+    // The largest incomplete instruction: two coded strings, each with four coded bytes for every byte of the largest
+    // entry.
     let string = |name: bool| {
         let length = (4096 - 32) * 4;
         let mut bytes = Vec::new();

@@ -112,6 +112,7 @@ fn port(digits: &[u8]) -> Option<Option<u16>> {
     Some(Some(value))
 }
 
+/// Returns the kind of a host without brackets; `None` if the host is invalid.
 fn name_kind(host: &[u8]) -> Option<HostKind> {
     if host.len() > MAX_NAME {
         return None;

@@ -95,6 +95,7 @@ impl AcceptEncoding {
         }
     }
 
+    /// Creates weights that accept these codings with weight 1, tolerate identity, and refuse all other codings.
     const fn only(codings: &[Coding]) -> AcceptEncoding {
         let mut weights = [Weight::REFUSED; 4];
         weights[Coding::Identity as usize] = Weight::TOLERATED;

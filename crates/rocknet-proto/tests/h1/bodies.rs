@@ -8,7 +8,8 @@ use super::check::{client, server, server_with};
 
 const CHUNKED: &str = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// Checks the same chunks in a request and in a response, because both roles share the parser.
+/// Checks the same chunks in a request and in a response, because both roles share the parser. `events` has the lines
+/// after the head for the request; the last line is the state of the connection.
 fn chunked(content: &str, events: &[&str]) {
     let mut expected = vec!["POST / @a Chunked"];
     expected.extend(events);
@@ -31,6 +32,7 @@ fn chunked(content: &str, events: &[&str]) {
     client("GET", [head.as_bytes(), content.as_bytes()].concat(), &expected);
 }
 
+/// Checks chunks that cause these events and are then refused.
 fn chunked_refused(content: &str, events: &[&str], refusal: impl Into<Refusal>) {
     let state = format!("refused {:?}", refusal.into());
     let mut events = events.to_vec();

@@ -11,11 +11,14 @@ const FOLLOWER_LINE: &str = "GET /follower @follower None";
 /// A response without a request, which an upstream might plant for the next client.
 const UNSOLICITED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
 
-/// Checks the transcript of a server, in every split and with a request after it.
+/// Checks the [transcript](server_transcript) of a server that receives `bytes`, in every split and with a request
+/// after them.
 pub fn server(bytes: impl AsRef<[u8]>, expected: &[&str]) {
     server_with(&Limits::default(), None, bytes, expected);
 }
 
+/// Checks like [`server`], with other limits. `site_limit` is the limit of the request body in bytes that the site
+/// sets.
 pub fn server_with(limits: &Limits, site_limit: Option<u64>, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     let bytes = bytes.as_ref();
     let shown = bytes.escape_ascii().to_string();
@@ -43,16 +46,18 @@ pub fn refused(bytes: impl AsRef<[u8]>, refusal: impl Into<Refusal>) {
     server(bytes, &[&format!("refused {:?}", refusal.into())]);
 }
 
+/// Checks like [`refused`], with other limits.
 pub fn refused_with(limits: &Limits, bytes: impl AsRef<[u8]>, refusal: impl Into<Refusal>) {
     server_with(limits, None, bytes, &[&format!("refused {:?}", refusal.into())]);
 }
 
-/// Checks the transcript of a client after a request with this method, in every split and with an unsolicited response
-/// after it.
+/// Checks the [transcript](client_transcript) of a client that receives `bytes` after a request with this method, in
+/// every split and with an unsolicited response after them.
 pub fn client(method: &str, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     client_with(&Limits::default(), method, None, bytes, expected);
 }
 
+/// Checks like [`client`], with other limits. `upgrade` is the value of the Upgrade field in the request.
 pub fn client_with(limits: &Limits, method: &str, upgrade: Option<&str>, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     let bytes = bytes.as_ref();
     let shown = bytes.escape_ascii().to_string();
@@ -70,6 +75,7 @@ pub fn client_with(limits: &Limits, method: &str, upgrade: Option<&str>, bytes: 
     in_all_splits(&long, &format!("{shown} and more"), &followed, run);
 }
 
+/// Checks that a response to GET is rejected before any event.
 pub fn rejected(bytes: impl AsRef<[u8]>, error: ResponseError) {
     client("GET", bytes, &[&format!("error {error:?}")]);
 }

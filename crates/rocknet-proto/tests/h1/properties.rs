@@ -66,6 +66,7 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// Splits bytes into pieces of the lengths in `cuts`, and a last piece with the remaining bytes.
 fn pieces(mut bytes: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
     let mut pieces = Vec::new();
     for &cut in cuts {
@@ -90,6 +91,7 @@ fn borrowed(fields: &[(String, Vec<u8>)]) -> impl Iterator<Item = (&[u8], &[u8])
     fields.iter().map(|(name, value)| (name.as_bytes(), value.as_slice()))
 }
 
+/// Copies the fields whose names begin with `x-`, which [`fields`] generates.
 fn collected<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<(String, Vec<u8>)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     fields

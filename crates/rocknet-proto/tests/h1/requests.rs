@@ -6,10 +6,12 @@ use rocknet_proto::h1::{FieldError, FramingError, Refusal, ServerConnection, Ser
 
 use super::check::{accepted, refused, server};
 
+/// Returns a GET request with Host and these field lines.
 fn get(fields: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n")
 }
 
+/// Returns a request with this request line and `Host: a`.
 fn line(line: &str) -> String {
     format!("{line}\r\nHost: a\r\n\r\n")
 }
@@ -81,6 +83,7 @@ fn invalid_request_lines_are_refused() {
         ("GET /\x7f HTTP/1.1", Refusal::TargetByte),
         ("GET /\x1b[2J HTTP/1.1", Refusal::TargetByte),
         ("GET /\u{e9} HTTP/1.1", Refusal::TargetByte),
+        // Longer than the eight bytes that the check reads at once.
         ("GET /long-enough-for-words\x01 HTTP/1.1", Refusal::TargetByte),
         ("GET /# HTTP/1.1", Refusal::TargetFragment),
         ("GET /a?b#c HTTP/1.1", Refusal::TargetFragment),

@@ -25,6 +25,7 @@ fn respond(mut connection: ServerConnection, status: Status, length: Length, clo
     let framing = connection.respond(status, length, close);
     let mut out = Vec::new();
     assert_eq!(encode_head(&mut out, framing, status, NO_FIELDS), Ok(()));
+    // More data than announced. A body of unknown length accepts the data, which is discarded here.
     let forbidden = connection.encode_data(b"more than two", &mut Vec::new());
     if framing.has_body {
         let expected = if framing.content_length.is_some() {
@@ -42,6 +43,8 @@ fn respond(mut connection: ServerConnection, status: Status, length: Length, clo
     (String::from_utf8(out).expect("heads in these rows are ASCII"), next)
 }
 
+/// Checks the response to a request with this request line and these fields. `wire` has the bytes that follow the
+/// status line, and `next` is the state after the response.
 fn check(line: &str, fields: &str, status: u16, length: Length, close: bool, wire: &str, next: AfterResponse) {
     let status = Status::new(status).expect("each row has a valid status");
     let shown = format!("{line} {fields:?} {status} {length:?} {close}");

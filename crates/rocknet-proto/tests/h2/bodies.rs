@@ -7,6 +7,7 @@ use rocknet_proto::h2::{Config, ConnectionEvent, DecodedHead, ErrorCode, Receive
 use rocknet_proto::status::Status;
 
 const POST_1: &str = "request 1 POST / @a";
+/// Frames of the response to a request on stream 1, with a body of 5 bytes.
 const SENT: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
 
 #[test]
@@ -223,6 +224,7 @@ impl Upload {
     }
 }
 
+/// Configuration with the smallest windows.
 const NARROW: Config = Config {
     streams: 8,
     stream_window: 65_535,

@@ -146,6 +146,8 @@ pub fn server(frames: &[Vec<u8>], expected: &[&str]) {
     );
 }
 
+/// Checks the transcript like [`server`], with the limits, configuration and time of the responses as parameters. The
+/// bytes are received whole, one at a time, and cut in two.
 pub fn server_with(limits: &Limits, config: &Config, timing: H2ResponseTiming, frames: &[Vec<u8>], expected: &[&str]) {
     let bytes = [beginning(), frames.concat()].concat();
     let check = |found: Vec<String>, how: &str| {
@@ -161,6 +163,7 @@ pub fn server_with(limits: &Limits, config: &Config, timing: H2ResponseTiming, f
     check(run(&[&bytes]), "whole");
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
     check(run(&single), "byte by byte");
+    // At most 60 positions of the cut, so that long inputs do not take long.
     for cut in (1..bytes.len()).step_by(bytes.len() / 60 + 1) {
         let (front, back) = bytes.split_at(cut);
         check(run(&[front, back]), "cut in two");

@@ -145,9 +145,9 @@ fn floods_end_the_connection_at_their_burst() {
         ),
         (Flood::Unknown, |_| frame(0x77, 0, 0, "what"), 0),
     ];
-    for &(flood, frames, before) in rows {
+    for &(flood, frames, additional) in rows {
         let mut attack = Attack::new();
-        let expected = flood.burst().saturating_add_signed(before);
+        let expected = flood.burst().saturating_add_signed(additional);
         assert_eq!(
             attack.count(frames),
             (expected, Some(ConnectionError::Flood(flood))),
@@ -158,10 +158,11 @@ fn floods_end_the_connection_at_their_burst() {
             "{flood:?}"
         );
         assert!(attack.connection.is_closed());
-        // At the refill rate, the same frames are accepted beyond the burst.
-        if flood == Flood::Resets && before > 0 {
+        // The row that leaves 128 streams open is tested with its burst only.
+        if flood == Flood::Resets && additional > 0 {
             continue;
         }
+        // At the refill rate, the same frames are accepted beyond the burst.
         let mut slow = Attack::new();
         for round in 0..flood.burst() * 3 {
             slow.now += 1000 / u64::from(flood.per_second()) + 1;
@@ -229,14 +230,16 @@ fn sent(attack: &mut Attack) -> Vec<u64> {
 /// connection.
 #[test]
 fn tiny_windows_end_the_connection() {
-    // The last column limits the number of small frames. A connection may send 64 of them, and one more for each larger
-    // frame.
+    // Columns: windows that the client opens in tiny steps, initial window of a stream in bytes, frames of a round, and
+    // maximum number of DATA frames below 512 bytes. A connection may send 64 frames that a window has cut below a
+    // useful size, and one more for each larger frame.
     for (what, initial, update, most) in [
         // After the 64 small frames, one frame per 16 bytes is sent until the budget of window updates is spent.
         ("the stream's", 1, window(1, 1), 64 + 1_024 / 16 + 8),
         ("the stream's, which was large", 65_000, window(1, 1), 80),
         ("the connection's", 1 << 20, window(0, 2), 80),
-        // These frames are large enough for small windows, but pay for no update.
+        // DATA frames of 20 bytes are useful where windows are small (at least 16 bytes), but too small to pay for
+        // updates (at least 32 bytes).
         ("both", 1, [window(1, 20), window(0, 20)].concat(), 1_024),
     ] {
         let mut attack = Attack::new();
@@ -299,7 +302,7 @@ fn the_end_of_a_body_needs_no_large_window() {
     assert_eq!(
         attack.connection.send_capacity(stream, 7),
         7,
-        "7 bytes remain of 87 sent in frames of 16"
+        "80 of the 87 bytes after 64 small frames were sent in frames of 16"
     );
     attack.connection.reset(stream, ErrorCode::Cancel, &mut attack.out);
     let bytes = get(3);
@@ -340,6 +343,7 @@ fn field_blocks_are_limited() {
 fn indexed_fields_are_not_expanded() {
     let mut attack = Attack::new();
     let mut block = block(GET_FIELDS);
+    // A field `n` with a value of 4000 bytes is added to the dynamic table, where it has the index 62.
     block.extend_from_slice(&[0x40, 1, b'n', 0x7f, 0xa1, 0x1e]);
     block.extend_from_slice(&[b'v'; 4000]);
     block.extend_from_slice(&[0x80 | 62; 1000]);

@@ -70,6 +70,7 @@ fn with(name: &'static str, value: Option<&'static str>) -> Vec<(&'static str, &
         .collect()
 }
 
+/// Returns the usual head followed by `fields`.
 fn and<'a>(fields: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     [GET_FIELDS, fields].concat()
 }

@@ -4,7 +4,8 @@ use super::check::*;
 use rocknet_proto::Limits;
 use rocknet_proto::h2::{Config, ConnectionEvent, DecodedHead, PreparedHead, ServerConnection};
 
-/// An idle connection without TLS uses at most 4 KiB, even after a browser has filled its dynamic table.
+/// An idle connection without TLS uses at most 4 KiB, even after a browser has filled the HPACK table of
+/// the connection.
 #[test]
 fn an_idle_connection_is_small() {
     let (mut connection, mut head, mut out) = (

@@ -1,4 +1,5 @@
-//! HTTP/2 tests with transcripts: tables of frames with their events, in every split and with more frames after them.
+//! HTTP/2 tests with transcripts: tables of frames with their events. The bytes are split in many places, and more
+//! frames follow an error.
 
 mod bodies;
 mod check;

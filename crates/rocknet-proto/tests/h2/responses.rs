@@ -411,6 +411,7 @@ fn a_ping_is_acknowledged() {
 fn the_server_preface_announces_its_limits() {
     let (mut connection, mut out) = (ServerConnection::new(&Config::default()), Vec::new());
     connection.write_preface(&Limits::default(), &mut out);
+    // The limit of a field list counts 32 bytes for each of 100 fields in addition to their text (RFC 9113 §6.5.2).
     let expected = settings(&[(3, 128), (4, 262_144), (6, 16_384 + 3200), (9, 1)]);
     assert_eq!(out, [expected, window(0, (1 << 20) - 65_535)].concat());
 }

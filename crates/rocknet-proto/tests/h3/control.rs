@@ -21,6 +21,8 @@ fn error(bytes: &[u8], fin: bool) -> Option<String> {
     None
 }
 
+/// Frame types: 0 DATA, 3 CANCEL_PUSH, 4 SETTINGS, 7 GOAWAY, 0xd MAX_PUSH_ID, 0xf0700 and 0xf0701 PRIORITY_UPDATE of a
+/// request and of a push. The types 8 (a frame of HTTP/2) and 0x21 are reserved.
 #[test]
 fn errors_of_the_control_stream() {
     let settings = frame(4, &[]);
@@ -54,7 +56,7 @@ fn errors_of_the_control_stream() {
         (after(frame(0xf_0700, b"\x05u=1")), Some("IdError")),
         (after(frame(0xf_0701, b"\0u=1")), Some("IdError")),
         (after(frame(0xf_0700, b"")), Some("FrameError")),
-        // Stream types.
+        // Stream types: push, QPACK encoder and QPACK decoder.
         (vec![1], Some("StreamCreationError")),
         (vec![2], None),
         (vec![3], None),
@@ -72,7 +74,8 @@ fn errors_of_the_control_stream() {
 }
 
 #[test]
-fn critical_streams_may_not_end_and_have_no_twin() {
+fn critical_streams_may_not_end_and_are_unique() {
+    // Types of the control stream, the QPACK encoder stream and the QPACK decoder stream.
     for kind in [0, 2, 3] {
         let bytes = if kind == 0 {
             [vec![0], frame(4, &[])].concat()
@@ -130,7 +133,7 @@ fn a_priority_may_arrive_before_its_request() {
         .expect("a valid update");
     assert_eq!(peer.engine.priority(second).urgency, 2);
     assert_eq!(peer.engine.take_reprioritized(), None, "no response is pending");
-    // While the response is pending, the transport has to know.
+    // While the response is pending, a changed priority is reported for the transport.
     peer.receive(second, &headers(&GET), true, usize::MAX);
     for text in ["u=0", "u=7, i"] {
         peer.engine
@@ -140,7 +143,8 @@ fn a_priority_may_arrive_before_its_request() {
     let (id, priority) = peer.engine.take_reprioritized().expect("a changed priority");
     assert_eq!((id, priority.urgency, priority.incremental), (second, 7, true));
     assert_eq!(peer.engine.take_reprioritized(), None);
-    // The bytes of a response that has ended may wait for the transport.
+    // The transport may still hold bytes of a response whose stream the engine has removed, so a changed priority is
+    // reported here, too.
     peer.engine.abandon(second);
     peer.engine
         .receive_unidirectional(2, 0, &update(4, "u=0"), false)

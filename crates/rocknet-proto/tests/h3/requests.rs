@@ -108,6 +108,7 @@ fn frames_in_the_wrong_place_close_the_connection() {
         (frame(0, b"a"), "FrameUnexpected"),
         ([&get[..], &trailers, &trailers].concat(), "FrameUnexpected"),
         ([&get[..], &trailers, &frame(0, b"a")].concat(), "FrameUnexpected"),
+        // Frames of the control stream, and PUSH_PROMISE (5), which only a server sends.
         (frame(4, b""), "FrameUnexpected"),
         (frame(5, b""), "FrameUnexpected"),
         (frame(7, b"\0"), "FrameUnexpected"),
@@ -194,7 +195,7 @@ fn a_body_above_its_limit_is_refused_or_reset() {
     assert_eq!(events[1], "Refused { refusal: ContentTooLarge }");
 }
 
-/// The law of `splits` for a case that random bytes rarely reach.
+/// The events do not depend on the split of the bytes, in a case that the random bytes of `splits.rs` rarely reach.
 #[test]
 fn a_body_that_ends_too_early_is_reported_before_the_error() {
     let bytes = [headers(&post(&[("content-length", "6")])), frame(0, b"abcd")].concat();
@@ -211,7 +212,7 @@ fn a_body_that_ends_too_early_is_reported_before_the_error() {
 }
 
 #[test]
-fn unknown_frames_before_the_end_are_no_body() {
+fn unknown_frames_before_the_end_are_not_a_body() {
     let unknown = frame(0x21, b"yy");
     let rows: [(Vec<u8>, &[&str]); 4] = [
         ([&unknown[..], &unknown].concat(), &["GET / end=true continue=false"]),

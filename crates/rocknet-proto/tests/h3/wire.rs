@@ -12,7 +12,7 @@ pub fn integer(value: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns a frame.
+/// Returns a frame of the type `kind`.
 pub fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     integer(kind, &mut out);
@@ -21,7 +21,8 @@ pub fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns a prefixed integer of QPACK (RFC 9204 §4.1.1).
+/// Appends an integer of QPACK with a prefix of `prefix` bits (RFC 9204 §4.1.1). `pattern` has the bits above the
+/// prefix.
 fn prefixed(pattern: u8, prefix: u32, value: usize, out: &mut Vec<u8>) {
     let full = (1 << prefix) - 1;
     if value < full {
@@ -67,13 +68,14 @@ pub fn post<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
 /// Time at which connections begin, in milliseconds: a server that has run for an hour.
 pub const START: u64 = 3_600_000;
 
-/// Engine with the settings of a client.
+/// Engine that has received the SETTINGS frame of a client and receives the requests of the client.
 pub struct Peer {
     pub engine: ServerConnection,
     pub limits: Limits,
     pub head: DecodedHead,
-    /// Time in milliseconds.
+    /// Time that is passed to the engine, in milliseconds from any origin.
     pub now: u64,
+    /// Number of the next request stream.
     next: u64,
 }
 

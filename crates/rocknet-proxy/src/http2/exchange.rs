@@ -154,7 +154,8 @@ impl H2Exchange {
             }
             Poll::Pending => {
                 if self.interim_responses.is_some() {
-                    // The result is ignored, because the task is polled again once the responses have been sent.
+                    // The result is ignored, because the task is polled again once the interim responses have
+                    // been sent.
                     let _ = interim.poll_send(context, &mut self.interim_responses);
                 }
                 Poll::Pending

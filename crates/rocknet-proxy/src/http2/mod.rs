@@ -77,6 +77,7 @@ pub async fn send(
                 if sent.has_body()
                     && let Some(request_body) = request_body.take()
                 {
+                    // The client of a gRPC call may pause between two messages.
                     if sent.is_grpc_call() {
                         request_body.allow_pauses();
                     }
@@ -99,6 +100,7 @@ pub async fn send(
             ProxyError::ReusedConnectionClosed => sent.is_idempotent(),
             _ => false,
         };
+        // `request_body` is `None` if a part of the body was consumed.
         if !may_repeat || request_body.is_none() || attempts == MAX_H2_ATTEMPTS {
             return Err(error);
         }

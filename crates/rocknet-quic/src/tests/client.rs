@@ -81,7 +81,8 @@ impl Client {
         let value = number.to_string();
         // Insert with a literal name (RFC 9204 §4.3.3).
         let insertion = [b"\x48x-number", &[value.len() as u8][..], value.as_bytes()].concat();
-        // Required Insert Count, Base, three literals, the path, and the newest entry (RFC 9204 §4.5).
+        // Encoded Required Insert Count and Base; method, scheme and path of the static table; the authority `a`; and
+        // the newest entry of the dynamic table (RFC 9204 §4.5).
         let mut section = vec![number as u8 + 2, 0, 0xd4, 0xd7, 0xc1, 0x50, 1, b'a', 0x80];
         let body = body(number);
         if body.is_empty() {

@@ -32,6 +32,7 @@ pub struct Network {
     random: u64,
     /// Datagrams by arrival time. The number keeps the order of datagrams with equal times.
     in_flight: BTreeMap<(Instant, u64), (Side, BytesMut)>,
+    /// Number of datagrams that were put on the path, duplicates included.
     sent: u64,
     /// Sent bytes, lost ones included, by the side that they were sent to.
     bytes: [usize; 2],
@@ -50,6 +51,7 @@ impl Network {
         }
     }
 
+    /// Returns a random number below `bound`.
     fn below(&mut self, bound: u64) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

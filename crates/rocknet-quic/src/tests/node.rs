@@ -9,7 +9,7 @@ use quinn_proto::{ClientConfig, Connection, ConnectionHandle, DatagramEvent, End
 
 use super::network::{Network, Side};
 
-/// Maximum number of datagrams in one transmit, as in the server.
+/// Maximum number of datagrams in one transmit.
 const SEGMENTS: usize = 10;
 
 pub struct Node {

@@ -85,6 +85,7 @@ impl Server {
                 }
             }
         }
+        // Control streams are written without the limit for stream data, as in `Connection::write_control`.
         quic.set_send_window(*SEND_WINDOW.end());
         for (stream, critical) in self.own.iter().zip(CRITICAL) {
             let bytes = Bytes::from(self.engine.take_output(critical));

@@ -1,4 +1,5 @@
-//! Receiver of a request body on its way to the handler, for versions that carry several requests on one connection.
+//! Receiver of a request body on its way to the handler, for HTTP versions that carry several requests at a time on one
+//! connection.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -200,7 +200,7 @@ impl Deadlines {
     }
 
     /// Ends the send window, because the link has taken all bytes of the tunnel. `moved`: bytes that the link has
-    /// taken; they count in other waits.
+    /// taken; they count as moved if the current wait is not a send window.
     pub fn tunnel_sent(&mut self, moved: u64) {
         match self.wait {
             Wait::Send => self.wait = Wait::Unset,
@@ -282,8 +282,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks the rate at the end of each of `windows`: bytes moved, bytes in the kernel, and true if the client was
-    /// too slow.
+    /// Checks the rate at the end of each of `windows`: bytes moved, unacknowledged bytes in the kernel, and true if
+    /// the client was too slow. `held`: unacknowledged bytes in the kernel when the first window begins.
     fn check(wait: Wait, held: u64, windows: &[(u64, u64, bool)]) {
         const TICKS: u32 = 4;
         let wheel = Wheel::new(Duration::from_millis(250), 1);

@@ -14,6 +14,7 @@ pub trait Version {
     /// True if the connection is read while its backlog waits for the link.
     const READS_WHILE_BLOCKED: bool;
 
+    /// Returns the part of the connection that is the same for every HTTP version.
     fn core(&mut self) -> &mut ConnectionCore<Self::Link>;
 
     /// Sends the backlog. [`Version::step`] is called only once the backlog is empty; there is no other back-pressure.

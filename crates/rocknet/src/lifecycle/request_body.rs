@@ -8,6 +8,7 @@ impl ActiveExchange {
     /// Sets the deadline of the side that has to act next. If the handler waits for more of the request body
     /// (`wants_body`), this is the client, unless client and handler may pause (see `may_pause`). Otherwise it is the
     /// handler. `channel`: carries the request body to the handler; `None` if no more of the body is to be received.
+    /// `body_ticks`, `handler_ticks`: timeouts of the waits for the client and for the handler, in ticks.
     pub fn await_handler(
         &self,
         wants_body: bool,

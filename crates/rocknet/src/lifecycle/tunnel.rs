@@ -21,6 +21,7 @@ pub struct ActiveTunnel {
     /// Bytes for the client that are not framed yet. Always empty over HTTP/1, where the tunnel is the whole
     /// connection.
     pub ready: BodySource,
+    /// Directions that have ended.
     pub ends: CloseState,
     status: Status,
     _open: OpenTunnel,

@@ -108,7 +108,7 @@ impl Durations {
         histogram
     }
 
-    /// Adds these counts to `sums`.
+    /// Adds the counts of all sites to `sums`.
     pub fn add_to(&self, sums: &mut HashMap<Box<str>, Histogram>) {
         for (name, histogram) in &*self.lock() {
             sums.entry(name.clone()).or_default().merge(histogram);
@@ -152,7 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn quantiles() {
+    fn quantiles_are_rounded_up_to_the_end_of_a_bucket() {
+        // Durations, expected 50 % quantile and 99 % quantile.
         for (durations, half, almost_all) in [
             (&[][..], 0, 0),
             (&[5], 5, 5),

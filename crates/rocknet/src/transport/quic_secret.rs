@@ -19,7 +19,7 @@ const ITEM: &str = "quic/secret";
 pub struct QuicKeys {
     state_folder: PathBuf,
     loaded: OnceLock<SharedKeys>,
-    /// Warning of the load that was not logged.
+    /// Warning about the load of the keys that has not been logged yet.
     warning: Mutex<Option<String>>,
 }
 
@@ -51,8 +51,8 @@ impl QuicKeys {
         self.warning.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Logs the reason why the keys will not survive a restart, once. At the start, the keys are loaded before the logs
-    /// are open.
+    /// Logs the warning about the load of the keys, once. At the start of the server, the keys are loaded before the
+    /// logs are open.
     pub fn log_warning(&self) {
         if let Some(warning) = self.warning().take() {
             tracing::warn!("{warning}");
@@ -60,10 +60,11 @@ impl QuicKeys {
     }
 }
 
-/// QUIC keys, and the reason why they will not survive a restart.
+/// QUIC keys, with a warning about their stored secret.
 struct StoredKeys {
     keys: SharedKeys,
-    /// Warning for the log; `None` if the secret is stored.
+    /// Warning for the log: an unusable secret was replaced, or the keys will not survive a restart. `None` if neither
+    /// is the case.
     warning: Option<String>,
 }
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::pebble::{Pebble, TLS_PORT, until};
 
-/// Starts the server with one site and a log file.
+/// Starts the built server with the configuration `rocknet.toml` in `folder`.
 fn serve(folder: &Path) -> Child {
     Command::new(env!("CARGO_BIN_EXE_rocknet"))
         .args(["run", "-c", "rocknet.toml"])
@@ -24,7 +24,8 @@ fn serve(folder: &Path) -> Child {
 fn an_order_is_resumed_after_the_server_was_killed() {
     let pebble = Pebble::start();
     let folder = tempfile::tempdir().unwrap();
-    // The hook hangs when the proof is first published, so the server is killed at that point.
+    // The hook hangs when it is first called, so the server is killed before the proof is published. Port 8055 is the
+    // management port of Pebble's DNS server.
     let hook = folder.path().join("hook");
     let script = format!(
         "#!/bin/sh\nset -e\ncd {}\n[ -e began ] || {{ touch began; exec sleep 60; }}\n\

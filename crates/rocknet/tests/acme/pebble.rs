@@ -125,6 +125,7 @@ impl Pebble {
         }
     }
 
+    /// Starts a program, and waits until a line of its output contains `ready`.
     fn run(&mut self, program: &str, arguments: &[&str], environment: &[(&str, &str)], ready: &str) {
         let mut command = Command::new(tool(program));
         command.args(arguments).envs(environment.iter().copied());
@@ -175,7 +176,7 @@ impl Drop for Pebble {
     }
 }
 
-/// Sets a record of the DNS server on this address.
+/// Changes a record of the DNS server on this address. `what`: path of its management interface, such as `set-txt`.
 pub fn set(ip: Ipv4Addr, what: &str, body: &str) {
     let mut stream = TcpStream::connect((ip, 8055)).unwrap();
     let head = format!(

@@ -63,7 +63,7 @@ fn a_rate_limit_is_obeyed_to_the_second() {
         "{kept}"
     );
     assert_eq!((scripted.orders(), &kept["count"]), (1, &1.into()));
-    // While the rate limit lasts, the CA receives no order, even for other names.
+    // While the rate limit of 7,200 s lasts, the CA receives no order, even for other names.
     for _ in 0..3 {
         site.clock.advance(Duration::from_secs(2_200));
         site.request(&["a.example.com", "b.example.com"]);
@@ -111,6 +111,7 @@ fn retry_delays_grow_and_survive_a_restart() {
             site.clock.advance(Duration::from_secs(now + 1));
         }
     }
+    // After a restart, the next attempt is due within five minutes, even if the recorded delay is longer.
     let orders = scripted.orders();
     let mut next = Site::in_folder(Arc::clone(&site.folder), &settings, site.clock.clone());
     drop(site);

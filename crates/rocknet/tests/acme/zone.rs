@@ -28,9 +28,11 @@ impl Zone {
             let mut bytes = [0; 4096];
             while let Ok((length, from)) = socket.recv_from(&mut bytes) {
                 let message = &bytes[..length];
+                // The response is the header of the message, marked as a response, with all counts set to 0.
                 let mut response = message[..12].to_vec();
                 response[2] |= 0x80;
                 response[4..12].fill(0);
+                // The opcode is 0 for a query and 5 for an update.
                 match message[2] >> 3 & 0xf {
                     // A query for the SOA record of a name: this server is authoritative for one zone.
                     0 => response[7] = u8::from(name(message, &mut 12) == zone),
@@ -45,6 +47,7 @@ impl Zone {
                         }
                         Err(code) => response[3] = code,
                     },
+                    // NOTIMP: the opcode is not implemented.
                     _ => response[3] = 4,
                 }
                 let _ = socket.send_to(&response, from);
@@ -54,7 +57,8 @@ impl Zone {
     }
 }
 
-/// Parses and verifies an update. Returns its operation, record name and text, or the response code of a refusal.
+/// Parses and verifies an update. Returns its operation, record name and text, or the response code of a refusal: 1
+/// (FORMERR), or 9 (NOTAUTH) for another zone, another key or a wrong signature.
 fn update(message: &[u8], zone: &str, key: &str, secret: &[u8]) -> Result<(&'static str, String, String), u8> {
     assert_eq!(
         message[4..12],
@@ -65,8 +69,10 @@ fn update(message: &[u8], zone: &str, key: &str, secret: &[u8]) -> Result<(&'sta
     if name(message, &mut at) != zone {
         return Err(9);
     }
+    // Type and class of the zone.
     at += 4;
     let record = name(message, &mut at);
+    // The record continues with its type, class, TTL and data length. The data is a string after its length byte.
     let class = u16(message, at + 2);
     let length = usize::from(u16(message, at + 8));
     let text = String::from_utf8(message[at + 11..at + 10 + length].to_vec()).unwrap();
@@ -77,6 +83,7 @@ fn update(message: &[u8], zone: &str, key: &str, secret: &[u8]) -> Result<(&'sta
     if name(message, &mut at) != key {
         return Err(9);
     }
+    // Type TSIG, class ANY and TTL 0.
     assert_eq!(message[at..at + 8], [0, 250, 0, 255, 0, 0, 0, 0]);
     at += 10;
     let algorithm = at;
@@ -85,6 +92,7 @@ fn update(message: &[u8], zone: &str, key: &str, secret: &[u8]) -> Result<(&'sta
     let size = usize::from(u16(message, at + 8));
     let mac = &message[at + 10..at + 10 + size];
     let mut signed = message[..unsigned].to_vec();
+    // The count of additional records excludes the signature.
     signed[11] = 0;
     signed.extend(&message[unsigned..unsigned + key.len() + 2]);
     signed.extend([0, 255, 0, 0, 0, 0]);
@@ -92,6 +100,7 @@ fn update(message: &[u8], zone: &str, key: &str, secret: &[u8]) -> Result<(&'sta
     signed.extend([0, 0, 0, 0]);
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
     hmac::verify(&key, &signed, mac).map_err(|_| 9)?;
+    // Class IN adds a record, and class NONE deletes one (RFC 2136 §2.5).
     match class {
         1 => Ok(("add", record, text)),
         254 => Ok(("delete", record, text)),
@@ -99,6 +108,7 @@ fn update(message: &[u8], zone: &str, key: &str, secret: &[u8]) -> Result<(&'sta
     }
 }
 
+/// Reads a domain name without compression at `at`, and moves `at` after it.
 fn name(message: &[u8], at: &mut usize) -> String {
     let mut labels = Vec::new();
     loop {

@@ -204,7 +204,7 @@ impl Server {
         fs::read_to_string(&self.errors).unwrap_or_default()
     }
 
-    /// Waits until standard error contains `part`. The log is written by a separate
+    /// Waits until standard error contains `part`, and returns all of standard error. The log is written by a separate
     /// thread, so a line can appear after the response that it belongs to.
     pub fn error_with(&self, part: &str) -> String {
         let deadline = Instant::now() + DEADLINE;

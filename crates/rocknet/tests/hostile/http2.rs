@@ -318,7 +318,7 @@ fn a_client_that_never_reads_does_not_fill_memory() {
 #[test]
 fn a_file_truncated_while_sent_does_not_end_like_a_complete_one() {
     const SIZE: usize = 64 << 20;
-    for (windows, beginning) in [("open", open_beginning()), ("as they come", beginning(&[]))] {
+    for (windows, beginning) in [("open", open_beginning()), ("default", beginning(&[]))] {
         let server = start("");
         let file = server.setup.path("cut.bin");
         server.setup.sparse("cut.bin", SIZE as u64);

@@ -20,7 +20,7 @@ const QPACK_ENCODER_STREAM_ERROR: u32 = 0x201;
 
 /// Number of steps of a flood, far above every limit. It ends earlier if the server closes the connection.
 const STEPS: u32 = 20_000;
-/// Number of floods of one kind, of which one client at least has to get the error code.
+/// Maximum number of floods of one kind. The client of at least one of them has to receive the error code.
 const ATTEMPTS: usize = 10;
 /// Number of concurrent attackers, large enough to make the memory for one of them measurable.
 const ATTACKERS: usize = 10;
@@ -60,14 +60,14 @@ impl Attacker {
     }
 }
 
-/// Opens a unidirectional stream and writes bytes to it. Returns false if the connection is closed.
+/// Opens a unidirectional stream and writes bytes to it. Returns `None` if the connection is closed.
 async fn open(connection: &Connection, bytes: &[u8]) -> Option<quinn::SendStream> {
     let mut stream = connection.open_uni().await.ok()?;
     stream.write_all(bytes).await.ok()?;
     Some(stream)
 }
 
-/// Opens a request stream and writes bytes to it.
+/// Opens a request stream and writes bytes to it. Returns `None` if the connection is closed.
 async fn request(connection: &Connection, bytes: &[u8]) -> Option<(quinn::SendStream, quinn::RecvStream)> {
     let (mut send, receive) = connection.open_bi().await.ok()?;
     send.write_all(bytes).await.ok()?;
@@ -166,7 +166,7 @@ impl Streams {
     }
 }
 
-/// Writes bytes again and again. Returns `None` once the connection is closed.
+/// Writes bytes to a stream. Returns `None` if the stream was not opened, or if the connection is closed.
 async fn write(stream: Option<&mut quinn::SendStream>, bytes: &[u8]) -> Option<()> {
     stream?.write_all(bytes).await.ok()
 }
@@ -195,7 +195,7 @@ impl Flood {
             Flood::Insertions => write(streams.encoder.as_mut(), &[0x41, b'a', 1, b'b']).await,
             Flood::Cancellations => write(streams.decoder.as_mut(), &[0x41]).await,
             Flood::BlockedStreams => {
-                // The section needs one insertion, and consists of the last entry.
+                // A HEADERS frame whose field section needs one insertion, and consists of the inserted entry.
                 let opened = request(connection, &[1, 3, 2, 0, 0x80]).await?;
                 streams.requests.push(opened);
                 Some(())
@@ -210,7 +210,8 @@ fn a_flood_closes_only_its_own_connection() {
     let target = &server.target;
     let attack = |flood: Flood, code: u32| {
         let attacker = Attacker::connect(target);
-        // The streams stay open until the connection is closed, because the end of some of them closes it too.
+        // The streams stay open until the server closes the connection, because the end of a critical stream would also
+        // close it, with another error code.
         let _streams = attacker.runtime.block_on(async {
             let mut streams = Streams::open(&attacker.connection).await;
             for _ in 0..STEPS {
@@ -249,7 +250,8 @@ fn a_flood_closes_only_its_own_connection() {
 /// Field sections that are small on the wire and large when they are decoded.
 #[test]
 fn expanding_field_sections_end_the_connection_within_bounds() {
-    // Number of references to an entry of 4000 bytes, and true if the connection ends. Each row exceeds the limit.
+    // Number of references to an entry of 4000 bytes, and true if the connection ends. Each row exceeds the limit on
+    // the decoded size of a field section.
     const ROWS: [(usize, bool); 2] = [(40, false), (8000, true)];
     let server = SecureServer::start("keep_alive = \"1s\"");
     let target = &server.target;
@@ -259,9 +261,9 @@ fn expanding_field_sections_end_the_connection_within_bounds() {
             let attacker = Attacker::connect(target);
             let response = attacker.runtime.block_on(async {
                 let mut streams = Streams::open(&attacker.connection).await;
-                // A literal name of one byte, and a value whose length has three bytes.
+                // A literal name of one byte, and a value of 3967 bytes. The overhead of 32 bytes makes it 4000.
                 let value = vec![b'v'; 3967];
-                // 127 + 0 + 30 * 128
+                // The length of the value, which QPACK encodes in three bytes: 127 + 0 + 30 * 128.
                 let length = [0x7f, 0x80, 30];
                 let insertion = [&[0x41, b'a'][..], &length, &value].concat();
                 write(streams.encoder.as_mut(), &insertion).await.expect("a connection");

@@ -52,7 +52,7 @@ fn an_unvalidated_address_gets_at_most_three_times_what_it_sent() {
 }
 
 #[test]
-fn half_open_handshakes_are_bounded_and_clients_are_served_beside() {
+fn half_open_handshakes_are_bounded_and_other_clients_are_served() {
     let server = SecureServer::start("header_timeout = \"5s\"\nkeep_alive = \"1s\"");
     let target = &server.target;
     let before = server.warm();
@@ -116,7 +116,7 @@ fn handshakes_of_validated_addresses_are_bounded() {
         assert!(count <= MAX_HANDSHAKES, "{count} handshakes in progress");
     };
     assert_eq!(count, MAX_HANDSHAKES);
-    // RFC 9000 §20.1.
+    // The connection is closed with the transport error CONNECTION_REFUSED (RFC 9000 §20.1).
     assert!(
         refusal.contains("CONNECTION_REFUSED") || refusal.contains("refused"),
         "{refusal}"
@@ -129,7 +129,7 @@ fn handshakes_of_validated_addresses_are_bounded() {
 }
 
 #[test]
-fn garbage_is_ignored_and_clients_are_served_beside() {
+fn garbage_is_ignored_and_other_clients_are_served() {
     const DATAGRAMS: usize = 20_000;
     let server = SecureServer::start("keep_alive = \"1s\"");
     let target = &server.target;

@@ -1,4 +1,4 @@
-//! Server under attack over QUIC, with an innocent client beside the attack.
+//! Server under attack over QUIC, with innocent clients that it must serve during the attack.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -57,7 +57,8 @@ impl SecureServer {
         SecureServer { server, target }
     }
 
-    /// Asserts that memory has not grown by more than `kib`, then stops the server, which must not have panicked.
+    /// Asserts that memory has not grown from `before` by more than `kib`, both in KiB. Then stops the server, which
+    /// must not have panicked.
     pub fn finish(mut self, before: u64, kib: u64) {
         let peak = self.server.peak();
         assert!(

@@ -97,6 +97,7 @@ impl OccupiedPool {
 fn a_reload_while_a_password_is_verified_takes_effect() {
     let auth = |hash: &str| format!("auth = {{ bob = \"{hash}\" }}\n");
     let old = format!("[site.\":0\"]\n{}", auth(HASH));
+    // The change, the configuration after the reload, and the status of the response.
     for (what, new, status) in [
         ("the same", old.clone(), 200),
         ("another password", format!("[site.\":0\"]\n{}", auth(OTHER)), 401),

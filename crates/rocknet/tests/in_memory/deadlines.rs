@@ -98,6 +98,7 @@ fn every_wait_ends_at_its_deadline_and_not_before() {
     const LARGE: &str = "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n";
     // The rows leave a second to either side: a tick of 250 ms can be lost to rounding, and a deadline can be a tick
     // late.
+    // Each row has a name, the actions, the statuses of all responses, and true if the connection is over at the end.
     let rows: &[(&str, &[Action], &str, bool)] = &[
         ("silence", &[Wait(9)], "", false),
         ("silence", &[Wait(11)], "", true),
@@ -137,21 +138,21 @@ fn every_wait_ends_at_its_deadline_and_not_before() {
             "200 200 200",
             false,
         ),
-        ("content stops", &[Send(POST), Wait(4)], "", false),
-        ("content stops", &[Send(POST), Wait(6), End], "408", true),
+        ("a body stops", &[Send(POST), Wait(4)], "", false),
+        ("a body stops", &[Send(POST), Wait(6), End], "408", true),
         ("a body byte by byte", &[Send(POST), Trickle("01234")], "", false),
         ("a body byte by byte", &[Send(POST), Trickle("012345")], "408", false),
         // A client must send at least 500 bytes in five seconds.
-        ("content is slow", &[Send(POST), SendEachSecond(130, 7)], "", false),
-        ("content is slow", &[Send(POST), SendEachSecond(200, 5)], "200", false),
+        ("a slow body", &[Send(POST), SendEachSecond(130, 7)], "", false),
+        ("a slow body", &[Send(POST), SendEachSecond(200, 5)], "200", false),
         (
-            "content is too slow",
+            "a body that is too slow",
             &[Send(POST), SendEachSecond(70, 6)],
             "408",
             false,
         ),
-        ("unwanted content stops", &[Send(UNREAD), Wait(4)], "405", false),
-        ("unwanted content stops", &[Send(UNREAD), Wait(6)], "405", true),
+        ("an unread body stops", &[Send(UNREAD), Wait(4)], "405", false),
+        ("an unread body stops", &[Send(UNREAD), Wait(6)], "405", true),
         (
             "an unread body trickles",
             &[Send(UNREAD), Trickle("0123456789")],

@@ -159,7 +159,8 @@ fn a_window_that_grows_byte_by_byte_is_not_used_and_times_out() {
             .count()
     };
     assert_eq!(pieces(&client), 1);
-    // The first responses use small windows. After them the window remains one byte below the minimum useful size.
+    // The first 64 frames use small windows. After them, the window stays at 15 bytes, one below the minimum useful
+    // size.
     for _ in 0..63 + 15 {
         client.peer.send(&wire::window(1, 1));
         client.settle();
@@ -301,6 +302,7 @@ fn the_send_limit_is_set_only_on_connections_that_send_large_bodies() {
         client.settle();
     }
     assert!(has_end(&client, 199));
+    // The limit, and the number of times that it was set.
     assert_eq!(client.peer.unsent_limit(), (None, 0));
     client.peer.send(&wire::get(201, "/large.bin"));
     client.run_until(|client| has_end(client, 201));

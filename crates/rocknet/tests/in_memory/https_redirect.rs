@@ -16,6 +16,8 @@ fn check(server: &TestServer, request: &str, expected: &str) {
     assert_eq!(found.trim_end(), expected, "{request:?}");
 }
 
+/// Returns a server with one site on a plain-HTTP port and an HTTPS port. `keys`: further keys of its `tls`.
+/// `with_certificate`: false if the certificate file is empty.
 fn server(keys: &str, with_certificate: bool) -> TestServer {
     let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
     let cert = if with_certificate {

@@ -43,6 +43,7 @@ fn a_refusal_follows_a_100_continue_that_was_sent_in_part() {
     const REQUEST: &[u8] =
         b"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\nno size\r\n";
     let server = TestServer::new("").warm();
+    // The interim response has 25 bytes.
     for room in [0, 5, 24, 25, 26] {
         let mut client = server.connect();
         client.peer.accept(room).send(REQUEST);
@@ -260,6 +261,7 @@ fn a_hanging_disk_times_out() {
     let mut client = server.connect();
     client.peer.send(GET.as_bytes());
     client.settle();
+    // Nine seconds, with four ticks in each.
     server.pass(9 * 4);
     client.settle();
     assert_eq!(client.received(), "");

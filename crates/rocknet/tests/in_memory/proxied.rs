@@ -30,6 +30,7 @@ thread_local! {
     static UPSTREAMS: RefCell<Upstreams> = RefCell::default();
 }
 
+/// Dialer that opens simulated links in place of sockets.
 pub struct Dials;
 
 impl Dialer for Dials {
@@ -138,6 +139,7 @@ fn take_down(name: &'static str) {
     });
 }
 
+/// Returns the number of connection attempts that were refused.
 fn refused() -> usize {
     UPSTREAMS.with_borrow(|all| all.dialed.iter().filter(|(_, peer)| peer.is_none()).count())
 }

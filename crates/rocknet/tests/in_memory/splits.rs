@@ -28,8 +28,11 @@ pub fn requests(large: bool) -> Vec<u8> {
 /// Form in which the link delivers a piece of the input.
 #[derive(Debug, Clone, Copy)]
 enum Arrival {
+    /// In the buffer of the receiver.
     Lent,
+    /// In a buffer of the link.
     Held,
+    /// In the buffer of the receiver, with a pending poll before the next piece.
     Paused,
 }
 
@@ -46,6 +49,7 @@ fn fetch(server: &TestServer, requests: &[u8], chunk: usize, arrival: Arrival) -
     client
 }
 
+/// Returns the output of a connection whose input is not split.
 fn reference(server: &TestServer, requests: &[u8]) -> Vec<u8> {
     let mut client = fetch(server, requests, usize::MAX, Arrival::Lent);
     client.settle();

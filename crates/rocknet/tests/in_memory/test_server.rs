@@ -192,6 +192,7 @@ impl Tunnel for SendsMuch {
     }
 }
 
+/// Waker of a connection: records that the connection has to be polled, and unparks the thread of the test.
 pub struct Woken {
     pub flag: AtomicBool,
     thread: Thread,

@@ -8,11 +8,12 @@ use crate::library;
 use crate::test_server::{TestClient, TestServer};
 use crate::wire;
 
-/// Returns a server with a controller at `/hello`, whose route has the keys `before`, and another at `/missing`.
-fn server(before: &str) -> TestServer {
+/// Returns a server with a controller at `/hello`, whose route also has `keys`, and with controllers at `/missing` and
+/// below `/below/`.
+fn server(keys: &str) -> TestServer {
     let library = library::plain().display();
     let routes = format!(
-        "[site.\":0\".route.\"/hello\"]\ncontroller = \"{library}:hello\"\n{before}\n\
+        "[site.\":0\".route.\"/hello\"]\ncontroller = \"{library}:hello\"\n{keys}\n\
          [site.\":0\".route.\"/missing\"]\ncontroller = \"{library}:missing\"\nrun_on = \"network\"\n\
          [site.\":0\".route.\"/below/*\"]\ncontroller = \"{library}:hello\"\nrun_on = \"network\"\n"
     );

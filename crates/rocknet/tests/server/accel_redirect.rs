@@ -39,6 +39,8 @@ fn files_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
         .map(str::to_owned)
         .expect("a tag");
     let mut client = server.connect();
+    // `ROOT` and `FOLDER` stand for the folder `www` and the folder that contains it, `TAG` for the tag of `plain.txt`.
+    // An expected field with `!` must be absent.
     for (query, fields, status, expected, content) in [
         (
             "Content-Type:text/csv|X-Accel-Redirect:/plain.txt",

@@ -17,6 +17,7 @@ pub const SECRET: &str = "$2y$04$RwBnJOpDEQZiy2VKUT52Q.YEkrK.DMrhbaOu12VTXkM2Gvf
 /// Apache MD5 hash of the password `secret`.
 const OTHER_SECRET: &str = "$apr1$salta$B9BjV5iJxTOEigFCDPnZQ0";
 
+/// Section `[server]` of the configurations: few threads, and HTTP/2 without TLS.
 pub const SERVER: &str =
     "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
 
@@ -149,7 +150,7 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
         let guess = basic("bob", &format!("guess {number}"));
         let got = over_http1(&server, "GET /in/a.txt", &[&guess], "");
         assert_eq!(got.status, 401, "{number}");
-        // A repeated wrong password is counted only once.
+        // A repeated wrong password is counted only once. After the tenth, every attempt is refused with 429.
         let got = over_http1(&server, "GET /in/a.txt", &[&guess], "");
         assert!(got.status == 401 || number == 9, "{number}");
     }

@@ -48,6 +48,7 @@ fn every_response_is_logged() {
         records.iter().all(|line| line.starts_with("127.0.0.1 - - [")),
         "{records:?}"
     );
+    // The length of the error page does not matter here, so only a minimum is checked.
     let missing = rest[3].split(' ').nth(4).and_then(|bytes| bytes.parse::<u64>().ok());
     assert!(
         rest[3].starts_with("\"GET /none?x=1 HTTP/1.1\" 404 ") && missing > Some(100),
@@ -64,6 +65,7 @@ fn every_response_is_logged() {
         "\"GET /large.bin HTTP/1.1\" 200 67108864 \"-\" \"-\"",
     ];
     assert_eq!(rest.len(), expected.len(), "{rest:#?}");
+    // The log may escape a quote as `\"` or as `\x22`.
     for (line, expected) in rest.iter().zip(expected) {
         assert_eq!(line.replace("\\\"", "\\x22"), expected.replace("\\\"", "\\x22"));
     }
@@ -71,6 +73,7 @@ fn every_response_is_logged() {
 
 #[test]
 fn the_client_address_is_that_named_by_a_trusted_proxy() {
+    // A row has the keys of `[server]`, the fields of the request, and the client address in the log.
     for (server, fields, expected) in [
         ("", &["X-Forwarded-For: 192.0.2.1"][..], "127.0.0.1"),
         (
@@ -130,6 +133,7 @@ fn a_cut_response_is_logged_with_the_bytes_sent() {
         .rsplit(' ')
         .next()
         .and_then(|bytes| bytes.parse::<u64>().ok());
+    // The client has read 1,000 bytes with the head, which has fewer than 300. The log counts the body alone.
     assert!(
         records[0].contains("\" 200 ") && bytes >= Some(700) && bytes < Some(LARGE),
         "{records:?}"

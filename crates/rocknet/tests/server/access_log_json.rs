@@ -1,4 +1,5 @@
-//! The access log as JSON: the same record for every version of HTTP and every handler, and the durations in `status`.
+//! The access log as JSON: the same record for every version of HTTP and every handler, and the durations that the
+//! status of the server reports.
 
 use std::fs;
 use std::thread;
@@ -106,6 +107,7 @@ fn every_version_and_handler_has_the_same_record() {
 
     let address = format!("\"{}\"", upstream.url());
     let socket = format!("\"unix:{}\"", socket.display());
+    // The first half of each log is from HTTP/1.1, the second from HTTP/2.
     for (half, protocol) in ["\"HTTP/1.1\"", "\"HTTP/2\""].into_iter().enumerate() {
         let common = [
             ("protocol", protocol),
@@ -213,6 +215,7 @@ fn durations_are_logged_and_added_up_for_status() {
     let slow = number(&records[0], "duration_us");
     let whole = u64::try_from(whole.as_micros()).expect("a short time");
     assert!(slow >= 30_000 && slow <= whole, "{slow} of {whole}");
+    // The second response may be slow too, because its file comes from the disk.
     for ready in &records[2..] {
         assert!(number(ready, "duration_us") < 30_000, "{ready}");
     }

@@ -32,6 +32,7 @@ fn peer(
     peer_at(key, folder, "app.sock", response)
 }
 
+/// Starts an application like [`peer`], at the socket `name`.
 fn peer_at(
     key: &str,
     folder: &Folder,
@@ -87,7 +88,7 @@ fn an_application_gets_every_request_below_its_route() {
             ("/app/index.html?x=1", "/app", "/index.html"),
             ("/app//a/./b/../c%20d", "/app", "/a/c d"),
             ("/app/wiki/Special:Search", "/app", "/wiki/Special:Search"),
-            // An encoded slash does not separate path segments.
+            // An encoded slash becomes a backslash, because it must not separate path segments.
             ("/app/a%2Fb", "/app", "/a\\b"),
             ("/hook", "/hook", ""),
             ("/some.do", "", "/some.do"),
@@ -197,7 +198,8 @@ fn responses_are_forwarded_or_refused() {
     let large = format!("Content-Type: text/x\r\n\r\n{}", "0123456789".repeat(100_000));
     let with_length = format!("Content-Length: 1000000\r\n\r\n{}", "0123456789".repeat(100_000));
     // A row has the output of an application, the expected status over FastCGI, the one over SCGI and uwsgi, header
-    // fields and the length of the body. Only SCGI and uwsgi applications can begin with an HTTP status line.
+    // fields (absent ones with `!`) and the length of the body; `usize::MAX` leaves the length unchecked. Only SCGI and
+    // uwsgi applications can begin with an HTTP status line.
     let rows: Vec<(&str, u16, u16, &[&str], usize)> = vec![
         (
             "Content-Type: text/x\r\n\r\nhello",
@@ -400,10 +402,11 @@ fn one_at_a_time(socket: &std::path::Path) {
     let alone = Arc::new(Mutex::new(()));
     Peer::raw(socket, move |mut stream| {
         let _turn = alone.lock().expect("a turn");
-        let mut is_used = false;
+        let mut is_complete = false;
         while let Ok(Some((kind, content))) = fastcgi::record(&mut stream) {
-            is_used |= kind == 5 && content.is_empty();
-            if std::mem::take(&mut is_used) {
+            // An empty record of type 5 (`FCGI_STDIN`) ends a request.
+            is_complete |= kind == 5 && content.is_empty();
+            if std::mem::take(&mut is_complete) {
                 write_to(&mut stream, fastcgi::response(b"A: b\r\n\r\nhello"));
             }
         }

@@ -46,11 +46,11 @@ import hashlib
 def application(environ, start_response):
     path = environ['PATH_INFO']
     if path == '/upload':
-        length, total = hashlib.md5(), 0
+        digest, total = hashlib.md5(), 0
         while chunk := environ['wsgi.input'].read(65536):
-            length.update(chunk)
+            digest.update(chunk)
             total += len(chunk)
-        body = f'{total} {length.hexdigest()}'
+        body = f'{total} {digest.hexdigest()}'
     elif path == '/large':
         start_response('200 OK', [('Content-Type', 'text/plain')])
         return (bytes([97 + i % 26]) * 10000 for i in range(300))
@@ -167,7 +167,7 @@ fn a_request_beyond_the_buffer_of_uwsgi_gets_502_and_in_dev_mode_a_hint() {
 }
 
 #[test]
-fn fcgiwrap_runs_what_params_name() {
+fn fcgiwrap_runs_the_script_named_by_params() {
     let folder = Folder::with(&[
         ("www/index.html", "home"),
         (
@@ -216,5 +216,5 @@ fn fcgiwrap_runs_what_params_name() {
 
 over_http3! {
     a_request_beyond_the_buffer_of_uwsgi_gets_502_and_in_dev_mode_a_hint,
-    fcgiwrap_runs_what_params_name,
+    fcgiwrap_runs_the_script_named_by_params,
 }

@@ -65,7 +65,7 @@ fn programs_get_json_listings() {
     let mut client = server.connect();
     let folders = ["dated", "empty", "folder", "Folder2", "indexed"];
     let all = |files: &[&'static str]| folders.iter().copied().chain(files.iter().copied()).collect::<Vec<_>>();
-    let down: Vec<&str> = [
+    let descending: Vec<&str> = [
         "indexed",
         "Folder2",
         "folder",
@@ -81,7 +81,7 @@ fn programs_get_json_listings() {
     for target in ["/", "/?", "/?sort=name", "/?sort=nonsense", "/?order=asc&sort=name"] {
         check(&mut client, target, &by_name);
     }
-    check(&mut client, "/?sort=name&order=desc", &down);
+    check(&mut client, "/?sort=name&order=desc", &descending);
     check(
         &mut client,
         "/?sort=size",

@@ -77,6 +77,8 @@ fn check(what: &str, path: &str, before: (u16, &str), change: &Change, after: (u
 
 /// Function that changes the folder.
 type Change = fn(&Folder);
+/// Name of the row, request path, status and start of the body before the change, the change, and status and start of
+/// the body after it.
 type Row = (
     &'static str,
     &'static str,

@@ -19,6 +19,7 @@ use rustix::fs::{Advice, fadvise};
 
 use super::support::Folder;
 
+/// A file cache of one folder, with a pool of one thread to count its jobs.
 struct TestCache {
     cache: FileCache,
     tree: Arc<Tree>,
@@ -40,7 +41,7 @@ impl TestCache {
             pool,
             runtime,
         };
-        // At the first lookup, a thread of the pool opens the folder itself.
+        // The first lookup uses a thread of the pool to open the root folder. It is made before the tests count jobs.
         cache.look_up("/");
         cache
     }
@@ -92,6 +93,7 @@ fn drop_pages(path: &Path) -> bool {
     true
 }
 
+/// Drops the pages of a file once. Returns true if they are no longer in memory.
 fn try_to_drop_pages(path: &Path) -> bool {
     let file = File::open(path).expect("a file");
     file.sync_all().expect("a disk");
@@ -105,13 +107,14 @@ fn try_to_drop_pages(path: &Path) -> bool {
     is_dropped
 }
 
-/// Number of attempts that must use no thread.
+/// Number of attempts of a test.
 const TRIES: usize = 20;
-/// Number of attempts that may use a thread: while names change in the same folder, the kernel can fail to answer from
-/// memory.
+/// Maximum number of these attempts that use a thread: while names change in the same folder, the kernel can fail to
+/// find a name in memory.
 const MAX_WITH_THREAD: usize = 1;
 
-/// Asserts that lookups use no thread. `attempt` returns the number of jobs that the pool received.
+/// Asserts that lookups use no thread, except in [`MAX_WITH_THREAD`] attempts. `attempt` returns the number of jobs
+/// that the pool received.
 #[track_caller]
 fn assert_no_thread(attempt: impl FnMut() -> u64) {
     let jobs: Vec<u64> = std::iter::repeat_with(attempt).take(TRIES).collect();
@@ -185,11 +188,11 @@ fn files_on_disk_are_read_by_io_uring() {
     let folder = folder();
     let long = vec![b'x'; 500_000];
     std::fs::write(folder.path("long.txt"), &long).expect("a file");
-    let is_dropped = || {
+    let drop_all = || {
         let names = ["sub/a.txt", "long.txt", "style.css", "style.css.br"];
         names.iter().all(|name| drop_pages(&folder.path(name)))
     };
-    if !is_dropped() {
+    if !drop_all() {
         skip(Need::EvictableFiles, "the temporary folder keeps all in memory");
         return;
     }
@@ -198,7 +201,7 @@ fn files_on_disk_are_read_by_io_uring() {
         let cache = TestCache::new(&folder.path(""), Runtime::with_io_uring(64).expect("a ring"));
         let before = cache.jobs();
         assert!(
-            is_dropped(),
+            drop_all(),
             "the file system keeps pages in memory that it dropped before"
         );
         assert_eq!(content(&cache.look_up("/sub/a.txt")), b"text");

@@ -11,6 +11,7 @@ use super::support::client::request;
 use super::support::http2::Http2;
 use super::support::{DEADLINE, Folder, Running};
 
+/// Start of a shell script that prints the head of a text response.
 const SHELL: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n";
 
 fn folder() -> Folder {
@@ -69,8 +70,10 @@ fn folder() -> Folder {
     folder
 }
 
+/// Keys of a site with programs. `fallback` names a file in their folder, which must not be served.
 const CGI: &str = "cgi = \"/cgi-bin\"\nlimits = { answer_timeout = \"2s\" }\nfallback = \"/cgi-bin/data.txt\"";
 
+/// Waits until a process has exited. Returns false if it still runs at the deadline.
 fn has_exited(pid: Pid) -> bool {
     let deadline = Instant::now() + DEADLINE;
     while test_kill_process(pid).is_ok() && Instant::now() < deadline {
@@ -155,6 +158,7 @@ fn a_program_gets_only_the_variables_of_its_request() {
         "QUERY_STRING=a=b;c".to_owned(),
         "REQUEST_METHOD=GET".to_owned(),
         format!("SCRIPT_FILENAME={}/cgi-bin/sub/env.sh", www.display()),
+        // The output of `pwd`: a program starts in its own folder.
         format!("{}/cgi-bin/sub", www.display()),
     ];
     for line in expected {

@@ -9,6 +9,8 @@ use super::support::Running;
 fn conditions_are_evaluated_in_order() {
     let server = Running::site(digits(), "");
     let etag = etag();
+    // `this`, `weak`, `list`, `matches` and `weakly` name the entity tag of the file; `other` and `differs` do not.
+    // `since` and `until` have the date of its last change.
     let field = |name: &str, value: &str| format!("{name}: {value}");
     let (this, other) = (field("If-None-Match", &etag), field("If-None-Match", "\"x\""));
     let weak = field("If-None-Match", &format!("W/{etag}"));

@@ -19,7 +19,7 @@ fn an_unread_body_is_discarded() {
         client.send(request("GET /a.txt", fields) + content);
         assert_eq!(client.response().text(), "a", "GET with a body");
     }
-    // The response is sent before the body arrives, which is then discarded.
+    // The response is sent before the body arrives. The body is then discarded.
     client.send(request("POST /a.txt", &["Content-Length: 200000"]));
     client.response().expect("before the body", 405, &[]);
     for _ in 0..20 {

@@ -11,8 +11,8 @@ use super::support::client::request;
 use super::support::http2::Http2;
 use super::support::{DEADLINE, Folder, Running, library};
 
-/// Returns a site whose routes are the controllers of a library. They run in the pool, below `/n` on the worker's
-/// thread, and below `/i` in an isolated process.
+/// Returns a site with three routes for each of these controllers of a library. One runs it in the pool, the one below
+/// `/n` on the worker's thread, and the one below `/i` in an isolated process.
 fn site(library: &str, names: &[&str]) -> String {
     site_below(&PREFIXES, library, names)
 }
@@ -36,6 +36,7 @@ fn site_below(prefixes: &[&str], library: &str, names: &[&str]) -> String {
     text
 }
 
+/// Controllers of the library that [`start`] uses.
 const ALL: &[&str] = &["hello", "mirror", "echo", "misbehave", "missing", "count", "give"];
 
 fn start() -> Running {
@@ -51,6 +52,7 @@ fn path_text(path: &Path) -> String {
     path.display().to_string()
 }
 
+/// Path prefixes of the three routes of a controller: for the pool, the worker's thread and an isolated process.
 const PREFIXES: [&str; 3] = ["", "/n", "/i"];
 
 #[test]
@@ -188,6 +190,7 @@ fn a_misbehaving_controller_affects_only_its_own_response() {
     let server = start();
     let mut client = server.connect();
     for prefix in PREFIXES {
+        // A row has the query, which selects the misbehaviour, the status, and the body unless it is an error page.
         for (what, status, output) in [
             ("nothing", 500, ""),
             ("fail", 500, ""),
@@ -328,9 +331,9 @@ fn a_controller_is_notified_when_its_client_disconnects() {
         assert_eq!(server.get("/").text(), "a page");
         drop(client);
         wait_for_marks(&server.folder, &["init m", "end m", "end m"]);
-        let folder = server.take();
-        folder.0.stop();
-        wait_for_marks(&folder.1, &["init m", "end m", "end m", "drop m"]);
+        let (server, folder) = server.take();
+        server.stop();
+        wait_for_marks(&folder, &["init m", "end m", "end m", "drop m"]);
     }
 }
 
@@ -365,16 +368,17 @@ fn check_replacement(prefix: &str, other: &str) {
     eventually("hello from second", || client.get(&format!("{prefix}/hello/")).text());
     wait_for_marks(&server.folder, &["init first", "init second"]);
     assert_eq!(client.get(&format!("{other}/hello/")).text(), "hello from second");
+    // The body is `begin:` and the number of bytes in the query.
     let body = slow.rest_of_chunks();
     assert_eq!(body, 6 + 9_000_000, "started before the reload");
     wait_for_marks(
         &server.folder,
         &["init first", "init second", "end first", "drop first"],
     );
-    let folder = server.take();
-    folder.0.stop();
+    let (server, folder) = server.take();
+    server.stop();
     wait_for_marks(
-        &folder.1,
+        &folder,
         &["init first", "init second", "end first", "drop first", "drop second"],
     );
 }
@@ -459,6 +463,7 @@ fn an_invalid_controller_is_refused_with_its_span_and_changes_nothing() {
         let error = found.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(expected), "{controller} at start: {error}");
     }
+    // `init` of `fails.so` ran in a reload and at a start, in the server and in an isolated process.
     wait_for_marks(&server.folder, &["init fails"; 4]);
 }
 

@@ -35,7 +35,7 @@ fn decode(response: &ReceivedResponse, what: &str) -> Vec<u8> {
 }
 
 /// Requests `path` with an `Accept-Encoding`, and asserts the coding, the entity tag and the decoded body of the
-/// response.
+/// response. An empty `coding` stands for a response without a content coding.
 #[track_caller]
 fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, content: &str) {
     let what = format!("{path} {accept:?}");
@@ -63,6 +63,7 @@ fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, co
         _ => "-br\"",
     };
     assert!(etag.starts_with('"') && etag.ends_with(suffix), "{what}: {etag}");
+    // The tag of the file itself has one hyphen and no suffix for a coding.
     assert!(!coding.is_empty() || etag.matches('-').count() == 1, "{what}: {etag}");
     if !coding.is_empty() {
         assert!(
@@ -251,9 +252,11 @@ fn precompressed_files_are_used() {
         ("www/folder.txt", &plain),
         ("www/folder.txt.br/x", "a folder"),
     ]);
+    // A precompressed file that is older than the file itself is not used.
     folder.date("www/old.txt.br", 1_000_000_000);
     let server = Running::site(folder, "");
     let mut client = server.connect();
+    // A row without a body is for a file that the server compresses itself.
     for (path, accept, coding, content) in [
         ("/all.txt", "br, zstd, gzip", Some("br"), Some("br beside")),
         ("/all.txt", "zstd, gzip", Some("zstd"), Some("zstd beside")),

@@ -13,6 +13,7 @@ pub const AFTER: &str = "Tue, 14 Nov 2023 22:13:21 GMT";
 /// Request line and fields, and the expected status, header fields and body of the response.
 pub type Row<'a> = (&'a str, &'a [&'a str], u16, &'a [&'a str], Option<&'a str>);
 
+/// Sends the request of each row and asserts the response.
 #[track_caller]
 pub fn check(client: &mut Client, rows: &[Row<'_>]) {
     for (line, fields, status, expected, content) in rows {
@@ -38,7 +39,7 @@ pub fn digits() -> Folder {
     folder
 }
 
-/// Entity tag of `digits.txt`.
+/// Entity tag of `digits.txt`: its modification time in nanoseconds and its size in bytes, both hexadecimal.
 pub fn etag() -> String {
     format!("\"{:x}-a\"", u128::from(CHANGED) * 1_000_000_000)
 }
@@ -116,6 +117,7 @@ fn names_with_a_dot_are_hidden() {
 
 #[test]
 fn links_are_followed_as_configured() {
+    // A row has the keys of the site, and the expected status for links to a file and to a folder outside the root.
     for (keys, outside, folder_outside) in [
         ("", 404, 404),
         ("symlinks = \"owner\"", 200, 200),

@@ -30,6 +30,7 @@ fn upgrade_request(path: &str, settings: &str) -> String {
 #[test]
 fn the_request_becomes_stream_1() {
     let server = start("h2c_upgrade = true");
+    // A row has path, settings, an extension of the window in bytes, and the expected body of stream 1.
     for (path, settings, more, expected) in [
         ("/a.txt", NO_SETTINGS, 0, &b"a"[..]),
         // The initial window also applies to stream 1.

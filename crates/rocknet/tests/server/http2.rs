@@ -130,13 +130,15 @@ fn large_files_arrive_whole_through_any_window() {
     for size in sizes {
         server.folder.write(&format!("www/{size}"), content(size));
     }
-    // The windows allow a piece too small to be sent directly from the file, one frame, or the whole file.
+    // The windows allow a piece too small to be sent directly from the file, one frame, the default of 65,535 bytes, or
+    // the whole file.
     for window in [5_000, 16_384, 65_535, 1 << 22] {
         let mut windows = h2::client::Builder::new();
         windows
             .initial_window_size(window)
             .initial_connection_window_size(window.max(1 << 22) * 2);
         let mut client = Http2::with(server.address(), &windows);
+        // Each file takes fewer than 100 windows.
         let pending: Vec<_> = sizes
             .iter()
             .filter(|&&size| size < 100 * window as usize)
@@ -310,6 +312,7 @@ fn garbage_after_the_preface_gets_a_goaway_and_a_close() {
         client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         client.send(garbage);
         let output = client.rest();
+        // The header of a GOAWAY frame has type 7 and stream 0.
         assert!(
             output.windows(9).any(|frame| frame[3] == 7 && frame[5..9] == [0; 4]),
             "a GOAWAY in {output:?}"

@@ -15,7 +15,7 @@ use rocknet::response::FieldList;
 
 const SERVER: &str = "[server]\nworkers = 1\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
 
-/// Sends this number of early hints, one after the other, and responds when the test triggers the response.
+/// Handler that sends a number of early hints, one after the other, and responds when the test triggers the response.
 struct SendsHints(u8, Deferred);
 
 impl Handler for SendsHints {
@@ -28,6 +28,7 @@ impl Handler for SendsHints {
                 fields.add("Link", format!("</{number}.css>; rel=preload"));
                 fields.add("Content-Length", "5");
                 fields.add("Bad name", "which is reported to the operator");
+                // Only the second hint keeps the field with the invalid name.
                 fields.remove(if number == 1 { "nothing" } else { "bad name" });
                 interim.send_early_hints(fields).await;
             }
@@ -40,7 +41,7 @@ fn start(count: u8) -> (Running, PendingRequests) {
     let (waits, waiting) = Deferred::new();
     let folder = Folder::with(&[("www/a.txt", "a")]);
     let text = format!("{SERVER}{}", site(""));
-    let mounts = vec![mount("/tells/", SendsHints(count, waits))];
+    let mounts = vec![mount("/hints/", SendsHints(count, waits))];
     (Running::start_with(folder, &text, mounts), waiting)
 }
 
@@ -51,7 +52,7 @@ const HINTS: [&str; 2] = ["</0.css>; rel=preload", "</2.css>; rel=preload"];
 fn hints_precede_the_response_over_http_1_1() {
     let (server, mut waiting) = start(3);
     let mut client = server.connect();
-    client.send(request("GET /tells/x", &[]) + &request("GET /a.txt", &[]));
+    client.send(request("GET /hints/x", &[]) + &request("GET /a.txt", &[]));
     for link in HINTS {
         let head = client.head();
         assert_eq!(head, format!("HTTP/1.1 103 Early Hints\r\nLink: {link}\r\n\r\n"));
@@ -66,7 +67,7 @@ fn hints_precede_the_response_over_http_1_1() {
 fn no_hints_are_sent_over_http_1_0() {
     let (server, mut waiting) = start(3);
     let mut client = server.connect();
-    client.send("GET /tells/x HTTP/1.0\r\nHost: h\r\n\r\n");
+    client.send("GET /hints/x HTTP/1.0\r\nHost: h\r\n\r\n");
     assert!(waiting.next().response("alone"));
     let output = String::from_utf8(client.rest()).expect("text");
     assert!(
@@ -83,7 +84,7 @@ fn hints_precede_the_response_over_http_2() {
         builder.enable_push(push);
         let mut client = Http2::with(server.address(), &builder);
         let responder = thread::spawn(move || waiting.next().response("at last"));
-        let page = client.page(client.request("GET", "/tells/x"));
+        let page = client.page(client.request("GET", "/hints/x"));
         assert!(responder.join().expect("no panic"));
         let expected = HINTS.map(|link| (103, link.to_owned()));
         assert_eq!(page.hints, expected, "push: {push}");
@@ -96,7 +97,7 @@ fn hints_precede_the_response_over_http_2() {
 fn the_number_of_hints_is_bounded() {
     let (server, mut waiting) = start(MAX_INTERIM_RESPONSES + 5);
     let mut client = server.connect();
-    client.send(request("GET /tells/x", &[]));
+    client.send(request("GET /hints/x", &[]));
     // The hint that cannot be encoded counts as well.
     for _ in 1..MAX_INTERIM_RESPONSES {
         assert!(client.head().starts_with("HTTP/1.1 103 "));
@@ -109,7 +110,7 @@ fn the_number_of_hints_is_bounded() {
 fn curl_receives_the_hints() {
     let (server, mut waiting) = start(1);
     for (version, expected) in [("--http1.1", "HTTP/1.1"), ("--http2-prior-knowledge", "HTTP/2")] {
-        let url = format!("http://{}/tells/x", server.address());
+        let url = format!("http://{}/hints/x", server.address());
         let curl = thread::spawn(move || Command::new("curl").args(["-si", "-m", "20", version, &url]).output());
         assert!(waiting.next().response("at last"));
         let output = curl.join().expect("no panic").expect("curl, which is installed");

@@ -12,7 +12,9 @@ use super::support::{DEADLINE, Folder, Running};
 use super::wire::{self, Frame};
 
 const SERVER: &str = "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\n";
+/// Number of large responses that the client requests first.
 const BACKGROUND: u32 = 20;
+/// Length of each of these responses in bytes.
 const LENGTH: usize = 1 << 20;
 /// Receive buffer of the client in bytes. Linux doubles this value.
 const RECEIVE_BUFFER: usize = 16 << 10;
@@ -49,6 +51,7 @@ impl Slow {
         self.socket.write_all(bytes).expect("sent");
     }
 
+    /// Receives up to [`STEP`] bytes and pauses.
     fn step(&mut self) {
         let mut buffer = [0; STEP];
         let got = self.socket.read(&mut buffer).expect("received");

@@ -1,4 +1,4 @@
-//! Limits of requests and connections. Each is tested at the limit and just beyond it.
+//! Limits of requests and connections, each tested with a value just within the limit and one beyond it.
 
 use std::time::{Duration, Instant};
 
@@ -137,7 +137,7 @@ fn trickle(client: &mut Client) -> Duration {
     started.elapsed()
 }
 
-/// Calls `act` at regular intervals. Returns the duration of all calls.
+/// Calls `act` the given number of times, once per interval `every`. Returns the duration of all calls.
 fn pace(every: Duration, times: u32, mut act: impl FnMut()) -> Duration {
     let started = Instant::now();
     for turn in 1..=times {
@@ -217,7 +217,7 @@ fn a_client_that_does_not_read_times_out() {
     let mut stalled = server.connect();
     stalled.send(request("GET /large.bin", &[]));
     stalled.head();
-    // Only one connection is permitted, so the next one is served when the stalled one has been closed.
+    // Only one connection is permitted, so the next one is served only after the stalled one has been closed.
     assert_eq!(server.get("/").text(), "root");
     let rest = stalled.rest().len();
     assert!(

@@ -1,7 +1,8 @@
 //! Tests of the server over real sockets and files. Each file covers one subject.
 
-/// Runs cases of a file over HTTP/3 too: those that are bound to no version. The other cases write bytes of HTTP/1.1 or
-/// frames of HTTP/2, switch protocols, depend on TCP connections, or test processes behind a handler and take long.
+/// Runs the listed tests of a file over HTTP/3 too. They depend on no version of HTTP. The other tests write bytes of
+/// HTTP/1.1 or frames of HTTP/2, switch protocols, depend on TCP connections, or test processes behind a handler and
+/// take long.
 macro_rules! over_http3 {
     ($($case:ident,)*) => {
         mod over_http3 {
@@ -77,7 +78,7 @@ mod support;
 mod tunnels;
 mod two_servers;
 mod websocket;
-#[allow(dead_code)] // other tests use the rest of this shared module
+#[allow(dead_code)] // other test programs use the rest of this shared module
 #[path = "../wire/mod.rs"]
 mod wire;
 mod workers;

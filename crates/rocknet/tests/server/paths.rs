@@ -179,6 +179,7 @@ fn length_and_depth_are_bounded() {
     let server = Running::site(folder(), "");
     let (name, longer) = (format!("/{}", "x".repeat(255)), format!("/{}", "x".repeat(256)));
     let (deep, deeper) = ("/x".repeat(128), "/x".repeat(129));
+    // `climbing` leaves the root by one level; `level` stays in it.
     let climbing = format!("{}{}/secret.txt", "/a".repeat(500), "/..".repeat(501));
     let level = format!("{}{}/a/b/file.txt", "/a".repeat(100), "/..".repeat(100));
     let rows = [

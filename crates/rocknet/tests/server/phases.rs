@@ -37,7 +37,8 @@ internal = true
 headers = { X-Site = "other" }
 "#;
 
-/// Sends the same request over HTTP/1.1 and HTTP/2.
+/// Sends the same request with a body of `body` bytes over HTTP/1.1 and HTTP/2. Asserts the status, that the field
+/// `X-Site` has the value `site`, and that the body is the error page exactly if `has_page` is set.
 fn check(server: &Running, method: &str, path: &str, body: usize, status: u16, site: &str, has_page: bool) {
     let what = format!("{method} {path} with {body} bytes");
     let length = format!("Content-Length: {body}");

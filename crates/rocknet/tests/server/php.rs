@@ -37,6 +37,7 @@ fn mirror(incoming: &ReceivedRequest) -> Vec<u8> {
     text
 }
 
+/// Starts a server whose scripts respond with their variables and the request body.
 fn mirrored() -> (Running, Peer) {
     let folder = folder();
     let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
@@ -103,6 +104,7 @@ fn paths_lead_to_scripts_files_and_the_front_controller() {
             ("/.hidden/x.php/Special:y", 404, ""),
         ] {
             let response = client.get(path);
+            // A path below a script may get any status, as long as the script is neither run nor sent.
             let status = if path.contains("x.php/") {
                 response.status
             } else {
@@ -160,7 +162,7 @@ fn routes_and_other_keys_apply() {
         assert_eq!(response.status, status, "{path}: {response:?}");
         assert!(response.text().contains(content), "{path}: {}", response.text());
     }
-    // After its removal a script is not found.
+    // A replaced script is run, and is served as a file after a reload that turns PHP off.
     server.folder.remove("www/a.php");
     server.folder.write("www/a.php", "<?php other");
     assert_eq!(server.get("/a.php").status, 200);
@@ -240,7 +242,8 @@ fn responses_are_forwarded_or_refused() {
     let cookies = "Set-Cookie: x\r\n".repeat(256);
     let long = format!("A: {}\r\n\r\n", "x".repeat(64 * 1024));
     let large = format!("Content-Type: text/x\r\n\r\n{}", "0123456789".repeat(100_000));
-    // A row has the output of a script and the expected response to the client.
+    // A row has the output of a script, and the status, header fields and body length of the response to the client.
+    // `usize::MAX` leaves the length unchecked.
     let rows: Vec<(String, u16, Vec<&'static str>, usize)> = vec![
         (
             "Content-Type: text/x\r\n\r\nhello".into(),
@@ -270,6 +273,7 @@ fn responses_are_forwarded_or_refused() {
             5,
         ),
         (large, 200, vec!["Transfer-Encoding: chunked"], 1_000_000),
+        // A response may have 256 header fields, but not one more.
         (
             format!("{}\r\n", &cookies[..cookies.len()]),
             200,
@@ -355,6 +359,7 @@ fn responses_are_streamed_and_request_bodies_are_spooled() {
     let goes = Arc::new(Mutex::new(goes));
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
         while let Ok(Some((kind, content))) = record(&mut stream) {
+            // Records of type 5 (`FCGI_STDIN`) have the request body; an empty one ends it.
             match (kind, content.len()) {
                 (5, 0) => break,
                 (5, _) => drop(received.send(content)),
@@ -434,6 +439,7 @@ fn errors_get_a_status_and_in_dev_mode_a_hint() {
         let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
             match incoming.variable("QUERY_STRING") {
                 "broken" => write_to(stream, "HTTP/1.1 400 Bad Request\r\n\r\n"),
+                // Protocol status 2 is `FCGI_OVERLOADED`.
                 "full" => write_to(stream, end(2)),
                 "half" => write_to(stream, stdout(b"A: b\r\n")),
                 _ => {}
@@ -447,7 +453,7 @@ fn errors_get_a_status_and_in_dev_mode_a_hint() {
             super::support::running::site(PHP)
         );
         let server = Running::start(folder, &text.replace("MODE", mode));
-        for (path, status, cure) in [
+        for (path, status, hint) in [
             ("/a.php?broken", 502, "does not speak FastCGI"),
             ("/a.php?full", 503, "pm.max_children"),
             ("/a.php?half", 502, "ended before"),
@@ -458,13 +464,15 @@ fn errors_get_a_status_and_in_dev_mode_a_hint() {
             assert_eq!(response.status, status, "{mode} {path}: {response:?}");
             let text = response.text();
             assert!(text.contains("<h1>"), "{mode} {path}: {text}");
-            assert_eq!(text.contains(cure), mode == "dev", "{mode} {path}: {text}");
+            assert_eq!(text.contains(hint), mode == "dev", "{mode} {path}: {text}");
+            // Only these two hints name the socket.
             assert_eq!(
                 text.contains(".sock"),
                 mode == "dev" && (path.contains("gone") || path.contains("broken")),
                 "{mode} {path}"
             );
         }
+        // In `dev` mode, the page with the hint is sent instead of the error page of the route.
         let response = server.get("/own/x?silent");
         assert_eq!(
             (response.status, response.text() == "a picture"),
@@ -523,6 +531,7 @@ fn a_disconnect_of_the_client_aborts_the_script() {
     let (report, reports) = mpsc::channel();
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
         while let Ok(Some((kind, content))) = record(&mut stream) {
+            // An empty record of type 5 (`FCGI_STDIN`) ends the request.
             if kind == 5 && content.is_empty() {
                 let _ = report.send("requested");
             }

@@ -42,8 +42,8 @@ fn a_response_that_ends_early_is_an_error_or_detectably_cut() {
             let is_whole = head.starts_with("HTTP/1.1 200 ")
                 && (has_length && content == "hello" || !has_length && content.ends_with("0\r\n\r\n"));
             assert_eq!(is_whole, limit == length, "{limit} of {length}: {got:?}");
-            let is_cut = head.starts_with("HTTP/1.1 200 ");
-            assert!(is_cut || head.starts_with("HTTP/1.1 502 "), "{limit}: {got:?}");
+            let has_begun = head.starts_with("HTTP/1.1 200 ");
+            assert!(has_begun || head.starts_with("HTTP/1.1 502 "), "{limit}: {got:?}");
             let (pending, _) = http2.start_request(http2.request("GET", &format!("/a.php?{limit}")), true);
             match http2.response(pending) {
                 Ok(response) if response.status == 200 => {
@@ -62,6 +62,7 @@ fn a_reset_stream_aborts_its_script() {
     let (report, reports) = mpsc::channel();
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
         while let Ok(Some((kind, content))) = record(&mut stream) {
+            // An empty record of type 5 (`FCGI_STDIN`) ends the request.
             if kind == 5 && content.is_empty() {
                 break;
             }
@@ -76,8 +77,8 @@ fn a_reset_stream_aborts_its_script() {
     let server = start(folder);
     let mut client = TcpStream::connect(server.address()).expect("a connection");
     // A thread reads the responses, because the server reads no further request while its output is blocked.
-    let mut taker = client.try_clone().expect("a socket");
-    let taking = std::thread::spawn(move || std::io::copy(&mut taker, &mut std::io::sink()));
+    let mut reader = client.try_clone().expect("a socket");
+    let reading = std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
     for stream in [1, 3, 5] {
         let beginning = if stream == 1 {
             wire::open_beginning()
@@ -91,5 +92,5 @@ fn a_reset_stream_aborts_its_script() {
         assert_eq!(reports.recv_timeout(DEADLINE), Ok("disconnected"), "{stream}");
     }
     let _ = client.shutdown(std::net::Shutdown::Both);
-    let _ = taking.join();
+    let _ = reading.join();
 }

@@ -67,7 +67,7 @@ impl Fpm {
 
 impl Drop for Fpm {
     fn drop(&mut self) {
-        // On SIGKILL it would leave its child processes running.
+        // SIGTERM is used, because on SIGKILL php-fpm would leave its child processes running.
         if let Some(pid) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::TERM);
         }
@@ -83,7 +83,8 @@ fn program() -> PathBuf {
         .to_path_buf()
 }
 
-/// Shorter than the time for which RockNet waits for php-fpm.
+/// Duration of a restart of php-fpm up to which a waiting request must succeed. Shorter than the time for which
+/// RockNet waits for php-fpm.
 const WAIT: Duration = Duration::from_secs(2);
 const PHP: &str = "php = \"unix:php.sock\"";
 

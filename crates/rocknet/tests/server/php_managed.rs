@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use super::support::running::site;
 use super::support::{DEADLINE, Folder, Running};
 
-/// Returns a folder with scripts that their user can read.
+/// Returns a folder with scripts that every user can read.
 fn folder() -> Folder {
     let folder = Folder::with(&[
         ("www/index.php", "<?php echo 'front ', $_SERVER['REQUEST_URI'];"),
@@ -43,6 +43,7 @@ fn started(keys: &str) -> Running {
     Running::start(folder(), &format!("{SERVER}{}", site(keys)))
 }
 
+/// Requests a script that prints a pid, and returns that pid.
 fn pid(server: &Running, path: &str) -> Pid {
     let text = server.get(path).text();
     let number = text.parse().ok();
@@ -51,6 +52,7 @@ fn pid(server: &Running, path: &str) -> Pid {
         .unwrap_or_else(|| panic!("a number: {text}"))
 }
 
+/// Waits until a process has exited. Returns false if it still runs at the deadline.
 fn has_exited(pid: Pid) -> bool {
     let deadline = Instant::now() + DEADLINE;
     while test_kill_process(pid).is_ok() && Instant::now() < deadline {
@@ -64,6 +66,7 @@ fn the_newest_php_is_found_and_runs_without_privileges() {
     let server = started("php = \"auto\"\nlimits = { body_size = \"3MiB\" }");
     assert_eq!(server.get("/some/where").text(), "front /some/where");
     assert_ne!(server.get("/uid.php").text(), "0");
+    // `post_max_size` follows `body_size`, and PHP displays no errors.
     assert_eq!(server.get("/sizes.php").text(), "3145728 ");
     let folders: Vec<_> = fs::read_dir(server.folder.path("state/php"))
         .expect("a folder")
@@ -72,10 +75,10 @@ fn the_newest_php_is_found_and_runs_without_privileges() {
     assert_eq!(folders.len(), 1);
     assert_eq!(folders[0].metadata().expect("it").permissions().mode() & 0o777, 0o700);
     let master = pid(&server, "/master.php");
-    let folder = server.take();
-    assert!(folder.0.stop());
+    let (server, folder) = server.take();
+    assert!(server.stop());
     assert!(has_exited(master));
-    assert_eq!(fs::read_dir(folder.1.path("state/php")).expect("a folder").count(), 0);
+    assert_eq!(fs::read_dir(folder.path("state/php")).expect("a folder").count(), 0);
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn switchable(name: &'static str) -> (Upstream, Arc<AtomicBool>) {
     (upstream, is_healthy)
 }
 
+/// Returns the value of the key `to` with the upstreams that share the load, and a backup.
 fn with_backup(share: &[&Upstream], backup: &Upstream) -> String {
     let share: String = share
         .iter()
@@ -75,7 +76,7 @@ fn a_request_refused_by_the_only_upstream_goes_to_the_backup() {
         "[\"http://127.0.0.1:1\", {{ url = \"{}\", backup = true }}]",
         backup.url()
     );
-    // No upstream is ever paused, so each request tries the upstream first.
+    // No upstream is ever taken out of rotation, so each request tries the upstream first.
     let server = balanced(&to, "fails = 0");
     let mut client = server.connect();
     expect_all(&mut client, 5, "backup");
@@ -91,10 +92,10 @@ fn health_checks_switch_to_the_backup_and_back() {
     let is_healthy = Arc::new(AtomicBool::new(true));
     let healthy = Arc::clone(&is_healthy);
     let share = Upstream::start(move |incoming, stream: &mut TcpStream| {
-        let is_ill = incoming.line.starts_with("GET /up ") && !healthy.load(Ordering::SeqCst);
+        let is_unhealthy = incoming.line.starts_with("GET /up ") && !healthy.load(Ordering::SeqCst);
         write_to(
             stream,
-            match is_ill {
+            match is_unhealthy {
                 true => "HTTP/1.1 503 Ill\r\nContent-Length: 0\r\n\r\n".to_owned(),
                 false => ok("share"),
             },

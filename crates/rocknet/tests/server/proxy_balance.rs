@@ -20,6 +20,7 @@ pub fn numbered(count: usize) -> Vec<Upstream> {
         .collect()
 }
 
+/// Returns a TOML list of the URLs of upstreams.
 pub fn list(all: &[Upstream]) -> String {
     let urls: Vec<String> = all.iter().map(|upstream| format!("\"{}\"", upstream.url())).collect();
     format!("[{}]", urls.join(", "))
@@ -33,6 +34,7 @@ pub fn balanced(to: &str, keys: &str) -> Running {
     Running::start(Folder::with(&[]), &text)
 }
 
+/// Sends requests one after the other, and returns the joined texts of the responses.
 fn responses(client: &mut Client, count: usize, fields: &[&str]) -> String {
     (0..count).map(|_| client.fetch("GET /", fields).text()).collect()
 }
@@ -58,6 +60,7 @@ fn requests_are_distributed_by_weight() {
     let weighted = format!("[\"{}\", {{ url = \"{}\", weight = 3 }}]", all[0].url(), all[1].url());
     let server = balanced(&weighted, "balance = \"round_robin\"");
     let found = responses(&mut server.connect(), 100, &[]);
+    // The second upstream has three quarters of the weight.
     let second = found.matches('1').count();
     assert!((71..=79).contains(&second), "{found}");
     // If all loads are zero, the other methods distribute requests in the same way. Sequential requests cause no
@@ -323,6 +326,7 @@ fn routes_that_share_an_upstream_share_its_limit() {
         }
         clients.push(client);
     }
+    // The first request fills the shared upstream, so the second goes to the other one. The rest wait by priority.
     others.recv_timeout(DEADLINE).expect("a request");
     assert_eq!(other.last().line, "GET /high/1 HTTP/1.1");
     for expected in ["/low/0", "/high/3", "/low/2"] {

@@ -47,6 +47,7 @@ fn health_checks_mark_upstreams_down_and_up() {
     let to = format!("[\"{}\", \"{}\", \"http://127.0.0.1:1\"]", checked.url(), other.url());
     let server = balanced(&to, &format!("balance = \"round_robin\", {health}"));
     let mut client = server.connect();
+    // Number of responses in a row that come from the healthy upstream.
     let mut row = 0;
     until(&mut client, |status, text| {
         assert_eq!(status, 200);

@@ -34,6 +34,7 @@ fn reset_on_close(stream: &TcpStream) {
 #[derive(Clone, Default)]
 struct OpenConnections(Arc<AtomicUsize>);
 
+/// Counts as an open connection until it is dropped.
 struct CountedConnection(OpenConnections);
 
 impl OpenConnections {
@@ -57,6 +58,7 @@ impl Drop for CountedConnection {
     }
 }
 
+/// Responses of an upstream: with a length, in chunks, and after an interim response.
 const RESPONSES: [&str; 3] = [
     "HTTP/1.1 200 OK\r\nX-A: 1\r\nContent-Length: 5\r\n\r\nabcde",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
@@ -199,7 +201,7 @@ fn a_disconnect_during_a_response_closes_the_upstream_connection() {
 
 #[test]
 fn an_upstream_that_closes_during_a_request_body_gives_502() {
-    // The upstream reads as many bytes as the path says, and then resets the connection.
+    // The upstream reads as many bytes as the path names, and then resets the connection.
     let upstream = Upstream::raw(|mut stream: TcpStream| {
         let mut incoming = vec![0; 100_000];
         let got = stream.read(&mut incoming).unwrap_or(0);

@@ -53,6 +53,7 @@ struct ReceivedResponse {
     page: String,
 }
 
+/// Starts the slow upstream on a port that the kernel chooses.
 async fn slow() -> SlowUpstream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(([127, 0, 0, 1], 0).into()).expect("a port");
@@ -96,7 +97,8 @@ async fn serve(mut stream: TcpStream, requests: &Requests, mut released: watch::
         if released.wait_for(|go| *go).await.is_err() {
             return;
         }
-        // Counted before the response is sent, because the next request can arrive on any connection right after it.
+        // The count is reduced before the response is sent, because the next request can arrive on any connection right
+        // after the response.
         requests.now.fetch_sub(1, Ordering::SeqCst);
         let sent = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
         if sent.is_err() {
@@ -162,7 +164,7 @@ async fn reader(port: u16, stopped: watch::Receiver<bool>) -> Vec<Duration> {
 
 #[test]
 fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
-    descriptors();
+    raise_descriptor_limit();
     let driver = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -239,7 +241,7 @@ fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
 }
 
 /// Raises the limit of descriptors, because both ends of all connections are in this process.
-fn descriptors() {
+fn raise_descriptor_limit() {
     const REQUIRED: u64 = 8192;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < REQUIRED) {

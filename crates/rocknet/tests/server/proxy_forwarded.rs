@@ -5,7 +5,8 @@ use super::proxy::folder;
 use super::support::Running;
 use super::support::upstream::{Upstream, ok};
 
-/// Starts a server that trusts this machine as a proxy in front of it.
+/// Starts a server that trusts this machine as a proxy in front of it. `server` and `proxy` have further keys of these
+/// tables.
 fn behind_a_proxy(upstream: &Upstream, server: &str, proxy: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.0/8\"]\n{server}\n\
@@ -117,12 +118,12 @@ fn fields_that_could_spoof_those_of_the_proxy_are_dropped() {
         "X_Own: kept",
     ];
     let headers = "headers = { \"X-User\" = \"\", \"X-Team-Name\" = \"web\" }";
-    let strange = Running::site(
+    let untrusted = Running::site(
         folder(),
         &format!("proxy = {{ to = \"{}\", {headers} }}", upstream.url()),
     );
     let trusted = behind_a_proxy(&upstream, "", headers);
-    for server in [strange, trusted] {
+    for server in [untrusted, trusted] {
         server.fetch("GET /", &fields).expect("a request", 200, &[]);
         let incoming = upstream.last();
         let strange: Vec<_> = incoming.fields.iter().filter(|(name, _)| name.contains('_')).collect();

@@ -195,7 +195,7 @@ fn timeouts_and_refused_connections_are_distinguished() {
 fn a_silently_closed_connection_is_replaced_if_that_is_safe() {
     let requests = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&requests);
-    // The upstream serves one request per connection, and closes the connection at the next.
+    // The upstream serves one request per connection, and closes the connection when it receives the next.
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
         let mut buffer = [0; 4096];
         let _ = stream.read(&mut buffer);

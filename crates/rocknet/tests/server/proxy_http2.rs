@@ -348,12 +348,12 @@ fn other_protocols_and_closed_connections_are_errors() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         format!("h2c://{}", listener.local_addr().expect("its address"))
     };
-    let of = |upstream: &Upstream| upstream.url().replace("http://", "h2c://");
+    let h2c_url = |upstream: &Upstream| upstream.url().replace("http://", "h2c://");
     for (url, status) in [
-        (of(&silent), 504),
-        (of(&plain), 502),
-        (of(&gone), 502),
-        (of(&garbage), 502),
+        (h2c_url(&silent), 504),
+        (h2c_url(&plain), 502),
+        (h2c_url(&gone), 502),
+        (h2c_url(&garbage), 502),
         (resets.url(), 502),
         (closed, 502),
     ] {
@@ -437,12 +437,12 @@ fn a_disconnect_of_the_client_resets_the_call() {
 fn health_checks_use_http2() {
     let upstream = Http2Upstream::start(&Builder::new(), |request, mut respond| {
         Box::pin(async move {
-            let status = if request.uri().path() == "/sick" { 500 } else { 204 };
+            let status = if request.uri().path() == "/down" { 500 } else { 204 };
             let head = Response::builder().status(status).body(()).expect("a head");
             let _ = respond.send_response(head, true);
         })
     });
-    for (path, expected) in [("/up", 204), ("/sick", 503)] {
+    for (path, expected) in [("/up", 204), ("/down", 503)] {
         let server = proxied(
             &upstream.url(),
             &format!(", health = {{ path = \"{path}\", interval = \"100ms\" }}"),

@@ -17,6 +17,7 @@ use super::wire::{self, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, fr
 enum UpstreamFrame {
     /// Fields of a head or of trailers, and true if they end the stream.
     Fields(&'static [(&'static str, &'static str)], bool),
+    /// A DATA frame with the text `begun`.
     Data,
 }
 
@@ -26,6 +27,7 @@ const OK: (&str, &str) = (":status", "200");
 const HEAD: UpstreamFrame = Fields(&[OK], false);
 
 impl UpstreamFrame {
+    /// Returns the bytes of the frames for a stream.
     fn frames(self, stream: u32) -> Vec<u8> {
         match self {
             Data => frame(DATA, 0, stream, "begun"),
@@ -45,7 +47,7 @@ impl UpstreamFrame {
 }
 
 /// Starts an upstream that responds to the only request of each connection with `first`, and sends `then` when the test
-/// sends a signal.
+/// sends a signal through `go`. Without `go`, it sends nothing more.
 fn sending(first: &'static [UpstreamFrame], then: &'static [UpstreamFrame], go: Option<Receiver<()>>) -> Upstream {
     let go = Arc::new(Mutex::new(go));
     Upstream::raw(move |mut stream: TcpStream| {
@@ -82,7 +84,9 @@ fn server(upstream: &Upstream) -> Running {
 #[test]
 fn malformed_heads_get_502_and_forbidden_trailers_are_dropped() {
     const WHOLE: &str = "5\r\nbegun\r\n0\r\n";
-    const RESET: Option<&str> = None;
+    /// The client gets a 502.
+    const ERROR: Option<&str> = None;
+    // A row has the frames of the upstream, and the trailers that the client gets after a complete body.
     let rows: &[(&'static [UpstreamFrame], Option<&str>)] = &[
         (
             &[HEAD, Data, Fields(&[("grpc-status", "0")], true)],
@@ -119,44 +123,44 @@ fn malformed_heads_get_502_and_forbidden_trailers_are_dropped() {
             ],
             Some(""),
         ),
-        (&[Fields(&[OK, (":path", "/")], true)], RESET),
-        (&[Fields(&[(":path", "/"), OK], true)], RESET),
-        (&[Fields(&[OK, (":method", "GET")], true)], RESET),
-        (&[Fields(&[OK, (":authority", "h")], true)], RESET),
-        (&[Fields(&[OK, (":scheme", "http")], true)], RESET),
-        (&[Fields(&[OK, (":protocol", "x")], true)], RESET),
-        (&[Fields(&[OK, (":x", "x")], true)], RESET),
-        (&[Fields(&[OK, OK], true)], RESET),
-        (&[Fields(&[("a", "b"), OK], true)], RESET),
-        (&[Fields(&[("a", "b")], true)], RESET),
-        (&[Fields(&[(":status", "20")], true)], RESET),
-        (&[Fields(&[(":status", "099")], true)], RESET),
-        (&[Fields(&[(":status", "101")], false), HEAD, Data], RESET),
+        (&[Fields(&[OK, (":path", "/")], true)], ERROR),
+        (&[Fields(&[(":path", "/"), OK], true)], ERROR),
+        (&[Fields(&[OK, (":method", "GET")], true)], ERROR),
+        (&[Fields(&[OK, (":authority", "h")], true)], ERROR),
+        (&[Fields(&[OK, (":scheme", "http")], true)], ERROR),
+        (&[Fields(&[OK, (":protocol", "x")], true)], ERROR),
+        (&[Fields(&[OK, (":x", "x")], true)], ERROR),
+        (&[Fields(&[OK, OK], true)], ERROR),
+        (&[Fields(&[("a", "b"), OK], true)], ERROR),
+        (&[Fields(&[("a", "b")], true)], ERROR),
+        (&[Fields(&[(":status", "20")], true)], ERROR),
+        (&[Fields(&[(":status", "099")], true)], ERROR),
+        (&[Fields(&[(":status", "101")], false), HEAD, Data], ERROR),
         (
             &[Fields(&[(":status", "103"), (":path", "/")], false), HEAD, Data],
-            RESET,
+            ERROR,
         ),
-        (&[Fields(&[(":status", "103")], true)], RESET),
-        (&[Fields(&[OK, ("connection", "close")], true)], RESET),
-        (&[Fields(&[OK, ("transfer-encoding", "chunked")], true)], RESET),
-        (&[Fields(&[OK, ("upgrade", "x")], true)], RESET),
-        (&[Fields(&[OK, ("te", "gzip")], true)], RESET),
-        (&[Fields(&[OK, ("X-Upper", "b")], true)], RESET),
-        (&[Fields(&[OK, ("a b", "c")], true)], RESET),
-        (&[Fields(&[OK, ("", "c")], true)], RESET),
-        (&[Fields(&[OK, ("a", " b")], true)], RESET),
-        (&[Fields(&[OK, ("a", "b\r\nc: d")], true)], RESET),
-        (&[Fields(&[OK, ("a", "b\0c")], true)], RESET),
-        (&[Fields(&[OK, ("content-length", "5")], true)], RESET),
-        (&[Fields(&[OK, ("content-length", "1, 1")], false), Data], RESET),
+        (&[Fields(&[(":status", "103")], true)], ERROR),
+        (&[Fields(&[OK, ("connection", "close")], true)], ERROR),
+        (&[Fields(&[OK, ("transfer-encoding", "chunked")], true)], ERROR),
+        (&[Fields(&[OK, ("upgrade", "x")], true)], ERROR),
+        (&[Fields(&[OK, ("te", "gzip")], true)], ERROR),
+        (&[Fields(&[OK, ("X-Upper", "b")], true)], ERROR),
+        (&[Fields(&[OK, ("a b", "c")], true)], ERROR),
+        (&[Fields(&[OK, ("", "c")], true)], ERROR),
+        (&[Fields(&[OK, ("a", " b")], true)], ERROR),
+        (&[Fields(&[OK, ("a", "b\r\nc: d")], true)], ERROR),
+        (&[Fields(&[OK, ("a", "b\0c")], true)], ERROR),
+        (&[Fields(&[OK, ("content-length", "5")], true)], ERROR),
+        (&[Fields(&[OK, ("content-length", "1, 1")], false), Data], ERROR),
         (
             &[
                 Fields(&[OK, ("content-length", "1"), ("content-length", "2")], false),
                 Data,
             ],
-            RESET,
+            ERROR,
         ),
-        (&[Data], RESET),
+        (&[Data], ERROR),
     ];
     for (number, (sent, expected)) in rows.iter().enumerate() {
         let upstream = sending(sent, &[], None);

@@ -16,7 +16,8 @@ fn folder() -> Folder {
     ])
 }
 
-/// Starts an upstream that responds with the status and the fields in the path, which are separated by `|`.
+/// Starts an upstream that responds with the status and the fields in the path. `|` separates them, `::` separates name
+/// and value, and `UP` stands for `..`, which RockNet would remove from the path.
 fn scripted() -> Upstream {
     Upstream::start(|incoming, stream| {
         let path = incoming.line.split(' ').nth(1).expect("a target");
@@ -36,8 +37,8 @@ fn scripted() -> Upstream {
 
 #[test]
 fn errors_get_the_pages_of_the_site() {
-    let nobody = "errors = { 502 = \"/502.html\", 504 = \"/none.html\" }\nproxy = \"http://127.0.0.1:1\"\n";
-    let server = Running::site(folder(), nobody);
+    let keys = "errors = { 502 = \"/502.html\", 504 = \"/none.html\" }\nproxy = \"http://127.0.0.1:1\"\n";
+    let server = Running::site(folder(), keys);
     let mut client = server.connect();
     for _ in 0..2 {
         let response = client.get("/x");

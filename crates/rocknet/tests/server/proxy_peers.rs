@@ -30,7 +30,7 @@ fn nginx(folder: &Folder) -> Peer {
     Peer::start(folder, "nginx", &arguments, "nginx.sock", "nginx.log")
 }
 
-/// Starts HAProxy in front of this nginx, with a socket file for each protocol.
+/// Starts HAProxy in front of the nginx that [`nginx`] starts, with a socket file for each protocol.
 fn haproxy(folder: &Folder) -> Peer {
     let here = folder.path("").display().to_string();
     folder.write(
@@ -94,7 +94,7 @@ fn fetch_all(server: &Running, large: &[u8]) {
     assert_eq!(client.get("/small.txt").content, b"small");
 }
 
-/// Starts a proxy to the server at the socket file `to`.
+/// Starts a proxy. `to` is the TOML value of the key `proxy`.
 fn start_proxy(folder: Folder, to: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 2\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {to}\n"

@@ -25,6 +25,7 @@ impl Handler for ShowClient {
     }
 }
 
+/// Starts a server. `from` is a TOML list of the balancers that send the header, and `more` has further keys.
 fn start(from: &str, more: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = {{ wait = \"20ms\", connections = 16 }}\n\
@@ -35,8 +36,10 @@ fn start(from: &str, more: &str) -> Running {
     Running::start_with(folder, &text, vec![mount("/who", ShowClient)])
 }
 
+/// Header of version 2: from the client 192.0.2.7, port 5000, to 192.0.2.2, port 80.
 const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x07\xc0\0\x02\x02\x13\x88\0\x50";
 
+/// Returns the client address that the server uses for the connection.
 fn who(client: &mut Client) -> String {
     client.get("/who").text()
 }

@@ -41,7 +41,7 @@ fn chunk(reader: &mut impl BufRead) -> Option<Vec<u8>> {
     Some(data)
 }
 
-/// Starts an upstream that responds with the trailers of the request as the body, and with these trailers.
+/// Starts an upstream that responds with the trailers of the request as the body, and with `trailers`.
 fn with_trailers(trailers: &'static str) -> Upstream {
     Upstream::raw(move |mut stream: TcpStream| {
         let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
@@ -50,14 +50,14 @@ fn with_trailers(trailers: &'static str) -> Upstream {
             if incoming.is_empty() {
                 return;
             }
-            let mut came = String::new();
+            let mut received = String::new();
             if incoming.to_ascii_lowercase().contains("transfer-encoding: chunked") {
                 while chunk(&mut reader).is_some_and(|data| !data.is_empty()) {}
-                came = head_or_end(&mut reader);
+                received = trailers_and_end(&mut reader);
             }
-            let content = match came.len() {
+            let content = match received.len() {
                 0 => String::new(),
-                length => format!("{length:x}\r\n{came}\r\n"),
+                length => format!("{length:x}\r\n{received}\r\n"),
             };
             write_to(
                 &mut stream,
@@ -68,7 +68,7 @@ fn with_trailers(trailers: &'static str) -> Upstream {
 }
 
 /// Reads trailers up to the empty line, and returns them followed by `end`.
-fn head_or_end(reader: &mut impl BufRead) -> String {
+fn trailers_and_end(reader: &mut impl BufRead) -> String {
     let mut all = String::new();
     loop {
         let mut line = String::new();
@@ -186,7 +186,7 @@ fn echo() -> Upstream {
             write_to(&mut stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
             while let Some(data) = chunk(&mut reader) {
                 if data.is_empty() {
-                    head_or_end(&mut reader);
+                    trailers_and_end(&mut reader);
                     break;
                 }
                 write_to(&mut stream, format!("{:x}\r\n", data.len()));
@@ -260,7 +260,7 @@ fn large_bodies_flow_both_ways() {
             }
             stream.send_data(Bytes::new(), true).expect("an open stream");
         };
-        let hear = async {
+        let receive = async {
             let mut received = 0;
             while let Some(data) = body.data().await {
                 let data = data.expect("data");
@@ -269,7 +269,7 @@ fn large_bodies_flow_both_ways() {
             }
             received
         };
-        tokio::join!(send, hear).1
+        tokio::join!(send, receive).1
     });
     assert_eq!(received, SIZE);
 }
@@ -289,6 +289,7 @@ fn a_disconnect_or_an_oversized_body_ends_the_exchange() {
     client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
     assert!(client.head().contains("200 OK"));
     drop(client);
+    // The keys end the table of the proxy, so that `limits` is a key of the site.
     let limited = proxied(&upstream.url(), " }\nlimits = { body_size = \"1KiB\"");
     let mut client = limited.connect();
     client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");

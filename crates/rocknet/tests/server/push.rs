@@ -42,7 +42,8 @@ fn without_push() -> Builder {
     builder
 }
 
-/// Sends requests one after the other on one connection, and asserts the pushes of each.
+/// Sends requests one after the other on one connection. Each has a path, and the paths that the server must push with
+/// its response.
 fn check(server: &Running, builder: &Builder, requests: &[(&str, &[&str])]) {
     let mut client = Http2::with(server.address(), builder);
     for (path, promised) in requests {
@@ -173,7 +174,7 @@ fn the_client_limits_the_number_of_pushes() {
     );
 }
 
-/// Responds with Link header fields.
+/// Responds with these Link header fields and this status.
 struct Links(&'static [&'static str], Status);
 
 impl Handler for Links {

@@ -20,6 +20,7 @@ fn text(root: &str, listen: &[&str]) -> String {
     format!("[site.default]\nroot = \"{root}\"\nlisten = [{}]\n", listen.join(", "))
 }
 
+/// Listeners on two addresses of this machine, at ports that the kernel chooses.
 const HERE: &str = "127.0.0.1:0";
 const THERE: &str = "127.0.0.2:0";
 
@@ -91,10 +92,10 @@ fn no_connection_is_cut_under_load() {
     let server = Running::start_with(folder(), &text("a", &[HERE]), vec![mount("/echo/", Echo)]);
     server.folder.write("a/large.bin", vec![1; 500_000]);
     server.folder.write("b/large.bin", vec![2; 500_000]);
-    let (over, incoming) = (AtomicBool::new(false), AtomicU32::new(0));
+    let (over, rounds) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
         for number in 0..CLIENTS {
-            let (server, over, incoming) = (&server, &over, &incoming);
+            let (server, over, rounds) = (&server, &over, &rounds);
             scope.spawn(move || {
                 let mut kept = server.connect();
                 while !over.load(Ordering::Relaxed) {
@@ -111,7 +112,7 @@ fn no_connection_is_cut_under_load() {
                     kept.send(request("POST /echo/x", &[&length]) + &content);
                     assert_eq!(kept.response().text(), content);
                     server.get("/").expect("a new connection", 200, &[]);
-                    incoming.fetch_add(1, Ordering::Relaxed);
+                    rounds.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
@@ -119,7 +120,7 @@ fn no_connection_is_cut_under_load() {
         let started = Instant::now();
         // Each configuration serves a request before the next reload.
         while reloads < RELOADS && started.elapsed() < DEADLINE {
-            if incoming.load(Ordering::Relaxed) > reloads {
+            if rounds.load(Ordering::Relaxed) > reloads {
                 let root = if reloads.is_multiple_of(2) { "b" } else { "a" };
                 server.reload(&text(root, &[HERE])).expect("a good configuration");
                 reloads += 1;
@@ -172,7 +173,7 @@ fn an_invalid_configuration_changes_nothing() {
             "[log]\nerrors = \"/nowhere/at/all/error.log\"\n".to_owned() + &text("b", &[HERE]),
         ),
     ] {
-        assert!(server.reload(&text).is_err(), "{what}: taken");
+        assert!(server.reload(&text).is_err(), "{what}: accepted");
         assert_eq!(client.get("/").text(), "a", "{what}");
         assert_eq!(server.get("/").text(), "a", "{what}");
         assert_eq!(server.address(), address, "{what}");

@@ -8,7 +8,7 @@ use super::support::client::request;
 use super::support::http2::Http2;
 use super::support::{Client, DEADLINE, Folder, Running};
 
-/// Returns a folder with a root for each of these sites. The index file of a root contains the name of its site.
+/// Returns a folder with a root for each name. The index file of a root contains the name of the root.
 fn folders(names: &[&str]) -> Folder {
     let folder = Folder::with(&[]);
     for name in names {
@@ -239,6 +239,7 @@ root = \"b\"
 /// Without TLS there is no handshake that could name another site, so the name is reported as unknown.
 #[test]
 fn an_unknown_name_gets_a_page_that_explains_it() {
+    // Only in `dev` mode, the page lists the sites.
     for (mode, lists) in [("prod", false), ("dev", true)] {
         let text = format!("[server]\nmode = \"{mode}\"\nh2c = true\n{TWO}");
         let server = Running::start(folders(&["a", "b"]), &text);
@@ -250,6 +251,7 @@ fn an_unknown_name_gets_a_page_that_explains_it() {
             assert!(page.contains(output), "{mode} {what}: {page}");
             let (has_link, has_wildcard) = (page.contains(&link), page.contains(&wildcard));
             assert_eq!((has_link, has_wildcard), (lists, lists), "{mode} {what}: {page}");
+            // Only the page for 421 (Misdirected Request) advises to open a new window.
             assert!(!page.contains("new window"), "{mode} {what}: {page}");
         };
         let named = "No site here is called <code>c.example</code>.";

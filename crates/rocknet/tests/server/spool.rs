@@ -29,10 +29,12 @@ print('Content-Type: text/plain\\n')
 print(os.environ.get('CONTENT_LENGTH'), len(body), same, end='')
 ";
 
+/// Returns a body with a fixed pattern.
 fn content(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at / 3 % 251) as u8).collect()
 }
 
+/// Returns the response of an application other than [`PROGRAM`], with the same text.
 fn description(incoming: &fastcgi::ReceivedRequest) -> Vec<u8> {
     let length = incoming.variables.get("CONTENT_LENGTH").map_or("None", String::as_str);
     let (got, same) = (
@@ -49,6 +51,7 @@ struct Servers {
     peers: Vec<Peer>,
 }
 
+/// Paths of the applications: PHP, CGI, FastCGI, SCGI and uwsgi.
 const PATHS: [&str; 5] = ["/a.php", "/cgi-bin/count.py", "/fastcgi/x", "/scgi/x", "/uwsgi/x"];
 
 impl Servers {
@@ -172,7 +175,7 @@ fn a_slow_upload_occupies_no_application() {
     let servers = Servers::new("");
     let paths = ["/a.php", "/fastcgi/x", "/scgi/x", "/uwsgi/x"];
     for (path, peer) in paths.into_iter().zip(&servers.peers) {
-        // PHP connections are kept and reused.
+        // Number of connections for the last request below: PHP connections are kept and reused.
         let new = usize::from(path != "/a.php");
         let nothing = if path == "/scgi/x" { "0 0 True" } else { "None 0 True" };
         let before = peer.connections();
@@ -290,6 +293,7 @@ fn an_application_can_read_a_body_slowly() {
     let _peer = Peer::raw(&folder.path("php.sock"), |mut stream| {
         let (mut got, begun) = (0, Instant::now());
         while let Ok(Some((kind, content))) = fastcgi::record(&mut stream) {
+            // Records of type 5 (`FCGI_STDIN`) have the request body; an empty one ends it.
             got += if kind == 5 { content.len() } else { 0 };
             if kind == 5 && content.is_empty() {
                 break;
@@ -359,6 +363,7 @@ fn proxied(upstreams: &str, keys: &str) -> Running {
     Running::start(folder, &text)
 }
 
+/// Returns the length of a body, true if it is that of [`content`], and the fields that frame it.
 fn lengths(incoming: &upstream::ReceivedRequest) -> String {
     let same = incoming.content == content(incoming.content.len());
     let (length, coding) = (incoming.field("Content-Length"), incoming.field("Transfer-Encoding"));

@@ -9,6 +9,7 @@ use super::support::handlers::Deferred;
 use super::support::running::{mount, site};
 use super::support::{Client, DEADLINE, Folder, Running};
 
+/// Size of a file that exceeds the kernel buffers of both sides.
 const LARGE: usize = 24 << 20;
 
 fn server(limits: &str) -> (Running, super::support::handlers::PendingRequests) {

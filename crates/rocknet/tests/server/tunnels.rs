@@ -35,7 +35,7 @@ fn start(limits: &str) -> (Running, Peers) {
     (Running::start_with(folder, &text(limits, ""), mounts), peers)
 }
 
-/// Connects a client and establishes a tunnel.
+/// Connects a client and establishes a tunnel, which begins with `early ` from the handler.
 fn open_tunnel(server: &Running, peers: &mut Peers) -> (Client, UnixStream) {
     let mut client = server.connect();
     client.send(request("GET /join/x", &UPGRADE));
@@ -94,6 +94,7 @@ fn a_connection_is_taken_over_with_early_bytes() {
     }
     server.stop();
     let log_text = fs::read_to_string(log).expect("a log");
+    // `early `, 300 bytes in each round, and `and one more thing`.
     let bytes = 6 + 100 * 300 + 18;
     assert!(
         log_text.contains(&format!("\"GET /join/x HTTP/1.1\" 101 {bytes}\n")),
@@ -255,6 +256,7 @@ fn only_upgrade_requests_get_a_tunnel() {
             "{line} {fields:?}"
         );
     }
+    // The handler opens a tunnel for a request that is no upgrade.
     assert_eq!(server.get("/join/anyway").status, 500);
     let mut client = server.connect();
     client.send("GET /join/x HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");

@@ -17,7 +17,9 @@ const SERVER: &str =
 /// Example key of RFC 6455 §1.3. `ACCEPT` is the matching response.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+/// Frame with the text `hello` from a server.
 const HELLO: &[u8] = b"\x81\x05hello";
+/// Frame with the text `hello` from a client, which has to mask its frames (RFC 6455 §5.7).
 const MASKED: &[u8] = b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58";
 
 fn start(upstream: &Upstream) -> Running {
@@ -67,6 +69,7 @@ fn accept(key: &str) -> String {
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
+/// Requests an upgrade to one of these protocols, with further header fields.
 fn upgrade(client: &mut Client, protocols: &str, more: &[&str]) -> super::support::ReceivedResponse {
     let mut fields = vec![
         "Connection: keep-alive, Upgrade".to_owned(),
@@ -201,6 +204,8 @@ fn responding(bytes: &'static str) -> Upstream {
 #[test]
 fn other_responses_to_a_handshake_are_forwarded_or_refused() {
     const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\n";
+    // A row has the response of the upstream, and the status over HTTP/1.1 and over HTTP/2. A response without a status
+    // line follows `SWITCH`.
     let rows: &[(&str, u16, u16)] = &[
         // The upstream refuses. An HTTP/2 client would interpret a status of success as acceptance, so it gets 501.
         ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno", 200, 501),
@@ -210,7 +215,8 @@ fn other_responses_to_a_handshake_are_forwarded_or_refused() {
             426,
             426,
         ),
-        // The upstream accepts another protocol or none, or sends no valid key.
+        // The upstream accepts another protocol or none, or its `Sec-WebSocket-Accept` is missing or wrong. An HTTP/1.1
+        // client verifies that field itself.
         ("Connection: upgrade\r\nUpgrade: other\r\n\r\n", 502, 502),
         ("Connection: upgrade\r\n\r\n", 502, 502),
         ("Upgrade: websocket\r\n\r\n", 502, 502),
@@ -336,6 +342,7 @@ fn either_side_can_disconnect() {
     wait_until_no_tunnel_is_open(&server);
 }
 
+/// Accepts the upgrade to the requested protocol and sends nothing else.
 fn echo_head(incoming: &ReceivedRequest, stream: &mut TcpStream) -> std::io::Result<()> {
     let protocol = incoming.field("Upgrade").unwrap_or("none");
     write!(

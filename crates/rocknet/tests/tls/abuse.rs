@@ -44,7 +44,8 @@ fn plain_text_gets_a_hint_to_use_https() {
     }
 }
 
-/// Each row has the bytes sent instead of a handshake and the expected alert.
+/// Each row has the bytes sent instead of a handshake, and the expected alert: unexpected_message (10),
+/// handshake_failure (40), decode_error (50) or protocol_version (70).
 #[test]
 fn garbage_gets_an_alert_and_a_close() {
     let authority = Authority::new("root");
@@ -82,6 +83,7 @@ fn garbage_gets_an_alert_and_a_close() {
         let _ = socket.write_all(bytes);
         let mut response = Vec::new();
         let _ = socket.read_to_end(&mut response);
+        // A record with one fatal alert.
         assert_eq!(
             response,
             [21, 3, 3, 0, 2, 2, *alert],
@@ -146,6 +148,7 @@ fn a_silent_client_does_not_delay_a_stop() {
     assert!(server.stop(), "the stop waited for the silent client");
     let mut rest = Vec::new();
     silent.read_to_end(&mut rest).unwrap();
+    // The alerts are user_canceled and close_notify.
     assert_eq!(rest, [21, 3, 3, 0, 2, 1, 90, 21, 3, 3, 0, 2, 1, 0]);
 }
 

@@ -53,6 +53,7 @@ fn a_client_hello_may_have_any_size_up_to_64_kib() {
     for size in [3_800, 4_096, 4_097, 8_192, 20_000, 60_000] {
         // The records have the largest size or are small, and arrive in one write or in pieces.
         for (payload, piece) in [(16_384, usize::MAX), (16_384, 1_400), (200, usize::MAX), (16_384, 1)] {
+            // The other parts of the ClientHello have up to 2,000 bytes.
             let names = (size - 2_000) / (filler.len() + 1);
             let mut alpn = vec![&filler[..]; names];
             alpn.push(b"http/1.1");

@@ -6,6 +6,7 @@ use super::certs::{Authority, Kind, Leaf};
 use super::client::TlsClient;
 use super::support::{Folder, Running, library};
 
+/// Routes of a controller, each with the key that selects the kind of execution.
 const ROUTES: [(&str, &str); 3] = [
     ("worker", "run_on = \"worker\""),
     ("network", "run_on = \"network\""),

@@ -92,11 +92,12 @@ fn a_client_without_a_protocol_in_common_is_refused() {
     }
 }
 
-/// Makes two handshakes with the same client, which keeps its tickets. Returns the kind of the second handshake.
+/// Makes two handshakes with the same client, which keeps its tickets. The second one is with the server `name`.
+/// Returns the kind of the second handshake.
 fn second_handshake(address: SocketAddr, client_config: &TlsClient<'_>, name: &str) -> Option<HandshakeKind> {
     let config = Arc::new(client_config.config());
     let first = open(address, &config, client_config.name).expect("a handshake");
-    // The tickets have arrived when the first response has.
+    // The server sends the tickets before the first response.
     Client::over(first).get("/").expect("first", 200, &[]);
     open(address, &config, name).ok()?.0.conn.handshake_kind()
 }
@@ -241,6 +242,7 @@ fn renegotiation_is_refused() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let place = server.address().to_string();
+    // The line `R` makes OpenSSL request a renegotiation.
     let output = tool(
         "openssl",
         &["s_client", "-connect", &place, "-tls1_2"],

@@ -46,7 +46,7 @@ fn start(authority: &Authority, with_default: bool) -> Running {
     Running::start(folder, &text)
 }
 
-/// Hosts of the requests in each row of the table below.
+/// Hosts of the requests in each row of the tables below.
 const HOSTS: [&str; 9] = [
     "a.test",
     "A.TEST:443",
@@ -73,6 +73,7 @@ const WITHOUT_DEFAULT: &[(&str, &str)] = &[
     ("unknown.test", "x    x    x     x    x  x    x  x        x"),
     ("",             "x    x    x     x    x  x    x  x        x"),
 ];
+/// The same rows for a server with a default site, which presents a certificate for `d.test`.
 #[rustfmt::skip]
 const WITH_DEFAULT: &[(&str, &str)] = &[
     ("a.test",       "a    a    both  -    -  -    -  -        -"),
@@ -127,6 +128,7 @@ fn fetch_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
         ]);
         arguments.extend(["-w", "%header{x-site} %{http_code} %{http_version} %{num_connects}\n"]);
     }
+    // The first request has no `--next`.
     let output = tool("curl", &arguments[1..], "");
     let mut connections = 0;
     let mut found: Vec<String> = output

@@ -12,7 +12,7 @@ use super::support::{DEADLINE, Folder, Running};
 /// Size of a body that exceeds the windows of a connection.
 const LARGE: usize = 5 << 20;
 
-/// Size of a small body, above the size of one that is written at once.
+/// Size of a small body, which is nevertheless too large to be written at once.
 const SMALL: usize = 40_000;
 
 /// Returns a configuration with one site; `keys` are further keys of the site.
@@ -113,7 +113,7 @@ fn responses_of_one_urgency_take_turns() {
     let one_by_one = urls.map(|url| with_priority(url, "u=3"));
     let received = client.received_with_first(one_by_one.into());
     assert!(received[1..].iter().all(|bytes| *bytes < LARGE / 8), "{received:?}");
-    // A response of each kind: neither holds back the other.
+    // One response without and one with `i`: neither holds back the other.
     let mixed = [with_priority(urls[0], "u=3"), with_priority(urls[1], "u=3, i")];
     let received = client.received_with_first(mixed.into());
     assert!(received.iter().all(|bytes| *bytes > LARGE / 2), "{received:?}");
@@ -337,6 +337,7 @@ fn a_stop_ends_connections_in_an_orderly_way() {
     assert_eq!(client.get("https://a.test/").status, 200);
     drop(server);
     let closed = client.closed();
+    // The error code is H3_NO_ERROR.
     assert!(
         matches!(&closed, quinn::ConnectionError::ApplicationClosed(close) if close.error_code == 0x100_u32.into()),
         "{closed}"
@@ -367,6 +368,7 @@ fn a_stop_announces_the_end_before_it_rejects_requests() {
     while !rest.is_empty() {
         let (kind, length) = (integer(&mut rest), integer(&mut rest));
         let (mut payload, after) = rest.split_at(length as usize);
+        // Type 7 is GOAWAY.
         if kind == 7 {
             announced.push(integer(&mut payload));
         }
@@ -376,7 +378,7 @@ fn a_stop_announces_the_end_before_it_rejects_requests() {
     assert_eq!(announced, [(1 << 62) - 4, 0]);
 }
 
-/// Reads an integer (RFC 9000 §16).
+/// Reads a variable-length integer (RFC 9000 §16).
 fn integer(bytes: &mut &[u8]) -> u64 {
     let length = 1 << (bytes[0] >> 6);
     let (integer, rest) = bytes.split_at(length);

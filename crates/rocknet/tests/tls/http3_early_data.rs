@@ -71,6 +71,8 @@ const TRACE: &[u8] = b"\x5f\0\x05TRACE";
 /// that it leaves with the first flight.
 async fn exchange(connection: &quinn::Connection, request: &Request<'_>) -> Vec<u8> {
     let Request { method, path, more } = *request;
+    // The prefix of the section, `:method`, `:scheme` and `:authority`, `:path`, and further fields. The section must
+    // be shorter than 64 bytes, so that its length has one byte.
     let section = [
         &[0, 0],
         method,
@@ -88,7 +90,7 @@ async fn exchange(connection: &quinn::Connection, request: &Request<'_>) -> Vec<
     from.read_to_end(64 * 1024).await.expect("a response")
 }
 
-/// Request of the second visit.
+/// Request of a visit.
 struct Request<'a> {
     method: &'a [u8],
     path: &'a str,
@@ -104,7 +106,7 @@ fn request(method: &[u8]) -> Request<'_> {
     }
 }
 
-/// Token that proves the address of the client in later visits.
+/// Use of the token that proves the address of the client in later visits.
 #[derive(Clone, Copy)]
 enum TokenUse {
     Never,
@@ -113,7 +115,7 @@ enum TokenUse {
     Always,
 }
 
-/// Keeps the first token of a server.
+/// Keeps the first token of a server and presents it in every later visit.
 struct OneToken(Mutex<Option<Bytes>>);
 
 impl quinn_proto::TokenStore for OneToken {
@@ -146,7 +148,7 @@ impl Fixture {
         let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("TLS 1.3")));
         match token {
             TokenUse::Never => drop(config.token_store(Arc::new(quinn_proto::NoneTokenStore))),
-            // The client's own store gives each token away once.
+            // The default store of `quinn` presents each token once.
             TokenUse::Once => {}
             TokenUse::Always => drop(config.token_store(Arc::new(OneToken(Mutex::default())))),
         }
@@ -186,7 +188,7 @@ impl Fixture {
 #[test]
 fn requests_that_may_be_repeated_are_served_in_early_data() {
     let fixture = start(", early_data = true", "");
-    // A literal field line, as sent by a client that is itself a proxy. Its own field is kept.
+    // The field `Early-Data: 1`, as sent by a client that is itself a proxy. The server keeps this field.
     let own = Request {
         more: b"\x27\x03early-data\x011",
         ..request(GET)
@@ -202,7 +204,7 @@ fn requests_that_may_be_repeated_are_served_in_early_data() {
     let before = fixture.handled.load(Ordering::SeqCst);
     let (is_accepted, response) = fixture.visit(TokenUse::Once, &[request(HEAD)]).remove(0);
     assert!(is_accepted && !is_too_early(&response), "HEAD: {response:?}");
-    // The first visit has its own request.
+    // The visit without early data also sends a request to the handler.
     assert_eq!(fixture.handled.load(Ordering::SeqCst), before + 2);
 }
 

@@ -16,7 +16,7 @@ use rocknet_proto::status::Status;
 const EARLY_HINTS: u8 = 0xc0 | 24;
 const OK: u8 = 0xc0 | 25;
 
-/// Responds after one turn of the loop, so that the response is pending.
+/// Responds after it has yielded once, so that the response is not immediate.
 struct Later;
 
 impl Handler for Later {
@@ -49,7 +49,7 @@ async fn statuses(connection: &Connection, path: &str) -> (Vec<u8>, String) {
         let (length, after) = integer(after);
         let (payload, after) = after.split_at(length);
         if kind == 1 {
-            // The prefix has two bytes, because the section uses no dynamic table.
+            // Type 1 is HEADERS. The prefix has two bytes, because the section uses no dynamic table.
             found.push(payload[2]);
             text += &String::from_utf8_lossy(payload);
         }
@@ -79,7 +79,7 @@ fn files_of_a_page_are_announced_once() {
             for (path, expected) in [
                 ("/", &[EARLY_HINTS, OK][..]),
                 ("/", &[OK]),
-                // Its file is known to the client.
+                // The client already knows the file of this page.
                 ("/other.html", &[OK]),
                 ("/later/", &[EARLY_HINTS, OK]),
                 ("/later/", &[OK]),

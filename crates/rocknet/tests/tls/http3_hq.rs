@@ -14,6 +14,7 @@ const NO_APPLICATION_PROTOCOL: u64 = 0x178;
 struct Fixture {
     authority: Authority,
     server: Running,
+    /// Content of `large.bin`.
     large: Vec<u8>,
 }
 
@@ -51,13 +52,13 @@ async fn ask(connection: &quinn::Connection, pieces: &[&[u8]]) -> Result<Vec<u8>
         to.write_all(piece).await.expect("an open stream");
         tokio::task::yield_now().await;
     }
-    // The server may have answered, and stopped the stream, before it ends.
+    // This fails if the server has already responded and stopped the stream.
     let _ = to.finish();
     from.read_to_end(1 << 20).await
 }
 
 #[test]
-fn a_line_is_answered_with_the_content_alone() {
+fn a_request_line_gets_a_body_without_a_head() {
     let fixture = start("http3 = { hq_interop = true }\n");
     let (runtime, _endpoint, connection) = connect(&fixture).expect("a connection");
     runtime.block_on(async {
@@ -94,7 +95,7 @@ fn a_line_is_answered_with_the_content_alone() {
 }
 
 #[test]
-fn it_is_off_unless_the_configuration_switches_it_on() {
+fn hq_interop_is_off_by_default() {
     let fixture = start("");
     match connect(&fixture) {
         Err(quinn::ConnectionError::ConnectionClosed(close)) => {

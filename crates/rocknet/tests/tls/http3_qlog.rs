@@ -18,6 +18,7 @@ fn traces(folder: &Path) -> Vec<Vec<serde_json::Value>> {
                 "{path:?}"
             );
             let text = std::fs::read_to_string(path).expect("a file");
+            // Each record begins with this separator (RFC 7464).
             let records = text.split('\x1e').skip(1);
             records
                 .map(|record| serde_json::from_str(record).expect("a record in JSON"))

@@ -87,8 +87,9 @@ fn a_site_overrides_the_server() {
         let server = start(&authority, &text(server, own));
         let accepted = ["a.test", "b.test"].map(|name| accepts(&authority, &server, name));
         assert_eq!(accepted, [expected.0, expected.1]);
-        let announced = ["a.test", "b.test"].map(|name| alt_svc(&authority, &server, name).is_none());
-        assert_eq!(announced, [expected.0, expected.1]);
+        // Without HTTP/3 the field is `clear`. Otherwise it is missing, because the kernel has chosen the port.
+        let is_missing = ["a.test", "b.test"].map(|name| alt_svc(&authority, &server, name).is_none());
+        assert_eq!(is_missing, [expected.0, expected.1]);
     }
 }
 

@@ -69,6 +69,7 @@ fn open(client: &Http3Client, request: http::Request<()>) -> (TunnelStream, u16)
     })
 }
 
+/// Opens a tunnel, which begins with `early ` from the handler.
 fn open_tunnel(client: &Http3Client, peers: &mut Peers) -> (TunnelStream, UnixStream) {
     let (mut stream, status) = open(client, connect_request("/join/x"));
     assert_eq!(status, 200);
@@ -76,6 +77,7 @@ fn open_tunnel(client: &Http3Client, peers: &mut Peers) -> (TunnelStream, UnixSt
     (stream, peers.next())
 }
 
+/// Receives exactly `count` bytes.
 async fn receive(stream: &mut TunnelStream, count: usize) -> Vec<u8> {
     let mut all = Vec::new();
     while all.len() < count {
@@ -259,5 +261,6 @@ fn connect_without_a_tunnel_handler_is_refused() {
         .expect("a request");
     let response = client.request(post, b"abc").expect("a response");
     assert_eq!(response.body, b"a page, requested protocol None");
+    // The handler opens a tunnel for a request that is no CONNECT.
     assert_eq!(client.get("https://a.test/join/anyway").status, 500);
 }

@@ -74,6 +74,7 @@ fn files_of_every_size_arrive_whole() {
             let content = pattern(length);
             let name = format!("www/{length}");
             server.folder.write(&name, &content);
+            // The path is the name without `www`.
             let response = client.get(&name[3..]);
             response.expect(&name, 200, &[]);
             assert!(response.body == content, "{length} bytes under {version:?}");
@@ -135,7 +136,7 @@ fn a_truncated_file_does_not_end_like_a_complete_one() {
     client.bytes(1000);
     server.folder.write("www/large", "short");
     let rest = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| client.rest()));
-    // The connection ends by a reset or without close_notify, and the client reports both as an error.
+    // The connection ends by a reset, at which `rest` returns, or without close_notify, at which `rest` panics.
     match rest {
         Ok(rest) => assert!(rest.len() < (64 << 20) - 1000, "{} bytes", rest.len()),
         Err(panic) => {

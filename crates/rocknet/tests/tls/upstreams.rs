@@ -323,6 +323,7 @@ fn health_checks_and_requests_trust_the_same_upstreams() {
             let mut stream = StreamOwned::new(tls, socket);
             let mut reader = BufReader::new(&mut stream);
             let incoming = request(&mut reader);
+            // A failed handshake is counted too, because an upstream that is not trusted gets no request.
             if matches!(&incoming, Ok(Some(incoming)) if incoming.line.contains("/up ")) || incoming.is_err() {
                 count.fetch_add(1, Ordering::SeqCst);
             }

@@ -22,9 +22,10 @@ pub const ENABLE_PUSH: u16 = 2;
 
 /// Largest flow-control window.
 pub const WINDOW_MAX: u32 = (1 << 31) - 1;
-/// Initial window of a connection.
+/// Initial flow-control window of a connection in bytes.
 const WINDOW: u32 = 65_535;
 
+/// Returns a frame. Stream 0 is the connection.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: impl AsRef<[u8]>) -> Vec<u8> {
     let payload = payload.as_ref();
     let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
@@ -34,7 +35,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: impl AsRef<[u8]>) -> Vec
     bytes
 }
 
-/// Encodes a string without Huffman coding.
+/// Encodes a string without Huffman coding (RFC 7541 §5.2).
 fn string(text: &[u8], out: &mut Vec<u8>) {
     match text.len().checked_sub(127) {
         None => out.push(text.len() as u8),
@@ -61,6 +62,7 @@ pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     block
 }
 
+/// Returns the HEADERS frame of a request. With `end` the request has no body.
 pub fn request(stream: u32, method: &str, path: &str, fields: &[(&str, &str)], end: bool) -> Vec<u8> {
     let pseudo = [
         (":method", method),
@@ -88,6 +90,7 @@ pub fn body_frames(stream: u32, bytes: &[u8]) -> Vec<u8> {
         .map(|piece| frame(DATA, 0, stream, piece))
         .collect();
     if let Some(last) = frames.last_mut() {
+        // The fifth byte of a frame has its flags.
         last[4] = END_STREAM;
     }
     frames.concat()
@@ -98,6 +101,7 @@ pub fn settings(values: &[(u16, u32)]) -> Vec<u8> {
     frame(SETTINGS, 0, 0, values.iter().flat_map(value).collect::<Vec<_>>())
 }
 
+/// Returns a WINDOW_UPDATE frame that extends the window by `by` bytes.
 pub fn window(stream: u32, by: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, by.to_be_bytes())
 }

@@ -282,6 +282,7 @@ impl HelperConnection {
         Ok(())
     }
 
+    /// Receives a reply within `timeout`. Returns the sequence number of its request, and the reply.
     fn receive_reply(&self, timeout: Duration) -> Result<(u32, HelperReply), HelperError> {
         if !self.channel.wait_readable(timeout) {
             return Err(HelperError::Unavailable(io::ErrorKind::TimedOut.into()));
@@ -454,6 +455,7 @@ mod tests {
             reply(&theirs, sequence, late);
             let server = thread::spawn(move || {
                 let mut requests = Vec::new();
+                // After a late success, the program that was started is killed and forgotten.
                 for _ in 0..if late.is_ok() { 3 } else { 1 } {
                     let (sequence, request) = receive(&theirs);
                     requests.push(request);

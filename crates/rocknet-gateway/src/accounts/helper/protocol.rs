@@ -255,7 +255,7 @@ pub fn read_accounts(mut from: &[u8]) -> Option<Vec<User>> {
     is_valid.then_some(accounts)
 }
 
-/// Reads a file that another process created. It must be a regular file, because reading it cannot block, and have at
+/// Reads a file that another process created. It must be a regular file, so that reading it cannot block, and have at
 /// most [`MAX_FILE`] bytes.
 ///
 /// # Errors

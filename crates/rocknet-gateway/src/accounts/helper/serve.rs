@@ -46,8 +46,10 @@ struct ProcessEntry {
 struct HelperServer {
     /// Accounts for which programs are started; `None` until they are received.
     accounts: Option<Vec<User>>,
+    /// Programs by number.
     processes: BTreeMap<u64, ProcessEntry>,
-    next: u64,
+    /// Number of the program that was started last; 0 before the first.
+    last_number: u64,
 }
 
 /// Runs the helper on the channel at standard input until the server closes it.
@@ -159,14 +161,14 @@ impl HelperServer {
             parent_death_signal,
         };
         let process = launch.start().map_err(|error| errno(&error))?;
-        self.next += 1;
+        self.last_number += 1;
         let entry = ProcessEntry {
             process,
             parent_death_signal,
             is_released: false,
         };
-        self.processes.insert(self.next, entry);
-        Ok(self.next)
+        self.processes.insert(self.last_number, entry);
+        Ok(self.last_number)
     }
 
     fn forget_ended(&mut self) {

@@ -57,7 +57,7 @@ impl ServerConnection {
     ///
     /// # Errors
     ///
-    /// The error in `settings`, if a value is invalid.
+    /// Fails if a value in `settings` is invalid.
     pub fn upgraded(config: &Config, settings: &[u8]) -> Result<(Self, StreamId), ConnectionError> {
         let mut connection = Self::new(config);
         connection.apply_settings(settings)?;

@@ -108,6 +108,7 @@ impl ServerConnection {
     /// discarded.
     #[inline]
     pub(super) fn read_data(&mut self, context: &mut Context<'_>, unread: &[u8], at: &mut usize) -> FrameResult {
+        // Until the data of a frame begins, only the length byte of its padding is skipped.
         if self.skip > 0 {
             if *at == unread.len() {
                 return Ok(None);

@@ -154,6 +154,7 @@ impl ServerConnection {
     /// Returns whether this stream is more urgent than the stream that sends next; `false` if no stream has data to
     /// send.
     pub fn precedes_next(&self, id: StreamId) -> bool {
+        // Lower numbers are more urgent (RFC 9218 §4.1).
         let urgency = self.streams.get(id).map(|stream| stream.priority.urgency);
         urgency
             .zip(self.streams.scheduler.urgency())

@@ -117,6 +117,7 @@ impl ServerConnection {
         stream.head_sent = true;
         stream.state = stream.state.after(StreamTransition::HeadSent).unwrap_or(stream.state);
         let available = stream.send_window.available().min(self.send_window.available());
+        // Lower numbers are more urgent (RFC 9218 §4.1).
         let urgency = stream.priority.urgency;
         let sends_now = body_size <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
             && self.streams.scheduler.urgency().is_none_or(|ahead| ahead >= urgency);

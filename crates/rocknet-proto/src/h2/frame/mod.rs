@@ -108,6 +108,7 @@ pub(crate) struct FrameHeader {
 }
 
 impl FrameHeader {
+    /// Parses the first nine bytes. Returns `None` if fewer have arrived.
     #[inline]
     pub(crate) fn parse(bytes: &[u8]) -> Option<FrameHeader> {
         let &[a, b, c, kind, flags, s, t, u, v] = bytes.first_chunk::<HEADER_SIZE>()?;
@@ -172,6 +173,7 @@ mod tests {
     #[test]
     fn each_type_has_a_scope_and_a_size() {
         use ConnectionError::{FrameSize, FrameTooLarge, WrongStream};
+        // Length of the payload, number of the type, stream, flags, and the expected result.
         let rows = [
             (0, 0, 1, 0, Ok(())),
             (16384, 0, 1, 0, Ok(())),

@@ -54,6 +54,7 @@ mod tests {
     #[test]
     fn padding_and_priority_are_removed() {
         type PayloadRow<'a> = (u8, &'a [u8], Result<(&'a [u8], Option<u32>), ConnectionError>);
+        // Flags, payload of HEADERS, and the expected field block with the number of the stream that it depends on.
         let rows: &[PayloadRow<'_>] = &[
             (0, b"block", Ok((b"block", None))),
             (0, b"", Ok((b"", None))),

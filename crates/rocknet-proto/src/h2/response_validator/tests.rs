@@ -27,7 +27,7 @@ fn head(flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
     frame(FrameType::Headers, frame::END_HEADERS | flags, 1, &block(fields))
 }
 
-/// Checks the result for a connection read in pieces of every size.
+/// Checks which streams the validator reports as malformed, for frames that arrive in pieces of every size.
 fn check(frames: &[Vec<u8>], expected: Result<&[u32], OutOfSync>) {
     let bytes = frames.concat();
     for size in (1..=bytes.len()).rev() {
@@ -82,8 +82,10 @@ fn field_blocks_are_found_among_other_frames() {
     let (first, second) = fields.split_at(5);
     let started = |flags, payload: &[u8]| frame(FrameType::Headers, flags, 3, payload);
     let continuation = |flags, stream, payload: &[u8]| frame(FrameType::Continuation, flags, stream, payload);
+    // The payload looks like a HEADERS frame with a malformed head, but it is body data.
     let data = frame(FrameType::Data, 0, 1, b"\0\0\x01\x01\x04\0\0\0\x03\x85");
     let padded = [&[2, 0, 0, 0, 0, 7][..], &fields, &[0, 0]].concat();
+    // Both fields of `fields`, by their indices 63 and 62 in the dynamic table.
     let in_table = [0xbf, 0xbe];
     for frames in [
         vec![data.clone(), started(frame::END_HEADERS, &fields), data.clone()],

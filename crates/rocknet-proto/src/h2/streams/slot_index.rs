@@ -6,6 +6,7 @@
 pub(super) struct SlotIndex {
     /// Number and slot; number 0 marks an empty bucket.
     buckets: Vec<(u32, u16)>,
+    /// Number of buckets that are not empty.
     used: usize,
 }
 

@@ -63,6 +63,8 @@ impl ServerConnection {
             let Some(stream) = self.streams.get(id) else {
                 return Ok(ConnectionEvent::More);
             };
+            // All bytes are read, and another call would read nothing: either the last call read nothing, or no frame
+            // is open.
             if *at == bytes.len() && (*at == before || stream.frame == OpenFrame::None) {
                 let is_between = stream.frame == OpenFrame::None && !stream.header.is_partial();
                 return match (context.fin, is_between) {
@@ -312,8 +314,8 @@ fn has_only_unknown_frames(mut bytes: &[u8]) -> bool {
 }
 
 /// Returns the maximum size of an encoded field section in bytes. Huffman coding can make fields up to 30/8 times
-/// larger, but no sensible client uses it in that case. The maximum is therefore only about twice the limit of the
-/// decoded size.
+/// larger, but no sensible client uses it in that case. The maximum is therefore only twice the limit of the decoded
+/// size, and 64 bytes for the prefix of the section.
 fn section_max(limits: &Limits) -> usize {
     limits.head_ceiling().max(limits.trailer_ceiling()) * 2 + 64
 }

@@ -33,7 +33,7 @@ impl ServerConnection {
                 let refusal = Refusal::ContentTooLarge;
                 return Ok(Some(ConnectionEvent::Refused { refusal }));
             }
-            // The response has started, so a status can no longer report it.
+            // The response has started, so a status can no longer report the error.
             return self.reset(context, id, StreamError::BodyTooLarge);
         }
         stream.remaining_limit = stream.remaining_limit.saturating_sub(length);
@@ -86,7 +86,8 @@ impl ServerConnection {
     ///
     /// # Errors
     ///
-    /// [`Refusal::ContentTooLarge`] if the announced Content-Length exceeds the limit. The body is then discarded.
+    /// [`Refusal::ContentTooLarge`] if the rest of the announced Content-Length exceeds the limit. The body is then
+    /// discarded.
     pub fn set_body_limit(&mut self, id: StreamId, limit: u64) -> Result<(), Refusal> {
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(());

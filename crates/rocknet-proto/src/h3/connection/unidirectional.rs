@@ -55,7 +55,8 @@ impl ServerConnection {
                 if fin {
                     self.unidirectional.streams.retain(|(number, _)| *number != stream);
                 }
-                // The bytes after the type have been counted with it.
+                // A stream of an unknown type is counted by the call that reads the last byte of its type. Bytes that
+                // arrive later are not counted.
                 if at > 0 {
                     self.budget.spend(Flood::Unknown, now)?;
                 }
@@ -85,7 +86,7 @@ impl ServerConnection {
         }
     }
 
-    /// Returns the type of a stream, once it has arrived.
+    /// Returns the type of a stream, or `None` while it is incomplete. Advances `at` past the bytes of the type.
     fn stream_type(
         &mut self,
         stream: u64,

@@ -1,4 +1,7 @@
 //! Tests of the choices of the encoder: which fields are indexed, when entries are used, and the bounds on memory.
+//!
+//! The tests pass single bytes of the client's decoder stream. `[1]` to `[4]` acknowledge that number of insertions,
+//! `[0x40]` cancels stream 0, and `[0x80]` or `[0x81]` acknowledges a section of stream 0 or 1.
 
 use super::super::field_line::encode_static;
 use super::super::references::MAX_SECTIONS;
@@ -13,6 +16,9 @@ fn encoder(capacity: u64, blocked_streams: u64) -> Encoder {
     encoder
 }
 
+/// Returns the section of these fields. Two bytes are its prefix: the encoded Required Insert Count, and the Base. A
+/// field line of `0x10` then refers to the first entry that was inserted for the section, and `0x80` plus a relative
+/// index to an older entry.
 fn encode(encoder: &mut Encoder, stream: u64, lines: &[&str]) -> Vec<u8> {
     let fields = fields(lines).expect("valid fields");
     let mut out = b"kept".to_vec();
@@ -22,6 +28,7 @@ fn encode(encoder: &mut Encoder, stream: u64, lines: &[&str]) -> Vec<u8> {
     out.split_off(4)
 }
 
+/// Returns the section of these fields without references to the dynamic table.
 fn static_section(lines: &[&str]) -> Vec<u8> {
     let fields = fields(lines).expect("valid fields");
     let mut out = STATIC_PREFIX.to_vec();

@@ -8,10 +8,12 @@ use super::{Decoder, OwnedField, decode};
 
 const MAX_CAPACITY: u64 = 400;
 
-/// Dynamic table of the encoder. It holds all entries ever inserted, including the first ones, which are evicted.
+/// Dynamic table of the encoder.
 #[derive(Default)]
 struct PlainTable {
+    /// All entries ever inserted, oldest first, so that the position of an entry is its absolute index.
     entries: Vec<OwnedField>,
+    /// Number of the oldest entries that are evicted.
     evicted: usize,
     capacity: usize,
 }
@@ -34,7 +36,7 @@ impl PlainTable {
         }
     }
 
-    /// Returns the absolute index of some entry.
+    /// Returns the absolute index of the entry that `number` selects; `None` if the table is empty.
     fn choose(&self, number: usize) -> Option<usize> {
         let count = self.entries.len() - self.evicted;
         (count > 0).then(|| self.evicted + number % count)

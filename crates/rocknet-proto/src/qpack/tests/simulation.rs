@@ -25,11 +25,12 @@ const NAMES: [&str; 12] = [
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A section is sent on a stream.
+    /// A section is sent on a stream. Each field has the position of its name in [`NAMES`], the length of its value,
+    /// and a number that selects the letter which fills the value.
     Send(u8, Vec<(usize, usize, u8)>),
-    /// Bytes of the encoder stream arrive.
+    /// At most this number of bytes of the encoder stream arrive.
     Instructions(usize),
-    /// Bytes of the decoder stream arrive.
+    /// At most this number of bytes of the decoder stream arrive.
     Feedback(usize),
     /// The next section of a stream arrives.
     Section(u8),
@@ -57,10 +58,13 @@ type SentSection = (Vec<u8>, Vec<OwnedField>);
 struct Simulation {
     encoder: Encoder,
     decoder: Decoder,
+    /// Bytes of the encoder stream in transit.
     instructions: VecDeque<u8>,
+    /// Bytes of the decoder stream in transit.
     feedback: VecDeque<u8>,
     /// Sections in transit by stream. A stream that was cancelled gets a new number.
     sections: BTreeMap<u64, VecDeque<SentSection>>,
+    /// Number of cancellations of each of the twelve streams.
     generations: [u64; 12],
 }
 
@@ -78,6 +82,8 @@ impl Simulation {
         }
     }
 
+    /// Returns the current ID of one of the twelve streams. The IDs of request streams are multiples of 4, so twelve
+    /// streams need a range of 48.
     fn stream(&self, stream: u8) -> u64 {
         self.generations[usize::from(stream)] * 48 + u64::from(stream) * 4
     }

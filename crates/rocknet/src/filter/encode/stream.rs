@@ -94,6 +94,7 @@ type NextPiece = Pin<Box<dyn Future<Output = (Box<dyn Stream>, Option<io::Result
 enum SourceState {
     Idle(Box<dyn Stream>),
     Pending(NextPiece),
+    /// Placeholder while [`SourceState::poll`] runs. It remains only if the source panics.
     Taken,
 }
 

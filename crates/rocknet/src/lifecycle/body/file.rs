@@ -225,7 +225,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_pool_cuts_the_response_instead_of_blocking_the_event_loop() {
-        // Neither a folder nor a file of procfs is ever found in memory.
+        // Neither a folder nor a file of procfs is ever found in memory, and a pool without threads rejects every job.
         for (delivery, path) in [(Delivery::Direct, "."), (Delivery::Framed, "/proc/self/status")] {
             let file = File::open(path).expect("a file");
             let part = FilePart {

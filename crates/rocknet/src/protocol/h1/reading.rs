@@ -75,6 +75,7 @@ impl<L: Link> Connection<L> {
         Poll::Ready(self.send(context, output))
     }
 
+    /// Handles the requests in `unread`, and keeps the bytes that are not consumed.
     pub(super) fn process_unread(
         &mut self,
         worker: &Rc<Worker>,

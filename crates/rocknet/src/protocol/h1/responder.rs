@@ -24,7 +24,9 @@ const BROKEN_RESPONSE: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-L
 pub struct H1Responder<'a> {
     pub engine: &'a mut ServerConnection,
     pub output: &'a mut SendQueue,
+    /// Value of the `Date` field.
     pub date: [u8; 29],
+    /// Uptime of the server in milliseconds.
     pub now_ms: u64,
     /// True if the connection closes after this response in any case.
     pub close: bool,

@@ -161,6 +161,7 @@ impl<L: Link> Connection<L> {
         self.respond_refusal(worker, refusal, context, RequestStream::new(id, false), output);
     }
 
+    /// Responds to a rejected request on `stream`. `context`: the context with which the response is recorded.
     pub(super) fn respond_refusal(
         &mut self,
         worker: &Rc<Worker>,

@@ -96,6 +96,7 @@ impl<L: Link> Connection<L> {
         Ok(Some(true))
     }
 
+    /// Handles the frames in `unread`, and keeps the bytes that are not consumed.
     pub(super) fn process_unread(
         &mut self,
         worker: &Rc<Worker>,

@@ -30,6 +30,7 @@ pub struct H2Responder<'a> {
     pub scheme: &'static [u8],
     pub output: &'a mut SendQueue,
     pub id: StreamId,
+    /// Value of the `Date` field.
     pub date: [u8; 29],
     /// True if the request was HEAD.
     pub head_only: bool,

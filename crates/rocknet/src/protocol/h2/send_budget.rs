@@ -282,6 +282,7 @@ mod tests {
             rounds += 1;
             assert!(rounds <= 8);
         }
+        // The size of a round doubles twice, each time after four full rounds.
         assert_eq!(rounds, 8);
         budget.filled(Instant::now());
         assert_eq!(budget.round_bytes(false), INITIAL_LIMIT);

@@ -166,7 +166,7 @@ impl Connection {
         for _ in CRITICAL {
             match self.quic.open_unidirectional() {
                 Some(stream) => self.critical.push((stream, Bytes::new())),
-                // RFC 9114 §6.2: a client has to permit at least three.
+                // A client has to permit at least three unidirectional streams (RFC 9114 §6.2).
                 None => return self.close(ErrorCode::StreamCreationError),
             }
         }
@@ -261,7 +261,7 @@ impl Connection {
     /// Writes the output of the engine to the streams of the server.
     fn write_critical(&mut self) {
         if self.hq.is_some() {
-            // A client that speaks `hq-interop` has no use for it.
+            // A client that speaks `hq-interop` cannot use the output of the engine, so it is discarded.
             for critical in CRITICAL {
                 self.engine.take_output(critical);
             }

@@ -7,11 +7,11 @@ use rocknet_quic::SEND_WINDOW;
 use super::connection::Connection;
 use crate::worker::{Worker, WorkerConfig};
 
-/// Bounds of the time from the first GOAWAY to the last, which rejects further requests. Within the bounds it is two
-/// round trips, after which all requests have arrived that the client sent before it read the first one.
+/// Minimum and maximum time from the first GOAWAY to the last, which rejects further requests. Between these bounds,
+/// the time is two round trips. By then all requests have arrived that the client sent before it read the first GOAWAY.
 const ANNOUNCEMENT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// Ticks from the last GOAWAY to the earliest end. The end discards what is not yet sent.
+/// Minimum ticks from the last GOAWAY to the close of the connection, which discards all bytes that are not sent yet.
 const FINAL_TICKS: u32 = 1;
 
 impl Connection {
@@ -31,7 +31,7 @@ impl Connection {
     pub(super) fn advance_drain(&mut self, worker: &Worker, config: &WorkerConfig) -> bool {
         let now = worker.wheel.now();
         if self.drain_began.is_none() {
-            // A connection is old only after its first request, so that it serves some even with a maximum age of 0.
+            // A connection is old only after its first request, so that it serves one even with a maximum age of 0.
             let begins = worker.is_stopping() || self.engine.has_had_requests() && worker.is_old(self.born, config);
             if begins {
                 self.drain_began = Some(now);
@@ -61,9 +61,9 @@ impl Connection {
         self.unacknowledged_since = self.open.worker().wheel.now();
     }
 
-    /// Returns true if that wait may continue: the client has acknowledged something since the last call, and the wait
-    /// is shorter than a client at the minimum rate needs for a whole send window. An acknowledgement alone proves no
-    /// progress, because it can be a repetition.
+    /// Returns true if the wait for acknowledgements may continue: the client has acknowledged something since the last
+    /// call, and the wait is shorter than a client at the minimum rate needs for a whole send window. An
+    /// acknowledgement alone proves no progress, because it can be a repetition.
     pub(super) fn may_await_acknowledgements(&mut self, config: &WorkerConfig) -> bool {
         let waited = self.open.worker().wheel.now().since(self.unacknowledged_since);
         self.has_acknowledged() && waited < send_window_ticks(config)

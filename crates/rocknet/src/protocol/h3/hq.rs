@@ -26,7 +26,8 @@ pub(super) enum Translated {
 }
 
 impl HqConnection {
-    /// Creates the state of a connection whose handshake has named this server, and which was opened to this address.
+    /// Creates the state of a connection. `server_name`: the name that the client sent in the handshake (SNI). `local`:
+    /// the server's address, used as the authority if the client sent no name.
     pub(super) fn new(server_name: Option<String>, local: Option<IpAddr>) -> HqConnection {
         let authority = server_name.unwrap_or_else(|| match local {
             Some(IpAddr::V6(address)) => format!("[{address}]"),
@@ -39,7 +40,8 @@ impl HqConnection {
         }
     }
 
-    /// Translates received bytes. `awaits_request`: true until the engine has reported the request of the stream.
+    /// Translates received bytes. `fin`: true if the stream ends after them. `awaits_request`: true until the engine
+    /// has reported the request of the stream.
     pub(super) fn translate(&mut self, id: StreamId, bytes: &[u8], fin: bool, awaits_request: bool) -> Translated {
         if !awaits_request {
             return match fin {

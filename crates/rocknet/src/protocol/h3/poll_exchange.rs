@@ -114,7 +114,8 @@ impl Connection {
         }
     }
 
-    /// Reads a stream on which reading had stopped, once the handler has taken what was received.
+    /// Reads a stream on which reading had stopped, once the handler has taken what was received. Returns true if the
+    /// stream was read.
     fn resume_reading(&mut self, worker: &Rc<Worker>, id: StreamId) -> bool {
         let resumes = self.streams.get_mut(id).is_some_and(|entry| {
             let is_taken = entry.stream.body.as_ref().is_none_or(|body| body.held() == 0);

@@ -32,8 +32,10 @@ pub struct H3Responder<'a> {
     engine: &'a mut ServerConnection,
     quic: &'a mut rocknet_quic::Connection,
     stream: &'a mut RequestStream,
+    /// Value of the `Date` field.
     date: [u8; 29],
     body: RequestBody,
+    /// Targets that are not announced again.
     seen: &'a mut Option<Box<SeenTargets>>,
     pub written: Written,
 }
@@ -98,7 +100,7 @@ impl<'a> H3Responder<'a> {
     /// Writes the header of a DATA frame.
     fn begin_data(&mut self, length: u64) {
         let mut out = Vec::new();
-        // A stream that is gone takes no bytes either.
+        // An error means that the stream is gone and needs no frame.
         let _ = self.engine.begin_data(self.stream.id, length, &mut out);
         self.stream.output.push(out.into());
     }

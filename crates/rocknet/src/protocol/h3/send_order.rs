@@ -2,29 +2,30 @@
 //! they are not incremental, and in turns if they are (RFC 9218 §10).
 //!
 //! The transport sends the written bytes of the most urgent streams first, and streams of one urgency in turns. It
-//! accepts little more than the path carries at once, so the order of writing decides. Within an urgency, all streams
-//! that are not incremental have one turn together, so that neither kind holds back the other until its end.
+//! accepts little more than the path carries at once, so the order of writing is the order of sending. Within an
+//! urgency, all streams that are not incremental have one turn together, so that neither kind holds back the other
+//! until its end.
 
 use rocknet_proto::h3::{Priority, StreamId, URGENCY_LEVELS};
 
 /// State of the order, kept between rounds.
 #[derive(Debug, Default)]
 pub struct SendOrder {
-    /// Stream of each urgency that has written last.
+    /// Owner of the last turn of each urgency.
     last: [Option<Writer>; URGENCY_LEVELS],
     /// Bit set of the urgencies in which a stream that is not incremental has more to write in this round.
     occupied: u8,
 }
 
-/// Stream that has written, as far as turns distinguish it.
+/// Owner of a turn: one incremental stream, or all streams that are not incremental.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writer {
-    /// A stream that is not incremental.
+    /// Any stream that is not incremental.
     Sequential,
     Incremental(StreamId),
 }
 
-/// Place in a round: urgency, part of the turns, and number of the stream.
+/// Place in a round: urgency, part of the round (see [`SendOrder::place`]), and stream.
 pub type Place = (u8, u8, StreamId);
 
 impl SendOrder {
@@ -33,7 +34,9 @@ impl SendOrder {
         self.occupied = 0;
     }
 
-    /// Returns the place of a stream in the round. Streams write in ascending order.
+    /// Returns the place of a stream in the round. Streams write in ascending order. Each urgency has three parts: the
+    /// incremental streams after the one that wrote last, the streams that are not incremental, and the remaining
+    /// incremental streams.
     pub fn place(&self, id: StreamId, priority: Priority) -> Place {
         let last = self.last[usize::from(priority.urgency)];
         let part = match (priority.incremental, last) {
@@ -80,6 +83,7 @@ pub fn transport_priority(priority: Priority) -> i32 {
 mod tests {
     use super::*;
 
+    /// Returns the request stream with this number. The IDs of request streams are multiples of 4 (RFC 9000 §2.1).
     fn id(number: u64) -> StreamId {
         StreamId::new(4 * number)
     }

@@ -111,7 +111,7 @@ impl StreamTable {
     }
 
     /// Counts bytes that the client has taken on any stream for all exchanges that wait for their turn. An exchange
-    /// whose own stream has no credit is left out, because its client has stopped reading it.
+    /// whose own stream has no credit is left out, because the client has stopped reading that stream.
     pub fn credit_waiting(&mut self, bytes: u64) {
         for entry in &mut self.entries {
             if entry.deadlines.wait() == Wait::Send && std::mem::take(&mut entry.awaits_turn) {

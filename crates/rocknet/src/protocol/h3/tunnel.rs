@@ -56,7 +56,7 @@ impl Connection {
             taken: 0,
             written: 0,
         };
-        // Bytes of the last round come first.
+        // The bytes that were left after the last round are written first.
         let polled = match link.write() {
             Err(error) => Poll::Ready(Err(error)),
             Ok(_) => {

@@ -328,6 +328,7 @@ fn upgrades_and_extended_connect_are_protected() {
     assert_eq!(upstream.connections(), 2);
 }
 
+/// After `Upgrade: h2c`, the HTTP/1.1 request becomes stream 1 of the HTTP/2 connection.
 #[test]
 fn a_request_that_becomes_stream_1_is_protected() {
     let text = site(&protected(&["/in/*"])).replace("h2c = true", "h2c = true\nh2c_upgrade = true");
@@ -438,6 +439,7 @@ fn pushes_are_checked_like_requests_of_the_client() {
     let right = basic("bob", "secret");
     let right = right.split_once(": ").expect("a value").1;
     let (kept, taken_back) = (None, Some(Reason::CANCEL));
+    // `Ym9iOndyb25n` is `bob:wrong`.
     for (password, forwarded, expected) in [
         (None, None, [taken_back, kept, kept]),
         (Some(right), None, [kept, kept, kept]),

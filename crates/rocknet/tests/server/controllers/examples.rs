@@ -1,4 +1,4 @@
-//! Builds each example controller with the command in its comments, and sends it requests.
+//! Builds each example controller with the command in the comments of its configuration, and sends it requests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,10 +26,10 @@ fn check(language: &str, greeting: &str) {
     }
     // Build output is written to the folder of the test instead of the sources.
     let folder = Folder::with(&[]);
-    let there = |name: &str| folder.path(name).display().to_string();
+    let path = |name: &str| folder.path(name).display().to_string();
     let line = build
-        .replace("-o hello.so", &format!("-o {}", there("hello.so")))
-        .replace("cargo build", &format!("cargo build --target-dir {}", there("target")));
+        .replace("-o hello.so", &format!("-o {}", path("hello.so")))
+        .replace("cargo build", &format!("cargo build --target-dir {}", path("target")));
     let built = Command::new("sh")
         .current_dir(&example)
         .args(["-c", &line])

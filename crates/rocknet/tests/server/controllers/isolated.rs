@@ -12,6 +12,7 @@ use crate::support::{Client, DEADLINE, Folder, Running, library};
 
 const NAMES: &[&str] = &["hello", "die", "count", "give", "echo"];
 
+/// Starts a server with a library in an isolated process. `more` has further sections of the configuration.
 fn start(more: &str) -> Running {
     start_in(Folder::with(&[("www/index.html", "a page")]), more)
 }
@@ -24,7 +25,8 @@ fn start_in(folder: Folder, more: &str) -> Running {
     Running::start(folder, &format!("{server}{more}{}", site_below(&["/i"], "l.so", NAMES)))
 }
 
-/// Returns the pid of the process that currently serves requests.
+/// Returns the pid of the process that currently serves requests. Without a query, the controller `die` reports its pid
+/// and the pid of its parent.
 fn pid(server: &Running) -> u32 {
     let text = server.get("/i/die/").text();
     let (pid, parent) = text.split_once(' ').expect("two numbers");
@@ -67,19 +69,19 @@ fn requests_in_progress_fail_at_a_crash_and_later_ones_succeed() {
     let mut slow = server.connect();
     slow.send(request("GET /i/give/?9000000000", &[]));
     slow.head();
-    let mut takes = server.connect();
-    takes.send(request("POST /i/count/", &["Content-Length: 5"]) + "12");
+    let mut uploading = server.connect();
+    uploading.send(request("POST /i/count/", &["Content-Length: 5"]) + "12");
     let file = server.folder.path("go");
-    let mut waits = server.connect();
-    waits.send(request(&format!("GET /i/die/?wait={}", file.display()), &[]));
+    let mut waiting = server.connect();
+    waiting.send(request(&format!("GET /i/die/?wait={}", file.display()), &[]));
     let before = pid(&server);
     assert_eq!(server.get("/i/die/?abort").status, 502);
     // A response that has begun is cut in a way that the client can detect.
     let rest = slow.rest();
     assert!(!rest.ends_with(b"0\r\n\r\n"), "{} bytes", rest.len());
-    assert_eq!(waits.response().status, 502);
-    takes.send("345");
-    assert_eq!(takes.response().status, 502);
+    assert_eq!(waiting.response().status, 502);
+    uploading.send("345");
+    assert_eq!(uploading.response().status, 502);
     assert_ne!(pid(&server), before);
 }
 
@@ -94,6 +96,7 @@ fn restarts_of_a_crashing_process_are_delayed() {
         assert!(started.elapsed() < DEADLINE, "{failed}");
         failed += usize::from(server.get("/i/die/?abort").status == 502);
     }
+    // Each process writes one mark when it starts. A request in the delay before a restart fails without a new process.
     let begun = fs::read_to_string(server.folder.path("marks"))
         .expect("marks")
         .lines()
@@ -182,11 +185,11 @@ fn the_process_has_no_descriptor_of_the_server_and_exits_with_it() {
     // The private copy of the library may be open in both processes while it is loaded.
     assert!(common.len() <= 1, "{common:?}");
     drop(client);
-    let folder = server.take();
-    folder.0.stop();
+    let (server, folder) = server.take();
+    server.stop();
     // The library was released before the stop of the server returned.
-    let text = fs::read_to_string(folder.1.path("marks")).expect("marks");
+    let text = fs::read_to_string(folder.path("marks")).expect("marks");
     assert_eq!(text, "init m\ndrop m\n");
     assert_exits(pid);
-    wait_for_marks(&folder.1, &["init m", "drop m"]);
+    wait_for_marks(&folder, &["init m", "drop m"]);
 }

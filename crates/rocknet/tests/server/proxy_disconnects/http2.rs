@@ -72,7 +72,7 @@ fn a_disconnect_at_any_byte_of_a_request_closes_the_upstream_connection() {
     let content = wire::body_frames(1, b"hello");
     let sent = [&beginning[..], &head, &content].concat();
     // A stream can be reset only after its head and between two frames.
-    let frames = [beginning.len() + head.len(), sent.len()];
+    let frame_ends = [beginning.len() + head.len(), sent.len()];
     for how in DISCONNECTS {
         let open = OpenConnections::default();
         let counted = open.clone();
@@ -84,7 +84,7 @@ fn a_disconnect_at_any_byte_of_a_request_closes_the_upstream_connection() {
         let server = proxied(&upstream);
         let mut left = Vec::new();
         for length in 0..=sent.len() {
-            if matches!(how, Disconnect::Stream) && !frames.contains(&length) {
+            if matches!(how, Disconnect::Stream) && !frame_ends.contains(&length) {
                 continue;
             }
             let mut client = TcpStream::connect(server.address()).expect("a connection");

@@ -14,9 +14,10 @@ use super::DEADLINE;
 /// Time limit for the orderly end of a client.
 const CLOSING_LIMIT: Duration = Duration::from_secs(1);
 
+/// Orderly end of a client.
 type Closing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Runtime in a separate thread, which ends when this is dropped.
+/// Runtime in a separate thread, which ends when the value is dropped.
 pub struct Background {
     handle: Handle,
     stop: Option<oneshot::Sender<Closing>>,
@@ -44,7 +45,7 @@ impl Background {
         }
     }
 
-    /// Ends the thread after the future `closing`, which may take a second.
+    /// Ends the thread after the future `closing`, which may take up to [`CLOSING_LIMIT`].
     pub fn end_after(&mut self, closing: impl Future<Output = ()> + Send + 'static) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(Box::pin(closing));

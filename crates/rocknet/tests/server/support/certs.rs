@@ -10,12 +10,14 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::Folder;
 
+/// Certificate authority.
 pub struct Authority {
     pub pem: String,
     der: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
 }
 
+/// Certificate of a server or client, with its key. `cert` and `key` are in PEM format.
 pub struct Leaf {
     pub cert: String,
     pub key: String,
@@ -23,6 +25,7 @@ pub struct Leaf {
     key_der: Vec<u8>,
 }
 
+/// Algorithm of a key.
 #[derive(Clone, Copy)]
 pub enum Kind {
     Ecdsa,
@@ -43,6 +46,7 @@ impl Authority {
         }
     }
 
+    /// Issues a certificate that does not expire during the tests.
     pub fn leaf(&self, kind: Kind, names: &[&str]) -> Leaf {
         self.leaf_until(kind, names, 4096)
     }

@@ -15,7 +15,9 @@ pub struct Client {
 
 /// Byte stream of a client.
 pub trait Stream: Read + Write + Send {
+    /// Limits the duration of each later read and write.
     fn set_deadline(&self, deadline: Duration) -> io::Result<()>;
+    /// Closes the sending side.
     fn end(&self) -> io::Result<()>;
 }
 
@@ -68,8 +70,8 @@ impl Client {
 
     /// Sends bytes. Returns false if the server does not accept all of them within half a second.
     pub fn try_send(&mut self, bytes: &[u8]) -> bool {
-        const WHILE: Duration = Duration::from_millis(500);
-        self.stream.set_deadline(WHILE).expect("a deadline");
+        const LIMIT: Duration = Duration::from_millis(500);
+        self.stream.set_deadline(LIMIT).expect("a deadline");
         let sent = self.stream.write_all(bytes).is_ok();
         self.stream.set_deadline(DEADLINE).expect("a deadline");
         sent
@@ -100,11 +102,12 @@ impl Client {
         self.response_to("GET")
     }
 
+    /// Reads the next response, which has no body if the request had the method HEAD.
     pub fn response_to(&mut self, method: &str) -> ReceivedResponse {
         let head = self.head();
         let mut response = ReceivedResponse::parse(&head);
-        let none = method == "HEAD" || response.status < 200 || matches!(response.status, 204 | 304);
-        if none {
+        let has_no_body = method == "HEAD" || response.status < 200 || matches!(response.status, 204 | 304);
+        if has_no_body {
             return response;
         }
         if response.field("Transfer-Encoding") == Some("chunked") {
@@ -145,6 +148,7 @@ impl Client {
         self.unread.drain(..count).collect()
     }
 
+    /// Reads a chunked body without trailers.
     fn chunks(&mut self) -> Vec<u8> {
         let mut all = Vec::new();
         loop {
@@ -269,6 +273,7 @@ impl ReceivedResponse {
         }
     }
 
+    /// Returns the value of a field. Panics if the response has the field more than once.
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut values = self.fields.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
         let value = values.next().map(|(_, value)| value.as_str());

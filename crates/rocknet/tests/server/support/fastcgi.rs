@@ -11,6 +11,7 @@ use std::thread;
 /// Name of the socket file in the folder of a test.
 pub const SOCKET: &str = "php.sock";
 
+/// A running application.
 pub struct Peer {
     connections: Arc<AtomicUsize>,
 }
@@ -89,6 +90,7 @@ pub fn record(stream: &mut UnixStream) -> io::Result<Option<(u8, Vec<u8>)>> {
 pub fn request(stream: &mut UnixStream) -> io::Result<Option<ReceivedRequest>> {
     let mut incoming = ReceivedRequest::default();
     while let Some((kind, content)) = record(stream)? {
+        // Types 4 and 5 are `FCGI_PARAMS` and `FCGI_STDIN`. An empty record of type 5 ends the request.
         match kind {
             4 => incoming.variables.extend(pairs(&content)),
             5 if content.is_empty() => return Ok(Some(incoming)),
@@ -99,6 +101,7 @@ pub fn request(stream: &mut UnixStream) -> io::Result<Option<ReceivedRequest>> {
     Ok(None)
 }
 
+/// Decodes the names and values of an `FCGI_PARAMS` record.
 fn pairs(mut bytes: &[u8]) -> Vec<(String, String)> {
     let mut all = Vec::new();
     while !bytes.is_empty() {
@@ -123,6 +126,7 @@ fn pairs(mut bytes: &[u8]) -> Vec<(String, String)> {
     all
 }
 
+/// Appends a record of the request with ID 1, which is the only one of a connection.
 fn push(bytes: &mut Vec<u8>, kind: u8, content: &[u8]) {
     let [high, low] = u16::try_from(content.len()).expect("a record's content").to_be_bytes();
     bytes.extend([1, kind, 0, 1, high, low, 0, 0]);
@@ -136,15 +140,18 @@ fn stream_of(kind: u8, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Returns `FCGI_STDOUT` records (type 6).
 pub fn stdout(content: &[u8]) -> Vec<u8> {
     stream_of(6, content)
 }
 
+/// Returns `FCGI_STDERR` records (type 7).
 pub fn stderr(content: &[u8]) -> Vec<u8> {
     stream_of(7, content)
 }
 
-/// Returns the record that ends a response. `protocol` is the protocol status, 0 for success.
+/// Returns the `FCGI_END_REQUEST` record (type 3), which ends a response. `protocol` is the protocol status, 0 for
+/// success.
 pub fn end(protocol: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
     push(&mut bytes, 3, &[0, 0, 0, 0, protocol, 0, 0, 0]);

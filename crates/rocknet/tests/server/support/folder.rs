@@ -41,6 +41,7 @@ impl Folder {
             .expect("a sparse file");
     }
 
+    /// Creates the symbolic link `name`. A relative `target` starts at the folder of the link.
     pub fn link(&self, name: &str, target: impl AsRef<Path>) {
         symlink(target, self.path(name)).expect("a symbolic link");
     }

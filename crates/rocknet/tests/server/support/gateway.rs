@@ -45,6 +45,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Reads the netstring with the variables of an SCGI request.
 fn scgi(stream: &mut UnixStream) -> io::Result<ReceivedRequest> {
     let mut length = 0;
     let mut byte = [0];
@@ -69,6 +70,7 @@ fn scgi(stream: &mut UnixStream) -> io::Result<ReceivedRequest> {
     Ok(incoming)
 }
 
+/// Reads the header and the variables of a uwsgi request.
 fn uwsgi(stream: &mut UnixStream) -> io::Result<ReceivedRequest> {
     let mut header = [0; 4];
     stream.read_exact(&mut header)?;
@@ -78,9 +80,9 @@ fn uwsgi(stream: &mut UnixStream) -> io::Result<ReceivedRequest> {
     let mut incoming = ReceivedRequest::default();
     let mut rest = &bytes[..];
     let take = |rest: &mut &[u8]| {
-        let (length, behind) = rest.split_at(2);
-        let (part, behind) = behind.split_at(usize::from(u16::from_le_bytes([length[0], length[1]])));
-        *rest = behind;
+        let (length, after) = rest.split_at(2);
+        let (part, after) = after.split_at(usize::from(u16::from_le_bytes([length[0], length[1]])));
+        *rest = after;
         text(part)
     };
     while !rest.is_empty() {

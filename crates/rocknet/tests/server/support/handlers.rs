@@ -8,7 +8,7 @@ use rocknet::response::Response;
 use rocknet_proto::status::Status;
 use tokio::sync::{mpsc, oneshot};
 
-/// Panics when it is called, or in the future that it returns, depending on the last segment of the path.
+/// Panics when it is called if the path ends with `/now`, and otherwise in the future that it returns.
 pub struct Panics;
 
 impl Handler for Panics {
@@ -58,7 +58,7 @@ impl Deferred {
 }
 
 impl PendingRequests {
-    /// Waits for the next request. Without one, the deadline of the client makes the test fail.
+    /// Waits for the next request. Without a request, the deadline of the client makes the test fail.
     pub fn next(&mut self) -> PendingRequest {
         self.0.blocking_recv().expect("a server that still runs")
     }

@@ -19,6 +19,7 @@ pub struct Page {
     pub pushed: Vec<Pushed>,
 }
 
+/// A promised request, and the response that the server has pushed for it.
 pub struct Pushed {
     pub request: Request<()>,
     pub response: Result<Response, h2::Error>,
@@ -32,6 +33,7 @@ impl Page {
     }
 }
 
+/// A client with one connection.
 pub struct Http2 {
     runtime: Background,
     send: SendRequest<Bytes>,

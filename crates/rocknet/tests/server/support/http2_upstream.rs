@@ -12,6 +12,7 @@ use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Request, Response};
 use tokio::net::{TcpListener, TcpStream};
 
+/// Task that serves a request or a connection.
 pub type Served = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 pub struct Http2Upstream {

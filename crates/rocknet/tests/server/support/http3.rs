@@ -84,7 +84,7 @@ impl Http3Client {
         })
     }
 
-    /// Sends GET.
+    /// Sends a GET request and receives the response.
     pub fn get(&self, url: &str) -> Http3Response {
         self.request(get(url), b"").expect("a response")
     }
@@ -200,9 +200,10 @@ pub fn connect_as(
 }
 
 /// Returns the HEADERS frame of a GET request, for clients that read and write streams themselves. Its fields are in
-/// the static table of QPACK, or literals with a name from it. Name and path are shorter than 127 bytes.
+/// the static table of QPACK, or literals with a name from it. Name and path must be shorter than 127 bytes, so that
+/// their lengths have one byte.
 pub fn get_frame(name: &str, path: &str) -> Vec<u8> {
-    // :method GET, :scheme https
+    // Prefix of the field section, :method GET, :scheme https.
     let mut section = vec![0, 0, 0xd1, 0xd7];
     // :authority and :path
     for (index, value) in [(0, name), (1, path)] {

@@ -20,7 +20,8 @@ use super::client::Stream;
 use super::http3::Http3Client;
 use super::tls_client::TlsClient;
 
-/// Pieces of a response that wait for the reader. Then the stream is not read, so that its window fills up.
+/// Maximum number of pieces of a response that wait for the reader. Until the reader takes one, the stream is not read,
+/// so that its window fills up.
 const PIECES: usize = 2;
 
 /// Fields that belong to a connection of HTTP/1.1 (RFC 9114 §4.2).
@@ -141,12 +142,14 @@ impl Http3Stream {
         self.unsent.drain(..size).collect::<Vec<_>>().into()
     }
 
+    /// Removes the written bytes up to and including `end`, and returns those before it.
     fn take_until(&mut self, end: &[u8]) -> Option<String> {
         let at = self.unsent.windows(end.len()).position(|window| window == end)?;
         let bytes = self.take(at + end.len());
         Some(String::from_utf8(bytes[..at].to_vec()).expect("a request in UTF-8"))
     }
 
+    /// Sends the head of the next request. Returns false if the head is not complete.
     fn begin_request(&mut self) -> io::Result<bool> {
         let Some(head) = self.take_until(b"\r\n\r\n") else {
             return Ok(false);
@@ -156,7 +159,7 @@ impl Http3Stream {
         let method = head.method().clone();
         let mut requests = self.client.sender();
         let is_end = matches!(body, Body::Length(0));
-        // On its thread, the client sends the end together with the head, as browsers do.
+        // A task of the client's thread sends the head and the end, so that both are sent together, as browsers do.
         let sent = self.client.spawn(async move {
             let mut stream = requests.send_request(head).await?;
             if is_end {

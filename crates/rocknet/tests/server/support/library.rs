@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::Folder;
 
-/// Compiles the library with these definitions, such as `WORD="two"`, and writes it into a folder.
+/// Compiles `controllers/library.c` with these definitions, such as `WORD="two"`, and writes it into a folder.
 pub fn put(folder: &Folder, name: &str, definitions: &[&str]) {
     build(&folder.path(name), definitions);
 }

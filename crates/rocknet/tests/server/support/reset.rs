@@ -58,7 +58,8 @@ pub fn wait_for_queue(what: &str, client: &TcpStream) {
     }
 }
 
-/// Returns the state of the server's end of a connection and the number of bytes in its send queue.
+/// Returns the state of the server's end of a connection and the number of bytes in its send queue; `None` if the
+/// connection is not in the table.
 fn in_kernel(server: SocketAddr, client: SocketAddr) -> Option<(String, u64)> {
     let table = fs::read_to_string("/proc/net/tcp").expect("the kernel's table of connections");
     let (server, client) = (port(server), port(client));

@@ -25,6 +25,7 @@ pub struct Running {
 /// Prefix of configurations without a `[server]` section: few threads, and short intervals between timer ticks, so that
 /// short timeouts end in time.
 const SERVER: &str = "[server]\nworkers = 1\nblocking_threads = 2\nevents = { wait = \"20ms\", connections = 16 }\n";
+/// Prefix of configurations without a `[log]` section.
 const LOG: &str = "[log]\nerrors = \"off\"\n";
 
 impl Running {
@@ -79,6 +80,7 @@ impl Running {
         all
     }
 
+    /// Returns the addresses of all TCP listeners, including those for HTTP/3.
     fn all_addresses(&self) -> Vec<SocketAddr> {
         let bound = self.server().listeners().into_iter().map(|(_, bound, _)| bound);
         bound
@@ -157,7 +159,7 @@ fn read(folder: &Folder, text: &str, http3: Option<&Http3Access>) -> Result<Conf
         &ProcessEnvironment,
     )?;
     let mut config = loaded.config;
-    // The default folder belongs to the machine.
+    // All servers of the machine share the default folder for state.
     config.server.state.get_or_insert_with(|| folder.path("state"));
     Ok(config)
 }

@@ -70,8 +70,10 @@ impl<'w> TlsClient<'w> {
     }
 }
 
+/// TLS connection after its handshake.
 pub struct Tls(pub StreamOwned<ClientConnection, TcpStream>);
 
+/// Connects to the server `name` and completes the handshake.
 pub fn open(address: SocketAddr, config: &Arc<ClientConfig>, name: &str) -> io::Result<Tls> {
     let mut socket = TcpStream::connect_timeout(&address, DEADLINE)?;
     Stream::set_deadline(&socket, DEADLINE)?;

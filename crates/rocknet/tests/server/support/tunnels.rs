@@ -16,15 +16,16 @@ use tokio::sync::mpsc;
 use super::DEADLINE;
 use super::running::mount;
 
-/// Accepts upgrades, and connects each client to a socket whose other end the test reads.
+/// Accepts upgrades, and connects each client to a socket whose other end the test reads. A path that ends with `/page`
+/// gets a page instead, and one that ends with `/anyway` gets a tunnel even without an upgrade.
 pub struct OpensTunnels(Mutex<mpsc::UnboundedSender<UnixStream>>);
 
 impl Handler for OpensTunnels {
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let incoming = exchange.request.view();
         let protocol = incoming.upgrade.map(|name| String::from_utf8_lossy(name).into_owned());
-        let (agrees, anyway) = (protocol.is_some(), exchange.path.ends_with("/anyway"));
-        if !agrees && !anyway || exchange.path.ends_with("/page") {
+        let (is_upgrade, anyway) = (protocol.is_some(), exchange.path.ends_with("/anyway"));
+        if !is_upgrade && !anyway || exchange.path.ends_with("/page") {
             let text = format!("a page, requested protocol {protocol:?}");
             return respond_with(async move { Response::new(Status::OK).body(text.into_bytes()) });
         }

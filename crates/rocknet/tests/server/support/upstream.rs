@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
+/// A running upstream.
 pub struct Upstream {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -28,6 +29,7 @@ pub enum Next {
 }
 
 impl ReceivedRequest {
+    /// Returns the value of a field. Panics if the request has the field more than once.
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut values = self.fields.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
         let value = values.next().map(|(_, value)| value.as_str());
@@ -156,6 +158,7 @@ pub fn request(reader: &mut impl BufRead) -> io::Result<Option<ReceivedRequest>>
     Ok(Some(incoming))
 }
 
+/// Reads a line, which must end with CRLF, and removes its end; `None` at the end of the connection.
 fn line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {

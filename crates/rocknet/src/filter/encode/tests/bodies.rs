@@ -50,6 +50,7 @@ fn a_body_in_memory_is_encoded_by_size_on_the_event_loop_in_the_pool_or_as_a_str
 
 #[test]
 fn a_full_pool_leaves_bodies_in_memory_uncoded_and_codes_streams() {
+    // A pool without threads rejects every job, like a pool whose queue is full.
     let pool = Pool::new(0);
     let mut medium = response(200, &[TYPE], text(100_000));
     let pending = apply(&conditions("br"), &pool, &Encoders::default(), &mut medium).expect("a job");
@@ -108,6 +109,7 @@ fn files_are_encoded_whole_or_not_at_all() {
 
 #[test]
 fn streams_beyond_the_memory_limit_of_encoders_are_uncoded() {
+    // An encoder of Brotli reserves 2 MiB, so only one fits.
     let (pool, encoders) = (Pool::new(1), Encoders::new(3 * 1024 * 1024));
     let start = || {
         let body = Body::Stream(Box::new(script([piece(text(5000))])));

@@ -78,7 +78,7 @@ impl IsolatedCall {
         self.receive(response).await
     }
 
-    /// Returns the next message of the process.
+    /// Sends the messages that are still queued, and returns the next reply of the process.
     pub async fn receive(&mut self, response: &mut ResponseBuilder) -> Result<CallReply, ControllerError> {
         let reply = match self.flush().await {
             Ok(()) => self.read_reply(response).await,
@@ -174,6 +174,7 @@ async fn connect(
     let mut changes = None;
     loop {
         match supervised.state() {
+            // The supervisor checks whether the process is about to exit, and then publishes its state again.
             ProcessState::Running(process) if process.is_suspect() => {}
             ProcessState::Running(process) => match process.connection() {
                 Ok(connection) => return Ok((process, connection)),

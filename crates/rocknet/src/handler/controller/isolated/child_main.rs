@@ -253,8 +253,8 @@ impl ChildConnection {
         (&*self.stream).write_all(&self.outbox)
     }
 
-    /// Receives the next message of the server. Fails if the message is not the expected one or the connection has
-    /// ended.
+    /// Receives the next message of the server and returns its content by `expected`. Fails if `expected` returns
+    /// `None`, because the protocol does not permit this message now, or if the connection has ended.
     fn receive<T>(&mut self, mut expected: impl FnMut(ServerMessage<'_>) -> Option<T>) -> io::Result<T> {
         loop {
             if let Some(message) = self.inbox.next_server_message().map_err(invalid_data)? {

@@ -113,6 +113,7 @@ impl ChildReport {
     }
 }
 
+/// Sends a message that consists of `head` and `text`, together with the descriptor `with`.
 fn send(
     control: &FdChannel,
     head: &[u8],

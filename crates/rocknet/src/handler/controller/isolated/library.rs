@@ -19,6 +19,7 @@ pub struct IsolatedLibrary {
 #[derive(Clone)]
 pub struct IsolatedController {
     pub(super) library: Arc<IsolatedLibrary>,
+    /// Position of the controller in the list that the process has reported, by which the process finds it.
     pub(super) number: u16,
     /// True if the controller receives the request body in pieces.
     pub(super) takes: bool,

@@ -301,8 +301,11 @@ pub enum ProcessEvent {
 /// Writes the output of the process to the log, line by line.
 struct OutputLog {
     library: String,
+    /// Bytes of the current line.
     line: Vec<u8>,
+    /// Start of the current second.
     second: Instant,
+    /// Number of lines in the current second.
     count: u32,
 }
 

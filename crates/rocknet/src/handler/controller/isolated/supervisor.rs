@@ -134,6 +134,7 @@ struct Supervisor {
     current: Option<ChildProcess>,
     /// The replaced process, until its requests have finished.
     retired: Option<(ChildProcess, Instant)>,
+    /// Number of failed or ended processes since the last one that was stable.
     failures: u32,
     /// Time of the next restart.
     restart_at: Option<Instant>,
