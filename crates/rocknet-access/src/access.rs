@@ -147,8 +147,8 @@ impl Basic {
     }
 
     fn check(self: &Arc<Self>, now_ms: u64, client: Client, credentials: Credentials) -> Check {
-        // The throttle precedes the verified credentials. Otherwise a throttled client would learn which of its guesses
-        // is right.
+        // The throttle is checked before the verified credentials. Otherwise a throttled client would learn which of
+        // its guesses is right.
         if let Some(retry_after_s) = self.state.attempts.throttled_s(client, now_ms) {
             return Check::Decided(Decision::Throttled { retry_after_s });
         }
@@ -189,7 +189,8 @@ impl Basic {
         is_verified.then(|| Arc::clone(&user.name))
     }
 
-    /// Decides the request if that is possible without a verification.
+    /// Decides the request if that is possible without a verification. Otherwise begins an attempt, which
+    /// [`Step::Verify`] contains.
     fn step(self: &Arc<Self>, now_ms: u64, client: Client, credentials: &Credentials) -> Step {
         let (user, is_known) = match self.users.find(credentials.user()) {
             UserLookup::User(user) => (user, true),
@@ -293,8 +294,10 @@ struct Attempt {
     client: Client,
     /// User whose hash is verified. For an unknown name this is another user, so that the time is the same.
     user: Arc<User>,
+    /// False if the name is unknown. The attempt then fails with every password.
     is_known: bool,
     fingerprint: Fingerprint,
+    /// True once the password has been verified. An attempt that is dropped earlier is cancelled.
     is_ended: bool,
 }
 
@@ -303,7 +306,7 @@ impl Attempt {
     fn run(mut self, credentials: &Credentials, now_ms: u64) -> Option<Arc<User>> {
         let State { verified, attempts, .. } = &*self.state;
         let tag = tag(&self.fingerprint);
-        // A concurrent request with the same credentials may have ended in the meantime.
+        // A concurrent request with the same credentials may have been decided in the meantime.
         if attempts.is_wrong(self.client, tag, now_ms) {
             return None;
         }

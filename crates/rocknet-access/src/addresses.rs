@@ -50,8 +50,11 @@ impl Addresses {
 /// Sorted and disjoint address ranges, so that a lookup in 10,000 networks takes 14 steps.
 #[derive(Debug, Clone, Default)]
 struct Ranges {
+    /// First and last address of each range.
     v4: Box<[(u32, u32)]>,
+    /// First and last address of each range.
     v6: Box<[(u128, u128)]>,
+    /// True if clients on Unix sockets are in the list.
     unix: bool,
 }
 

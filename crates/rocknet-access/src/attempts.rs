@@ -87,7 +87,7 @@ impl Attempts {
         match guesses.position(tag) {
             Some(at) if guesses.is_wrong(at) => Admission::KnownWrong,
             // The same credentials are already being verified. The verification that runs later may find the result of
-            // the other.
+            // the earlier one.
             Some(_) => Admission::Attempt,
             None if guesses.push(tag) => Admission::Attempt,
             // All remaining guesses are being verified, which takes less than a second.
@@ -151,7 +151,7 @@ impl Generations {
         }
     }
 
-    /// Returns the guesses of a client in the current window.
+    /// Returns the guesses of a client in its current window. Begins a window if the client has none.
     fn entry(&mut self, key: u128, now_ms: u64) -> &mut Guesses {
         let stored = self.current.remove(&key).or_else(|| self.previous.remove(&key));
         if self.current.len() >= MAX_GENERATION {
@@ -235,6 +235,7 @@ mod tests {
         Client::Ip(text.parse().unwrap())
     }
 
+    /// Makes one attempt with wrong credentials for each tag.
     fn fail(attempts: &Attempts, client: Client, tags: std::ops::Range<u64>, now_ms: u64) {
         for tag in tags {
             assert_eq!(attempts.begin(client, tag, now_ms), Admission::Attempt, "{tag}");

@@ -15,12 +15,12 @@ const PASSES: u32 = 2;
 /// Length of the salt of a new hash in bytes, as RFC 9106 §3.1 recommends.
 pub const SALT_BYTES: usize = 16;
 
-/// Maximum length of an argon2 salt and digest that [`PasswordHash`] accepts.
+/// Maximum length in bytes of an argon2 salt or digest that [`PasswordHash`] accepts.
 const MAX_ARGON2_BYTES: usize = 64;
 
 /// Returns true if the password matches the hash. The time depends on the scheme, its cost and the length of the
-/// password, but not on the position of a difference. A call takes a few milliseconds up to a second, so it is run in
-/// the blocking pool.
+/// password, but not on the position at which the digests differ. A call takes a few milliseconds up to a second, so it
+/// is run in the blocking pool.
 pub fn verify(hash: &PasswordHash, password: &str) -> bool {
     let password = password.as_bytes();
     // A hash has the form `$ID$…$SALT$DIGEST`.
@@ -116,7 +116,7 @@ fn is_same(left: &[u8], right: &[u8]) -> bool {
     left.ct_eq(right).into()
 }
 
-/// Order in which SHA-crypt writes the bytes of its digests; one or two bytes at the end are written separately.
+/// Order in which SHA-256-crypt writes the bytes of its digest. The last two bytes are written separately.
 const SHA256_ORDER: [[usize; 3]; 10] = [
     [0, 10, 20],
     [21, 1, 11],
@@ -130,6 +130,7 @@ const SHA256_ORDER: [[usize; 3]; 10] = [
     [9, 19, 29],
 ];
 
+/// Order in which SHA-512-crypt writes the bytes of its digest. The last byte is written separately.
 const SHA512_ORDER: [[usize; 3]; 21] = [
     [0, 21, 42],
     [22, 43, 1],

@@ -34,7 +34,7 @@ pub(crate) enum UserLookup {
 pub(crate) struct Users {
     configured: Table,
     file: Option<Arc<UserFile>>,
-    /// Decoy if neither source has users.
+    /// Decoy if neither the configuration nor the file has users.
     no_user: Arc<User>,
 }
 

@@ -19,7 +19,7 @@ pub const MAX_BYTES: usize = MAX_ENTRIES * 2 * (size_of::<(Fingerprint, u64)>() 
 /// effect immediately.
 pub const MAX_AGE_MS: u64 = 5 * 60 * 1_000;
 
-/// Fingerprints with their time of expiry.
+/// Fingerprints with their time of expiry in milliseconds.
 type Entries = HashMap<Fingerprint, u64>;
 
 /// Set of verified credentials. Lookups take no lock. Adding an entry copies the set, which costs little compared to

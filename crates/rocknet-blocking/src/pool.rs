@@ -127,7 +127,7 @@ impl Pool {
                         let mut state = shared.lock();
                         let task = state.queue.cancel(ticket);
                         state.counts[level(priority)].cancelled += u64::from(task.is_some());
-                        // Dropped without the lock, because the destructors of the job may do anything.
+                        // The task is dropped without the lock, because the destructors of the job may use the pool.
                         drop(state);
                         drop(task);
                     };
@@ -232,7 +232,8 @@ impl PoolState {
         }
     }
 
-    /// Takes the queued tasks if no thread will ever run them. Dropping them, without the lock, resolves their jobs.
+    /// Takes the queued tasks if no thread will ever run them. The caller drops them after releasing the lock, which
+    /// resolves their jobs.
     fn take_stranded(&mut self) -> Vec<Task> {
         if self.alive == 0 && self.phase != Phase::Open {
             self.queue.drain().collect()

@@ -17,6 +17,7 @@ use rocknet_config::model::Priority;
 #[derive(Debug)]
 pub struct Queue<J> {
     levels: [VecDeque<QueuedJob<J>>; LEVELS],
+    /// Number of the next job to be pushed.
     next: u64,
 }
 
@@ -159,7 +160,7 @@ impl<J> Queue<J> {
         self.levels[level(priority)].len()
     }
 
-    /// Returns whether no job is queued.
+    /// Returns true if no job is queued.
     pub fn is_empty(&self) -> bool {
         self.levels.iter().all(VecDeque::is_empty)
     }
@@ -270,6 +271,7 @@ mod tests {
                 priority,
             })
         };
+        // There is no job 7, so every job is eligible.
         assert_eq!(urgency(&queue, 7, 2), of(0, 2, High));
         assert_eq!(urgency(&queue, 3, 2), of(1, 0, Normal));
         assert_eq!(urgency(&queue, 3, STEP), of(0, 0, Normal));

@@ -158,8 +158,8 @@ impl From<Certificate> for CertificateSet {
 
 impl ResolvesServerCert for CertificateSet {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // Without a certificate, rustls sends access_denied (49). With any certificate, rustls itself detects that no
-        // signature scheme is shared and sends handshake_failure (40).
+        // If this function returned no certificate, rustls would send access_denied (49). With any certificate, rustls
+        // itself detects that no signature scheme is shared and sends handshake_failure (40).
         self.choose(hello.signature_schemes())
             .or_else(|| self.0.first().map(|certificate| Arc::clone(&certificate.key)))
     }

@@ -69,6 +69,7 @@ fn error(at: usize, failure: &PemFileError) -> CertificateFinding {
     }
 }
 
+/// Returns the warnings about the certificate of `files`. `at` is the index of these files in the list of the site.
 fn warnings(
     at: usize,
     files: &CertificateFiles,
@@ -110,7 +111,8 @@ fn warnings(
     all
 }
 
-/// Returns a warning that lists the names of a site that the certificate does not cover.
+/// Returns a warning that lists the names of a site that the certificate does not cover; `None` if it covers all. `at`
+/// is the index of the certificate's files in the list of the site, and `path` is the certificate file.
 pub(super) fn uncovered(
     at: usize,
     path: &std::path::Path,
@@ -165,6 +167,7 @@ fn shown(name: &HostPattern) -> String {
     }
 }
 
+/// Joins names with commas. Only the number of names after the first `MAX_NAMES_SHOWN` is given.
 pub(super) fn listed(names: &[String]) -> String {
     let first = names.iter().take(MAX_NAMES_SHOWN).map(String::as_str);
     let text = first.collect::<Vec<_>>().join(", ");

@@ -16,7 +16,7 @@ use super::certificate::leaf_first;
 use super::{Certificate, CertificateError};
 
 /// Maximum number of bytes read from a file; a larger key file is refused. A chain with its key has a few kilobytes, a
-/// bundle of all public roots about 250.
+/// bundle of all public roots about 250 kilobytes.
 const MAX_FILE: u64 = 1 << 20;
 /// Permission bits of other users. A key file with any of them is refused.
 const OTHERS: u32 = 0o007;

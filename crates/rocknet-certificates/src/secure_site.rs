@@ -19,8 +19,9 @@ pub struct SecureSite {
     ready: ArcSwapOption<ReadyConfigs>,
     /// Parameters that decide which other sites a connection may serve.
     pub policy: Arc<TlsPolicy>,
+    /// True if the site accepts early data over QUIC.
     early_data: bool,
-    /// Also offers `hq-interop` over QUIC.
+    /// True if the site also offers `hq-interop` over QUIC.
     hq_interop: bool,
 }
 
@@ -95,7 +96,8 @@ impl SecureSite {
                 client: tls.client.clone(),
                 min: tls.min,
             }),
-            // The certificate of a client is not verified again when its session is resumed.
+            // Early data arrives in resumed sessions, in which a client's certificate is not verified again. A site
+            // with client authentication therefore accepts none.
             early_data: tls.early_data && tls.client.is_none(),
             hq_interop: site.http3.hq_interop,
         }
@@ -205,12 +207,12 @@ impl SecureSite {
     }
 }
 
-/// Number of sessions that a site keeps for early data. Beyond it, the oldest ones are dropped, and their clients make
-/// a full handshake. A session occupies less than 1 KiB.
+/// Number of sessions that a site keeps for early data. Beyond this number, the oldest sessions are dropped, and their
+/// clients make a full handshake. A session occupies less than 1 KiB.
 const EARLY_DATA_SESSIONS: usize = 4096;
 
-/// Accepts early data. Its sessions are stored by the server instead of in tickets, so that each is resumed only once
-/// and a replay of its early data is rejected (RFC 8446 §8.1).
+/// Accepts early data. Sessions are then stored by the server instead of in tickets, so that each session is resumed
+/// only once and a replay of its early data is rejected (RFC 8446 §8.1).
 fn accept_early_data(config: &mut ServerConfig) {
     // QUIC requires this value, because only flow control limits early data (RFC 9001 §4.6.1).
     config.max_early_data_size = u32::MAX;

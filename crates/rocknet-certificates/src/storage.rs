@@ -100,7 +100,8 @@ impl FileStorage {
     /// may belong to the system.
     ///
     /// # Errors
-    /// Returns an error if a third account could replace entries of the folder, or the error of the file system.
+    /// Returns an error if an account other than root and the given one could replace entries of the folder, or the
+    /// error of the file system.
     pub fn chown(&self, uid: u32, gid: u32) -> io::Result<()> {
         make_folder(&self.path)?;
         let owner = Owner::new(uid, gid);

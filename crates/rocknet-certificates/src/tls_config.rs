@@ -34,6 +34,7 @@ type ClientAuthRoots = (bool, Vec<CertificateDer<'static>>);
 /// Builds TLS configurations. All workers, and all sites with the same client authentication, share ticket keys.
 pub struct TlsConfigBuilder {
     provider: Arc<CryptoProvider>,
+    /// Ticket keys by client authentication; the key `None` is for sites without client authentication.
     tickets: Mutex<HashMap<Option<ClientAuthRoots>, Arc<dyn ProducesTickets>>>,
     /// Writer of the secrets of handshakes, opened once for the file that [`KEY_LOG_VARIABLE`] names.
     key_log: OnceLock<Arc<dyn KeyLog>>,
@@ -140,7 +141,7 @@ fn open_key_log() -> Arc<dyn KeyLog> {
         return Arc::new(NoKeyLog);
     }
     tracing::warn!("SSLKEYLOGFILE is set: with {path}, anyone can decrypt the TLS connections of this server");
-    // It opens the file again.
+    // `KeyLogFile` reads the variable itself and opens the file again.
     Arc::new(KeyLogFile::new())
 }
 

@@ -28,7 +28,8 @@ pub(crate) struct WrittenKey<'w> {
 /// Link between a key and a value of the model.
 #[derive(Debug)]
 pub(crate) struct Binding<T: 'static> {
-    /// Merges the written value over the inherited one; `None` if `check` reads the key together with others.
+    /// Merges the written value over the inherited one; `None` if module `check` reads the key together with other
+    /// keys.
     pub read: Option<fn(&mut Check<'_>, &WrittenKey<'_>, &mut T)>,
     /// Renders the effective value.
     pub render: fn(&T, &Kind) -> Rendered,
@@ -161,7 +162,8 @@ macro_rules! field {
     };
 }
 
-/// Binds a key to a value that a function reads. Without the function, `check` reads the key together with others.
+/// Binds a key to a value that a function reads. Without the function, module `check` reads the key together with other
+/// keys.
 macro_rules! bound {
     (read $read:expr, render $render:expr $(, nested $nested:expr)?) => {
         $crate::binding::Binding { read: Some($read), render: $render, nested: bound!(@nested $($nested)?) }

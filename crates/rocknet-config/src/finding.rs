@@ -150,6 +150,8 @@ fn write_related(f: &mut fmt::Formatter<'_>, styling: Styling, gutter: usize, re
 }
 
 impl Location {
+    /// Writes the position, the excerpt of the line, and carets below it. `gutter` is the width of the column of line
+    /// numbers, and `note` follows the carets.
     fn write(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -283,6 +285,7 @@ impl Display for ReportDisplay<'_> {
     }
 }
 
+/// Escape sequences for colours; true if they are written.
 #[derive(Clone, Copy)]
 struct Styling(bool);
 

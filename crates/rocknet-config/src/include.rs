@@ -112,6 +112,7 @@ impl Reader<'_> {
         found
     }
 
+    /// Reads the files that match a pattern and merges them into a table. `span`: span of the pattern.
     fn include(&mut self, into: &mut Table, pattern: &Path, span: Span, chain: &mut Vec<FileId>) {
         let pattern = normalize(pattern);
         let files = if glob::is_pattern(&pattern.to_string_lossy()) {

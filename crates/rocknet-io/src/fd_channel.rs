@@ -99,6 +99,7 @@ impl FdChannel {
         let received = loop {
             match recvmsg(&self.0, &mut [IoSliceMut::new(buffer)], &mut ancillary, flags) {
                 Err(Errno::INTR) => {}
+                // The other end was closed before it had received all messages.
                 Err(Errno::CONNRESET) => return Ok(None),
                 received => break received?,
             }

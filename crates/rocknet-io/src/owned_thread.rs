@@ -53,10 +53,11 @@ mod tests {
 
     #[test]
     fn a_thread_is_joined_when_it_returns_and_left_at_the_deadline() {
-        let soon = || Instant::now() + Duration::from_secs(60);
-        assert!(OwnedThread::start("returns", || {}).expect("a thread").join(soon()));
+        let in_a_minute = || Instant::now() + Duration::from_secs(60);
+        let returns = OwnedThread::start("returns", || {}).expect("a thread");
+        assert!(returns.join(in_a_minute()));
         let panics = OwnedThread::start("panics", || panic!("on purpose")).expect("a thread");
-        assert!(panics.join(soon()));
+        assert!(panics.join(in_a_minute()));
         let (end, ended) = channel::<()>();
         let waits = OwnedThread::start("waits", move || {
             let _ = ended.recv();

@@ -387,6 +387,7 @@ impl SendQueue {
         }
     }
 
+    /// Appends a segment for the unsent part of `written` that no segment covers, if there is such a part.
     fn segment_written(&mut self) {
         let from = self.segmented.max(self.sent);
         if from < self.written.len() {

@@ -81,6 +81,7 @@ fn bind_first(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// Creates a socket with the options of UDP sockets for `address`, but does not bind it.
 fn unbound(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
     socket.set_nonblocking(true)?;

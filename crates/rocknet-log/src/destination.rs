@@ -37,6 +37,7 @@ pub(super) struct Destination {
     /// Length of the open file in bytes. Used only for regular files, because others are not rotated.
     length: u64,
     opened: Instant,
+    /// Age of the file when it was opened. The time since `opened` is added to it.
     age_when_opened: Duration,
     /// Earliest time of the next rotation after a failed one.
     rotate_not_before: Option<Instant>,
@@ -99,8 +100,9 @@ impl Destination {
         self.in_use = in_use;
     }
 
-    /// Writes whole lines. If the log cannot be written, holds them, or drops them if more than [`HELD_MAX`] or `room`
-    /// bytes would be held. If some of the bytes were written, holds the rest regardless of these limits.
+    /// Writes whole lines, whose number is `lines`. If the log cannot be written, holds them, or drops them if this log
+    /// would hold more than [`HELD_MAX`] or `room` bytes. If some of the bytes were written, holds the rest regardless
+    /// of these limits.
     pub(super) fn push(&mut self, bytes: &[u8], lines: u64, room: usize, rotate: &Rotate, now: Now) {
         self.last_line = now.instant;
         if bytes.is_empty() {
@@ -288,6 +290,7 @@ impl Destination {
         }
     }
 
+    /// Returns whether a write may be attempted now: after a failure, only once its retry is due.
     fn may_try(&self, now: Now) -> bool {
         self.failure
             .as_ref()
@@ -341,6 +344,7 @@ impl Destination {
         self.outage.get_or_insert_with(|| Outage::new(reason, now.unix_ms))
     }
 
+    /// Replaces the open log by one that has just been opened.
     fn adopt(&mut self, output: Output, now: Now) {
         (self.length, self.age_when_opened) = if output.is_regular() {
             output.size_and_age()
@@ -353,6 +357,7 @@ impl Destination {
         self.output = Some(output);
     }
 
+    /// Returns the time of the next rotation by age; `None` if the log is not rotated by age, or not at the moment.
     fn rotates_at(&self, rotate: &Rotate) -> Option<Instant> {
         let output = self.output.as_ref()?;
         let left = rotate.age?.max(AGE_MIN).saturating_sub(self.age_when_opened);
@@ -364,6 +369,7 @@ impl Destination {
         }
     }
 
+    /// Returns the time at which an open log that the configuration no longer names is closed.
     fn closes_at(&self) -> Option<Instant> {
         let idle = !self.in_use && self.output.is_some() && self.held.is_empty();
         idle.then(|| self.last_line + CLOSE_AFTER)

@@ -121,6 +121,7 @@ fn escape_json(out: &mut Vec<u8>, bytes: &[u8]) {
 /// bytes.
 pub(super) struct Printable<'a> {
     out: &'a mut Vec<u8>,
+    /// Number of bytes of text, before escaping, until the text is cut.
     left: usize,
     within_quotes: bool,
 }

@@ -183,6 +183,7 @@ impl Logger {
         self.renew_interest();
     }
 
+    /// Makes `tracing` query again which call sites are enabled, because it caches the results.
     fn renew_interest(&self) {
         if self.shared.is_global.load(Ordering::Relaxed) {
             tracing::callsite::rebuild_interest_cache();
@@ -209,6 +210,8 @@ impl Logger {
         Ok(())
     }
 
+    /// Returns the number of the destination for `target`, and opens the destination if it is new. Returns `None` if
+    /// the log is off.
     fn destination(&self, target: &LogTarget) -> io::Result<Option<u32>> {
         let output_target = match target {
             LogTarget::Off => return Ok(None),

@@ -33,11 +33,13 @@ pub(super) fn two(out: &mut [u8], value: u8) {
     out[1] = b'0' + value % 10;
 }
 
+/// Writes the last three digits of `value` at the start of `out`.
 pub(super) fn three(out: &mut [u8], value: u16) {
     out[0] = b'0' + (value / 100 % 10) as u8;
     two(&mut out[1..], (value % 100) as u8);
 }
 
+/// Writes the last four digits of `value` at the start of `out`.
 pub(super) fn four(out: &mut [u8], value: u16) {
     two(out, (value / 100 % 100) as u8);
     two(&mut out[2..], (value % 100) as u8);

@@ -75,6 +75,7 @@ impl Output {
         }
     }
 
+    /// Opens the standard stream with the descriptor number `number`. `descriptor` is a duplicate of it.
     fn standard(descriptor: OwnedFd, number: u8) -> io::Result<Output> {
         let file = File::from(descriptor);
         let kind = file.metadata()?.file_type();
@@ -234,6 +235,7 @@ mod tests {
         }
         let path = folder.path().join("a.log");
         assert_eq!(std::fs::read_to_string(&path).expect("reads"), "one\ntwo\n");
+        // 0o7137 are the bits that `MODE` does not contain.
         assert_eq!(
             std::fs::metadata(&path).expect("is there").mode() & 0o7137,
             0,

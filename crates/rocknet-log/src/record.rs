@@ -311,6 +311,7 @@ mod tests {
             let combined = line(AccessFormat::Combined, &record);
             prop_assert_eq!(combined.matches('"').count(), 6);
             let unquoted = combined.split('"').next().expect("a first part");
+            // Client, `-`, user, date, time zone, and nothing after the last space.
             prop_assert_eq!(unquoted.split(' ').count(), 6);
             let value: serde_json::Value = serde_json::from_str(&line(AccessFormat::Json, &record)).expect("valid JSON");
             prop_assert_eq!(value["client"].as_str(), Some(client.as_str()));

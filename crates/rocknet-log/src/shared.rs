@@ -129,6 +129,7 @@ impl Shared {
     }
 
     pub(super) fn level(&self) -> Level {
+        /// The levels in the order of their numbers.
         const BY_RANK: [Level; 5] = [Level::Error, Level::Warn, Level::Info, Level::Debug, Level::Trace];
         BY_RANK
             .get(usize::from(self.level.load(Ordering::Relaxed)))
@@ -145,7 +146,8 @@ impl Shared {
     }
 }
 
-/// Locks a mutex. A panic elsewhere leaves the tables consistent, because each change is one step.
+/// Locks a mutex, even if a thread has panicked while it held the lock. The data is consistent in this case too,
+/// because each change is one step.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

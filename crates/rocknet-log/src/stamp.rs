@@ -33,6 +33,7 @@ impl Stamps {
         stamps
     }
 
+    /// Updates the stamps to the given time.
     pub(super) fn set(&mut self, unix_ms: u64) {
         let second = (unix_ms / 1000).cast_signed();
         if self.second == Some(second) {
@@ -147,6 +148,7 @@ mod tests {
                 "[29/Feb/2024:00:00:00 +0000]",
                 "2024-02-29T00:00:00.000+00:00",
             ),
+            // After the year 9999, so only the milliseconds are right.
             (
                 0,
                 u64::MAX,

@@ -50,6 +50,7 @@ pub(super) struct LogThread {
     has_report: bool,
     /// Earliest time of the next report.
     report_not_before: Option<Instant>,
+    /// Channels for the replies to `Command::Sync`. The replies are sent once the channel and the inbox are empty.
     syncing: Vec<SyncSender<()>>,
     followers: Followers,
 }
@@ -149,7 +150,8 @@ impl LogThread {
         }
     }
 
-    /// Changes a destination and updates the totals and timers that depend on it.
+    /// Changes a destination and updates the totals and timers that depend on it. The last argument of `change` is the
+    /// number of bytes that the destination may hold without exceeding the limit for all destinations.
     fn change<T>(&mut self, index: usize, change: impl FnOnce(&mut Destination, &Rotate, usize) -> T) -> Option<T> {
         let destination = self.destinations.get_mut(index)?;
         let held = destination.held_bytes();

@@ -45,7 +45,9 @@ pub struct AccessWriter {
     slots: Vec<Slot>,
     /// Destinations with an active slot.
     active: Vec<u32>,
+    /// Empty buffers that the log thread has returned.
     spares: Receiver<Vec<u8>>,
+    /// Sender for `spares`. Each chunk carries a clone to the log thread.
     home: SyncSender<Vec<u8>>,
 }
 
@@ -307,6 +309,7 @@ mod tests {
                 Message::Wake => 0,
             })
             .sum();
+        // The limit is 32 MiB, and the channel is nearly full when the first chunk is refused.
         assert!((24 << 20..=32 << 20).contains(&waiting), "{waiting} bytes");
         // The channel has room again, and the next buffer reports the lost lines.
         writer.record(sink(0), &record);

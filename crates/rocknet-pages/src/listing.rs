@@ -168,6 +168,7 @@ impl Listing<'_> {
 }
 
 impl ListingEntry {
+    /// Returns the size that counts in the order and in the totals: 0 unless the entry is a file.
     fn counted_size(&self) -> u64 {
         if self.kind == EntryKind::File { self.size } else { 0 }
     }

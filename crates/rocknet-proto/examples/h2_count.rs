@@ -95,9 +95,11 @@ fn request(stream: u32, is_browser: bool, input: &mut Vec<u8>) {
     // `:method: GET` and `:scheme: http` of the static table.
     let mut block = vec![0x82, 0x86];
     if is_browser {
+        // `:path` as a literal that is not added to the dynamic table.
         block.extend_from_slice(&[0x04, 0x80 | PATH.len() as u8]);
         block.extend_from_slice(&PATH);
     } else {
+        // `:path: /` of the static table.
         block.push(0x84);
     }
     for (index, (name, value)) in FIELDS[..count].iter().enumerate() {
@@ -107,9 +109,11 @@ fn request(stream: u32, is_browser: bool, input: &mut Vec<u8>) {
             block.push(value.len() as u8);
             block.extend_from_slice(value.as_bytes());
         } else {
+            // The dynamic table follows the 61 entries of the static table, with the latest entry first.
             block.push(0x80 | (61 + count - index) as u8);
         }
     }
+    // Type 1 is HEADERS; the flags are END_STREAM and END_HEADERS.
     input.extend_from_slice(&[0, (block.len() >> 8) as u8, block.len() as u8, 1, 5]);
     input.extend_from_slice(&stream.to_be_bytes());
     input.extend_from_slice(&block);

@@ -153,12 +153,14 @@ pub(crate) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
         .map(|chunk| u64::from_le_bytes(*chunk))
 }
 
+/// Lowest bit of each byte of a word.
 const LOW: u64 = 0x0101_0101_0101_0101;
+/// Highest bit of each byte of a word.
 const HIGH: u64 = LOW << 7;
 
 // `below` and `equal` set the high bit of each byte that matches. A borrow may set false bits, but only after a byte
-// that matches, so the lowest set bit is always correct. `first` relies on this order; no other code may use the higher
-// bits.
+// that matches, so the lowest set bit is always correct. `first` returns the position of the byte with this bit; no
+// other code may use the higher bits.
 
 #[inline(always)]
 const fn below(word: u64, bound: u8) -> u64 {

@@ -90,7 +90,7 @@ pub fn h2_connection(data: &[u8]) {
 }
 
 fn h2_in_all_configurations(bytes: &[u8]) {
-    // Both windows are raised to their minimum of 65,535 bytes.
+    // The engine raises windows of 0 bytes to the minimum of 65,535 bytes.
     let small = Config {
         streams: 3,
         stream_window: 0,

@@ -73,7 +73,7 @@ impl TunnelPair {
             .keys(&format!("proxy = \"http://127.0.0.1:{port}\""))
             .under(command)
             .start();
-        let before = pipes(&server);
+        let before = settled_pipes(&server);
         let mut client = TcpStream::connect(server.address()).expect("a connection");
         sockopt::set_socket_recv_buffer_size(&client, SOCKET_BUFFER).expect("an option");
         client
@@ -128,7 +128,12 @@ impl TunnelPair {
             if self.keeps_pipe() {
                 break;
             }
-            assert!(start.elapsed() < DEADLINE, "no pipe is in use after {written} bytes");
+            assert!(
+                start.elapsed() < DEADLINE,
+                "no pipe is in use after {written} bytes: {} pipes, {} before the tunnel",
+                pipes(&self.server),
+                self.before
+            );
         }
         self.peer.set_write_timeout(Some(DEADLINE)).expect("an option");
         written
@@ -152,6 +157,20 @@ fn wait_for_pipes(server: &Server, count: usize) {
         assert!(start.elapsed() < DEADLINE, "the server does not have {count} pipes");
         thread::yield_now();
     }
+}
+
+/// Returns the number of pipes once it has not changed for ten ticks. At its start the server may have a pipe for a
+/// moment, with which it starts another program.
+fn settled_pipes(server: &Server) -> usize {
+    let (mut count, mut since, start) = (pipes(server), Instant::now(), Instant::now());
+    while since.elapsed() < 10 * TICK {
+        assert!(start.elapsed() < DEADLINE, "the number of pipes keeps changing");
+        let now = pipes(server);
+        if now != count {
+            (count, since) = (now, Instant::now());
+        }
+    }
+    count
 }
 
 /// Returns the number of pipes that the server has both ends of.

@@ -57,7 +57,7 @@ fn hashes_of_bcrypt_are_verified() {
         &"x".repeat(72),
     );
     check("$2y$05$iTHFVcrJFNJL6ZybaP.X7.JTb2KjJWQU0Zw6I4KPonnTZjVTFs8T.", "");
-    // $2a$ and $2b$ are the same function for every password that can be sent.
+    // For every password that `Credentials` accepts, $2a$ and $2b$ give the same digest as $2y$.
     check(
         "$2a$04$R824y.S3Zs4v8v92dJwo2.jISAhiDep.BcUmDMJUggnYdJpeVglvS",
         "password",

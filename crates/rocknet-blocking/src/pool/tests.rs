@@ -31,13 +31,13 @@ fn wait<F: Future>(future: F) -> F::Output {
 
 /// Submits a job that keeps one thread busy until the sender is dropped. Returns when the job has started.
 fn occupy_thread(pool: &Pool) -> (Sender<()>, Job<()>) {
-    let (begun, begins) = channel();
+    let (report_start, started) = channel();
     let (release, released) = channel::<()>();
     let job = pool.spawn(High, move || {
-        begun.send(()).unwrap();
+        report_start.send(()).unwrap();
         assert!(released.recv().is_err(), "nothing is ever sent");
     });
-    begins.recv().unwrap();
+    started.recv().unwrap();
     (release, job)
 }
 
@@ -386,17 +386,18 @@ fn low_priority_has_its_own_threads_in_larger_pools() {
     // There are more jobs than threads, and no job ends.
     let (release, blocker) = channel::<()>();
     let blocker = Arc::new(Mutex::new(blocker));
-    let (begun, begins) = channel();
+    let (names, thread_names) = channel();
     let flood: Vec<_> = (0..8)
         .map(|_| {
-            let (begun, blocker) = (begun.clone(), Arc::clone(&blocker));
+            let (names, blocker) = (names.clone(), Arc::clone(&blocker));
             pool.spawn(Low, move || {
-                begun.send(thread::current().name().map(str::to_owned)).unwrap();
+                names.send(thread::current().name().map(str::to_owned)).unwrap();
                 let _ = blocker.lock().unwrap().recv();
             })
         })
         .collect();
-    assert_eq!(begins.recv().unwrap().as_deref(), Some("rn-block-2"));
+    // The pool has one additional thread for low priority, which follows the two ordinary threads in number.
+    assert_eq!(thread_names.recv().unwrap().as_deref(), Some("rn-block-2"));
     for priority in [High, Normal] {
         let name = wait(pool.spawn(priority, || thread::current().name().map(str::to_owned)));
         let name = name.unwrap().unwrap();

@@ -21,8 +21,11 @@ pub struct CaSession {
 /// All ACME accounts of this server.
 pub struct Accounts {
     storage: Arc<dyn Storage>,
+    /// PEM file of the root certificates that verify connections to CAs; `None`: the system's root certificates.
     root: Option<PathBuf>,
+    /// Contact address of new accounts.
     email: Option<String>,
+    /// Open accounts by directory URL.
     sessions: Mutex<HashMap<String, CaSession>>,
 }
 

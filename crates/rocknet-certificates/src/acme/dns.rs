@@ -59,7 +59,7 @@ fn hook(program: &std::path::Path, action: Action, record: &str, value: &str) ->
     }
     let stderr = String::from_utf8_lossy(&output.stderr);
     let last = stderr.trim().lines().next_back().unwrap_or_default();
-    // The text may contain anything; the log escapes it.
+    // The program may print any bytes; the log escapes them.
     Err(format!("{shown} {} failed ({}): {last}", action.word(), output.status))
 }
 

@@ -102,6 +102,7 @@ impl HttpClient for HttpsClient {
                 let after = value.and_then(|value| parse_retry_after(value, SystemTime::now()));
                 *retry_after.lock().unwrap_or_else(PoisonError::into_inner) = after;
             }
+            // The collected body has a length of its own, so the field of the transfer is dropped.
             parts.headers.remove(CONTENT_LENGTH);
             Ok(BytesResponse::from(http::Response::from_parts(parts, Full::new(body))))
         })

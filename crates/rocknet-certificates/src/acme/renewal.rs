@@ -84,6 +84,7 @@ impl RenewalLoop {
     pub async fn run(mut self) {
         let mut running = JoinSet::new();
         let mut client = self.client(&Arc::default());
+        // Denied names, with the time at which each denial expires.
         let mut denied: HashMap<String, SystemTime> = HashMap::new();
         let mut lock = None;
         self.desired.mark_changed();
@@ -258,8 +259,8 @@ impl RenewalLoop {
                     return;
                 };
                 entry.busy = false;
-                let again = found.map_or(MAX_WINDOW_INTERVAL, |(_, again)| again);
-                entry.query_window_at = now + again.clamp(MIN_WINDOW_INTERVAL, MAX_WINDOW_INTERVAL);
+                let delay = found.map_or(MAX_WINDOW_INTERVAL, |(_, delay)| delay);
+                entry.query_window_at = now + delay.clamp(MIN_WINDOW_INTERVAL, MAX_WINDOW_INTERVAL);
                 if let Some((window, _)) = found {
                     entry.window = Some(window);
                 }
@@ -305,7 +306,7 @@ impl RenewalLoop {
         if denied.contains_key(&name) || denied.len() >= MAX_DENIED {
             return;
         }
-        // Denied until the response arrives, so that a name has at most one query in progress.
+        // The name counts as denied until the response arrives, so that a name has at most one query in progress.
         denied.insert(name.clone(), now + DENIAL_TTL);
         running.spawn(async move {
             let result = on_demand::is_allowed(&url, &name).await;
@@ -329,7 +330,7 @@ impl NameState {
             record: None,
             renew_at: UNIX_EPOCH,
             window: None,
-            // Spread in time, so that many names or frequent restarts do not cause a burst of queries.
+            // The first queries are spread in time, so that many names or frequent restarts do not cause a burst.
             query_window_at: now + MIN_WINDOW_INTERVAL.mul_f64(jitter),
             failures,
             busy: false,
@@ -346,6 +347,7 @@ impl NameState {
         self.record.as_ref()
     }
 
+    /// Stores a new certificate of the name and computes the time of its renewal.
     fn take(&mut self, record: StoredCertificate) {
         self.record = Some(record);
         self.window = None;
@@ -353,6 +355,7 @@ impl NameState {
         self.plan();
     }
 
+    /// Computes the time of the next order from the certificate and the renewal window.
     fn plan(&mut self) {
         self.renew_at = self.validity().map_or(UNIX_EPOCH, |validity| {
             schedule::renew_at(validity, self.window, self.jitter)
@@ -366,6 +369,7 @@ impl NameState {
         })
     }
 
+    /// Records and logs a failed order, and sets the time of the next attempt.
     fn fail(&mut self, storage: &dyn Storage, name: &str, failed: &IssuanceError, now: SystemTime) {
         if !failed.all_paused {
             self.failures.count = self.failures.count.saturating_add(1);

@@ -158,7 +158,8 @@ impl LocalCa {
         set_validity(&mut params, now - CLOCK_SLACK, now + CA_LIFETIME);
         let mut name = DistinguishedName::new();
         name.push(DnType::OrganizationName, "RockNet");
-        // Clients that identify CAs by name must distinguish the CAs of two machines.
+        // Clients that identify CAs by name must distinguish the CAs of two machines, so the name contains the last
+        // four bytes of the public key.
         let short: String = key
             .public_key_raw()
             .iter()

@@ -34,6 +34,7 @@ type RenewAt = SystemTime;
 
 struct Shared {
     storage: Arc<dyn Storage>,
+    /// Opened CAs, by the discriminant of their kind.
     cas: Mutex<[Option<LocalCa>; CaKind::ALL.len()]>,
     /// Certificates for names below the wildcards of sites, signed when a client requests a name.
     on_demand: Mutex<OnDemand>,
@@ -101,11 +102,11 @@ impl LocalIssuer {
                 }
             }
         }
-        let shown: Vec<_> = signed
+        let inserts: Vec<_> = signed
             .iter()
             .map(|(names, set)| (accepted_by_browsers(names), set.clone()))
             .collect();
-        store.insert_all(shown.iter().map(|(names, set)| (&names[..], set.clone())));
+        store.insert_all(inserts.iter().map(|(names, set)| (&names[..], set.clone())));
         self.sites
             .extend(signed.into_iter().map(|(names, _)| (names, now + RENEW_AFTER)));
     }

@@ -118,5 +118,6 @@ impl Tools {
     }
 }
 
-/// Timeout of a program. `sudo` may prompt for a password, and rebuilding the bundle takes minutes on a busy machine.
+/// Timeout of a program. `sudo` may prompt for a password, and rebuilding the system's certificate bundle takes minutes
+/// on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(300);

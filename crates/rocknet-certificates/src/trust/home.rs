@@ -20,7 +20,7 @@ impl Home {
         Some(Home(home))
     }
 
-    /// Creates a home folder at this path.
+    /// Uses the folder at this path as the home folder.
     pub fn at(path: impl Into<PathBuf>) -> Home {
         Home(path.into())
     }

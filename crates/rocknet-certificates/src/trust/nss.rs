@@ -8,6 +8,7 @@ use super::{Home, RootCertificate, Tools, TrustError, TrustState, TrustStore};
 
 /// The NSS database of one browser or profile.
 pub struct Nss {
+    /// Browser that uses the database: "Chromium" or "Firefox".
     reader: &'static str,
     folder: PathBuf,
     tools: Tools,

@@ -52,7 +52,7 @@ pub enum TrustState {
 
 /// A store in which clients look for root certificates.
 pub trait TrustStore {
-    /// Returns the user of the store: "system", "Chromium" or "Firefox".
+    /// Returns the name of the software that reads the store: "system", "Chromium" or "Firefox".
     fn reader(&self) -> &'static str;
 
     /// Returns the file or folder of the store.

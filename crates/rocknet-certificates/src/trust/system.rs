@@ -75,6 +75,7 @@ impl System {
         self.anchors.join(root.file_name(self.family.ending))
     }
 
+    /// Runs the command that rebuilds the bundle, with additional arguments `more`.
     fn rebuild_bundle(&self, more: &[&str]) -> Result<(), TrustError> {
         let (program, arguments) = self.family.command.split_first().unwrap_or((&"", &[]));
         let arguments: Vec<_> = arguments.iter().chain(more).copied().collect();

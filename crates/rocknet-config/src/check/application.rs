@@ -19,6 +19,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Setting
         .collect();
     // A key that names an application takes precedence over a key that is `false`.
     written.sort_by_key(|(_, entry)| is_off(entry));
+    // Application keys that the table does not contain. Their settings, if any, are inherited.
     let inherited = || {
         let keys = Protocol::ALL.iter().map(|protocol| protocol.key());
         keys.filter(|key| !table.entries.contains_key(*key))

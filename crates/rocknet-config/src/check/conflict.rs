@@ -124,7 +124,7 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
             // Further conflicts usually have the same cause.
             return;
         }
-        // A listener on every address has only one scope. It is repeated because both arrays must have the same length.
+        // A listener on every address has only one scope, which is repeated because the array has two elements.
         let own = address.map_or([PortScope::EveryAddress, PortScope::EveryAddress], |address| {
             [PortScope::Address(address), PortScope::SomeAddress]
         });

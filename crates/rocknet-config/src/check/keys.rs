@@ -170,6 +170,7 @@ fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind]
     }
 }
 
+/// Checks a string against the words of a choice. `written` is the string, and `shown` is its form in messages.
 fn choice(check: &mut Check<'_>, key: &Key, words: &[Word], node: &Node, written: &str, shown: &str) {
     match words.iter().find(|word| word.text == written) {
         Some(Word { later: None, .. }) => {}
@@ -201,10 +202,12 @@ fn choice(check: &mut Check<'_>, key: &Key, words: &[Word], node: &Node, written
     }
 }
 
+/// Returns true if a value has a type in which sizes and rates are written: a number or a string.
 fn is_measure(node: &Node) -> bool {
     matches!(node.value, Value::Integer(_) | Value::Text(_))
 }
 
+/// Checks a size or rate. `noun` names its kind in messages, and `per` follows a number of bytes: `/s` for a rate.
 fn measure(
     check: &mut Check<'_>,
     key: &Key,

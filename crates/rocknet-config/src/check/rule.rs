@@ -128,7 +128,7 @@ fn method(text: &str) -> Result<String, host::ValueError> {
     if text.is_empty() || !text.bytes().all(field::is_token_byte) {
         return Err((format!("\"{shown}\" is not a method"), "write \"GET\"".to_owned()));
     }
-    // Methods are case-sensitive (RFC 9110 §9.1), and none in use is in lower case.
+    // Methods are case-sensitive (RFC 9110 §9.1), and all methods in use are in upper case.
     if text.bytes().any(|byte| byte.is_ascii_lowercase()) {
         let help = format!("write \"{}\"", shown.to_ascii_uppercase());
         return Err((format!("\"{shown}\" is not in upper case"), help));

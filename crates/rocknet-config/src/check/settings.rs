@@ -92,7 +92,7 @@ fn resolve_handler(check: &mut Check<'_>, table: &Table, settings: &mut Settings
         remove_spans(settings, "proxy");
     }
     if has("controller") {
-        // Only an inherited proxy is removed, not one of the same table.
+        // Only an inherited proxy is removed, not one that this table sets.
         if settings.controller.is_some() && !has("proxy") {
             settings.proxy = None;
             remove_spans(settings, "proxy");

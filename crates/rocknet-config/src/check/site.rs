@@ -23,6 +23,7 @@ pub(super) struct CheckedSite {
     pub listen: Vec<SiteListener>,
     /// False if `tls` is invalid. It is then unknown whether the listeners use TLS.
     pub tls_is_known: bool,
+    /// Span of the site's name.
     pub header: Span,
 }
 

@@ -99,8 +99,8 @@ fn each_setting_names_its_line() {
     let config = crate::parse(FILE, Path::new("/r.toml"), &environment).unwrap().config;
     let got = explain(&config, "a.test", None, "/x/1").unwrap();
     let find = |key: &str| {
-        let applied = got.settings.iter().find(|a| a.key == key).unwrap();
-        (applied.value.as_str(), applied.span.as_ref().map(|span| span.line))
+        let setting = got.settings.iter().find(|a| a.key == key).unwrap();
+        (setting.value.as_str(), setting.span.as_ref().map(|span| span.line))
     };
     let rows = [
         ("root", "\"/w\"", Some(6)),
@@ -118,8 +118,8 @@ fn each_setting_names_its_line() {
     }
     let found = |host: &str, path: &str, key: &str| {
         let got = explain(&config, host, None, path).unwrap();
-        let applied = got.settings.into_iter().find(|a| a.key == key).unwrap();
-        (applied.value, applied.span.map(|span| span.line))
+        let setting = got.settings.into_iter().find(|a| a.key == key).unwrap();
+        (setting.value, setting.span.map(|span| span.line))
     };
     for (path, key, value, line) in [
         ("/", "php", "\"8.2\"", 35),
@@ -154,9 +154,9 @@ fn each_setting_names_its_line() {
         );
     }
     let plain = explain(&config, "a.test", None, "/").unwrap();
-    assert!(!plain.settings.iter().any(|applied| applied.key == "auth"));
+    assert!(!plain.settings.iter().any(|setting| setting.key == "auth"));
     let got = explain(&config, "scripts.test", None, "/short/x").unwrap();
-    let inherited = got.settings.iter().find(|applied| applied.key.starts_with("cgi."));
+    let inherited = got.settings.iter().find(|setting| setting.key.starts_with("cgi."));
     assert_eq!(
         inherited, None,
         "the keys of the site's table do not apply to the route"
@@ -194,11 +194,11 @@ scgi = "b:1"
     let config = crate::parse(text, Path::new("/r.toml"), &environment).unwrap().config;
     let shown = |path: &str, group: SettingGroup| -> Vec<String> {
         let got = explain(&config, "a.test", None, path).unwrap();
-        let groups: Vec<_> = got.settings.iter().map(|applied| applied.group).collect();
+        let groups: Vec<_> = got.settings.iter().map(|setting| setting.group).collect();
         assert!(groups.is_sorted(), "{groups:?}");
-        let rows = got.settings.into_iter().filter(|applied| applied.group == group);
+        let rows = got.settings.into_iter().filter(|setting| setting.group == group);
         // Line 0 marks a setting without a position, which is at its default.
-        let line = |applied: &EffectiveSetting| applied.span.as_ref().map_or(0, |span| span.line);
+        let line = |setting: &EffectiveSetting| setting.span.as_ref().map_or(0, |span| span.line);
         rows.map(|row| format!("{} {} {}", row.key, row.value, line(&row)))
             .collect()
     };

@@ -70,6 +70,7 @@ models! {
     Cgi: Some(Cgi::at(String::new())),
 }
 
+/// Returns an upstream with an empty address. The defaults of its other fields do not depend on the address.
 fn placeholder() -> Upstream {
     Upstream::at(Host::Name(String::new(), 0))
 }

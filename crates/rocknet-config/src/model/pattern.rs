@@ -47,6 +47,7 @@ fn glob_matches(glob: &[u8], path: &[u8]) -> bool {
 /// next `/`.
 fn matches_whole(glob: &[u8], rest: &[u8]) -> bool {
     let (mut g, mut p) = (0, 0);
+    // Position after the last `*` in the glob, and the end of its match in the path.
     let mut retry: Option<(usize, usize)> = None;
     while p < rest.len() {
         match glob.get(g) {

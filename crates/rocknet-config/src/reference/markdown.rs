@@ -154,6 +154,7 @@ fn write_section(page: &mut String, title: &str, intro: &str, sections: &[Sectio
             entry(&mut entries, *section, key, &name);
         }
     }
+    // A table with one row would only repeat the entry below it.
     if rows.lines().count() > 1 {
         let _ = write!(page, "\n| key | default | |\n|---|---|---|\n{rows}");
     }

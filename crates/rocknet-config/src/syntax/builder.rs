@@ -20,6 +20,7 @@ pub(super) struct ParsedFile {
 /// List or inline table with an error after its first line. The parser misreads the lines after the error, so the whole
 /// value gets only one finding.
 pub(super) struct BrokenValue {
+    /// Span of the opening bracket or brace.
     pub open: Span,
     /// Span of the first error.
     pub error: Span,
@@ -37,6 +38,7 @@ enum OpenValue {
     Inline {
         table: Table,
         start: Span,
+        /// Parts of the key whose value has not been read yet.
         keys: Vec<(String, Span)>,
     },
 }

@@ -8,7 +8,9 @@ pub(crate) const MAX_KEY_PARTS: usize = 8;
 
 /// Reason why a key cannot be inserted.
 pub(super) enum KeyConflict {
+    /// The key or table is already defined at `first`.
     Duplicate { name: String, span: Span, first: Span },
+    /// The key has more than [`MAX_KEY_PARTS`] parts. Contains the span of the first part beyond them.
     TooDeep(Span),
 }
 

@@ -31,7 +31,7 @@ const CAPACITY_BYTES: usize = 64 * 1024;
 const STEPS_PER_FLUSH: u32 = 256;
 
 /// Suppresses SIGPIPE when the peer has closed the connection. The standard library makes the process ignore the
-/// signal, but a loaded library may change that. Not every other system has the flag.
+/// signal, but a loaded library may change that. The flag is used on Linux only, because not every other system has it.
 #[cfg(target_os = "linux")]
 pub(crate) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(not(target_os = "linux"))]

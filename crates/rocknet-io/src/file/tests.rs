@@ -111,10 +111,11 @@ fn a_loaded_range_is_resident() {
     type Load = fn(&File, u64, u64);
     let by_reading: Load = |file, offset, length| read_and_discard(file, offset, offset + length);
     for load_into_page_cache in [load_into_page_cache as Load, by_reading] {
+        // Length of the file, offset and length of the range.
         for (length, offset, range) in [
             (10, 0, 10),
             (3_000_000, 1 << 20, 1 << 20),
-            // Truncated after its size was queried.
+            // The range ends after the file, as if the file had been truncated after its size was queried.
             (300_000, 200_000, 1_000_000),
             (300_000, 400_000, 10),
             (10, 0, 0),

@@ -237,6 +237,7 @@ impl Driver {
         }
     }
 
+    /// Removes and returns the bytes that the socket of a slot did not accept; `None` if there are none.
     #[inline]
     pub(super) fn take_unsent(&self, index: usize) -> Option<Vec<u8>> {
         if self.unsent_count.get() == 0 {
@@ -264,6 +265,8 @@ impl Driver {
         Poll::Pending
     }
 
+    /// Receives into `buffer`, and returns the number of bytes, 0 at the end of the stream. Pending also while unsent
+    /// bytes have not been taken back.
     #[inline]
     pub(super) fn poll_receive(
         &self,

@@ -11,8 +11,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 /// Size of a buffer in bytes. Most requests fit into one buffer; larger ones use several.
 pub(super) const BUFFER_BYTES: usize = 4 * 1024;
-/// Initial number of buffers. Together they have a quarter of a megabyte, which is more than one turn of a quiet worker
-/// fills.
+/// Initial number of buffers. Together they occupy a quarter of a megabyte, which is more than one turn of a quiet
+/// worker fills.
 const INITIAL_BUFFERS: u16 = 64;
 /// Maximum number of buffers. The data of one turn occupies at most 1 MiB, even if one client sends all of it and its
 /// task does not receive. Further data waits in the sockets. The kernel requires a power of two.
@@ -37,6 +37,7 @@ impl FilledBuffer {
 pub(super) struct ProvidedBuffers {
     free: NonNull<BufRingEntry>,
     memory: NonNull<u8>,
+    /// Number of entries added to the queue so far, modulo 2^16.
     tail: u16,
     /// Number of buffers in use; their ids start at 0. The memory of the other buffers has never been touched.
     in_use: u16,
@@ -63,8 +64,8 @@ impl ProvidedBuffers {
         Ok(buffers)
     }
 
-    /// Returns the filled buffer of a completion; `None` if `id` or `length` is out of range. Must be called once per
-    /// completion.
+    /// Returns the filled buffer of a completion; `None` if `id` or `length` is out of range. Must be called only once
+    /// per completion, because each buffer may have only one owner.
     pub fn filled(&self, id: u16, length: usize) -> Option<FilledBuffer> {
         let is_valid = id < self.in_use && length <= BUFFER_BYTES;
         is_valid.then_some(FilledBuffer {

@@ -1,4 +1,5 @@
-//! Finds the descriptor of the runtime's epoll instance. The ring polls it, so that one wait covers both.
+//! Finds the descriptor of the runtime's epoll instance. The ring polls this descriptor, so that one wait covers the
+//! events of the runtime and the completions of the ring.
 
 use std::fs;
 use std::io;
@@ -7,7 +8,8 @@ use std::os::unix::net::UnixDatagram;
 
 use rustix::fs::{fstat, major, minor};
 
-/// Returns an unused socket. Unlike an event descriptor it has an inode of its own, by which it is recognized.
+/// Returns an unused socket that marks the runtime's epoll instance: the runtime watches it, and [`find_watcher`] looks
+/// for the instance that does. Unlike an event descriptor, a socket has an inode of its own, so it can be recognized.
 pub(super) fn marker_socket() -> io::Result<std::os::fd::OwnedFd> {
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;

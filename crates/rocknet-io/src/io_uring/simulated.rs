@@ -27,15 +27,15 @@ impl SeededRng {
         SeededRng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Returns a number below `sides`, which must not be 0.
-    pub fn below(&mut self, sides: usize) -> usize {
+    /// Returns a number below `bound`, which must not be 0.
+    pub fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % sides
+        (self.0 >> 11) as usize % bound
     }
 
-    /// Returns true with a probability of `percent`.
+    /// Returns true with a probability of `percent` percent.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -63,12 +63,14 @@ pub(super) struct SimulatedKernel {
     rng: SeededRng,
     queue: VecDeque<QueuedOperation>,
     in_flight: Vec<StartedOperation>,
+    /// Completion queue, from which the driver takes its completions.
     ready: VecDeque<Completion>,
     /// Completions for which `ready` has no room.
     overflow: VecDeque<Completion>,
     stock: Option<BufferStock>,
     /// Inodes of the sockets whose connections were lost.
     pub lost: Rc<RefCell<HashSet<u64>>>,
+    /// True once a call of the ring has failed permanently.
     pub broken: bool,
     /// Number of receives without the ring.
     pub direct_calls: usize,
@@ -79,6 +81,7 @@ pub(super) struct SimulatedKernel {
 struct QueuedOperation {
     operation: Operation,
     user_data: u64,
+    /// Inode of the operation's file when the operation was pushed; 0 for a cancellation.
     inode: u64,
 }
 
@@ -124,6 +127,7 @@ impl Drop for SimulatedKernel {
 struct BufferStock {
     queue: *const BufRingEntry,
     count: u16,
+    /// Number of entries taken from the queue so far, modulo 2^16.
     head: u16,
     /// Free buffers: id, address and length in bytes.
     free: VecDeque<(u16, u64, u32)>,
@@ -212,6 +216,7 @@ impl SimulatedKernel {
         }
         let room = self.profile.completions - self.ready.len().min(self.profile.completions);
         self.ready.extend(self.overflow.drain(..room.min(self.overflow.len())));
+        // A fault may leave operations in the queue.
         let all = !self.rng.chance(self.profile.faults);
         while (all || !self.rng.chance(30)) && self.has_queued() {
             self.start();
@@ -381,7 +386,7 @@ impl SimulatedKernel {
         -[libc::ECONNRESET, libc::EPIPE][self.rng.below(2)]
     }
 
-    /// Makes progress on the operations in flight, in random order.
+    /// Makes progress on the operations in flight, in random order. Skips each with a probability of `slow` percent.
     fn work(&mut self, slow: usize) {
         self.take_back_buffers();
         let mut waiting = std::mem::take(&mut self.in_flight);
@@ -393,7 +398,7 @@ impl SimulatedKernel {
         }
     }
 
-    /// Returns false if the operation has ended.
+    /// Makes progress on one operation. Returns false if the operation has ended.
     fn advance(&mut self, started: &StartedOperation) -> bool {
         let user_data = started.user_data;
         if started.cancelled {
@@ -451,7 +456,7 @@ impl SimulatedKernel {
         files::read(started.file.as_fd(), into, length, offset)
     }
 
-    /// Posts at most one completion. Returns false if the operation has ended.
+    /// Receives into one provided buffer, and posts at most one completion. Returns false if the operation has ended.
     #[allow(unsafe_code)]
     fn receive(&mut self, started: &StartedOperation) -> bool {
         let user_data = started.user_data;
@@ -496,6 +501,7 @@ impl SimulatedKernel {
         more
     }
 
+    /// Takes the buffers that the driver has added to the queue of free ones since the last call.
     #[allow(unsafe_code)]
     fn take_back_buffers(&mut self) {
         let Some(stock) = &mut self.stock else { return };

@@ -13,7 +13,9 @@ use super::write_batch::WriteIndex;
 /// State of a connection's receive operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceiveState {
+    /// No operation is in flight.
     Idle,
+    /// The operation is queued or in flight.
     Armed,
     /// Cancelled, but the last completion has not arrived.
     Cancelled,

@@ -210,6 +210,7 @@ impl RingState {
         self.cancel(OperationKind::Writable, OperationKind::CancelWritable, index);
     }
 
+    /// Cancels the operation of a slot that has the kind `kind`. The cancellation itself is an operation of kind `by`.
     fn cancel(&mut self, kind: OperationKind, by: OperationKind, index: usize) {
         self.push(Operation::Cancel(encode(kind, index)), encode(by, index));
     }

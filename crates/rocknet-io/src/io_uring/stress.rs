@@ -88,15 +88,25 @@ fn open_descriptors() -> usize {
 /// Sums over the scenarios of a profile.
 #[derive(Debug, Default)]
 struct Totals {
+    /// Bytes that the links received.
     received: usize,
+    /// Bytes that the peers received from the links.
     sent: usize,
+    /// Connections that sent everything.
     finished: usize,
+    /// Connections that were dropped early.
     abandoned: usize,
+    /// Connections that ended with an error.
     failures: usize,
+    /// Connections that the simulated kernel broke.
     lost: usize,
+    /// Scenarios whose ring failed permanently.
     broken: usize,
+    /// File operations that ended.
     file_operations: usize,
+    /// Receives without the ring.
     large_receives: usize,
+    /// Bytes that these receives moved into pipes.
     piped: usize,
 }
 
@@ -121,8 +131,10 @@ fn the_real_kernel_passes_the_same_scenarios() {
 struct Scenario {
     rng: SeededRng,
     driver: Rc<Driver>,
+    /// Inodes of the sockets whose connections the simulated kernel broke.
     lost: Rc<RefCell<HashSet<u64>>>,
     pairs: Vec<Pair>,
+    /// File operations in progress, each with its waker.
     file_operations: Vec<(ReadAhead, Arc<Flag>)>,
     file: Arc<File>,
     root: Arc<Root>,
@@ -208,6 +220,7 @@ impl Scenario {
         })
     }
 
+    /// Performs one random action of a task, a peer, the ring or the runtime.
     fn step(&mut self, total: &mut Totals) {
         let (which, length) = (self.rng.below(self.pairs.len()), self.rng.below(30_000));
         let is_rare_case = self.rng.chance(10);
@@ -263,6 +276,7 @@ impl Scenario {
         Some(Box::pin(ahead))
     }
 
+    /// Polls the file operations that were woken. Returns the number of those that ended.
     fn poll_file_operations(&mut self) -> usize {
         let before = self.file_operations.len();
         self.file_operations.retain_mut(|(operation, woken)| {

@@ -4,11 +4,15 @@
 /// file operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OperationKind {
+    /// Receives data of a slot, or waits for data.
     Receive = 0,
+    /// Waits until the socket of a slot has room.
     Writable = 1,
+    /// Waits for an event of the runtime's epoll instance. The index is 0.
     Epoll = 2,
     /// Cancels the receive operation of a slot.
     CancelReceive = 3,
+    /// Cancels the wait of a slot for room in its socket.
     CancelWritable = 4,
     Send = 5,
     FileOperation = 6,
@@ -47,6 +51,7 @@ mod tests {
                 assert_eq!(decode(encode(kind, index)), Some((kind, index)));
             }
         }
+        // No kind has the number 7.
         assert_eq!(decode(7), None);
     }
 }

@@ -72,7 +72,7 @@ impl WriteBatch {
         Some(write)
     }
 
-    /// Returns the next send to submit, and the slot of its connection.
+    /// Returns the next send to submit, and the slot of its connection. `socket_of` returns the socket of a slot.
     pub fn next_send(&mut self, socket_of: impl FnOnce(usize) -> i32) -> Option<(Operation, usize)> {
         let write = self.writes.get(self.queued)?;
         self.queued += 1;

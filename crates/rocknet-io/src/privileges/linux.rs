@@ -94,6 +94,7 @@ fn threads() -> Option<usize> {
     Some(fs::read_dir("/proc/self/task").ok()?.count())
 }
 
+/// Adds the name of the system call to its error.
 fn named<T>(call: &'static str, result: Result<T, Errno>) -> Result<T, PrivilegeError> {
     result.map_err(|errno| PrivilegeError::System(call, errno.into()))
 }

@@ -48,6 +48,8 @@ impl Address {
             }
     }
 
+    /// Returns the address of a socket bound to `bound`. `only_v6` is its option `IPV6_V6ONLY`: without the option, a
+    /// socket at `[::]` also accepts IPv4 connections.
     pub(super) fn of(bound: SocketAddr, only_v6: bool) -> Self {
         let ip = match bound.ip() {
             IpAddr::V6(Ipv6Addr::UNSPECIFIED) if !only_v6 => None,
@@ -84,6 +86,7 @@ mod tests {
 
     #[test]
     fn addresses_overlap_if_one_connection_matches_both() {
+        // The text `*` is not an IP address, so it becomes `None`: all addresses.
         let tcp = |ip: &str, port| Address::Tcp {
             ip: ip.parse().ok(),
             port,

@@ -173,6 +173,7 @@ fn siblings_share_the_connections_of_an_address() {
         let second = first.sibling().unwrap();
         let third = second.sibling().unwrap();
         assert_eq!((first.address(), first.address()), (second.address(), third.address()));
+        // Closed before any client connects, because the kernel would also queue connections at this sibling.
         drop(third);
         let to = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), first.local_port().unwrap());
         let clients: Vec<_> = (0..CLIENTS).map(|_| TcpStream::connect(to).unwrap()).collect();

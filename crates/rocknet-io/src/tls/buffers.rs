@@ -34,7 +34,7 @@ pub struct TlsBuffers {
 }
 
 impl TlsBuffers {
-    /// Allocates the buffers of a worker, which reads the time from `wheel`.
+    /// Allocates the buffers of a worker. `wheel` is the timer wheel of the worker, from which the time is read.
     pub fn new(wheel: &Rc<Wheel>) -> Rc<TlsBuffers> {
         Rc::new(TlsBuffers {
             incoming: RefCell::new(vec![0; INCOMING].into_boxed_slice()),

@@ -66,6 +66,7 @@ struct TestClient {
     peer: SimPeer,
     /// Maximum number of bytes that arrive at once.
     split: usize,
+    /// Plaintext received from the server.
     received: Vec<u8>,
     /// Lengths of the application data records received.
     records: Vec<usize>,
@@ -204,6 +205,7 @@ fn mixed(large: usize) -> (SendQueue, Vec<u8>) {
 fn any_split_gives_the_same_result() {
     for version in [&TLS13, &TLS12] {
         let configs = configs(version);
+        // Maximum bytes that arrive at once, size of the receive buffer, and size of each large segment.
         for (split, room, large) in [
             (1, 7, COPY_BELOW + 2),
             (5, 64 * 1024, COPY_BELOW + 2),

@@ -29,8 +29,10 @@ const CASES: [(&str, fn()); 5] = [
         denied_ports_and_socket_files_are_reported,
     ),
 ];
+/// Environment variable that names the case to run in the process.
 const CASE: &str = "ROCKNET_TEST_PRIVILEGES";
-/// A directory for the case, created and removed by the parent, because the case itself has no permission to do so.
+/// Environment variable that names a directory for the case. The parent process creates and removes the directory,
+/// because the case itself has no permission to do so.
 const DIRECTORY: &str = "ROCKNET_TEST_DIRECTORY";
 
 pub fn run() -> ExitCode {

@@ -77,6 +77,7 @@ fn error_lines_are_filtered_by_level() {
     );
     test_log.sync();
     let text = test_log.read("error.log");
+    // The time stamp and the space after it have 30 bytes.
     let found: Vec<&str> = text.lines().map(|line| &line[30..]).collect();
     let error = r#"ERROR no file: x\x0D\x0Ay path="/a\x0Ab" status=404"#;
     let warn = r#"WARN  careful name=plain error="bad\x1B[1m""#;

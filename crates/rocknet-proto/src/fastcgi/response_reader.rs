@@ -20,7 +20,9 @@ pub struct ResponseReader {
     state: ReaderState,
     /// Bytes of an incomplete header, or of the incomplete content of FCGI_END_REQUEST.
     partial: [u8; HEADER_SIZE],
+    /// Number of bytes in `partial`.
     filled: usize,
+    /// Content of FCGI_END_REQUEST, until the padding of the record has been skipped.
     end: Option<EndRequest>,
 }
 

@@ -319,7 +319,9 @@ const fn spell(known: KnownField) -> Spelling {
 /// search among the names of equal length took up to seven comparisons, even for common names such as Accept and
 /// Cookie.
 struct NameTable {
+    /// Number of the name in each slot; an invalid number if the slot is empty.
     slots: [u8; 1 << SLOT_BITS],
+    /// Factor with which no two names have the same hash.
     factor: u64,
 }
 

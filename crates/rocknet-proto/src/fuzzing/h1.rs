@@ -207,6 +207,7 @@ fn text(bytes: &[u8]) -> String {
 #[derive(Default)]
 struct Transcript {
     lines: Vec<String>,
+    /// True if the last line contains data, so that further data is appended to it.
     in_data: bool,
 }
 

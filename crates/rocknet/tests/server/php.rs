@@ -342,7 +342,13 @@ fn scripts_get_the_length_of_the_body() {
         assert_eq!(response.status, 200, "{size}: {response:?}");
         let text = response.text();
         let start: String = text.chars().take(2000).collect();
-        assert!(text.contains(&format!("CONTENT_LENGTH={size}\n")), "{size}: {start}");
+        // Over HTTP/3, the end of the stream may arrive with the head. The request then has no body, and the script gets no
+        // length (RFC 3875 §4.1.2).
+        let has_no_body = size == 0 && !text.contains("CONTENT_LENGTH");
+        assert!(
+            has_no_body || text.contains(&format!("CONTENT_LENGTH={size}\n")),
+            "{size}: {start}"
+        );
     }
     let mut client = server.connect();
     client.send(request("POST /a.php", &["Content-Length: 5", "Expect: 100-continue"]));

@@ -57,11 +57,12 @@ pub fn sign(message: &mut Vec<u8>, key: &TsigKey, unix: u64) -> Option<()> {
     let mut signed = message.clone();
     let mut variables = Vec::new();
     put_name(&mut variables, &key.name)?;
+    // The class of a TSIG record is ANY, and its TTL is 0.
     put_u16s(&mut variables, [ANY]);
     variables.extend(0u32.to_be_bytes());
     put_name(&mut variables, ALGORITHM)?;
     put_time(&mut variables, unix);
-    // The zeros are the error and the size of other data, here and at the end of the record.
+    // The zeros are the TSIG fields Error and Other Len, here and at the end of the record.
     put_u16s(&mut variables, [FUDGE, 0, 0]);
     signed.extend(&variables);
     let mac = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key.secret), &signed);

@@ -29,7 +29,8 @@ fn a_link_that_was_reset_sends_a_reset_to_the_peer() {
     }
 }
 
-/// Checks `is_idle` before and after the peer acts.
+/// Checks that a link is idle at first, and that `is_idle` returns `expected` after `act`. `act` is an action of the
+/// peer; it returns the peer if the peer stays open.
 fn check_idle(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

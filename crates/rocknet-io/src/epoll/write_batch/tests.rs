@@ -49,6 +49,7 @@ fn queue_of(bytes: &[u8]) -> SendQueue {
     queue
 }
 
+/// Calls `act` once with the context of the current task.
 async fn once<T>(mut act: impl FnMut(&mut Context<'_>) -> T) -> T {
     poll_fn(|context| Poll::Ready(act(context))).await
 }
@@ -240,6 +241,7 @@ fn unsent_bytes_wake_their_task() {
         }
         let (alarm, mut past) = tokio::sync::oneshot::channel::<()>();
         let (done, ended) = std::sync::mpsc::channel::<()>();
+        // Ends the wait for the unsent bytes below after `PATIENCE`, so that the test fails instead of hanging.
         let clock = thread::spawn(move || {
             let _ = ended.recv_timeout(PATIENCE);
             drop(alarm);

@@ -26,6 +26,7 @@ fn bytes(seed: usize, from: usize, length: usize) -> &'static [u8] {
     &ALL[from..from + length]
 }
 
+/// Flag that is set when a task is woken.
 #[derive(Default)]
 pub struct Flag(AtomicBool);
 
@@ -76,6 +77,7 @@ impl TestConnection {
         }
     }
 
+    /// Receives once, into a buffer of `offered` bytes. If `by_pipe` is true, tries to receive through a pipe first.
     async fn receive(&mut self, offered: usize, by_pipe: bool) -> io::Result<()> {
         let mut buffer = vec![0; offered];
         poll_fn(|context| {
@@ -107,13 +109,14 @@ impl TestConnection {
         .await
     }
 
-    async fn send(&mut self, length: usize, together: bool) -> io::Result<()> {
+    /// Sends the next `length` bytes. If `batched` is true, tries to add them to the write batch first.
+    async fn send(&mut self, length: usize, batched: bool) -> io::Result<()> {
         poll_fn(|context| self.poll_backlog(context)).await?;
         let mut queue = SendQueue::default();
         let from = self.record.borrow().sent;
         queue.buffer().extend(bytes(self.seed, from, length));
         self.record.borrow_mut().sent += length;
-        if together && poll_fn(|context| Poll::Ready(self.link.send_batched(context, &mut queue))).await {
+        if batched && poll_fn(|context| Poll::Ready(self.link.send_batched(context, &mut queue))).await {
             return Ok(());
         }
         self.backlog = queue;
@@ -146,6 +149,7 @@ impl TestConnection {
                 }
                 5..9 => self.send([1, 200, 5000, 8192, 20_000][rng.below(5)], true).await?,
                 9 => self.send(rng.below(40_000), false).await?,
+                // Yields a few times.
                 10 => {
                     let mut polls = rng.below(6);
                     poll_fn(|context| {
@@ -182,8 +186,11 @@ pub struct Pair {
     seed: usize,
     pub inode: u64,
     pub peer: Option<UnixStream>,
+    /// Number of bytes that the peer has written.
     wrote: usize,
+    /// Number of bytes that the peer has read.
     read: usize,
+    /// True once the peer has read the end of the stream or a reset.
     pub saw_end: bool,
     /// True if the peer has closed, possibly with unread data.
     pub peer_left: bool,

@@ -13,6 +13,7 @@ use crate::runtime::drain_events;
 
 #[test]
 fn all_data_arrives_in_order_for_every_buffer_size() {
+    // Size of the receive buffer, length of the data, and size of the peer's writes, in bytes.
     for (offered, length, piece) in [
         (1, 3000, 7),
         (100, 100_000, 9000),

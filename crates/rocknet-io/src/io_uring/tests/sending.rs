@@ -26,7 +26,7 @@ fn many_responses_share_a_few_system_calls() {
                     assert!(once(|context| link.send_batched(context, &mut queue_of(b"answer"))).await);
                 }
             });
-            // The first message is received by `recv(2)`.
+            // The first message is received by `recv(2)`, so system calls are counted only after round 0.
             peer.write_all(b"question").expect("sent");
             peers.push(peer);
         }

@@ -64,6 +64,7 @@ async fn talk(link: &mut EpollStream, peer: &mut UnixStream) {
 #[test]
 fn any_thread_resumes_a_parked_connection() {
     for runtime in back_ends() {
+        // If `moves` is true, the connection is resumed on the other thread.
         for moves in [false, true] {
             let (sender, receiver) = std::sync::mpsc::channel::<(ParkedConnection, UnixStream)>();
             let (back, ended) = std::sync::mpsc::channel::<()>();
@@ -122,6 +123,7 @@ fn batched_writes_are_sent_before_parking() {
 
 #[test]
 fn a_parked_connection_is_discarded_after_data_or_the_end() {
+    // Actions of the peer. An action that leaves the peer open returns it.
     let acts: [fn(UnixStream) -> Option<UnixStream>; 2] = [
         |mut peer| {
             peer.write_all(b"x").unwrap();
