@@ -237,7 +237,7 @@ impl Driver {
         }
     }
 
-    /// Removes and returns the bytes that the socket of a slot did not accept; `None` if there are none.
+    /// Removes and returns the bytes that the socket of a slot did not accept; `None` if the socket accepted all.
     #[inline]
     pub(super) fn take_unsent(&self, index: usize) -> Option<Vec<u8>> {
         if self.unsent_count.get() == 0 {

@@ -342,8 +342,8 @@ fn scripts_get_the_length_of_the_body() {
         assert_eq!(response.status, 200, "{size}: {response:?}");
         let text = response.text();
         let start: String = text.chars().take(2000).collect();
-        // Over HTTP/3, the end of the stream may arrive with the head. The request then has no body, and the script gets no
-        // length (RFC 3875 §4.1.2).
+        // Over HTTP/3, the end of the stream may arrive with the head. The request then has no body, and the script
+        // gets no length (RFC 3875 §4.1.2).
         let has_no_body = size == 0 && !text.contains("CONTENT_LENGTH");
         assert!(
             has_no_body || text.contains(&format!("CONTENT_LENGTH={size}\n")),
