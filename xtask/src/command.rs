@@ -48,6 +48,20 @@ pub fn output(command: &mut Command) -> Result<String, Failure> {
     }
 }
 
+/// Runs `command` and returns what it printed on stdout. An error contains the command and what it printed on stderr.
+pub fn output_alone(command: &mut Command) -> Result<String, Failure> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{}: {error}", shown(command)))?;
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout)?)
+    } else {
+        let text = String::from_utf8_lossy(&output.stderr);
+        Err(format!("`{}` failed ({})\n{text}", shown(command), output.status).into())
+    }
+}
+
 /// Formats the command as typed in a shell.
 pub fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());

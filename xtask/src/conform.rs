@@ -12,6 +12,7 @@ mod h2spec;
 mod hpack;
 mod http3;
 mod laravel;
+mod package;
 mod page_server;
 mod phpmyadmin;
 mod push;
@@ -84,6 +85,8 @@ enum Step {
     Autobahn,
     /// Autobahn's cases of compressed messages; only runs if named, because it takes almost half an hour
     Deflate,
+    /// The Debian package in a booted Debian: install, upgrade, purge, and `rocknet service`; needs root
+    Package,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
     Slow,
 }
@@ -181,6 +184,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     if options.steps.contains(&Step::Deflate) {
         steps.step("deflate", || autobahn::run(&program, Cases::Deflate));
+    }
+    if is_selected(Step::Package) {
+        packages::require(Purpose::Machines)?;
+        steps.step("package", || package::run(&program));
     }
     if is_selected(Step::Slow) {
         for (name, option) in slow::ATTACKS {

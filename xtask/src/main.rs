@@ -1,4 +1,4 @@
-//! Tasks of this repository: `cargo xtask test | bench | conform | docs | tidy | fuzz | deny`.
+//! Tasks of this repository: `cargo xtask test | bench | conform | docs | tidy | fuzz | deny | dist`.
 
 mod command;
 mod deny;
@@ -17,6 +17,8 @@ mod tools;
 mod bench;
 #[cfg(target_os = "linux")]
 mod conform;
+#[cfg(target_os = "linux")]
+mod dist;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -47,6 +49,9 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Check licences, sources and advisories of every dependency (needs cargo-deny)
     Deny,
+    /// Write the packages of a release: .deb, tarball, checksums, and optionally an image
+    #[cfg(target_os = "linux")]
+    Dist(dist::Options),
 }
 
 /// Error message of a task, for the person who ran it.
@@ -63,6 +68,8 @@ fn main() -> ExitCode {
         Task::Tidy(options) => tidy::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Deny => deny::run(),
+        #[cfg(target_os = "linux")]
+        Task::Dist(options) => dist::run(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

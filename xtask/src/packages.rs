@@ -15,6 +15,8 @@ pub enum Purpose {
     Conform,
     /// The steps of `conform` that need whole applications.
     Applications,
+    /// The step of `conform` that boots a Debian to install the package.
+    Machines,
     /// The servers with which the bench compares RockNet, and other programs that it can do without.
     Competitors,
 }
@@ -43,7 +45,7 @@ const fn package(
     }
 }
 
-use Purpose::{Applications, Bench, Competitors, Conform, Test};
+use Purpose::{Applications, Bench, Competitors, Conform, Machines, Test};
 
 /// Every program that a task runs, except the Rust toolchain and its linker, which every task needs.
 const PACKAGES: &[Package] = &[
@@ -217,6 +219,18 @@ const PACKAGES: &[Package] = &[
         "haproxy",
         &[Test, Competitors],
         "a proxy in front of the server and as its upstream, and a server to compare with",
+    ),
+    package(
+        "debootstrap",
+        "debootstrap",
+        &[Machines],
+        "installs the Debian in which the package is tested",
+    ),
+    package(
+        "systemd-nspawn",
+        "systemd-container",
+        &[Machines],
+        "boots the Debian in which the package is tested",
     ),
     package("h2o", "h2o", &[Competitors], "a server to compare with"),
     package("apache2", "apache2-bin", &[Competitors], "a server to compare with"),

@@ -1,0 +1,132 @@
+//! The Debian package in a booted Debian: installation, upgrade and purge, and the service without a package.
+//!
+//! The system is Debian 12 from debootstrap, booted by systemd-nspawn, so that systemd starts the service with all
+//! restrictions of its unit.
+
+mod machine;
+
+use crate::Failure;
+use crate::dist::{Contents, Release, deb, host};
+use machine::{Machine, SHARED};
+use std::fs;
+use std::path::Path;
+
+/// Maximum exposure that `systemd-analyze security` may report for the unit.
+const MAX_EXPOSURE: f32 = 2.0;
+
+/// Prints the main process of the service.
+const PROCESS: &str = "systemctl show --property MainPID --value rocknet";
+
+/// Prints the files whose names contain that of the package, except the shared ones and those of the kernel.
+const TRACES: &str = "find / -path /proc -prune -o -path /sys -prune -o -path /packages -prune \
+                      -o -name '*rocknet*' -print";
+
+pub fn run(program: &Path) -> Result<(), Failure> {
+    let folder = tempfile::tempdir()?;
+    let mut names = Vec::new();
+    for revision in [1, 2] {
+        let release = Release::new(program.to_owned(), host()?, revision)?;
+        let package = deb(&release, &Contents::new(&release)?)?;
+        println!("{:>10}  {}", package.len(), release.deb_name());
+        fs::write(folder.path().join(release.deb_name()), package)?;
+        names.push(release.deb_name());
+    }
+    let program_name = "rocknet";
+    fs::copy(program, folder.path().join(program_name))?;
+    let machine = Machine::boot(folder.path(), &folder.path().join("console.log"))?;
+    let [first, second] = [&names[0], &names[1]].map(|name| format!("dpkg --install {SHARED}/{name}"));
+    install(&machine, &first)?;
+    configure(&machine)?;
+    upgrade(&machine, &second)?;
+    keep_running(&machine, &first)?;
+    purge(&machine)?;
+    without_package(&machine, &format!("{SHARED}/{program_name}"))
+}
+
+/// The package starts the service, with one capability and a system call filter.
+fn install(machine: &Machine, command: &str) -> Result<(), Failure> {
+    machine.run(command)?;
+    machine.expect("systemctl is-enabled rocknet", "enabled")?;
+    machine.expect(&page(80, "/"), "RockNet works")?;
+    machine.expect(&format!("stat -c %U /proc/$({PROCESS})"), "rocknet")?;
+    // Bit 10 is CAP_NET_BIND_SERVICE, and mode 2 of seccomp is a filter.
+    for line in ["CapEff:\t0000000000000400", "CapBnd:\t0000000000000400", "Seccomp:\t2"] {
+        machine.expect(&format!("cat /proc/$({PROCESS})/status"), line)?;
+    }
+    let exposure = machine.printed("systemd-analyze security rocknet --no-pager | tail -n 1")?;
+    let figure = exposure.split_whitespace().find_map(|word| word.parse::<f32>().ok());
+    println!("{}", exposure.trim());
+    if figure.is_none_or(|figure| figure > MAX_EXPOSURE) {
+        return Err(format!("the exposure is above {MAX_EXPOSURE}: {exposure}").into());
+    }
+    machine.expect("rocknet status", "requests")?;
+    machine.run("test -s /usr/share/man/man1/rocknet-run.1.gz")
+}
+
+/// A reload takes an edited configuration, and refuses an invalid one.
+fn configure(machine: &Machine) -> Result<(), Failure> {
+    machine.run("mkdir -p /var/www/second && echo second > /var/www/second/index.html")?;
+    machine.run("printf '[site.\":8081\"]\\nroot = \"/var/www/second\"\\n' >> /etc/rocknet/rocknet.toml")?;
+    machine.run("systemctl reload rocknet")?;
+    machine.expect(&page(8081, "/"), "second")?;
+    machine
+        .run("cp /etc/rocknet/rocknet.toml /root/good.toml && echo 'no = key = here' >> /etc/rocknet/rocknet.toml")?;
+    machine.expect_failure("systemctl reload rocknet")?;
+    machine.expect("journalctl --no-pager -u rocknet", "rocknet.toml:")?;
+    machine.expect(&page(8081, "/"), "second")?;
+    machine.run("cp /root/good.toml /etc/rocknet/rocknet.toml")
+}
+
+/// An upgrade restarts the service, and keeps the edited configuration.
+fn upgrade(machine: &Machine, command: &str) -> Result<(), Failure> {
+    let before = machine.printed(PROCESS)?;
+    machine.run(command)?;
+    machine.expect("dpkg-query --show rocknet", "-2")?;
+    if machine.printed(PROCESS)? == before {
+        return Err("the upgrade has not restarted the service".into());
+    }
+    machine.run("cmp /root/good.toml /etc/rocknet/rocknet.toml")?;
+    machine.expect(&page(8081, "/"), "second")
+}
+
+/// A version that cannot load the configuration leaves the running server alone.
+fn keep_running(machine: &Machine, command: &str) -> Result<(), Failure> {
+    let before = machine.printed(PROCESS)?;
+    machine.run("echo 'no = key = here' >> /etc/rocknet/rocknet.toml")?;
+    machine.expect(&format!("{command} 2>&1"), "is not restarted")?;
+    if machine.printed(PROCESS)? != before {
+        return Err("the service was restarted with an invalid configuration".into());
+    }
+    machine.expect(&page(8081, "/"), "second")?;
+    machine.run("cp /root/good.toml /etc/rocknet/rocknet.toml")
+}
+
+/// After a purge only the sites are left.
+fn purge(machine: &Machine) -> Result<(), Failure> {
+    machine.run("dpkg --purge rocknet")?;
+    let traces = machine.printed(TRACES)?;
+    if !traces.is_empty() {
+        return Err(format!("the purge has left files:\n{traces}").into());
+    }
+    machine.expect_failure("curl -sS --max-time 5 http://127.0.0.1/")?;
+    machine.run("test -s /var/www/html/index.html && test -s /var/www/second/index.html")
+}
+
+/// `rocknet service` installs and removes the service without a package.
+fn without_package(machine: &Machine, program: &str) -> Result<(), Failure> {
+    machine.expect_failure(&format!("{program} service status"))?;
+    machine.run(&format!("{program} service install"))?;
+    machine.expect("rocknet service status", "active (running)")?;
+    machine.expect(&page(80, "/"), "RockNet works")?;
+    machine.run("rocknet service install")?;
+    machine.run("rocknet service uninstall")?;
+    machine.expect_failure("systemctl is-active rocknet")?;
+    machine.run("test ! -e /etc/systemd/system/rocknet.service && test -s /etc/rocknet/rocknet.toml")
+}
+
+/// Returns a command that requests a page, with attempts until a server that is starting accepts connections.
+fn page(port: u16, path: &str) -> String {
+    format!(
+        "curl -sS --fail --max-time 10 --retry 20 --retry-delay 1 --retry-connrefused http://127.0.0.1:{port}{path}"
+    )
+}

@@ -1,0 +1,149 @@
+//! A Debian that is booted in a container of systemd-nspawn, with a service manager of its own.
+
+use crate::command::{output, run};
+use crate::packages::is_root;
+use crate::{Failure, repository};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Debian of the container, and the packages that it has beyond the smallest system.
+const SUITE: &str = "bookworm";
+const INCLUDED: &str = "systemd,systemd-sysv,dbus,curl";
+
+/// Timeout for the system to boot: far longer than a busy machine needs.
+const BOOT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Pause between attempts to find the first process of the container.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Folder of the container that shows the folder of the packages.
+pub const SHARED: &str = "/packages";
+
+/// A booted container, which is killed when dropped. Its changes are in memory and are lost.
+pub struct Machine {
+    nspawn: Child,
+    /// Process ID of the container's first process, as this system sees it.
+    leader: u32,
+}
+
+impl Machine {
+    /// Boots the container. `shared`: folder that the container sees as [`SHARED`]. `console`: file for its output.
+    pub fn boot(shared: &Path, console: &Path) -> Result<Self, Failure> {
+        if !is_root() {
+            return Err("root is needed to boot a container".into());
+        }
+        let base = base()?;
+        // nspawn needs a folder on a tmpfs below `/run`, which is on the disk in some virtual machines.
+        let script = "mount -t tmpfs tmpfs /run && exec systemd-nspawn \"$@\"";
+        let nspawn = Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sh", "-c", script, "sh"])
+            .arg(format!("--directory={}", base.display()))
+            .arg(format!("--bind-ro={}:{SHARED}", shared.display()))
+            // A service manager or a bus of this system is not needed.
+            .args(["--register=no", "--keep-unit"])
+            .args(["--private-network", "--volatile=overlay", "--boot"])
+            .stdin(Stdio::null())
+            .stdout(File::create(console)?)
+            .stderr(File::options().append(true).open(console)?)
+            .spawn()?;
+        let mut machine = Self { nspawn, leader: 0 };
+        let deadline = Instant::now() + BOOT_TIMEOUT;
+        while machine.leader == 0 {
+            machine.leader = machine.find_leader().unwrap_or_default();
+            if Instant::now() > deadline || machine.nspawn.try_wait()?.is_some() {
+                let text = fs::read_to_string(console).unwrap_or_default();
+                return Err(format!("the container has not booted: {text}").into());
+            }
+            thread::sleep(PAUSE);
+        }
+        // The state is `degraded` if a unit has failed, which some do in containers.
+        let mut state = String::new();
+        while !["running\n", "degraded\n"].contains(&state.as_str()) {
+            if Instant::now() > deadline {
+                return Err(format!("the system in the container is {}", state.trim()).into());
+            }
+            thread::sleep(PAUSE);
+            state = machine
+                .printed("systemctl is-system-running 2>/dev/null || true")
+                .unwrap_or_default();
+        }
+        Ok(machine)
+    }
+
+    /// Returns the process that is the child of nspawn and the parent of the system.
+    fn find_leader(&self) -> Option<u32> {
+        let id = self.nspawn.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+        children.split_whitespace().find_map(|child| {
+            let name = fs::read_to_string(format!("/proc/{child}/comm")).ok()?;
+            (name == "systemd\n").then(|| child.parse().ok())?
+        })
+    }
+
+    /// Runs a shell script in the container, and returns its output.
+    pub fn printed(&self, script: &str) -> Result<String, Failure> {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--target={}", self.leader));
+        command.args(["--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--"]);
+        command.args(["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"]);
+        output(command.args(["DEBIAN_FRONTEND=noninteractive", "sh", "-ec", script]))
+    }
+
+    /// Runs a shell script in the container, and shows it.
+    pub fn run(&self, script: &str) -> Result<(), Failure> {
+        println!("# {script}");
+        self.printed(script).map(drop)
+    }
+
+    /// Fails unless a script succeeds and prints `part`.
+    pub fn expect(&self, script: &str, part: &str) -> Result<(), Failure> {
+        println!("# {script}");
+        let text = self.printed(script)?;
+        if text.contains(part) {
+            return Ok(());
+        }
+        Err(format!("`{script}` printed no {part:?}:\n{text}").into())
+    }
+
+    /// Fails unless a script fails.
+    pub fn expect_failure(&self, script: &str) -> Result<(), Failure> {
+        println!("# {script} (fails)");
+        match self.printed(script) {
+            Ok(text) => Err(format!("`{script}` succeeded:\n{text}").into()),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // The system in the container is killed with its parent.
+        let _ = self.nspawn.kill();
+        let _ = self.nspawn.wait();
+    }
+}
+
+/// Returns the folder with the Debian, which is installed on first use.
+fn base() -> Result<PathBuf, Failure> {
+    let tools = repository::target().join("tools");
+    let base = tools.join(format!("debian-{SUITE}"));
+    if base.exists() {
+        return Ok(base);
+    }
+    fs::create_dir_all(&tools)?;
+    let new = tools.join(format!("debian-{SUITE}.new"));
+    if new.exists() {
+        fs::remove_dir_all(&new)?;
+    }
+    println!("installing Debian {SUITE}");
+    let include = format!("--include={INCLUDED}");
+    run(Command::new("debootstrap")
+        .args(["--variant=minbase", &include, SUITE])
+        .arg(&new)
+        .stdout(Stdio::null()))?;
+    fs::rename(new, &base)?;
+    Ok(base)
+}
