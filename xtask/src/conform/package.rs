@@ -7,7 +7,7 @@ mod machine;
 
 use crate::Failure;
 use crate::dist::{Contents, Release, deb, host};
-use machine::{Machine, SHARED};
+use machine::{BootedSystem, SHARED};
 use std::fs;
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     }
     let program_name = "rocknet";
     fs::copy(program, folder.path().join(program_name))?;
-    let machine = Machine::boot(folder.path(), &folder.path().join("console.log"))?;
+    let machine = BootedSystem::boot(folder.path(), &folder.path().join("console.log"))?;
     let [first, second] = [&names[0], &names[1]].map(|name| format!("dpkg --install {SHARED}/{name}"));
     install(&machine, &first)?;
     configure(&machine)?;
@@ -44,7 +44,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
 }
 
 /// The package starts the service, with one capability and a system call filter.
-fn install(machine: &Machine, command: &str) -> Result<(), Failure> {
+fn install(machine: &BootedSystem, command: &str) -> Result<(), Failure> {
     machine.run(command)?;
     machine.expect("systemctl is-enabled rocknet", "enabled")?;
     machine.expect(&page(80, "/"), "RockNet works")?;
@@ -64,7 +64,7 @@ fn install(machine: &Machine, command: &str) -> Result<(), Failure> {
 }
 
 /// A reload takes an edited configuration, and refuses an invalid one.
-fn configure(machine: &Machine) -> Result<(), Failure> {
+fn configure(machine: &BootedSystem) -> Result<(), Failure> {
     machine.run("mkdir -p /var/www/second && echo second > /var/www/second/index.html")?;
     machine.run("printf '[site.\":8081\"]\\nroot = \"/var/www/second\"\\n' >> /etc/rocknet/rocknet.toml")?;
     machine.run("systemctl reload rocknet")?;
@@ -78,7 +78,7 @@ fn configure(machine: &Machine) -> Result<(), Failure> {
 }
 
 /// An upgrade restarts the service, and keeps the edited configuration.
-fn upgrade(machine: &Machine, command: &str) -> Result<(), Failure> {
+fn upgrade(machine: &BootedSystem, command: &str) -> Result<(), Failure> {
     let before = machine.printed(PROCESS)?;
     machine.run(command)?;
     machine.expect("dpkg-query --show rocknet", "-2")?;
@@ -90,7 +90,7 @@ fn upgrade(machine: &Machine, command: &str) -> Result<(), Failure> {
 }
 
 /// A version that cannot load the configuration leaves the running server alone.
-fn keep_running(machine: &Machine, command: &str) -> Result<(), Failure> {
+fn keep_running(machine: &BootedSystem, command: &str) -> Result<(), Failure> {
     let before = machine.printed(PROCESS)?;
     machine.run("echo 'no = key = here' >> /etc/rocknet/rocknet.toml")?;
     machine.expect(&format!("{command} 2>&1"), "is not restarted")?;
@@ -102,7 +102,7 @@ fn keep_running(machine: &Machine, command: &str) -> Result<(), Failure> {
 }
 
 /// After a purge only the sites are left.
-fn purge(machine: &Machine) -> Result<(), Failure> {
+fn purge(machine: &BootedSystem) -> Result<(), Failure> {
     machine.run("dpkg --purge rocknet")?;
     let traces = machine.printed(TRACES)?;
     if !traces.is_empty() {
@@ -113,7 +113,7 @@ fn purge(machine: &Machine) -> Result<(), Failure> {
 }
 
 /// `rocknet service` installs and removes the service without a package.
-fn without_package(machine: &Machine, program: &str) -> Result<(), Failure> {
+fn without_package(machine: &BootedSystem, program: &str) -> Result<(), Failure> {
     machine.expect_failure(&format!("{program} service status"))?;
     machine.run(&format!("{program} service install"))?;
     machine.expect("rocknet service status", "active (running)")?;

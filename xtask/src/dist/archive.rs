@@ -37,8 +37,8 @@ impl Files {
     }
 }
 
-/// Returns a tar archive compressed by gzip. Each path gets `prefix`, and each folder an entry before its files. `time`:
-/// modification time of all entries, in seconds since 1970.
+/// Returns a tar archive compressed by gzip. Each path gets `prefix`, and each folder an entry before its files.
+/// `time`: modification time of all entries, in seconds since 1970.
 pub fn tar_gz(files: &Files, prefix: &str, time: u64) -> Result<Vec<u8>, Failure> {
     let mut builder = Builder::new(GzBuilder::new().write(Vec::new(), Compression::best()));
     let mut folders = Vec::new();

@@ -23,13 +23,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub const SHARED: &str = "/packages";
 
 /// A booted container, which is killed when dropped. Its changes are in memory and are lost.
-pub struct Machine {
+pub struct BootedSystem {
     nspawn: Child,
     /// Process ID of the container's first process, as this system sees it.
     leader: u32,
 }
 
-impl Machine {
+impl BootedSystem {
     /// Boots the container. `shared`: folder that the container sees as [`SHARED`]. `console`: file for its output.
     pub fn boot(shared: &Path, console: &Path) -> Result<Self, Failure> {
         if !is_root() {
@@ -118,7 +118,7 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+impl Drop for BootedSystem {
     fn drop(&mut self) {
         // The system in the container is killed with its parent.
         let _ = self.nspawn.kill();
