@@ -25,6 +25,7 @@ pub mod run;
 mod running;
 mod search;
 pub mod serve;
+pub mod service;
 pub mod top;
 pub mod trust;
 
@@ -64,6 +65,7 @@ pub enum Command {
     Trust(trust::Options),
     Untrust(trust::UntrustOptions),
     Doctor(doctor::Options),
+    Service(service::Options),
     Completions(completions::Options),
     Man(man::Options),
 }

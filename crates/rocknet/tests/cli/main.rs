@@ -12,6 +12,7 @@ mod logs;
 mod php_versions;
 mod program;
 mod running;
+mod service;
 mod trust;
 #[allow(dead_code)] // other tests use the rest of this shared module
 #[path = "../wire/mod.rs"]

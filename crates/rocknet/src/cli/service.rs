@@ -1,0 +1,159 @@
+//! `rocknet service`: installs the server as a service of systemd on a machine without a package, removes the service,
+//! and shows its state.
+
+mod layout;
+mod plan;
+mod status;
+
+use std::path::{Path, PathBuf};
+
+use rocknet::certificates::ServerEnvironment;
+use rocknet_io::privileges::is_root;
+
+use super::{Failure, print};
+use layout::Layout;
+use plan::{Plan, Step};
+
+/// Install, remove or show the service of systemd
+///
+/// For a machine without a package of RockNet: `install` copies the program, writes the unit and a configuration, and
+/// starts the service. A package does the same by itself.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Install the service and start it; an existing configuration stays as it is
+    Install(ChangeOptions),
+    /// Stop the service and remove its unit; configuration, state, logs and sites stay
+    Uninstall(ChangeOptions),
+    /// Show the state of the service
+    Status(status::Options),
+}
+
+#[derive(Debug, clap::Args)]
+struct ChangeOptions {
+    /// Print the steps, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Write the files below this folder, and start or stop nothing: for images of machines
+    #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
+    root: Option<PathBuf>,
+}
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    match &options.action {
+        Action::Install(options) => change(options, "install", install),
+        Action::Uninstall(options) => change(options, "uninstall", uninstall),
+        Action::Status(options) => {
+            check_systemd()?;
+            status::run(options)
+        }
+    }
+}
+
+/// Makes the plan of a change, then prints it or carries it out.
+fn change(options: &ChangeOptions, name: &str, plan: fn(&Layout) -> Result<Plan, Failure>) -> Result<(), Failure> {
+    let layout = Layout::new(options.root.as_deref());
+    if !options.dry_run && layout.is_this_system() {
+        check_system(name)?;
+    }
+    let plan = plan(&layout)?;
+    if options.dry_run {
+        print(plan.to_string());
+        return Ok(());
+    }
+    plan.carry_out()
+}
+
+/// Fails unless this process can control the service manager.
+fn check_system(name: &str) -> Result<(), Failure> {
+    if !is_root() {
+        return Err(Failure::Failed(format!(
+            "`rocknet service {name}` needs root: run it with sudo, or add --dry-run to see the steps"
+        )));
+    }
+    check_systemd()
+}
+
+/// Fails if this system was not started by systemd.
+fn check_systemd() -> Result<(), Failure> {
+    if Path::new(SYSTEMD_IS_RUNNING).is_dir() {
+        return Ok(());
+    }
+    Err(Failure::Failed(format!(
+        "this system does not run systemd ({SYSTEMD_IS_RUNNING} does not exist): start `rocknet run` by its service \
+         manager, or write the files of an image with `--root FOLDER`"
+    )))
+}
+
+fn install(layout: &Layout) -> Result<Plan, Failure> {
+    if let Some(unit) = layout.packaged_unit() {
+        return Err(Failure::Failed(format!(
+            "{} exists: a package has installed the service; use `systemctl enable --now rocknet`",
+            unit.display()
+        )));
+    }
+    let own = std::env::current_exe()
+        .map_err(|error| Failure::Failed(format!("cannot find the file of this program: {error}")))?;
+    let mut plan = Plan::default();
+    if !layout.is_program(&own) {
+        plan.add(Step::Copy(own, layout.program()));
+    }
+    plan.add(Step::Write(layout.account(), layout::ACCOUNT.to_owned()));
+    let configuration = layout.configuration();
+    if configuration.exists() {
+        if layout.is_this_system() {
+            // An invalid configuration would stop a service that is running.
+            rocknet_config::load(&configuration, &ServerEnvironment::new()).map_err(Failure::Configuration)?;
+        }
+        plan.note(format!("{} exists and stays as it is", configuration.display()));
+    } else {
+        plan.add(Step::Write(configuration, layout::CONFIGURATION.to_owned()));
+    }
+    // A folder that exists is a site.
+    if !layout.site().exists() {
+        plan.add(Step::Write(layout.site().join("index.html"), layout::PAGE.to_owned()));
+    }
+    plan.add(Step::Write(layout.unit(), layout.unit_text()));
+    if layout.is_this_system() {
+        let account = layout.account().display().to_string();
+        plan.run(&["systemd-sysusers", &account]);
+        plan.run(&["systemctl", "daemon-reload"]);
+        plan.run(&["systemctl", "enable", layout::UNIT_NAME]);
+        // Also replaces a server that runs an older program.
+        plan.run(&["systemctl", "restart", layout::UNIT_NAME]);
+    }
+    plan.note("`rocknet service status` shows the service, `rocknet status` its connections".to_owned());
+    Ok(plan)
+}
+
+fn uninstall(layout: &Layout) -> Result<Plan, Failure> {
+    let unit = layout.unit();
+    if !unit.exists() {
+        return Err(Failure::Failed(format!(
+            "{} does not exist: no service was installed by `rocknet service install`",
+            unit.display()
+        )));
+    }
+    let mut plan = Plan::default();
+    if layout.is_this_system() {
+        plan.run(&["systemctl", "disable", "--now", layout::UNIT_NAME]);
+    }
+    plan.add(Step::Remove(unit));
+    plan.add(Step::Remove(layout.account()));
+    if layout.is_this_system() {
+        plan.run(&["systemctl", "daemon-reload"]);
+    }
+    for (kept, what) in layout.kept() {
+        plan.note(format!("kept: {} ({what})", kept.display()));
+    }
+    plan.note("kept: the account `rocknet`, because files of sites may belong to it".to_owned());
+    Ok(plan)
+}
+
+/// Folder that exists if systemd is the service manager: `sd_booted(3)`.
+const SYSTEMD_IS_RUNNING: &str = "/run/systemd/system";

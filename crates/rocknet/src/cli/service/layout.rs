@@ -1,0 +1,113 @@
+//! Files of an installed service: paths below the root of a system, and contents.
+
+use std::path::{Path, PathBuf};
+
+/// Name of the unit.
+pub const UNIT_NAME: &str = "rocknet.service";
+
+/// Definition of the account, for `systemd-sysusers`.
+pub const ACCOUNT: &str = include_str!("../../../../../packaging/rocknet.sysusers");
+
+/// Configuration of a new installation.
+pub const CONFIGURATION: &str = include_str!("../../../../../packaging/rocknet.toml");
+
+/// First page of a new installation.
+pub const PAGE: &str = include_str!("../../../../../packaging/index.html");
+
+/// The unit, as packages install it.
+const UNIT: &str = include_str!("../../../../../packaging/rocknet.service");
+
+/// Path of the program in packages, which the unit names.
+const PACKAGED_PROGRAM: &str = "/usr/bin/rocknet";
+
+/// Path of the program without a package.
+const PROGRAM: &str = "/usr/local/bin/rocknet";
+
+/// Folders for units of packages.
+const PACKAGED_UNITS: [&str; 2] = ["usr/lib/systemd/system", "lib/systemd/system"];
+
+/// Paths of the files below a root.
+pub struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// Returns the paths below `root`, or those of this system.
+    pub fn new(root: Option<&Path>) -> Layout {
+        Layout {
+            root: root.unwrap_or(Path::new("/")).to_path_buf(),
+        }
+    }
+
+    /// Returns true if the files are those of the system that runs this program.
+    pub fn is_this_system(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    pub fn unit(&self) -> PathBuf {
+        self.root.join("etc/systemd/system").join(UNIT_NAME)
+    }
+
+    /// Returns the unit with the path of a program without a package.
+    pub fn unit_text(&self) -> String {
+        UNIT.replace(PACKAGED_PROGRAM, PROGRAM)
+    }
+
+    /// Returns the unit of an installed package.
+    pub fn packaged_unit(&self) -> Option<PathBuf> {
+        PACKAGED_UNITS
+            .iter()
+            .map(|folder| self.root.join(folder).join(UNIT_NAME))
+            .find(|unit| unit.exists())
+    }
+
+    pub fn program(&self) -> PathBuf {
+        self.root.join(PROGRAM.trim_start_matches('/'))
+    }
+
+    /// Returns true if `file` is the installed program.
+    pub fn is_program(&self, file: &Path) -> bool {
+        let resolved = |path: &Path| path.canonicalize().ok();
+        resolved(file).is_some_and(|file| resolved(&self.program()) == Some(file))
+    }
+
+    pub fn account(&self) -> PathBuf {
+        self.root.join("etc/sysusers.d/rocknet.conf")
+    }
+
+    pub fn configuration(&self) -> PathBuf {
+        self.root.join("etc/rocknet/rocknet.toml")
+    }
+
+    /// Returns the folder that the configuration of a new installation serves.
+    pub fn site(&self) -> PathBuf {
+        self.root.join("var/www/html")
+    }
+
+    /// Returns the paths that stay after the service has been removed, if they exist.
+    pub fn kept(&self) -> Vec<(PathBuf, &'static str)> {
+        let all = [
+            (PROGRAM, "the program"),
+            ("/etc/rocknet", "configuration"),
+            ("/etc/systemd/system/rocknet.service.d", "changes of the unit"),
+            ("/var/lib/rocknet", "state: certificates and keys"),
+            ("/var/log/rocknet", "logs"),
+        ];
+        all.into_iter()
+            .map(|(path, what)| (self.root.join(path.trim_start_matches('/')), what))
+            .filter(|(path, _)| path.exists())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unit_starts_the_copied_program() {
+        let unit = Layout::new(None).unit_text();
+        assert!(unit.contains("\nExecStart=/usr/local/bin/rocknet run "), "{unit}");
+        assert!(!unit.contains(PACKAGED_PROGRAM), "{unit}");
+    }
+}

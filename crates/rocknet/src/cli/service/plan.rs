@@ -1,0 +1,118 @@
+//! Steps of a change of the system, printed or carried out in order.
+
+use std::fmt;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::super::{Failure, print};
+
+/// Steps in order, and notes for the operator.
+#[derive(Default)]
+pub struct Plan {
+    steps: Vec<Step>,
+    notes: Vec<String>,
+}
+
+pub enum Step {
+    /// Copies a program.
+    Copy(PathBuf, PathBuf),
+    /// Writes a file that every account can read.
+    Write(PathBuf, String),
+    Remove(PathBuf),
+    /// Runs a command.
+    Run(Vec<String>),
+}
+
+impl Plan {
+    pub fn add(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    pub fn run(&mut self, command: &[&str]) {
+        self.add(Step::Run(command.iter().map(|word| (*word).to_owned()).collect()));
+    }
+
+    /// Adds a line that is printed after the steps.
+    pub fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// Carries out the steps and prints each of them. Stops at the first error.
+    pub fn carry_out(&self) -> Result<(), Failure> {
+        for step in &self.steps {
+            step.carry_out()
+                .map_err(|error| Failure::Failed(format!("cannot {step}: {error}")))?;
+            print(format_args!("{step}\n"));
+        }
+        for note in &self.notes {
+            print(format_args!("{note}\n"));
+        }
+        Ok(())
+    }
+}
+
+impl Step {
+    fn carry_out(&self) -> io::Result<()> {
+        match self {
+            Step::Copy(from, to) => replace(to, 0o755, &fs::read(from)?),
+            Step::Write(path, text) => replace(path, 0o644, text.as_bytes()),
+            Step::Remove(path) => match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            },
+            Step::Run(words) => run(words),
+        }
+    }
+}
+
+/// Writes a file beside `path` and renames it, because a program that is running cannot be overwritten.
+fn replace(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = path.with_file_name(format!(".{name}.new"));
+    fs::write(&new, bytes)?;
+    fs::set_permissions(&new, Permissions::from_mode(mode))?;
+    fs::rename(&new, path)
+}
+
+/// Runs a command and returns its error output as the error.
+fn run(words: &[String]) -> io::Result<()> {
+    let output = Command::new(&words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(text.trim().to_owned()))
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.steps {
+            writeln!(f, "{step}")?;
+        }
+        for note in &self.notes {
+            writeln!(f, "{note}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Copy(from, to) => write!(f, "copy {} to {}", from.display(), to.display()),
+            Step::Write(path, _) => write!(f, "write {}", path.display()),
+            Step::Remove(path) => write!(f, "remove {}", path.display()),
+            Step::Run(words) => write!(f, "run {}", words.join(" ")),
+        }
+    }
+}
