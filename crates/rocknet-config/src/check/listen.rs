@@ -107,8 +107,8 @@ pub(super) fn build(
     (listeners, true)
 }
 
-/// The only TCP port without TLS if `listen` gives no scheme, in every mode: a written 8080 uses TLS, unlike the
-/// default port of `dev` mode.
+/// The only TCP port of `listen` without TLS if no scheme is given, in a site with TLS. This holds in every mode:
+/// `listen = 8080` uses TLS, although the default port 8080 of `dev` mode does not.
 const CLEAR_PORT: u16 = 80;
 
 /// Reads one listener. `address`: IP address that is the name of the site. A bare port belongs to this address.
@@ -143,7 +143,7 @@ fn listener(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Opti
     Some((listen, scheme))
 }
 
-/// Reads one element of a list of listeners that are named by port or address alone.
+/// Reads one element of `except` in `http3`: a port, or an address with a port, without a scheme.
 pub(super) fn without_scheme(check: &mut Check<'_>, item: &Node) -> Option<Listen> {
     match listener(check, item, None)? {
         (listen @ Listen::Tcp { .. }, ListenScheme::Unspecified) => Some(listen),
