@@ -1,6 +1,7 @@
 //! A client that retires each connection ID of the server as soon as it has another one. Each RETIRE_CONNECTION_ID
 //! frame (RFC 9000 §19.16) makes the server issue a new ID, so a server that kept the old ones would run out of memory.
 
+use crate::actions::FILE;
 use h3i::quiche::{self, Config, Connection, ConnectionId, RecvInfo, h3};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -134,7 +135,7 @@ impl Client {
             (":method", "GET"),
             (":scheme", "https"),
             (":authority", "localhost"),
-            (":path", "/"),
+            (":path", FILE),
         ];
         let fields = fields.map(|(name, value)| h3::Header::new(name.as_bytes(), value.as_bytes()));
         let sent = http3.send_request(&mut self.connection, &fields, true);
