@@ -38,7 +38,7 @@ pub(super) fn send(socket: &OwnedFd, transmit: &Transmit<'_>, chunk: usize) -> R
     message.msg_iovlen = 1;
     if length > 0 {
         message.msg_control = control.as_mut_ptr();
-        message.msg_controllen = length;
+        message.msg_controllen = length as _;
     }
     // SAFETY: everything that the message points to lives until the call returns, has the given lengths, and is
     // only read.
@@ -71,7 +71,7 @@ pub(super) fn receive(socket: &OwnedFd, memory: &mut [u8], batches: &mut Vec<Rec
             socket.as_raw_fd(),
             messages.as_mut_ptr(),
             MAX_BATCHES as u32,
-            libc::MSG_DONTWAIT,
+            libc::MSG_DONTWAIT as _,
             std::ptr::null_mut(),
         )
     };
