@@ -69,6 +69,11 @@ fn configure(machine: &BootedSystem) -> Result<(), Failure> {
     machine.run("printf '[site.\":8081\"]\\nroot = \"/var/www/second\"\\n' >> /etc/rocknet/rocknet.toml")?;
     machine.run("systemctl reload rocknet")?;
     machine.expect(&page(8081, "/"), "second")?;
+    // The server may change its configuration only if an operator has given it to the server.
+    machine.expect_failure("rocknet config set log.level info")?;
+    machine.run("chown -R rocknet: /etc/rocknet && rocknet config set log.level info")?;
+    machine.expect("cat /etc/rocknet/rocknet.toml", "level = \"info\"")?;
+    machine.run("chown -R root: /etc/rocknet")?;
     machine
         .run("cp /etc/rocknet/rocknet.toml /root/good.toml && echo 'no = key = here' >> /etc/rocknet/rocknet.toml")?;
     machine.expect_failure("systemctl reload rocknet")?;

@@ -6,12 +6,14 @@ use super::release::Release;
 use crate::Failure;
 
 /// Files of the checkout in the tarball.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 7] = [
     "CHANGELOG.md",
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "README.md",
     "packaging/rocknet.service",
+    "packaging/rocknet.toml",
+    "packaging/scripts.conf",
 ];
 
 pub fn tarball(release: &Release, contents: &Contents) -> Result<Vec<u8>, Failure> {
@@ -21,7 +23,6 @@ pub fn tarball(release: &Release, contents: &Contents) -> Result<Vec<u8>, Failur
         let name = path.rsplit('/').next().unwrap_or(path);
         files.add(name, 0o644, source(path)?);
     }
-    files.add("rocknet.toml", 0o644, source("packaging/rocknet.toml")?);
     files.add("rocknet.cdx.json", 0o644, contents.sbom.clone());
     for (name, page) in &contents.pages {
         files.add(format!("share/man/man1/{name}"), 0o644, page.as_str());

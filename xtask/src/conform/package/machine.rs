@@ -88,7 +88,12 @@ impl BootedSystem {
         let mut command = Command::new("nsenter");
         command.arg(format!("--target={}", self.leader));
         command.args(["--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--"]);
-        command.args(["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"]);
+        command.args([
+            "env",
+            "-i",
+            "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME=/root",
+        ]);
         output(command.args(["DEBIAN_FRONTEND=noninteractive", "sh", "-ec", script]))
     }
 
