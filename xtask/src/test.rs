@@ -1,9 +1,10 @@
 //! `cargo xtask test`: runs every check and test of the repository, for developers and for `.ci/run`.
 
-use crate::command::{cargo, find, run as run_command};
+use crate::command::{cargo, find, run as run_command, run_by_lines};
 use crate::packages::{self, Purpose};
 use crate::skips::Skips;
 use crate::steps::Steps;
+use crate::test_failures::TestFailures;
 use crate::{Failure, conform, deny, docs, other_systems, tidy, tools};
 use std::path::Path;
 
@@ -161,6 +162,7 @@ fn run_tests(backend: &str, arguments: &[&str]) -> Result<Option<String>, Failur
         .arg("--no-fail-fast")
         .env("ROCKNET_BACKEND", backend);
     skips.of(&mut tests);
-    run_command(&mut tests)?;
+    let mut failures = TestFailures::default();
+    run_by_lines(&mut tests, |line| failures.take(line)).map_err(|error| format!("{error}\n{failures}"))?;
     skips.remark()
 }
