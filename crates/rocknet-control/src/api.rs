@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificate::CertificateSummary;
 use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
-pub use crate::level::Level;
+pub use crate::level::{Level, LogLevel, LogLevelChange};
 use crate::logs::LogFilter;
 use crate::site::SiteSummary;
 use crate::status::Status;
@@ -44,7 +44,7 @@ pub enum Request {
     /// Queries the level of the error log; the reply is a [`LogLevel`].
     LogLevel,
     /// Changes the level of the error log until the next reload; the reply is the new [`LogLevel`].
-    SetLogLevel(Level),
+    SetLogLevel(LogLevelChange),
     /// Reads the configuration file; the reply is a [`ConfigText`].
     Config,
     /// Checks a text as the configuration; the reply is [`Checked`]. Nothing is changed.
@@ -104,13 +104,6 @@ pub enum Reply {
 pub struct Done {
     /// Text for the operator, without a newline at the end.
     pub message: String,
-}
-
-/// Level of the error log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogLevel {
-    /// Minimum severity of the messages that are written.
-    pub level: Level,
 }
 
 /// Reason why a request failed.
@@ -268,8 +261,9 @@ const SET_LOG_LEVEL: Endpoint = Endpoint::new(
     "/api/log-level",
     "Changes the level of the error log until the next reload.",
     |input| {
-        let LogLevel { level } = from_json(input)?;
-        Ok(Request::SetLogLevel(level))
+        let change: LogLevelChange = from_json(input)?;
+        change.check().map_err(|error| ApiError::new(400, error))?;
+        Ok(Request::SetLogLevel(change))
     },
 );
 
@@ -358,7 +352,8 @@ const LOGS: Endpoint = Endpoint::new(
         let filter = LogFilter::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
         without_body(input, Request::Logs(filter))
     },
-);
+)
+.secret();
 
 /// All endpoints.
 pub const ENDPOINTS: [&Endpoint; 19] = [
@@ -412,7 +407,7 @@ impl Request {
     /// Returns the body of the request as JSON, or `None` if the request has no body.
     pub fn body(&self) -> Option<String> {
         match self {
-            Request::SetLogLevel(level) => to_json(&LogLevel { level: *level }),
+            Request::SetLogLevel(change) => to_json(change),
             Request::CheckConfig(candidate) => to_json(candidate),
             Request::ReplaceConfig(replacement) => to_json(replacement),
             Request::EditConfig(edits) => to_json(edits),
@@ -472,7 +467,7 @@ mod tests {
             Request::Stop,
             Request::Metrics,
             Request::LogLevel,
-            Request::SetLogLevel(Level::Debug),
+            Request::SetLogLevel(LogLevelChange::new(Level::Debug)),
             Request::Config,
             Request::CheckConfig(Candidate { text: "a".into() }),
             Request::ReplaceConfig(Replacement {

@@ -222,9 +222,10 @@ impl Server {
         report::sites(&self.snapshot(), &self.listeners())
     }
 
-    /// Removes all files from the file cache.
-    pub fn purge_file_cache(&self) {
-        self.shared.cache.purge();
+    /// Removes all files from the file cache, and waits until that is done. Returns false if the cache was too busy to
+    /// do it in time; it does it later.
+    pub fn purge_file_cache(&self) -> bool {
+        self.shared.cache.purge()
     }
 
     /// Returns the I/O back end and the reason for it.
@@ -277,9 +278,15 @@ impl Server {
         result
     }
 
-    /// Records the error of a configuration that was rejected before [`Server::reload`] was called.
-    pub fn reload_failed(&self, error: String) {
-        self.state().last_reload_error = Some(error);
+    /// Returns the error of the last reload, if it failed.
+    pub fn last_reload_error(&self) -> Option<String> {
+        self.state().last_reload_error.clone()
+    }
+
+    /// Records the result of a reload: the error of a configuration that was rejected before [`Server::reload`] was
+    /// called, or the earlier result if a failed change of the configuration was undone.
+    pub fn set_last_reload_error(&self, error: Option<String>) {
+        self.state().last_reload_error = error;
     }
 
     fn swap(&self, state: &mut ServerState, mut config: Config) -> Result<(), StartError> {

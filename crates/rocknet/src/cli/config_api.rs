@@ -19,7 +19,7 @@ use rocknet_control::config::{
 
 use super::launch::ConfigSource;
 use super::reload::{self, StartSettings};
-use file::revision;
+use file::{ReplaceError, revision};
 use history::History;
 
 /// The configuration file of a running server.
@@ -142,25 +142,33 @@ impl<'s> ConfigApi<'s> {
     }
 
     /// Checks and writes a new text, loads it, and records the change. If the server cannot load it, the old text is
-    /// written again.
+    /// written again. An edit of the file by another program in the meantime is kept.
     ///
     /// # Errors
     ///
-    /// Status 413 if the text is too large, 422 if it is invalid or cannot be loaded, 500 if it cannot be written.
+    /// Status 409 if the file no longer has the text `before`, 413 if the new text is too large, 422 if it is invalid
+    /// or cannot be loaded, 500 if it cannot be written.
     fn save(&self, what: &str, before: &str, after: &str) -> Result<Saved, ApiError> {
         if after.len() > MAX_TEXT {
             let message = format!("the text is larger than {} KiB: edit the file by hand", MAX_TEXT / 1024);
             return Err(ApiError::new(413, message));
         }
         let Loaded { warnings, .. } = self.checked(after).map_err(|report| self.invalid(&report))?;
-        self.write(after)?;
+        self.write(before, after)?;
+        let earlier_error = self.server.last_reload_error();
         let message = match reload::reload(self.server, self.source, self.start_settings) {
             Ok(message) => message,
             Err(error) => {
-                self.write(before)?;
+                let restored = match self.write(after, before) {
+                    Ok(()) => {
+                        self.server.set_last_reload_error(earlier_error);
+                        "the file has its old text again".to_owned()
+                    }
+                    Err(error) => error.error,
+                };
                 return Err(ApiError {
                     details: error.findings,
-                    ..ApiError::new(422, format!("{}; the file has its old text again", error.message))
+                    ..ApiError::new(422, format!("{}; {restored}", error.message))
                 });
             }
         };
@@ -185,8 +193,12 @@ impl<'s> ConfigApi<'s> {
             .map_err(|error| ApiError::new(500, format!("cannot read {}: {error}", self.file.display())))
     }
 
-    fn write(&self, text: &str) -> Result<(), ApiError> {
-        file::replace(&self.file, text).map_err(|error| {
+    /// Replaces the text `before` of the file.
+    fn write(&self, before: &str, after: &str) -> Result<(), ApiError> {
+        file::replace(&self.file, before, after).map_err(|error| {
+            let ReplaceError::Io(error) = error else {
+                return self.changed();
+            };
             let hint = match error.kind() {
                 io::ErrorKind::PermissionDenied => {
                     "; give the file and its folder to the user of the server, or edit it by hand"
@@ -202,11 +214,12 @@ impl<'s> ConfigApi<'s> {
         if expected.is_none_or(|expected| expected == revision(text)) {
             return Ok(());
         }
+        Err(self.changed())
+    }
+
+    fn changed(&self) -> ApiError {
         let file = self.file.display();
-        Err(ApiError::new(
-            409,
-            format!("{file} was changed in the meantime: read it again"),
-        ))
+        ApiError::new(409, format!("{file} was changed in the meantime: read it again"))
     }
 
     fn invalid(&self, report: &Report) -> ApiError {

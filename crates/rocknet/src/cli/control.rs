@@ -16,14 +16,14 @@ use std::time::Duration;
 use aws_lc_rs::rand;
 use rocknet::certificates::storage::{Access, FileStorage, Storage};
 use rocknet::certificates::{SYSTEM_STATE_FOLDER, state_folder};
-use rocknet::log::Logger;
+use rocknet::log::{FollowedLog, Logger};
 use rocknet::server::{Server, StartError};
 use rocknet::snapshot::Mount;
 use rocknet_admin::{AdminHandler, Control, ReplyFuture, Tokens};
 use rocknet_config::Config;
 use rocknet_config::model::{ControlSocket, Listen, Pattern};
 use rocknet_control::api::{ApiError, Request};
-use rocknet_control::logs::LogFilter;
+use rocknet_control::logs::{LogFilter, LogKind};
 use rocknet_handler::response::Stream;
 use rocknet_io::privileges::User;
 use tokio::sync::mpsc;
@@ -105,7 +105,11 @@ impl Control for MainLoopControl {
     }
 
     fn follow_logs(&self, filter: LogFilter) -> Box<dyn Stream> {
-        Box::new(LogFeed::new(self.logger.follow(), filter))
+        let only = filter.kind.map(|kind| match kind {
+            LogKind::Error => FollowedLog::Error,
+            LogKind::Access => FollowedLog::Access,
+        });
+        Box::new(LogFeed::new(self.logger.follow(only), filter))
     }
 }
 

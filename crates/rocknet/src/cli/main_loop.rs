@@ -9,7 +9,7 @@ use rocknet::inventory;
 use rocknet::log::ErrorLog;
 use rocknet::server::Server;
 use rocknet_config::model;
-use rocknet_control::api::{ApiError, Done, Level, LogLevel, Reply, Request};
+use rocknet_control::api::{ApiError, Done, Level, LogLevel, LogLevelChange, Reply, Request};
 use rocknet_control::config::Saved;
 use rocknet_control::{Command, Status};
 use rocknet_io::terminal::{StandardStream, is_terminal};
@@ -131,7 +131,7 @@ impl MainLoop {
             Request::Stop => Err(ApiError::new(503, "the server is stopping")),
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
             Request::LogLevel => self.log_level(None),
-            Request::SetLogLevel(level) => self.log_level(Some(*level)),
+            Request::SetLogLevel(level) => self.log_level(Some(level)),
             Request::Config => {
                 let loaded = self.loaded_revision.borrow();
                 let text = self.config(server)?.text(loaded.as_deref())?;
@@ -147,7 +147,9 @@ impl MainLoop {
             Request::DrainUpstream(upstream) => set_drained(server, &upstream.address, true),
             Request::EnableUpstream(upstream) => set_drained(server, &upstream.address, false),
             Request::PurgeFileCache => {
-                server.purge_file_cache();
+                if !server.purge_file_cache() {
+                    return Err(ApiError::new(503, "the file cache is busy; it will be emptied later"));
+                }
                 Ok(done("the file cache is empty"))
             }
         }
@@ -173,18 +175,26 @@ impl MainLoop {
         Ok(done)
     }
 
-    /// Changes the level of the error log if one is given, and returns the current one.
-    fn log_level(&self, level: Option<Level>) -> Result<Reply, ApiError> {
+    /// Changes the level of the error log if a change is given, and returns the current levels.
+    fn log_level(&self, change: Option<&LogLevelChange>) -> Result<Reply, ApiError> {
         let log = self
             .error_log
             .as_ref()
             .ok_or_else(|| ApiError::new(500, "the server has no error log"))?;
-        if let Some(level) = level {
-            log.set_level(to_model(level));
-            tracing::info!("the log level is {level} until the next reload");
+        if let Some(LogLevelChange { level, module }) = change {
+            match module {
+                None => log.set_level(to_model(*level)),
+                Some(module) if log.set_module_level(module, to_model(*level)) => {}
+                Some(_) => return Err(ApiError::new(422, "too many modules have a level of their own")),
+            }
+            let module = module.as_deref().unwrap_or("all other modules");
+            tracing::info!("the log level of {module} is {level} until the next reload");
         }
-        let level = from_model(log.level());
-        Ok(Reply::LogLevel(LogLevel { level }))
+        let modules = log.module_levels().into_iter();
+        Ok(Reply::LogLevel(LogLevel {
+            level: from_model(log.level()),
+            modules: modules.map(|(module, level)| (module, from_model(level))).collect(),
+        }))
     }
 
     /// Stops on a separate thread, so that a second signal takes effect immediately.
@@ -221,7 +231,7 @@ impl MainLoop {
 
 /// Drains the upstreams with an address, or ends that.
 fn set_drained(server: &Server, address: &str, is_drained: bool) -> Result<Reply, ApiError> {
-    if server.registries().upstreams.set_drained(address, is_drained) == 0 {
+    if !server.registries().upstreams.set_drained(address, is_drained) {
         return Err(ApiError::new(404, "there is no upstream with this address"));
     }
     let what = if is_drained { "is drained" } else { "gets requests" };

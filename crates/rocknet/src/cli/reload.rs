@@ -88,7 +88,7 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
             Ok(loaded) => loaded,
             Err(report) => {
                 let findings = report.to_string();
-                server.reload_failed(findings.clone());
+                server.set_last_reload_error(Some(without_excerpts(&report)));
                 output.show(&report);
                 let errors = match report.errors() {
                     1 => "1 error".to_owned(),
@@ -129,19 +129,29 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
     Ok(done)
 }
 
+/// Returns the errors of a report, a line for each. It does not show lines of the file, which may contain secrets,
+/// because every client of the control API may read it.
+fn without_excerpts(report: &Report) -> String {
+    let errors = report.findings.iter().filter(|finding| finding.is_error());
+    let lines: Vec<String> = errors
+        .map(|finding| format!("{}{}", location(finding), finding.message))
+        .collect();
+    lines.join("\n")
+}
+
+/// Returns the file, line and column of a finding before its message, or an empty text if it has no location.
+fn location(finding: &Finding) -> String {
+    let location = finding.location.as_ref();
+    location.map_or_else(String::new, |at| {
+        format!("{}:{}:{}: ", at.file.display(), at.line, at.column)
+    })
+}
+
 /// Writes findings to the log.
 pub fn log_findings(findings: &[Finding]) {
     for finding in findings {
-        let Finding {
-            message,
-            help,
-            location,
-            ..
-        } = finding;
-        let place = location
-            .as_ref()
-            .map(|l| format!("{}:{}:{}: ", l.file.display(), l.line, l.column));
-        let (place, help) = (place.unwrap_or_default(), help.as_deref().unwrap_or_default());
+        let (place, message) = (location(finding), &finding.message);
+        let help = finding.help.as_deref().unwrap_or_default();
         if finding.is_error() {
             tracing::error!(help, "{place}{message}");
         } else {

@@ -53,6 +53,12 @@ fn a_running_server_is_queried_and_controlled() {
     assert_eq!(success(dir.run(&["log-level"])), "info\n");
     assert_eq!(success(dir.run(&["log-level", "debug"])), "debug\n");
     assert_eq!(success(dir.run(&["log-level"])), "debug\n");
+    let module = dir.run(&["log-level", "trace", "--module", "rocknet_proxy::health_check"]);
+    assert_eq!(success(module), "debug\nrocknet_proxy::health_check trace\n");
+    let json = success(dir.run(&["log-level", "--json"]));
+    assert!(json.contains("\"rocknet_proxy::health_check\": \"trace\""), "{json}");
+    let invalid = dir.run(&["log-level", "trace", "--module", "a b"]);
+    assert!(invalid.err.contains("must be a path"), "{}", invalid.err);
     let loud = dir.run(&["log-level", "loud"]);
     assert_eq!(loud.code, Some(2));
     assert!(
