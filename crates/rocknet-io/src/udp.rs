@@ -37,7 +37,7 @@ pub use self::batch::RecvMeta;
 pub use self::ecn::Ecn;
 pub use self::receive::RecvBuffers;
 pub use self::transmit::{MAX_SEGMENTS, MAX_TRANSMIT_BYTES, Transmit};
-use crate::socket::Address;
+use crate::socket::{Address, lacks_ipv6};
 
 /// Buffer size in bytes requested for a socket in each direction. The default of 208 KiB has room for only a few of the
 /// largest batches. Linux limits the size to `net.core.rmem_max` and `wmem_max`.
@@ -55,11 +55,13 @@ pub fn bind(address: &Address, count: usize) -> io::Result<Vec<OwnedFd>> {
         Address::Tcp { ip: Some(ip), port } => (SocketAddr::from((ip, port)), true),
         Address::Tcp { ip: None, port } => (SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)), false),
     };
-    let first = bind_first(address, only_v6).or_else(|error| match only_v6 {
-        true => Err(error),
+    let first = match bind_first(address, only_v6) {
         // A machine without IPv6 has all its addresses in IPv4.
-        false => bind_first(SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())), true),
-    })?;
+        Err(error) if !only_v6 && lacks_ipv6(&error) => {
+            bind_first(SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())), true)?
+        }
+        result => result?,
+    };
     let bound = socket2::SockRef::from(&first).local_addr()?;
     let mut sockets = vec![OwnedFd::from(first)];
     for _ in 1..count {

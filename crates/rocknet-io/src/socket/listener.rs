@@ -281,7 +281,7 @@ fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
 }
 
 /// Returns whether binding `[::]` failed because the system has no IPv6.
-fn lacks_ipv6(error: &io::Error) -> bool {
+pub(crate) fn lacks_ipv6(error: &io::Error) -> bool {
     [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL]
         .iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))

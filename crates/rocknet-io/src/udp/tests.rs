@@ -88,6 +88,21 @@ fn marks_and_addresses_are_sent_and_received() {
 }
 
 #[test]
+fn a_port_that_is_in_use_is_not_bound_for_ipv4_alone() {
+    on_both(async || {
+        let any_port = Address::Tcp {
+            ip: Some(Ipv6Addr::UNSPECIFIED.into()),
+            port: 0,
+        };
+        let other = super::bind(&any_port, 1).expect("bound");
+        let bound = socket2::SockRef::from(&other[0]).local_addr().expect("an address");
+        let port = bound.as_socket().expect("an IP address").port();
+        let error = super::bind(&Address::Tcp { ip: None, port }, 1).expect_err("a port in use");
+        assert_eq!(error.kind(), ErrorKind::AddrInUse);
+    });
+}
+
+#[test]
 fn many_datagrams_share_one_call() {
     on_both(async || {
         for (address, segment, count, last) in [
