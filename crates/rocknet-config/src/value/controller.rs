@@ -36,7 +36,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Controller> {
         check.bad_text(written, node.span, message, EXAMPLE);
         return None;
     }
-    let library = path::file_at(check, "controller", library, node.span)?;
+    let library = path::file_at(check, "controller", node, library)?;
     let name = name.to_owned();
     Some(Controller { library, name })
 }
