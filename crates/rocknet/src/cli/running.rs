@@ -281,7 +281,8 @@ struct StateFolder {
     is_needed: bool,
 }
 
-/// Switches to `user` if the process runs as root and a user is given. The state folder then belongs to that user.
+/// Switches to `user` if the process runs as root and a user is given. The state folder then belongs to that user. In
+/// each case, programs that the server starts inherit no capability.
 fn become_user(
     user: Option<&str>,
     state: &StateFolder,
@@ -289,7 +290,8 @@ fn become_user(
     config: &Config,
 ) -> Result<(), String> {
     let Some(user) = user.filter(|_| privileges::is_root()) else {
-        return Ok(());
+        // A service manager passes the capability for low ports in the ambient set.
+        return privileges::stop_inheritance().map_err(|error| error.to_string());
     };
     let user = User::find(user).map_err(|error| error.to_string())?;
     let changed_owner = FileStorage::new(&state.folder).chown(user.uid, user.gid);

@@ -6,6 +6,7 @@ mod commands;
 mod config;
 mod control;
 mod error_log;
+mod hardening;
 mod http3;
 mod isolated;
 mod logs;
