@@ -15,6 +15,7 @@ pub mod guard;
 pub mod handler;
 pub mod handlers;
 pub mod handshake;
+mod heartbeat;
 pub mod inventory;
 pub mod lifecycle;
 pub mod listener;

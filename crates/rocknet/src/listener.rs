@@ -16,6 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::accept_loop::{AcceptLoop, LoopExit};
 use crate::backend::Backend;
+use crate::heartbeat::{BeatNumber, Heartbeat};
 use crate::metrics::Metrics;
 use crate::snapshot::Snapshot;
 use crate::transport::quic::QuicSocket;
@@ -40,6 +41,8 @@ pub enum WorkerCommand {
         /// Dropped once the worker has closed its listening socket.
         released: mpsc::Sender<()>,
     },
+    /// Marks the heartbeat as received.
+    Heartbeat(BeatNumber),
     /// Makes the worker panic, for tests of the restart.
     #[doc(hidden)]
     Panic,
@@ -62,6 +65,7 @@ pub struct ActiveListener {
 
 struct WorkerHandle {
     commands: UnboundedSender<WorkerCommand>,
+    heartbeat: Heartbeat,
     /// Thread of the worker. Its result is true if the worker has stopped without cutting a connection.
     thread: JoinHandle<bool>,
 }
@@ -92,6 +96,7 @@ impl ActiveListener {
             let label = socket
                 .local_port()
                 .map_or_else(|| "unix".to_owned(), |port| port.to_string());
+            let heartbeat = Heartbeat::default();
             let slot = WorkerSlot {
                 address: address.clone(),
                 listener: Some(worker_socket),
@@ -101,11 +106,16 @@ impl ActiveListener {
                 counters: metrics.register(),
                 snapshot: Arc::clone(snapshot),
                 max_events: snapshot.config.server.events.batch,
+                heartbeat: heartbeat.clone(),
             };
             let thread = thread::Builder::new()
                 .name(format!("rn-{label}-{number}"))
                 .spawn(move || slot.supervise(received))?;
-            workers.push(WorkerHandle { commands, thread });
+            workers.push(WorkerHandle {
+                commands,
+                heartbeat,
+                thread,
+            });
         }
         Ok(ActiveListener {
             socket,
@@ -146,6 +156,18 @@ impl ActiveListener {
                 quic: quic.next(),
             });
         }
+    }
+
+    /// Returns true if a worker has not run since the last call, and checks all workers again.
+    pub fn is_hung(&mut self) -> bool {
+        let mut is_hung = false;
+        for worker in &mut self.workers {
+            match worker.heartbeat.next() {
+                Some(number) => drop(worker.commands.send(WorkerCommand::Heartbeat(number))),
+                None => is_hung = true,
+            }
+        }
+        is_hung
     }
 
     /// Makes the first worker panic, for tests of the restart.
@@ -201,6 +223,7 @@ struct WorkerSlot {
     snapshot: Arc<Snapshot>,
     /// Maximum number of events per call to the kernel (`events.batch`). A reload does not change it.
     max_events: usize,
+    heartbeat: Heartbeat,
 }
 
 impl WorkerSlot {
@@ -293,6 +316,7 @@ impl WorkerSlot {
                         accept_loop.stop(context, within);
                         drop(released);
                     }
+                    Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
                     Some(WorkerCommand::Panic) => panic!("the command to panic was received"),
                     None => {
                         accept_loop.stop(context, Duration::ZERO);

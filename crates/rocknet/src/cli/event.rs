@@ -11,6 +11,8 @@ pub enum Event {
     Reload,
     /// SIGUSR1: reopen the log files.
     Reopen,
+    /// Time to check the workers, for the watchdog of the service manager.
+    CheckWorkers,
     /// SIGTERM or SIGINT.
     Stop,
     /// A typed line.

@@ -20,6 +20,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use super::config_api::{self, ConfigApi};
 use super::event::Event;
 use super::launch::ConfigSource;
+use super::notifier::Notifier;
 use super::reload::{self, ReloadError, StartSettings};
 use super::{ExitStatus, Failure, print, print_error, print_warning};
 use crate::console::{self, ConsoleLine};
@@ -38,6 +39,8 @@ pub struct MainLoop {
     pub start_settings: StartSettings,
     /// Level of the error log.
     pub error_log: Option<ErrorLog>,
+    /// Notifications to the service manager.
+    pub notifier: Notifier,
     /// True if commands can be typed.
     pub has_console: bool,
 }
@@ -50,6 +53,7 @@ impl MainLoop {
     /// Fails if the server is stopped immediately: by a second signal or command, or because the thread for an orderly
     /// stop cannot be started.
     pub async fn run(self, server: Server, mut events: EventQueues) -> Result<(), Failure> {
+        self.notifier.ready(&status_line(&server));
         let mut server = Some(server);
         while let Some(event) = events.next().await {
             match (event, &server) {
@@ -78,6 +82,7 @@ impl MainLoop {
                     // `reload` reports errors itself. The message about success is for typed commands only.
                     let _ = self.reload(server);
                 }
+                (Event::CheckWorkers, Some(server)) => self.notifier.check_workers(server),
                 (Event::Reopen, Some(server)) => {
                     server.logger().reopen();
                     tracing::info!("log files were reopened");
@@ -138,10 +143,10 @@ impl MainLoop {
                 Ok(Reply::Config(Box::new(text)))
             }
             Request::CheckConfig(candidate) => Ok(Reply::Checked(self.config(server)?.check(candidate))),
-            Request::ReplaceConfig(replacement) => self.saved(self.config(server)?.replace(replacement)),
-            Request::EditConfig(edits) => self.saved(self.config(server)?.edit(edits)),
+            Request::ReplaceConfig(replacement) => self.save(server, |config| config.replace(replacement)),
+            Request::EditConfig(edits) => self.save(server, |config| config.edit(edits)),
             Request::ConfigHistory => self.config(server)?.changes().map(Reply::ConfigHistory),
-            Request::UndoConfig(undo) => self.saved(self.config(server)?.undo(undo)),
+            Request::UndoConfig(undo) => self.save(server, |config| config.undo(undo)),
             Request::Certificates => Ok(Reply::Certificates(inventory::certificates(server))),
             Request::Upstreams => Ok(Reply::Upstreams(inventory::upstreams(server))),
             Request::DrainUpstream(upstream) => set_drained(server, &upstream.address, true),
@@ -157,9 +162,14 @@ impl MainLoop {
         ConfigApi::new(server, &self.source, &self.start_settings, &self.state)
     }
 
-    /// Records the revision of a change that the server has loaded.
-    fn saved(&self, saved: Result<Saved, ApiError>) -> Result<Reply, ApiError> {
-        let saved = saved?;
+    /// Changes the configuration, and records the revision that the server has loaded.
+    fn save(
+        &self,
+        server: &Server,
+        change: impl FnOnce(&ConfigApi<'_>) -> Result<Saved, ApiError>,
+    ) -> Result<Reply, ApiError> {
+        let config = self.config(server)?;
+        let saved = self.as_reload(server, || change(&config))?;
         self.loaded_revision.replace(Some(saved.revision.clone()));
         Ok(Reply::Saved(saved))
     }
@@ -168,9 +178,18 @@ impl MainLoop {
         // If the file is changed while it is being loaded, this revision is too old. Clients then see the new text as
         // not loaded, which another reload corrects.
         let revision = config_api::current_revision(&self.source);
-        let done = reload::reload(server, &self.source, &self.start_settings)?;
+        let done = self.as_reload(server, || reload::reload(server, &self.source, &self.start_settings))?;
         self.loaded_revision.replace(revision);
         Ok(done)
+    }
+
+    /// Announces `reload` to the service manager, and its end even if it fails: the server then serves the old
+    /// configuration.
+    fn as_reload<T>(&self, server: &Server, reload: impl FnOnce() -> T) -> T {
+        self.notifier.reloading();
+        let result = reload();
+        self.notifier.ready(&status_line(server));
+        result
     }
 
     /// Changes the level of the error log if one is given, and returns the current one.
@@ -194,6 +213,7 @@ impl MainLoop {
     /// Fails if the thread cannot be started. The server was then dropped, and its threads end with the process.
     fn stop(&self, server: Server) -> Result<(), Failure> {
         tracing::info!("stopping");
+        self.notifier.stopping();
         if self.has_console {
             print("Stopping after the responses in progress; Ctrl+C stops immediately.\n");
         }
@@ -216,6 +236,20 @@ impl MainLoop {
     /// terminal fails.
     fn terminal_is_closed(&self) -> bool {
         self.start_settings.at_terminal && !is_terminal(StandardStream::Input)
+    }
+}
+
+/// Returns the state of a server for the service manager.
+fn status_line(server: &Server) -> String {
+    let sites = server.snapshot().sites.len();
+    match server
+        .status()
+        .last_reload_error
+        .as_deref()
+        .map(|error| error.lines().next().unwrap_or(error))
+    {
+        Some(error) => format!("sites: {sites}; the last reload failed: {error}"),
+        None => format!("sites: {sites}"),
     }
 }
 

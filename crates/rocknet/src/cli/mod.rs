@@ -18,6 +18,7 @@ mod log_feed;
 pub mod logs;
 mod main_loop;
 pub mod man;
+mod notifier;
 mod output;
 mod reload;
 pub mod remote;

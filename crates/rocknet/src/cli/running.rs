@@ -18,8 +18,10 @@ use rocknet::server::{Server, StartError, StartHooks};
 use rocknet_config::model::{Log, LogTarget};
 use rocknet_config::{Code, Config, Report};
 use rocknet_control::SiteSummary;
+use rocknet_io::inherited_sockets::InheritedSockets;
 use rocknet_io::machine;
 use rocknet_io::privileges::{self, User};
+use rocknet_io::service_manager::ServiceEnvironment;
 use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Sender, channel};
@@ -29,6 +31,7 @@ use super::control::{self, ControlAddresses, MainLoopControl};
 use super::event::Event;
 use super::launch::{ConfigSource, LaunchOptions};
 use super::main_loop::{EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands};
+use super::notifier::Notifier;
 use super::reload::{self, StartSettings};
 use super::search::resolved;
 use super::{Failure, banner, print, print_report, print_warning, trust};
@@ -53,20 +56,25 @@ pub struct RunningServer {
     error_log: Option<ErrorLog>,
     /// Servers of the control API.
     control: Vec<Server>,
+    notifier: Notifier,
     has_console: bool,
 }
 
 /// Starts a server and serves until it is stopped.
-pub fn run(config: Config, options: LaunchOptions) -> Result<(), Failure> {
-    start(config, options)?.serve()
+pub fn run(config: Config, options: LaunchOptions, mut service: ServiceEnvironment) -> Result<(), Failure> {
+    start(config, options, &mut service)?.serve()
 }
 
-/// Starts a server. Requests are served once this function returns.
-pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, NotStarted> {
+/// Starts a server. Requests are served once this function returns. Takes the sockets of `service`.
+pub fn start(
+    config: Config,
+    options: LaunchOptions,
+    service: &mut ServiceEnvironment,
+) -> Result<RunningServer, NotStarted> {
     // Signals are caught before any state exists that a signal could leave inconsistent. Neither this runtime nor its
     // signal handling starts a thread, so privileges can still be dropped.
     let runtime = Builder::new_current_thread()
-        .enable_io()
+        .enable_all()
         .build()
         .map_err(NotStarted::Io)?;
     let (sender, others) = channel(MAX_EVENTS);
@@ -92,6 +100,7 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         state: &state,
         scripts: &scripts,
         config: &start_config,
+        sockets: std::mem::take(&mut service.sockets),
         error_log: None,
     };
     let addresses = match options.source {
@@ -118,6 +127,7 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         loaded_revision,
         error_log,
         control,
+        notifier: Notifier::new(service.notify.clone(), service.watchdog),
         has_console,
     })
 }
@@ -129,11 +139,17 @@ struct ProgramStart<'a> {
     state: &'a StateFolder,
     scripts: &'a accounts::AccountPlan,
     config: &'a Config,
+    /// Sockets of the service manager.
+    sockets: InheritedSockets,
     /// Set once the logs are open.
     error_log: Option<ErrorLog>,
 }
 
 impl StartHooks for ProgramStart<'_> {
+    fn inherited_sockets(&mut self) -> InheritedSockets {
+        std::mem::take(&mut self.sockets)
+    }
+
     fn before_threads(&mut self) -> Result<(), String> {
         become_user(self.user, self.state, self.scripts, self.config)
     }
@@ -167,8 +183,10 @@ impl RunningServer {
             loaded_revision,
             error_log,
             control,
+            notifier,
             has_console,
         } = self;
+        runtime.spawn(Notifier::schedule_checks(notifier.watchdog(), sender.clone()));
         let main_loop = MainLoop {
             sender,
             source: options.source,
@@ -176,6 +194,7 @@ impl RunningServer {
             loaded_revision: RefCell::new(loaded_revision),
             start_settings,
             error_log,
+            notifier,
             has_console,
         };
         let registries = Arc::clone(server.registries());

@@ -14,6 +14,7 @@ mod php_versions;
 mod program;
 mod running;
 mod service;
+mod service_manager;
 mod trust;
 #[allow(dead_code)] // other tests use the rest of this shared module
 #[path = "../wire/mod.rs"]
