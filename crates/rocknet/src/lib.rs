@@ -25,6 +25,7 @@ pub mod protocol;
 pub mod qlog;
 pub mod registries;
 pub mod report;
+mod restart_delay;
 pub mod secure_fields;
 pub mod server;
 pub mod site;

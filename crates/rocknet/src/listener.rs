@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rocknet_io::epoll::Acceptor;
 use rocknet_io::runtime::Runtime;
@@ -18,12 +18,10 @@ use crate::accept_loop::{AcceptLoop, LoopExit};
 use crate::backend::Backend;
 use crate::heartbeat::{BeatNumber, Heartbeat};
 use crate::metrics::Metrics;
+use crate::restart_delay::{RestartDelay, wait_at_most};
 use crate::snapshot::Snapshot;
 use crate::transport::quic::QuicSocket;
 use crate::worker::{Shared, Worker};
-
-/// Delay before a failed worker is restarted, so that a failure at every start does not occupy a core.
-const RESTART_PAUSE: Duration = Duration::from_millis(100);
 
 /// Command of the server to a worker.
 pub enum WorkerCommand {
@@ -230,19 +228,59 @@ impl WorkerSlot {
     /// Runs workers, one after the other, until one is stopped. Returns true if that worker cut no connection. A worker
     /// that fails while it is stopping has cut its connections.
     fn supervise(mut self, mut commands: UnboundedReceiver<WorkerCommand>) -> bool {
+        let mut delay = RestartDelay::default();
         loop {
-            match catch_unwind(AssertUnwindSafe(|| self.run(&mut commands))) {
+            let started = Instant::now();
+            let failure = match catch_unwind(AssertUnwindSafe(|| self.run(&mut commands))) {
                 Ok(LoopExit::Stopped { clean }) => return clean,
-                Ok(LoopExit::Failed(error)) => {
-                    tracing::error!(address = %self.address, "a worker failed and is restarted: {error}");
-                }
+                Ok(LoopExit::Failed(error)) => format!("failed: {error}"),
                 Err(_) if self.listener.is_none() => {
                     tracing::error!(address = %self.address, "a worker panicked while it was stopping");
                     return false;
                 }
-                Err(_) => tracing::error!(address = %self.address, "a worker panicked and is restarted"),
+                Err(_) => "panicked".to_owned(),
+            };
+            let pause = delay.next(started.elapsed());
+            self.counters.restarts.add(1);
+            tracing::error!(
+                address = %self.address,
+                "a worker {failure}; it is restarted after {} ms (failures in a row: {})",
+                pause.as_millis(),
+                delay.failures()
+            );
+            if let Some(is_clean) = self.wait(pause, &mut commands) {
+                return is_clean;
             }
-            thread::sleep(RESTART_PAUSE);
+        }
+    }
+
+    /// Waits before a restart, and carries out commands meanwhile. Returns the result of a stop.
+    fn wait(&mut self, pause: Duration, commands: &mut UnboundedReceiver<WorkerCommand>) -> Option<bool> {
+        let deadline = Instant::now() + pause;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match wait_at_most(left, commands.recv())? {
+                Some(WorkerCommand::Swap {
+                    snapshot,
+                    connections,
+                    quic,
+                }) => {
+                    (self.snapshot, self.connections) = (snapshot, connections);
+                    if quic.is_some() {
+                        self.quic = quic;
+                    }
+                }
+                Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
+                // A worker that does not run cannot panic.
+                Some(WorkerCommand::Panic) => {}
+                // No connection is left that the stop could cut.
+                Some(WorkerCommand::Stop { released, .. }) => {
+                    (self.listener, self.quic) = (None, None);
+                    drop(released);
+                    return Some(true);
+                }
+                None => return Some(true),
+            }
         }
     }
 
