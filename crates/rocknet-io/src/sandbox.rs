@@ -14,6 +14,25 @@ mod system;
 #[path = "sandbox/portable.rs"]
 mod system;
 
+/// Limits the programs that this process starts from now on (`child`): system calls that usual scripts do not need
+/// fail with `EPERM`, as [`deny_system_calls`] describes, and io_uring too. The calls of this process itself are not
+/// filtered, because a filter costs a web server some per cent of its speed.
+///
+/// # Errors
+///
+/// As [`SandboxError`]. `MayGainPrivileges` unless this process is privileged (`CAP_SYS_ADMIN`), or can gain no
+/// privileges.
+pub fn limit_programs() -> Result<(), SandboxError> {
+    system::limit_programs()
+}
+
+/// Limits the calling process if [`limit_programs`] was called before the fork. To be called between fork and exec. An
+/// error is ignored: the program then has the rights of its account, as without a sandbox.
+#[cfg(target_os = "linux")]
+pub(crate) fn apply_to_program() {
+    system::apply_to_program();
+}
+
 /// Denies system calls that neither a web server nor usual scripts need, with `EPERM`: mounting, namespaces, tracing
 /// and reading other processes, kernel modules, BPF, performance events, keys, clocks and swap. Binaries of another
 /// architecture, such as 32-bit programs on a 64-bit system, can make no system call at all.

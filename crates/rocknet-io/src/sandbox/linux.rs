@@ -6,8 +6,9 @@ mod denied;
 mod landlock;
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
-use rustix::thread;
+use rustix::thread::{self, CapabilitySet};
 
 use super::SandboxError;
 
@@ -31,21 +32,54 @@ pub(super) fn can_deny_system_calls() -> bool {
     denied::ARCHITECTURE.is_some() && result == 0
 }
 
-#[allow(unsafe_code)]
 pub(super) fn deny_system_calls(has_io_uring: bool) -> Result<(), SandboxError> {
-    let Some(architecture) = denied::ARCHITECTURE.filter(|_| can_deny_system_calls()) else {
-        return Err(SandboxError::Unsupported("seccomp"));
-    };
-    let mut filter = denied::filter(architecture, has_io_uring);
+    install(&filter(has_io_uring)?).map_err(|()| SandboxError::last("seccomp"))
+}
+
+/// Filter of the programs that this process starts.
+static PROGRAM_FILTER: OnceLock<Vec<libc::sock_filter>> = OnceLock::new();
+
+pub(super) fn limit_programs() -> Result<(), SandboxError> {
+    let filter = filter(false)?;
+    let is_privileged = thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
+    if !is_privileged && !thread::no_new_privs().unwrap_or(false) {
+        return Err(SandboxError::MayGainPrivileges);
+    }
+    let _ = PROGRAM_FILTER.set(filter);
+    Ok(())
+}
+
+pub(super) fn apply_to_program() {
+    if let Some(filter) = PROGRAM_FILTER.get() {
+        let _ = install(filter);
+    }
+}
+
+fn filter(has_io_uring: bool) -> Result<Vec<libc::sock_filter>, SandboxError> {
+    match denied::ARCHITECTURE.filter(|_| can_deny_system_calls()) {
+        Some(architecture) => Ok(denied::filter(architecture, has_io_uring)),
+        None => Err(SandboxError::Unsupported("seccomp")),
+    }
+}
+
+/// Installs a filter for the calling thread and those that it starts. The error is in `errno`. Makes a system call and
+/// nothing else, because it is called between fork and exec.
+#[allow(unsafe_code)]
+fn install(filter: &[libc::sock_filter]) -> Result<(), ()> {
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).unwrap_or(u16::MAX),
-        filter: filter.as_mut_ptr(),
+        filter: filter.as_ptr().cast_mut(),
     };
-    // SAFETY: the program points to `filter`, which has that many instructions. The kernel checks and copies them.
-    let result = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(SandboxError::last("seccomp"))
-    }
+    // The flag keeps kernels before 5.16 from switching off speculation, which would cost far more than the filter.
+    let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+    // SAFETY: the program points to `filter`, which has that many instructions. The kernel only reads them.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            &raw const program,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(()) }
 }

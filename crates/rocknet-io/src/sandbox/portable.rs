@@ -8,6 +8,10 @@ pub(super) fn deny_system_calls(_: bool) -> Result<(), SandboxError> {
     Err(SandboxError::Unsupported("seccomp"))
 }
 
+pub(super) fn limit_programs() -> Result<(), SandboxError> {
+    Err(SandboxError::Unsupported("seccomp"))
+}
+
 pub(super) fn limit_writes(_: &[PathBuf]) -> Result<(), SandboxError> {
     Err(SandboxError::Unsupported("Landlock"))
 }

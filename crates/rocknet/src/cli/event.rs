@@ -13,6 +13,8 @@ pub enum Event {
     Reopen,
     /// Time to check the workers, for the watchdog of the service manager.
     CheckWorkers,
+    /// Time to try again to serve the control API at addresses that were in use.
+    RetryControl,
     /// SIGTERM or SIGINT.
     Stop,
     /// A typed line.

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::thread;
 
 use rocknet::inventory;
@@ -16,8 +17,10 @@ use rocknet_io::terminal::{StandardStream, is_terminal};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender};
+use tokio::time;
 
 use super::config_api::{self, ConfigApi};
+use super::control::{ControlServers, RETRY_INTERVAL};
 use super::event::Event;
 use super::launch::ConfigSource;
 use super::notifier::Notifier;
@@ -39,6 +42,8 @@ pub struct MainLoop {
     pub start_settings: StartSettings,
     /// Level of the error log.
     pub error_log: Option<ErrorLog>,
+    /// Servers of the control API. The caller of [`MainLoop::run`] stops them.
+    pub control: Rc<RefCell<ControlServers>>,
     /// Notifications to the service manager.
     pub notifier: Notifier,
     /// True if commands can be typed.
@@ -53,7 +58,7 @@ impl MainLoop {
     /// Fails if the server is stopped immediately: by a second signal or command, or because the thread for an orderly
     /// stop cannot be started.
     pub async fn run(self, server: Server, mut events: EventQueues) -> Result<(), Failure> {
-        self.notifier.ready(&status_line(&server));
+        self.notifier.ready(&self.status_line(&server));
         let mut server = Some(server);
         while let Some(event) = events.next().await {
             match (event, &server) {
@@ -83,6 +88,7 @@ impl MainLoop {
                     let _ = self.reload(server);
                 }
                 (Event::CheckWorkers, Some(server)) => self.notifier.check_workers(server),
+                (Event::RetryControl, Some(server)) => self.retry_control(server),
                 (Event::Reopen, Some(server)) => {
                     server.logger().reopen();
                     tracing::info!("log files were reopened");
@@ -120,6 +126,7 @@ impl MainLoop {
                     ConfigSource::File(file) => Some(file.clone()),
                     ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
                 },
+                sandbox: self.start_settings.sandbox.to_string(),
                 ..server.status()
             }))),
             Request::Sites => Ok(Reply::Sites(server.sites())),
@@ -188,8 +195,35 @@ impl MainLoop {
     fn as_reload<T>(&self, server: &Server, reload: impl FnOnce() -> T) -> T {
         self.notifier.reloading();
         let result = reload();
-        self.notifier.ready(&status_line(server));
+        self.notifier.ready(&self.status_line(server));
         result
+    }
+
+    /// Returns the state of a server for the service manager.
+    fn status_line(&self, server: &Server) -> String {
+        let mut line = format!("sites: {}", server.snapshot().sites.len());
+        if !self.control.borrow().is_complete() {
+            line.push_str("; the control API is not available");
+        }
+        if let Some(error) = server.status().last_reload_error {
+            let first = error.lines().next().unwrap_or_default();
+            line = format!("{line}; the last reload failed: {first}");
+        }
+        line
+    }
+
+    /// Tries again to serve the control API.
+    fn retry_control(&self, server: &Server) {
+        let mut control = self.control.borrow_mut();
+        if control.is_complete() {
+            return;
+        }
+        control.retry();
+        let is_complete = control.is_complete();
+        drop(control);
+        if is_complete {
+            self.notifier.ready(&self.status_line(server));
+        }
     }
 
     /// Changes the level of the error log if one is given, and returns the current one.
@@ -236,20 +270,6 @@ impl MainLoop {
     /// terminal fails.
     fn terminal_is_closed(&self) -> bool {
         self.start_settings.at_terminal && !is_terminal(StandardStream::Input)
-    }
-}
-
-/// Returns the state of a server for the service manager.
-fn status_line(server: &Server) -> String {
-    let sites = server.snapshot().sites.len();
-    match server
-        .status()
-        .last_reload_error
-        .as_deref()
-        .map(|error| error.lines().next().unwrap_or(error))
-    {
-        Some(error) => format!("sites: {sites}; the last reload failed: {error}"),
-        None => format!("sites: {sites}"),
     }
 }
 
@@ -332,6 +352,16 @@ pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()
         });
     }
     Ok(())
+}
+
+/// Sends an event whenever the control API is to be tried again.
+pub async fn schedule_retries(events: Sender<Event>) {
+    loop {
+        time::sleep(RETRY_INTERVAL).await;
+        if events.send(Event::RetryControl).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Starts a thread that sends an event for each typed line. The thread is not joined, because it may still wait for

@@ -24,6 +24,7 @@ mod reload;
 pub mod remote;
 pub mod run;
 mod running;
+mod sandbox;
 mod search;
 pub mod serve;
 pub mod service;

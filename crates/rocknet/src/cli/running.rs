@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,12 +28,13 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Sender, channel};
 
 use super::config_api;
-use super::control::{self, ControlAddresses, MainLoopControl};
+use super::control::{self, ControlAddresses, ControlServers, MainLoopControl};
 use super::event::Event;
 use super::launch::{ConfigSource, LaunchOptions};
-use super::main_loop::{EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands};
+use super::main_loop::{EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands, schedule_retries};
 use super::notifier::Notifier;
 use super::reload::{self, StartSettings};
+use super::sandbox::{ActiveSandbox, SandboxPlan};
 use super::search::resolved;
 use super::{Failure, banner, print, print_report, print_warning, trust};
 
@@ -54,8 +56,7 @@ pub struct RunningServer {
     /// Revision of the configuration file at start.
     loaded_revision: Option<String>,
     error_log: Option<ErrorLog>,
-    /// Servers of the control API.
-    control: Vec<Server>,
+    control: ControlServers,
     notifier: Notifier,
     has_console: bool,
 }
@@ -82,7 +83,7 @@ pub fn start(
     let events = EventQueues { signals, others };
     catch_signals(&runtime, &signal_sender).map_err(NotStarted::Io)?;
 
-    let start_settings = StartSettings::new(&config);
+    let mut start_settings = StartSettings::new(&config);
     let loaded_revision = config_api::current_revision(&options.source);
     // `rocknet serve` serves a folder of the current user, which another account may not be able to read.
     let user = match options.source {
@@ -101,6 +102,8 @@ pub fn start(
         scripts: &scripts,
         config: &start_config,
         sockets: std::mem::take(&mut service.sockets),
+        sandbox: Some(SandboxPlan::new(&start_config, &state.folder, &options.source)),
+        active_sandbox: ActiveSandbox::default(),
         error_log: None,
     };
     let addresses = match options.source {
@@ -110,11 +113,14 @@ pub fn start(
     let server = Server::start(config, Vec::new(), &mut hooks).map_err(NotStarted::Start)?;
     tracing::debug!("{}", server.backend());
     let error_log = hooks.error_log;
+    tracing::debug!("sandbox: {}", hooks.active_sandbox);
+    start_settings.sandbox = hooks.active_sandbox;
+    start_settings.state.clone_from(&state.folder);
     let api = MainLoopControl {
         events: sender.clone(),
         logger: server.logger().clone(),
     };
-    let control = control::start(&addresses, &api);
+    let control = ControlServers::start(addresses, api);
     let has_console = options.console || is_terminal(StandardStream::Input);
     Ok(RunningServer {
         runtime,
@@ -141,6 +147,9 @@ struct ProgramStart<'a> {
     config: &'a Config,
     /// Sockets of the service manager.
     sockets: InheritedSockets,
+    /// `None` once the sandbox is entered.
+    sandbox: Option<SandboxPlan>,
+    active_sandbox: ActiveSandbox,
     /// Set once the logs are open.
     error_log: Option<ErrorLog>,
 }
@@ -151,7 +160,13 @@ impl StartHooks for ProgramStart<'_> {
     }
 
     fn before_threads(&mut self) -> Result<(), String> {
-        become_user(self.user, self.state, self.scripts, self.config)
+        let Some(sandbox) = self.sandbox.take() else {
+            return Ok(());
+        };
+        sandbox.prepare()?;
+        become_user(self.user, self.state, self.scripts, self.config)?;
+        self.active_sandbox = sandbox.enter()?;
+        Ok(())
     }
 
     fn log_opened(&mut self, log: &Log, logger: &Logger) {
@@ -187,7 +202,13 @@ impl RunningServer {
             has_console,
         } = self;
         runtime.spawn(Notifier::schedule_checks(notifier.watchdog(), sender.clone()));
+        let is_complete = control.is_complete();
+        let control = Rc::new(RefCell::new(control));
+        if !is_complete {
+            runtime.spawn(schedule_retries(sender.clone()));
+        }
         let main_loop = MainLoop {
+            control: Rc::clone(&control),
             sender,
             source: options.source,
             state,
@@ -201,10 +222,10 @@ impl RunningServer {
         let served = runtime.block_on(main_loop.run(server, events));
         // An immediate stop does not wait for clients of the API. Requests that are left get 503, because the main loop
         // has ended.
-        if served.is_ok() {
-            for server in control {
-                server.stop();
-            }
+        if served.is_ok()
+            && let Ok(control) = Rc::try_unwrap(control)
+        {
+            control.into_inner().stop();
         }
         // CGI programs are stopped even after an immediate stop, because their child processes do not end with this
         // process.

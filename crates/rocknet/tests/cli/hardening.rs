@@ -7,10 +7,13 @@ use rocknet_testing::{Need, skip};
 
 use crate::program::ProgramFolder;
 
-/// Shell command that runs the server as another account with the ambient capability for low ports, as systemd does
-/// with `AmbientCapabilities`. The program is opened first, because the account may not reach its folder.
-const WITH_AMBIENT: &str = "exec 9<\"$1\"; shift; exec setpriv --reuid 65534 --regid 65534 --clear-groups \
-     --inh-caps=+net_bind_service --ambient-caps=+net_bind_service /proc/self/fd/9 \"$@\"";
+/// Shell command that runs the server as another account, with further arguments of `setpriv` in place of `ARGUMENTS`.
+/// The program is opened first, because the account may not reach its folder.
+pub const AS_NOBODY: &str =
+    "exec 9<\"$1\"; shift; exec setpriv --reuid 65534 --regid 65534 --clear-groups ARGUMENTS /proc/self/fd/9 \"$@\"";
+
+/// Arguments for the ambient capability for low ports, which systemd passes with `AmbientCapabilities`.
+const AMBIENT: &str = "--inh-caps=+net_bind_service --ambient-caps=+net_bind_service";
 
 /// CGI program that prints its capabilities.
 const CAPABILITIES: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\n'\ngrep ^Cap /proc/self/status\n";
@@ -39,7 +42,8 @@ fn programs_do_not_inherit_the_capability_for_low_ports() {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
     }
     chown(dir.path(), Some(65_534), Some(65_534)).expect("another owner");
-    let server = dir.serve_by(&["sh", "-c", WITH_AMBIENT, "sh"], &["run", "-c", "rocknet.toml"]);
+    let command = AS_NOBODY.replace("ARGUMENTS", AMBIENT);
+    let server = dir.serve_by(&["sh", "-c", &command, "sh"], &["run", "-c", "rocknet.toml"]);
 
     let own = fs::read_to_string(format!("/proc/{}/status", server.id())).expect("a process");
     assert_eq!(
