@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet_testing::{Need, skip};
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 
 use crate::program::{ProgramFolder, Server};
 
@@ -195,6 +196,53 @@ fn a_second_server_with_the_same_state_serves_and_takes_over_the_control_socket(
     assert!(second.get("/").contains("home"));
     second.signal(Signal::TERM);
     assert_eq!(second.wait(), Some(0));
+}
+
+#[test]
+fn without_descriptors_a_reload_and_a_script_fail_and_the_server_goes_on() {
+    let dir = folder("", "cgi = \"/cgi-bin\"");
+    let script = dir.write(
+        "www/cgi-bin/hello",
+        "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\nhello'\n",
+    );
+    for path in [
+        dir.path(),
+        &dir.path().join("www"),
+        &dir.path().join("www/cgi-bin"),
+        &script,
+    ] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
+    }
+    let server = dir.serve(&["run", "-c", "rocknet.toml"]);
+    let mut kept = server.connect();
+    let mut fetch = |path: &str| {
+        kept.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
+            .expect("a request");
+        let mut buffer = [0; 16_384];
+        let count = kept.read(&mut buffer).expect("a response");
+        String::from_utf8_lossy(&buffer[..count]).into_owned()
+    };
+    assert!(fetch("/").starts_with("HTTP/1.1 200 "));
+    let pid = Pid::from_raw(i32::try_from(server.id()).expect("a small number")).expect("a process");
+    let before = getrlimit(Resource::Nofile);
+    let none = Rlimit {
+        current: Some(0),
+        maximum: before.maximum,
+    };
+    let raised = prlimit(Some(pid), Resource::Nofile, none).expect("the right to limit a child");
+    dir.write("www/new.txt", "new");
+    server.signal(Signal::HUP);
+    server.logged("is not reloaded, nothing has changed");
+    assert!(fetch("/new.txt").starts_with("HTTP/1.1 503 "));
+    let response = fetch("/cgi-bin/hello");
+    assert!(response.starts_with("HTTP/1.1 5"), "{response}");
+
+    prlimit(Some(pid), Resource::Nofile, raised).expect("the right to limit a child");
+    server.signal(Signal::HUP);
+    server.logged("is reloaded");
+    assert!(server.get("/new.txt").contains("new"));
+    assert!(server.get("/cgi-bin/hello").contains("hello"));
+    assert_eq!(dir.run(&["status", "-c", "rocknet.toml"]).code, Some(0));
 }
 
 /// Shifts the wall clock of a process by the seconds in a file.
